@@ -59,7 +59,6 @@ afterAll(async () => {
   for (const right of RIGHTS.filter(({ metadata }) => metadata.namespace === undefined || metadata.namespace === 'kube-system')) {
     await lab.plane.admin.remove(objectPath(right.apiVersion, right.kind, right.metadata.namespace, right.metadata.name))
   }
-  await lab.close()
 })
 
 describe.each([

@@ -45,7 +45,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   for (const file of definitions) await lab.plane.kubectl('delete', '--ignore-not-found', '-f', file)
-  await lab.close()
 })
 beforeEach(({ skip }) => {
   skip(findHelm() === undefined, 'helm is not in the cache; `make test` builds it')

@@ -7,7 +7,7 @@ import { hashCredential } from '#contract/values/credential.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { type CrashProxy, kubeCrashProxy, redisCrashProxy, WriteGate } from '../support/crash-proxy.ts'
 import { objectPath } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
@@ -18,7 +18,7 @@ const MOST_WRITES = 20
 /** Keys that exist before each round of a story: one for each write that the story may have. */
 const PREPARED = 8
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 const gate = new WriteGate()
 const proxies: CrashProxy[] = []
@@ -26,10 +26,9 @@ const watching = new AbortController()
 /** Unexpected ends of the operator. */
 const crashes: string[] = []
 /** Every value that a Secret ever held, by Secret name. */
-const values = new Map<string, Set<string>>()
+let values: ReadonlyMap<string, ReadonlySet<string>>
 
 beforeAll(async () => {
-  lab = openLab()
   const kube = await kubeCrashProxy(lab.plane, gate)
   proxies.push(kube)
   stack = await lab.stack({ gateways: 2, apiServer: kube.url, operatorEnv: QUICK_LEASE, operators: 0, start: false })
@@ -38,15 +37,10 @@ beforeAll(async () => {
   await stack.addOperator({ env: { REDIS_URL: redis.url }, start: false })
   await Promise.all([stack.operator, ...stack.gateways].map((program) => program.start()))
   void restartWheneverItEnds()
-  void stack.kube.watch(objectPath('v1', 'Secret', stack.namespace), watching.signal, ({ object }) => {
-    const text = (object.data as Record<string, string> | undefined)?.['SERVICE_API_KEY']
-    const name = object.metadata.name ?? ''
-    if (text !== undefined) values.set(name, (values.get(name) ?? new Set()).add(Buffer.from(text, 'base64').toString()))
-  })
+  values = stack.values(watching.signal)
 })
 afterAll(async () => {
   watching.abort()
-  await lab.close()
   for (const proxy of proxies) proxy.close()
 })
 
@@ -58,13 +52,7 @@ interface Story {
   check(key: string): Promise<void>
 }
 
-const apply = (key: string, state = 'Active'): Promise<unknown> =>
-  stack.kube.apply({
-    apiVersion: 'headgate.dev/v1alpha1',
-    kind: 'ApiKey',
-    metadata: { name: key, namespace: stack.namespace },
-    spec: { state, models: ['*'] },
-  })
+const apply = (key: string, state = 'Active'): Promise<unknown> => stack.apply('ApiKey', key, { state, models: ['*'] })
 
 const stories: readonly Story[] = [
   {
@@ -73,7 +61,7 @@ const stories: readonly Story[] = [
     act: apply,
     check: async (key) => {
       const object = await stack.untilCondition('ApiKey', key, 'Ready')
-      const { SERVICE_API_KEY: value = '' } = await stack.secret(key)
+      const value = await stack.value(key)
       expect([...(values.get(key) ?? [])]).toEqual([value]) // one value per generation, ever
       expect((await recordOf(object.metadata.uid))?.verifiers.map((verifier) => verifier.hash)).toEqual([hashCredential(value)])
       await everyGatewayAnswers(value, 200)
@@ -82,10 +70,10 @@ const stories: readonly Story[] = [
   {
     name: 'suspension',
     prepare: (key) => stack.issueKey(key),
-    act: (key) => stack.kube.merge(stack.path('ApiKey', key), { spec: { state: 'Suspended' } }),
+    act: (key) => stack.setState(key, 'Suspended'),
     check: async (key) => {
       await stack.untilCondition('ApiKey', key, 'Ready', { status: 'False', reason: 'Suspended' })
-      const { SERVICE_API_KEY: value = '' } = await stack.secret(key)
+      const value = await stack.value(key)
       expect([...(values.get(key) ?? [])]).toEqual([value])
       await everyGatewayAnswers(value, 401)
     },

@@ -2,14 +2,14 @@
  * Every way to remove Headgate or its objects: an uninstall with or without the data, a namespace that is no longer watched, finalizers removed
  * by force, and a deleted namespace. Nothing hangs, and no value of a deleted key ever works again.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { atOnce, numbered } from '../support/at-once.ts'
 import { CHART_LEASE } from '../support/chart-operator.ts'
 import { chartRights, type RightsScope } from '../support/chart-rights.ts'
 import { keyringSecrets } from '../support/durable-bytes.ts'
 import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import type { Program } from '../support/program.ts'
 import { sized, timeLimit } from '../support/sizes.ts'
 import type { Stack } from '../support/stack.ts'
@@ -19,17 +19,13 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 const GROUP = 'headgate.dev/v1alpha1'
 const KEYS = sized(200, 500)
 
-let lab: Lab
-beforeAll(() => {
-  lab = openLab()
-})
-afterAll(() => lab.close())
+const lab = openLab()
 
 /** Issues `count` keys. @returns values by name */
 async function issue(stack: Stack, count: number, namespace = stack.namespace, prefix = 'key'): Promise<Map<string, string>> {
   const names = numbered(prefix, count)
   const spec = { models: ['*'] }
-  await atOnce(names, (name) => stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec }))
+  await atOnce(names, (name) => stack.apply('ApiKey', name, spec, namespace))
   const isReady = (status: unknown): boolean =>
     JSON.stringify(status ?? {}).includes('"type":"Ready"') && !/"NotProgrammed"|"SecretNotIssued"/.test(JSON.stringify(status))
   await waitFor(
@@ -38,7 +34,7 @@ async function issue(stack: Stack, count: number, namespace = stack.namespace, p
     { deadlineMs: 240_000, everyMs: 500 },
   )
   const values = new Map<string, string>()
-  for (const name of names) values.set(name, (await stack.secret(name, namespace))['SERVICE_API_KEY'] ?? '')
+  for (const name of names) values.set(name, await stack.value(name, namespace))
   return values
 }
 

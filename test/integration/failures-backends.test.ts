@@ -1,9 +1,9 @@
 /** Model servers that stop, restart and move, and gateways that get SIGTERM during streams. */
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel, type StubModelOptions } from '../../examples/stub-model/stub-model.ts'
 import { ask, callHeaders, expectRow, PATHS, smallBody, WIRE_FORMATS, type ExpectedRow, type WireFormat } from '../support/ask.ts'
 import { freePort } from '../support/free-port.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { ModelServerPart } from '../support/model-server-part.ts'
 import type { Program } from '../support/program.ts'
 import type { Stack } from '../support/stack.ts'
@@ -44,13 +44,12 @@ const OVERLOADED: ExpectedRow = {
 /** Bridge addresses that no gateway uses. */
 const HOSTS = ['10.250.7.31', '10.250.7.32'] as const
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 let key = ''
 const stubs: StubModel[] = []
 
 beforeAll(async () => {
-  lab = openLab()
   stack = await lab.stack({ gateways: 1, gatewayEnv: { DRAIN_SECONDS: '4' } })
   await stack.serveModel('real')
   key = await stack.issueKey('key')
@@ -58,7 +57,6 @@ beforeAll(async () => {
 afterEach(async () => {
   await Promise.all(stubs.splice(0).map((stub) => stub.close()))
 })
-afterAll(() => lab.close())
 
 async function startStub(options: StubModelOptions): Promise<StubModel> {
   const stub = await startStubModel(options)
@@ -71,7 +69,7 @@ async function serve(name: string, port: number, addresses: readonly string[], f
   await stack.exposeService(name, port, { addresses })
   const backend = { name: 'only', service: { name, port }, upstreamModel: 'tiny', messages: 'Native' }
   const spec = { backends: [backend], ...fields }
-  await stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ServedModel', metadata: { name, namespace: stack.namespace }, spec })
+  await stack.apply('ServedModel', name, spec)
 }
 
 describe('the model server', () => {

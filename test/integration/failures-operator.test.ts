@@ -7,7 +7,7 @@ import { hashCredential } from '#contract/values/credential.ts'
 import { ask } from '../support/ask.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { objectPath } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import type { Program } from '../support/program.ts'
 import { eventsAbout, heartbeats, projectedKeys, projectionHead } from '../support/projection-view.ts'
 import type { Stack } from '../support/stack.ts'
@@ -19,27 +19,18 @@ const MODEL = 'steady'
 const PATIENT = { LEASE_DURATION_SECONDS: '60', LEASE_RENEW_SECONDS: '50', LEASE_RETRY_SECONDS: '0.5' }
 const QUICK = { LEASE_DURATION_SECONDS: '2', LEASE_RENEW_SECONDS: '1.5', LEASE_RETRY_SECONDS: '0.3' }
 
-let lab: Lab
+const lab = openLab()
 let plane: ControlPlane
 let stack: Stack
 let valid = ''
 let revoked = ''
 
-const apply = (name: string, spec: object = {}): Promise<unknown> =>
-  stack.kube.apply({
-    apiVersion: 'headgate.dev/v1alpha1',
-    kind: 'ApiKey',
-    metadata: { name, namespace: stack.namespace },
-    spec: { models: ['*'], ...spec },
-  })
-const setState = (name: string, state: string): Promise<unknown> => stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
 const callOn = async (gateway: Program, credential: string): Promise<number> =>
   (await ask(lab, gateway.url, { credential, model: MODEL, fields: { max_tokens: 1 } })).status
 const everyGateway = (credential: string, expected: number): Promise<void> =>
   eventually(async () => {
     for (const gateway of stack.gateways) expect(await callOn(gateway, credential)).toBe(expected)
   })
-const valueOf = async (name: string): Promise<string> => (await stack.secret(name))['SERVICE_API_KEY'] ?? ''
 const startCalls = (): SteadyCalls =>
   new SteadyCalls(
     lab,
@@ -51,27 +42,25 @@ const startCalls = (): SteadyCalls =>
   )
 
 beforeAll(async () => {
-  lab = openLab()
   plane = await lab.ownControlPlane()
   stack = await lab.stack({ gateways: 2, operatorEnv: { REVOCATION_WAIT_SECONDS: '3', ...PATIENT } }, plane)
   await stack.serveModel(MODEL)
   valid = await stack.issueKey('valid')
   revoked = await stack.issueKey('revoked')
-  await setState('revoked', 'Revoked')
+  await stack.setState('revoked', 'Revoked')
   await everyGateway(revoked, 401)
 })
-afterAll(() => lab.close())
 
 describe('a pod that does not answer', () => {
   it('in the slice without a heartbeat: 2/3 Unconfirmed with the name of the pod; out of the slice: 2/2 without an edit', async () => {
     const pods = stack.gateways.map((gateway) => gateway.spec.pod)
     await stack.publishGateways([...pods, 'ghost-pod'])
-    await apply('haunted')
+    await stack.apply('ApiKey', 'haunted')
     const waiting = await stack.untilCondition('ApiKey', 'haunted', 'Programmed', { status: 'False', reason: 'Unconfirmed' })
     expect(waiting.status.programmed).toMatchObject({ ready: 2, total: 3 })
     const named: unknown = expect.objectContaining({ type: 'Programmed', message: expect.stringContaining('ghost-pod') as unknown })
     expect(waiting.status.conditions).toContainEqual(named)
-    await eventually(async () => everyGateway(await valueOf('haunted'), 200)) // one silent pod does not block issuing
+    await eventually(async () => everyGateway(await stack.value('haunted'), 200)) // one silent pod does not block issuing
     const note: unknown = expect.stringContaining('ghost-pod')
     await eventually(async () => expect(await eventsAbout(stack, 'haunted')).toContainEqual({ reason: 'Unconfirmed', note }))
 
@@ -109,8 +98,8 @@ describe('the API server is killed', () => {
     await waitFor('the operator to notice', () => /API server|ECONNREFUSED|cannot renew/.test(stack.operator.process.log()))
     await waitFor('calls to go on', () => (calls.counts['valid 200'] ?? 0) > 20)
     await plane.restart('kube-apiserver')
-    await eventually(async () => void (await setState('haunted', 'Suspended')))
-    await everyGateway(await valueOf('haunted'), 401)
+    await eventually(async () => void (await stack.setState('haunted', 'Suspended')))
+    await everyGateway(await stack.value('haunted'), 401)
     await everyGateway(await stack.issueKey('after-restart'), 200)
     expect(stack.operator.process.pid).toBe(pid)
     const counts = await calls.stop()
@@ -126,8 +115,8 @@ describe('the operator is killed', () => {
     await everyGateway(brief, 200)
     const calls = startCalls()
     await stack.operator.kill('SIGKILL')
-    await setState('suspended-later', 'Suspended')
-    await apply('applied-meanwhile')
+    await stack.setState('suspended-later', 'Suspended')
+    await stack.apply('ApiKey', 'applied-meanwhile')
     for (const gateway of stack.gateways) {
       const refusal = await waitFor('the key to expire', async () => {
         const answer = await ask(lab, gateway.url, { credential: brief, model: MODEL })
@@ -149,45 +138,41 @@ describe('two operators', () => {
   let first: Program
   let second: Program
   /** Every value that a Secret ever held, by Secret name. */
-  const values = new Map<string, Set<string>>()
+  let values: ReadonlyMap<string, ReadonlySet<string>>
   const watching = new AbortController()
 
   beforeAll(async () => {
     first = stack.operator
     second = await stack.addOperator({ start: false })
     await second.start(QUICK)
-    void stack.kube.watch(objectPath('v1', 'Secret', stack.namespace), watching.signal, ({ object }) => {
-      const text = (object.data as Record<string, string> | undefined)?.['SERVICE_API_KEY']
-      if (text === undefined) return
-      values.set(object.metadata.name, (values.get(object.metadata.name) ?? new Set()).add(Buffer.from(text, 'base64').toString()))
-    })
+    values = stack.values(watching.signal)
   })
   afterAll(() => watching.abort())
 
   it('the standby is ready, takes over after SIGKILL of the leader, and the fence rises', async () => {
     const before = await projectionHead(stack)
-    expect(await holder()).toContain(first.spec.pod)
+    expect(await stack.holder()).toContain(first.spec.pod)
     await first.kill('SIGKILL')
-    await apply('by-the-second')
+    await stack.apply('ApiKey', 'by-the-second')
     await stack.untilCondition('ApiKey', 'by-the-second', 'Ready')
-    expect(await holder()).toContain(second.spec.pod)
+    expect(await stack.holder()).toContain(second.spec.pod)
     const after = await projectionHead(stack)
     expect(after.fence).toBeGreaterThan(before.fence)
     expect([after.epoch, after.revision]).toEqual([before.epoch, before.revision + 1]) // one revision for the new key: the take-over itself rewrote nothing
-    await everyGateway(await valueOf('by-the-second'), 200)
+    await everyGateway(await stack.value('by-the-second'), 200)
     await everyGateway(revoked, 401)
   })
 
   it('a leader frozen past its Lease exits after its thaw, and no write of it takes effect', async () => {
     await first.start(QUICK) // as a standby
     const before = await projectionHead(stack)
-    await apply('half-done') // the leader is frozen in the middle of its work
+    await stack.apply('ApiKey', 'half-done') // the leader is frozen in the middle of its work
     await second.kill('SIGSTOP')
-    await waitFor('the other one to lead', async () => (await holder()).includes(first.spec.pod))
+    await waitFor('the other one to lead', async () => (await stack.holder()).includes(first.spec.pod))
     await stack.untilCondition('ApiKey', 'half-done', 'Ready')
-    await setState('half-done', 'Suspended')
+    await stack.setState('half-done', 'Suspended')
     await stack.untilCondition('ApiKey', 'half-done', 'Ready', { status: 'False', reason: 'Suspended' })
-    const value = await valueOf('half-done')
+    const value = await stack.value('half-done')
     const settled = await projectionHead(stack)
     await second.kill('SIGCONT')
     const { code } = await second.process.ended
@@ -204,11 +189,6 @@ describe('two operators', () => {
     for (const { epoch } of (await heartbeats(stack)).values()) expect(epoch).toBe(settled.epoch)
   })
 })
-
-async function holder(): Promise<string> {
-  const lease = await stack.kube.get(objectPath('coordination.k8s.io/v1', 'Lease', stack.operatorNamespace, 'headgate-operator'))
-  return (lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? ''
-}
 
 /** Frees the Lease of a dead leader with PATIENT times, as its expiry would. */
 async function takeLease(): Promise<void> {

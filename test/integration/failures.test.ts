@@ -3,11 +3,11 @@
  * key stays refused, and every program recovers without a restart. `failures-operator` and `failures-backends` test the other parts.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { hashCredential, mintCredential } from '#contract/values/credential.ts'
 import { ask } from '../support/ask.ts'
 import { objectPath } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import type { Program } from '../support/program.ts'
 import { eventsAbout, heartbeats, projectedKeys, projectionHead } from '../support/projection-view.ts'
 import type { Stack } from '../support/stack.ts'
@@ -18,20 +18,12 @@ const MODEL = 'steady'
 /** Length of the outage of Redis, ms. */
 const OUTAGE_MS = 30_000
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 /** Credentials by the name of the ApiKey. */
 const credentials: Record<string, string> = {}
 let pids: readonly number[] = []
 
-const apply = (name: string, spec: object = {}): Promise<unknown> =>
-  stack.kube.apply({
-    apiVersion: 'headgate.dev/v1alpha1',
-    kind: 'ApiKey',
-    metadata: { name, namespace: stack.namespace },
-    spec: { models: ['*'], ...spec },
-  })
-const setState = (name: string, state: string): Promise<unknown> => stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
 const callOn = async (gateway: Program, credential: string | undefined): Promise<number> =>
   (await ask(lab, gateway.url, { credential, model: MODEL, fields: { max_tokens: 1 } })).status
 const everyGateway = (name: string, expected: number): Promise<void> =>
@@ -68,20 +60,18 @@ function expectNoFalseAnswer(counts: Readonly<Record<string, number>>, least: nu
 }
 
 beforeAll(async () => {
-  lab = openLab()
   stack = await lab.stack({ gateways: 2, operatorEnv: { REVOCATION_WAIT_SECONDS: '3' } })
   // `url` and not `service`: the record of a cold start names a Service, and no DNS server runs here
   const backend = { name: 'llama', url: lab.address.modelServer.url, upstreamModel: 'tiny', messages: 'Native' }
   await stack.serveModel(MODEL, { backends: [backend] })
   const names = ['valid', 'revoked', 'suspended', 'deleted', 'suspended-later', 'deleted-later']
   await Promise.all(names.map(async (name) => (credentials[name] = await stack.issueKey(name))))
-  await setState('revoked', 'Revoked')
-  await setState('suspended', 'Suspended')
+  await stack.setState('revoked', 'Revoked')
+  await stack.setState('suspended', 'Suspended')
   await stack.kube.remove(stack.path('ApiKey', 'deleted'))
   for (const name of ['revoked', 'suspended', 'deleted']) await everyGateway(name, 401)
   pids = pidsNow()
 })
-afterAll(() => lab.close())
 
 it('FLUSHALL: the projection is rebuilt, and no call fails during the rebuild', async () => {
   const calls = startCalls()
@@ -126,7 +116,7 @@ describe('Redis is killed for 30 s', () => {
   })
 
   it('E18 a new key waits with a reason in its status, and gets no Secret before the gateways can know its value', async () => {
-    await apply('meanwhile')
+    await stack.apply('ApiKey', 'meanwhile')
     const object = await stack.untilCondition('ApiKey', 'meanwhile', 'SecretIssued', { status: 'False', reason: 'WaitingForStore' })
     expect(object.status.conditions).toContainEqual(
       expect.objectContaining({ type: 'Programmed', status: 'Unknown', reason: 'StoreUnreachable' }),
@@ -135,7 +125,7 @@ describe('Redis is killed for 30 s', () => {
   })
 
   it('a suspension and a deletion take effect by the mounted keyring alone', async () => {
-    await setState('suspended-later', 'Suspended')
+    await stack.setState('suspended-later', 'Suspended')
     await stack.kube.remove(stack.path('ApiKey', 'deleted-later'))
     for (const gateway of stack.gateways.slice(0, 2)) {
       for (const name of ['suspended-later', 'deleted-later']) {
@@ -181,7 +171,7 @@ describe('Redis is killed for 30 s', () => {
     expect(await strict.isReady()).toBe(false)
     await stack.redis.start()
     await stack.untilCondition('ApiKey', 'meanwhile', 'Ready')
-    credentials['meanwhile'] = (await stack.secret('meanwhile'))['SERVICE_API_KEY'] ?? ''
+    credentials['meanwhile'] = await stack.value('meanwhile')
     await strict.ready()
     await eventually(async () => expect(await cold.metric('headgate_table_source{source="Redis"}')).toBe(1))
     await everyGateway('meanwhile', 200)
@@ -193,7 +183,7 @@ describe('Redis is killed for 30 s', () => {
   })
 
   it('later changes go through Redis again', async () => {
-    await setState('suspended-later', 'Active')
+    await stack.setState('suspended-later', 'Active')
     await everyGateway('suspended-later', 200)
     await Promise.all([cold, strict].map((gateway) => gateway.stop()))
     stack.gateways.splice(2)
@@ -207,13 +197,13 @@ it('E18 Redis frozen and thawed: calls continue, and a new key waits and then wo
   await stack.redis.process.kill('SIGSTOP')
   try {
     await waitFor('the gateway to notice', () => lines() > before)
-    await apply('frozen')
+    await stack.apply('ApiKey', 'frozen')
     await stack.untilCondition('ApiKey', 'frozen', 'SecretIssued', { status: 'False', reason: 'WaitingForStore' })
   } finally {
     await stack.redis.process.kill('SIGCONT')
   }
   await stack.untilCondition('ApiKey', 'frozen', 'Ready')
-  credentials['frozen'] = (await stack.secret('frozen'))['SERVICE_API_KEY'] ?? ''
+  credentials['frozen'] = await stack.value('frozen')
   await everyGateway('frozen', 200)
   expect(pidsNow()).toEqual(pids)
   expectNoFalseAnswer(await calls.stop(), 5)

@@ -5,34 +5,27 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import OpenAI from 'openai'
 import { parseAllDocuments } from 'yaml'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { sha256 } from '../support/hash-keys.ts'
 import type { TestObject } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import type { Stack } from '../support/stack.ts'
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 /** Values as LiteLLM makes them, and a value that a person chose. */
 const [OLD, NEW, CHOSEN] = ['sk-Zm9vYmFyYmF6cXV4MTIzNA', 'sk-c2Vjb25kdmFsdWVmb3JrZXk', 'sk-team/a:chosen.by-hand!'] as const
 const ask = { model: 'hash-model', max_tokens: 4, messages: [{ role: 'user' as const, content: 'Say something.' }] }
 
 beforeAll(async () => {
-  lab = openLab()
   stack = await lab.stack({ gateways: 2 })
   await stack.serveModel('hash-model')
 })
-afterAll(() => lab.close())
 
 /** Applies an ApiKey for this value and waits until it is Ready, or until another condition has a reason. */
 async function applied(name: string, value: string, rotation?: object, wanted: readonly [string, object] = ['Ready', {}]): Promise<void> {
   const source = { type: 'Hash', hash: { sha256: sha256(value), hint: `…${value.slice(-4)}` } }
-  await stack.kube.apply({
-    apiVersion: 'headgate.dev/v1alpha1',
-    kind: 'ApiKey',
-    metadata: { name, namespace: stack.namespace },
-    spec: { models: ['hash-*'], source, ...(rotation && { rotation }) },
-  })
+  await stack.apply('ApiKey', name, { models: ['hash-*'], source, ...(rotation && { rotation }) })
   await stack.untilCondition('ApiKey', name, ...wanted)
 }
 
@@ -90,8 +83,7 @@ describe('an ApiKey with the SHA-256 of a value', () => {
   })
 
   it('is refused on every gateway once its deletion has finished', async () => {
-    await stack.kube.remove(stack.path('ApiKey', 'chosen'))
-    await expect.poll(() => stack.kube.get(stack.path('ApiKey', 'chosen'))).toBeUndefined()
+    await stack.deleteKey('chosen')
     expect(await statuses(CHOSEN)).toEqual([401, 401])
   })
 })

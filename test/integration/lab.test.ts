@@ -1,10 +1,10 @@
 import { appendFileSync, mkdtempSync, readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import OpenAI from 'openai'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { packShard } from '#contract/records/shard-text.ts'
 import { objectPath } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import type { RedisPart } from '../support/redis-part.ts'
 import { SecretMirror } from '../support/secret-mirror.ts'
 import { searchForValues } from '../support/secret-search.ts'
@@ -12,11 +12,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts'
 import { eventually } from '../support/wait-for.ts'
 
 /** The parts that every other integration test uses. */
-let lab: Lab
-beforeAll(() => {
-  lab = openLab()
-})
-afterAll(() => lab.close())
+const lab = openLab()
 
 describe('the API server', () => {
   it('serves our kinds and refuses what their schema refuses', async () => {

@@ -13,7 +13,7 @@ import type { LedgerKey } from '../../operator/books/ledger-store.ts'
 import { RedisLedgerAdmin } from '../../operator/books/redis-ledger-store.ts'
 import { durableSpend, spendSecrets } from '../support/durable-bytes.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { type RedisPart, sentBytes } from '../support/redis-part.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually } from '../support/wait-for.ts'
@@ -25,11 +25,7 @@ const FIELD = 'life:Currency:Lifetime:0'
 const SOON = { deadlineMs: 60_000, everyMs: 100 }
 const LARGE = 'x'.repeat(16 * 1024 * 1024)
 
-let lab: Lab
-beforeAll(() => {
-  lab = openLab()
-})
-afterAll(() => lab.close())
+const lab = openLab()
 
 describe('the ledger as the operator reads it', () => {
   let redis: RedisPart
@@ -183,12 +179,7 @@ describe('a Headgate whose gateways count in Redis', () => {
   }
 
   async function keyWith(name: string, budgets: readonly unknown[] = [LIFE]): Promise<LimitSubject> {
-    await stack.kube.apply({
-      apiVersion: 'headgate.dev/v1alpha1',
-      kind: 'ApiKey',
-      metadata: { name, namespace: stack.namespace },
-      spec: { models: ['*'], budgets },
-    })
+    await stack.apply('ApiKey', name, { budgets })
     const { metadata } = await stack.untilCondition('ApiKey', name, 'SecretIssued')
     const budget = {
       name: 'life',

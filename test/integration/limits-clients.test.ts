@@ -4,7 +4,7 @@ import { ChatOpenAI } from '@langchain/openai'
 import OpenAI from 'openai'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
 import { eventually } from '../support/wait-for.ts'
@@ -15,7 +15,7 @@ const AGE_MS = 5_000
 /** A retry this long before the announced time is too early, also on a machine with other work, ms. */
 const EARLY_MS = 2_000
 
-let lab: Lab
+const lab = openLab()
 let limits: LimitedAnswers
 /** The same with BUDGET_STATUS=429, for clients that stop only at 429. */
 let with429: LimitedAnswers
@@ -23,7 +23,6 @@ let count = 0
 const background: Array<() => void> = []
 
 beforeAll(async () => {
-  lab = openLab()
   limits = await LimitedAnswers.open(lab, 'clients', { gateways: 3 })
   with429 = await LimitedAnswers.open(lab, 'clients-429', { env: { BUDGET_STATUS: '429' } })
   for (const begin of background) begin()
@@ -31,7 +30,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await limits.close()
   await with429.close()
-  await lab.close()
 })
 
 /** Records the requests on the wire. */

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { expectRow, type Answer } from '../support/ask.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { LimitedAnswers, lifeBudget } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
@@ -14,18 +14,14 @@ const UNAVAILABLE = {
 /** Longest life of a lease of a limit that is less than half used, and some slack, ms. */
 const LEASE_MS = 11_000
 
-let lab: Lab
+const lab = openLab()
 let limits: LimitedAnswers
 let count = 0
 
 beforeAll(async () => {
-  lab = openLab()
   limits = await LimitedAnswers.open(lab, 'failures', { env: { MAX_REPLICAS: '4' } })
 })
-afterAll(async () => {
-  await limits.close()
-  await lab.close()
-})
+afterAll(() => limits.close())
 
 /** More than a test uses, so that only Redis can refuse a call. */
 const RPM = 100_000

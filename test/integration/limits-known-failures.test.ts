@@ -11,20 +11,19 @@ import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { apiKeySpec } from '#api/apikey.ts'
 import { type Answer, callHeaders, expectRow, PATHS, type Question, smallBody, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
 import { IMPATIENT, serveImpatientModel } from '../support/impatient-model.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { type LimitedCallOptions, LimitsLab } from '../support/limit-processes.ts'
 import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
 import { STORE_FORMS, type StoreForm, StoreForms } from '../support/store-forms.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-let lab: Lab
+const lab = openLab()
 let limits: LimitedAnswers
 let endImpatient: () => Promise<void>
 let count = 0
 
 beforeAll(async () => {
-  lab = openLab()
   await beginScaled()
   limits = await LimitedAnswers.open(lab, 'known-failures', { gateways: 2 })
   endImpatient = await serveImpatientModel(lab, limits)
@@ -33,7 +32,6 @@ afterAll(async () => {
   await endScaled()
   await limits.close()
   await endImpatient()
-  await lab.close()
 })
 
 const issue = (change: Partial<KeyRecord>, spent: Parameters<LimitedAnswers['issue']>[2] = []): Promise<IssuedKey> =>

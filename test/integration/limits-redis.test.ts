@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { type Answer, expectRow, type Question, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { LimitedAnswers, lifeBudget } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
@@ -38,18 +38,14 @@ const NO_PRICE = { ...QUOTA, starts: 'Budget cannot be enforced: model unpriced 
 /** Words in a message that make clients stop for good. */
 const STOP_WORDS = /quota|billing|credit balance|will reset at/
 
-let lab: Lab
+const lab = openLab()
 let limits: LimitedAnswers
 let count = 0
 
 beforeAll(async () => {
-  lab = openLab()
   limits = await LimitedAnswers.open(lab, 'limits', { gateways: 2, env: { TZ: 'Asia/Kathmandu' } })
 })
-afterAll(async () => {
-  await limits.close()
-  await lab.close()
-})
+afterAll(() => limits.close())
 
 const issue = (change: Partial<KeyRecord>): Promise<IssuedKey> => limits.issue(`key-${count++}`, change)
 

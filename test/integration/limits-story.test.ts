@@ -1,8 +1,8 @@
 /** Limits and budgets from the manifest to the answer, with every part real: API server, operator, Redis, two gateways and a model server. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type OpenAI from 'openai'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openLab, type Lab } from '../support/lab.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { openLab } from '../support/lab.ts'
 import { durableSpend } from '../support/durable-bytes.ts'
 import type { TestObject } from '../support/kube-admin.ts'
 import type { Stack } from '../support/stack.ts'
@@ -13,15 +13,13 @@ const MODEL = 'limited-model'
 const PRICING = { inputPerMillion: '1000000', outputPerMillion: '1000000' }
 const BUDGET = { name: 'month', amount: '1000', unit: 'Currency', window: 'Month', timeZone: 'Europe/Berlin', onExceeded: 'Block' }
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 
 beforeAll(async () => {
-  lab = openLab()
   stack = await lab.stack({ gateways: 2 })
   await stack.serveModel(MODEL, { pricing: PRICING, maxOutputTokens: 64 })
 })
-afterAll(() => lab.close())
 
 interface Answered {
   readonly status: number

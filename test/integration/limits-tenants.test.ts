@@ -12,7 +12,7 @@ import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import { durableSpend } from '../support/durable-bytes.ts'
 import { untilEveryGateway } from '../support/gateway-answers.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { OtherTenant } from '../support/other-tenant.ts'
 import { sized, timeLimit } from '../support/sizes.ts'
 import type { Stack } from '../support/stack.ts'
@@ -35,14 +35,13 @@ const MODEL = 'priced'
 const PRICING = { inputPerMillion: '1', outputPerMillion: '1' }
 const LIFE = { name: 'life', amount: '900000', unit: 'Currency', window: 'Lifetime' }
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 let others: OtherTenant
 let server: StubModel
 let deletions = 0
 
 beforeAll(async () => {
-  lab = openLab()
   const operatorEnv = { ...CHART_LEASE, ...CHART_HEAP, MAX_API_KEYS_PER_NAMESPACE: String(Math.max(2_000, MANY_KEYS)) }
   stack = await lab.stack({ gateways: 2, namespaces: [OTHERS, CHURN, EDITS, PRICES], operatorEnv }, await lab.ownControlPlane())
   server = await startStubModel({ host: lab.address.ip })
@@ -51,7 +50,6 @@ beforeAll(async () => {
 afterAll(async () => {
   await others.close()
   await server.close()
-  await lab.close()
 })
 
 type Spec = Readonly<Record<string, unknown>>
@@ -63,7 +61,7 @@ const keysOf = (namespace: string): Promise<TestObject[]> => stack.kube.list(obj
 
 async function serve(namespace: string, spec: Spec): Promise<void> {
   const backends = [{ name: 'one', url: server.url, messages: 'Native' }]
-  await stack.kube.apply({ apiVersion: GROUP, kind: 'ServedModel', metadata: { name: MODEL, namespace }, spec: { backends, ...spec } })
+  await stack.apply('ServedModel', MODEL, { backends, ...spec }, namespace)
   await stack.untilCondition('ServedModel', MODEL, 'Ready', { namespace })
 }
 
@@ -151,7 +149,7 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
   async function useSome(): Promise<void> {
     const some = names.filter((_, at) => at % 10 === 0)
     const statuses = await atOnce(some, async (name, at) => {
-      const { SERVICE_API_KEY: credential = '' } = await stack.secret(name, CHURN)
+      const credential = await stack.value(name, CHURN)
       return (await ask(lab, urls()[at % 2] ?? '', { credential, model: MODEL })).status
     })
     expect([...new Set(statuses)]).toEqual([200])
@@ -258,7 +256,7 @@ describe(`${BUDGETED_KEYS} keys with four budgets each, and their amounts in a l
     const [name = ''] = names
     await edit(EDITS, name, { budgets: budgets(4_321) })
     await stack.untilCondition('ApiKey', name, 'Programmed', { namespace: EDITS })
-    const { SERVICE_API_KEY: credential = '' } = await stack.secret(name, EDITS)
+    const credential = await stack.value(name, EDITS)
     for (const url of urls()) {
       const answer = await fetch(`${url}/v1/key`, { headers: { authorization: `Bearer ${credential}` } })
       expect(lab.record(await answer.text())).toContain('4321')
@@ -279,7 +277,7 @@ describe(`a model without a price, under ${PRICED_KEYS} keys with budgets of mon
       await create(PRICES, names, { budgets: [LIFE] })
       await untilReady(PRICES)
       await untilEveryKey('every budget to be enforceable', PRICES, reasonIs('Enforceable'))
-      const { SERVICE_API_KEY: credential = '' } = await stack.secret(names[0] ?? '', PRICES)
+      const credential = await stack.value(names[0] ?? '', PRICES)
       await flip({ pricing: null }, 'PriceMissing')
       for (const url of urls()) expect((await ask(lab, url, { credential, model: MODEL })).status).not.toBe(200)
       await flip({ pricing: PRICING }, 'Enforceable')

@@ -1,5 +1,5 @@
 /** Alerts and dashboard, compared with the metrics that the programs export after calls, refusals, failures and a revocation. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { openLab } from '../support/lab.ts'
 import { alerts, metricRows, panelQueries } from '../support/monitoring.ts'
 import { readPromQL } from '../support/promql.ts'
@@ -42,15 +42,10 @@ beforeAll(async () => {
   await waitFor('a call to be refused', async () => (await call(limited, 'llama')) === 429)
   await stack.exposeService('nobody', 9, { addresses: [stack.site.ip] })
   const backends = [{ name: 'main', service: { name: 'nobody', port: 9 } }]
-  await stack.kube.apply({
-    apiVersion: 'headgate.dev/v1alpha1',
-    kind: 'ServedModel',
-    metadata: { name: 'broken', namespace: stack.namespace },
-    spec: { backends },
-  })
+  await stack.apply('ServedModel', 'broken', { backends })
   const other = await stack.issueKey('other')
   await waitFor('a call to fail', async () => (await call(other, 'broken')) >= 500)
-  await stack.kube.merge(stack.path('ApiKey', 'other'), { spec: { state: 'Revoked' } })
+  await stack.setState('other', 'Revoked')
   await stack.untilCondition('ApiKey', 'other', 'Ready', { status: 'False' })
   await waitFor(
     'the revocation to be measured',
@@ -58,7 +53,6 @@ beforeAll(async () => {
   )
   for (const program of [stack.operator, stack.gateway]) read(await program.metrics())
 })
-afterAll(() => lab.close())
 
 const queries = [
   ...alerts().map(({ alert, expr }) => ({ where: alert, expr })),

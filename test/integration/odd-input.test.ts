@@ -18,7 +18,7 @@ import {
   type ExpectedRow,
   type WireFormat,
 } from '../support/ask.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { openRaw, readAnswer } from '../support/raw-http.ts'
 import type { Stack } from '../support/stack.ts'
 
@@ -63,7 +63,7 @@ const overflow = (format: WireFormat): ExpectedRow => ({
   starts: format === 'openai' ? "This model's maximum context length is " : 'prompt is too long: ',
 })
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 /** A model server that records the bytes of its requests. */
 let stub: StubModel
@@ -74,7 +74,6 @@ let revoked = ''
 let suspended = ''
 
 beforeAll(async () => {
-  lab = openLab()
   stack = await lab.stack()
   stub = await startStubModel({ host: lab.address.ip, onRequest: (request) => received.push(request) })
   const backend = { name: 'stub', url: stub.url, messages: 'Native' }
@@ -86,14 +85,11 @@ beforeAll(async () => {
   ])
   key = await stack.issueKey('key', { models: ['real-*', 'stub-allowed'] })
   ;[revoked, suspended] = await Promise.all([stack.issueKey('revoked'), stack.issueKey('suspended')])
-  await stack.kube.merge(stack.path('ApiKey', 'revoked'), { spec: { state: 'Revoked' } })
-  await stack.kube.merge(stack.path('ApiKey', 'suspended'), { spec: { state: 'Suspended' } })
+  await stack.setState('revoked', 'Revoked')
+  await stack.setState('suspended', 'Suspended')
   for (const name of ['revoked', 'suspended']) await stack.untilCondition('ApiKey', name, 'Ready', { status: 'False' })
 })
-afterAll(async () => {
-  await stub.close()
-  await lab.close()
-})
+afterAll(() => stub.close())
 
 /** A request over a plain socket. `headers` are sent line by line, so that a header may occur twice. */
 async function raw(format: WireFormat, headers: readonly string[], body: string | Buffer): Promise<Answer> {

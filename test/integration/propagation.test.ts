@@ -1,16 +1,14 @@
 /** Changes reach every gateway: counts and outcomes. `make bench` measures the times under a storm. */
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
 import { measurePropagation } from '../support/propagation.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import type { Stack } from '../support/stack.ts'
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 beforeAll(async () => {
-  lab = openLab()
   stack = await lab.stack({ gateways: 2 })
 })
-afterAll(() => lab.close())
 
 it('every apply, suspend, resume, revoke and delete reaches both gateways, one by one and at once', async () => {
   const rows = await measurePropagation(stack, 20, 40)

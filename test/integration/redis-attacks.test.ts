@@ -2,11 +2,11 @@
  * Attacks on Redis by a gateway pod that was taken over, with the rights of the gateways' user: keys are still issued and suspended, and the
  * damage is repaired. `redis-gateway-user` has the refused commands. Also a Redis that belongs to another installation.
  */
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CHART_LEASE } from '../support/chart-operator.ts'
 import { storedRecords } from '../support/durable-bytes.ts'
 import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { projectionHead } from '../support/projection-view.ts'
 import { ACKS, ATTACKS, PODS, RedisAttacker } from '../support/redis-attacker.ts'
 import type { Stack } from '../support/stack.ts'
@@ -17,11 +17,7 @@ const ATTACK_MS = 3_000
 /** Largest acknowledgement that may remain. */
 const MAX_ACK_BYTES = 64 * 1024
 
-let lab: Lab
-beforeAll(() => {
-  lab = openLab()
-})
-afterAll(() => lab.close())
+const lab = openLab()
 
 describe("as the gateways' Redis user", () => {
   let stack: Stack
@@ -66,7 +62,7 @@ describe("as the gateways' Redis user", () => {
     const striking = attacker.attack(attack, ATTACK_MS)
     const issued = stack.issueKey(`issued-${index}`)
     issued.catch(() => undefined) // awaited below, unless an earlier assertion fails
-    await stack.kube.merge(stack.path('ApiKey', `suspendable-${index}`), { spec: { state: 'Suspended' } })
+    await stack.setState(`suspendable-${index}`, 'Suspended')
     await untilEveryGateway(stack.gateways, suspendable[index] ?? '', 401)
     await untilEveryGateway(stack.gateways, await issuedWithin(`issued-${index}`), 200)
     await striking
@@ -78,7 +74,7 @@ describe("as the gateways' Redis user", () => {
 
   /** The value, as soon as the Secret exists. Ready may wait for gateways whose heartbeats the attack destroys. */
   async function issuedWithin(name: string): Promise<string> {
-    return waitFor('the Secret', async () => (await stack.secret(name))['SERVICE_API_KEY'])
+    return waitFor('the Secret', () => stack.value(name))
   }
 
   async function expectRepaired(): Promise<void> {
@@ -95,8 +91,7 @@ describe("as the gateways' Redis user", () => {
     await stack.issueKey(name)
     const { status } = await stack.untilCondition('ApiKey', name, 'Programmed')
     expect(status.programmed).toMatchObject({ ready: pods.length, total: pods.length })
-    await stack.kube.remove(stack.path('ApiKey', name))
-    await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', name))).toBeUndefined())
+    await stack.deleteKey(name)
   }
 })
 
@@ -112,19 +107,14 @@ describe('a Redis that belongs to another installation', () => {
     expect(operator.process.running).toBe(true)
     expect(await operator.isReady()).toBe(false)
     expect(await differences(owner.gateways, new Map([['owned', value]]), 200)).toEqual([])
-    await owner.kube.merge(owner.path('ApiKey', 'owned'), { spec: { state: 'Suspended' } })
+    await owner.setState('owned', 'Suspended')
     await untilEveryGateway(owner.gateways, value, 401)
     await operator.stop()
 
     await owner.operator.stop()
     await operator.start({ REDIS_TAKE_OVER: 'true' })
-    await stranger.kube.apply({
-      apiVersion: 'headgate.dev/v1alpha1',
-      kind: 'ApiKey',
-      metadata: { name: 'new', namespace: stranger.namespace },
-      spec: { models: ['*'] },
-    })
-    const issued = await waitFor('the key of the new owner', async () => (await stranger.secret('new'))['SERVICE_API_KEY'])
+    await stranger.apply('ApiKey', 'new')
+    const issued = await waitFor('the key of the new owner', () => stranger.value('new'))
     await untilEveryGateway(owner.gateways, issued, 200)
     await owner.operator.launch()
     await waitFor('the former owner to refuse', () => /another installation.*REDIS_TAKE_OVER/is.test(owner.operator.process.log()))

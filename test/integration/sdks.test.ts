@@ -1,6 +1,6 @@
 /** Every SDK case that passes directly against a real model server passes through the gateway too. */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openLab, type Lab } from '../support/lab.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { openLab } from '../support/lab.ts'
 import { ANTHROPIC_CASES } from '../support/sdk-cases/anthropic-cases.ts'
 import { LANGCHAIN_CASES } from '../support/sdk-cases/langchain-cases.ts'
 import { OPENAI_CASES } from '../support/sdk-cases/openai-cases.ts'
@@ -8,12 +8,11 @@ import type { Via } from '../support/sdk-cases/sdk-case.ts'
 import { VERCEL_CASES } from '../support/sdk-cases/vercel-cases.ts'
 import { UPSTREAM_MODEL } from '../support/model-server-part.ts'
 
-let lab: Lab
+const lab = openLab()
 let direct: Via
 let gateway: Via
 
 beforeAll(async () => {
-  lab = openLab()
   const stack = await lab.stack({ gateways: 1 })
   await stack.serveModel('sdk-model')
   const credential = await stack.issueKey('sdk-key', { models: ['sdk-model'] })
@@ -21,7 +20,6 @@ beforeAll(async () => {
   direct = { openaiUrl: `${server}/v1`, anthropicUrl: server, credential: 'none-needed', model: UPSTREAM_MODEL }
   gateway = { openaiUrl: `${stack.gateway.url}/v1`, anthropicUrl: stack.gateway.url, credential, model: 'sdk-model' }
 })
-afterAll(() => lab.close())
 
 describe.each([
   ['openai', OPENAI_CASES],

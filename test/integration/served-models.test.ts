@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask, expectRow, WIRE_FORMATS, type Answer, type ExpectedRow } from '../support/ask.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { PrivateCa, startTlsFront, type TlsFront } from '../support/private-ca.ts'
 import type { Program } from '../support/program.ts'
 import type { Stack } from '../support/stack.ts'
@@ -28,7 +28,7 @@ const NOT_FOUND: ExpectedRow = {
 const HOME = 'served-home'
 const AWAY = 'served-away'
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 let ca: PrivateCa
 /** Two model servers, and the requests that each has received. */
@@ -41,8 +41,7 @@ let awayKey = ''
 
 const urlOf = (stub: number): string => stubs[stub]?.url ?? ''
 const backend = (name: string, url: string, fields: object = {}): object => ({ name, url, messages: 'Native', ...fields })
-const applyModel = (name: string, spec: object, namespace = HOME): Promise<TestObject> =>
-  stack.kube.apply({ apiVersion: 'headgate.dev/v1alpha1', kind: 'ServedModel', metadata: { name, namespace }, spec })
+const applyModel = (name: string, spec: object, namespace = HOME): Promise<TestObject> => stack.apply('ServedModel', name, spec, namespace)
 async function served(name: string, spec: object, namespace = HOME): Promise<void> {
   await applyModel(name, spec, namespace)
   await stack.untilCondition('ServedModel', name, 'Ready', { namespace })
@@ -58,7 +57,6 @@ const applySecret = (token: string, labels: Record<string, string>, hosts = ''):
   })
 
 beforeAll(async () => {
-  lab = openLab()
   ca = await PrivateCa.make(join(lab.folder, 'pki-of-served-models', 'pki'))
   stack = await lab.stack({
     namespaces: [HOME, AWAY],
@@ -76,7 +74,6 @@ beforeAll(async () => {
 afterAll(async () => {
   for (const front of fronts) front.close()
   await Promise.all(stubs.map((stub) => stub.close()))
-  await lab.close()
 })
 
 describe('an https backend with a private CA', () => {

@@ -1,22 +1,20 @@
 /** The whole path on real parts: a manifest becomes a working key, a real model answers both SDKs, and a deleted key is refused. */
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { openLab, type Lab } from '../support/lab.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { openLab } from '../support/lab.ts'
 import type { Stack } from '../support/stack.ts'
 
-let lab: Lab
+const lab = openLab()
 let stack: Stack
 let env: Record<string, string>
 
 beforeAll(async () => {
-  lab = openLab()
   stack = await lab.stack({ gateways: 2 })
   await stack.serveModel('story-model')
   await stack.issueKey('story-key', { models: ['story-*'] })
   env = await stack.secret('story-key')
 })
-afterAll(() => lab.close())
 
 const ask = { model: 'story-model', max_tokens: 24, messages: [{ role: 'user' as const, content: 'Say something.' }] }
 const openai = (key = env['OPENAI_API_KEY'] ?? ''): OpenAI => new OpenAI({ apiKey: key, baseURL: env['OPENAI_BASE_URL'] ?? '' })
@@ -81,8 +79,7 @@ describe('kubectl delete', () => {
   it('makes every gateway answer 401 for the key by the time it has returned', async () => {
     const credential = await stack.issueKey('doomed')
     for (const gateway of stack.gateways) expect(await status(gateway.url, credential)).toBe(200)
-    await stack.kube.remove(stack.path('ApiKey', 'doomed'))
-    await expect.poll(() => stack.kube.get(stack.path('ApiKey', 'doomed'))).toBeUndefined()
+    await stack.deleteKey('doomed')
     for (const gateway of stack.gateways) expect(await status(gateway.url, credential)).toBe(401)
     const failure = await openai(credential)
       .chat.completions.create(ask)

@@ -7,11 +7,11 @@ import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { freePort } from '../support/free-port.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import type { Program } from '../support/program.ts'
 import type { RedisPart } from '../support/redis-part.ts'
 import type { Stack } from '../support/stack.ts'
@@ -22,7 +22,7 @@ const PASSWORD = 'hunter2-is-secret'
 /** The operator of a test soon takes over the Lease of the former test. */
 const QUICK = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_SECONDS: '0.8', LEASE_RETRY_SECONDS: '0.2' }
 
-let lab: Lab
+const lab = openLab()
 let plane: ControlPlane
 /** The tests start the programs of this stack, one at a time. */
 let stack: Stack
@@ -30,7 +30,6 @@ let program: Program | undefined
 const servers: Server[] = []
 
 beforeAll(async () => {
-  lab = openLab()
   plane = await lab.ownControlPlane()
   stack = await lab.stack({ gateways: 0, operators: 0, operatorEnv: QUICK, gatewayEnv: { KEYRING_DIR: '' } }, plane)
   const writer = await stack.addOperator() // gateways need a projection to become ready
@@ -42,7 +41,6 @@ afterEach(async () => {
   program = undefined
   for (const server of servers.splice(0)) server.close()
 })
-afterAll(() => lab.close())
 
 type Env = Readonly<Record<string, string>>
 
@@ -261,12 +259,7 @@ describe('the operator waits, with the remedy in its log, for the API server:', 
     const roles = stack.rights.filter(({ kind }) => kind === 'Role' || kind === 'ClusterRole')
     for (const role of roles) await stack.kube.apply(withoutSecretWrites(role))
     const running = await launch('operator')
-    await stack.kube.apply({
-      apiVersion: 'headgate.dev/v1alpha1',
-      kind: 'ApiKey',
-      metadata: { name: 'patient', namespace: stack.namespace },
-      spec: { models: ['*'] },
-    })
+    await stack.apply('ApiKey', 'patient')
     await waitFor('its line', () => complaints(running).some((message) => /secrets.*(403|[Ff]orbidden).*grant/.test(message))).catch(() => {
       throw new Error(`it said ${JSON.stringify([...new Set(complaints(running))])}`)
     })

@@ -13,7 +13,7 @@ import { keyringEntries, keyringSecrets } from '../support/durable-bytes.ts'
 import { FreezingProxy } from '../support/freezing-proxy.ts'
 import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
 import { objectPath } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { missingOtherClock, otherClock } from '../support/other-clock.ts'
 import type { Program } from '../support/program.ts'
 import { sized, timeLimit } from '../support/sizes.ts'
@@ -26,22 +26,10 @@ const LOST = sized(2_000, 10_000)
 const WATCHED_MS = 20_000
 const CLOCK_SECONDS = 60
 
-let lab: Lab
-beforeAll(() => {
-  lab = openLab()
-})
-afterAll(() => lab.close())
-
-const setState = (stack: Stack, name: string, state: string): Promise<unknown> =>
-  stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
-
-async function holder(stack: Stack): Promise<string> {
-  const lease = await stack.kube.get(objectPath('coordination.k8s.io/v1', 'Lease', stack.operatorNamespace, 'headgate-operator'))
-  return (lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? ''
-}
+const lab = openLab()
 
 async function untilLeading(stack: Stack, operator: Program): Promise<void> {
-  await waitFor(`${operator.spec.pod} to lead`, async () => (await holder(stack)).includes(operator.spec.pod))
+  await waitFor(`${operator.spec.pod} to lead`, async () => (await stack.holder()).includes(operator.spec.pod))
 }
 
 describe('a standby whose watches were frozen for a while', () => {
@@ -61,8 +49,8 @@ describe('a standby whose watches were frozen for a while', () => {
     await untilLeading(stack, first)
     const second = await stack.addOperator({ apiServer: proxy.url })
     proxy.freeze()
-    await setState(stack, 'suspended', 'Suspended')
-    await setState(stack, 'revoked', 'Revoked')
+    await stack.setState('suspended', 'Suspended')
+    await stack.setState('revoked', 'Revoked')
     await stack.kube.remove(stack.path('ApiKey', 'deleted'))
     for (const credential of Object.values(stopped)) await untilEveryGateway(stack.gateways, credential, 401)
     await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'deleted'))).toBeUndefined())
@@ -83,7 +71,7 @@ describe('a standby whose watches were frozen for a while', () => {
     expect(await watch.stop()).toEqual([])
     const values = new Map(Object.entries(stopped))
     expect(await differences(stack.gateways, values, 401)).toEqual([])
-    await setState(stack, 'suspended', 'Active')
+    await stack.setState('suspended', 'Active')
     await untilEveryGateway(stack.gateways, stopped.suspended, 200)
     values.delete('suspended')
     expect(await differences(stack.gateways, values, 401)).toEqual([])
@@ -92,7 +80,7 @@ describe('a standby whose watches were frozen for a while', () => {
 
 /** Applies a key. @returns waits until the key is Ready */
 async function applied(stack: Stack, name: string): Promise<() => Promise<unknown>> {
-  await stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace: stack.namespace }, spec: { models: ['*'] } })
+  await stack.apply('ApiKey', name)
   return () => stack.untilCondition('ApiKey', name, 'Ready', { deadlineMs: 180_000 })
 }
 
@@ -104,12 +92,10 @@ describe('a keyring that was deleted', () => {
       const operatorEnv = { ...CHART_LEASE, MAX_API_KEYS_PER_NAMESPACE: String(2 * LOST) }
       const stack = await lab.stack({ gateways: 2, operatorEnv })
       const suspended = await stack.issueKey('suspended')
-      await setState(stack, 'suspended', 'Suspended')
+      await stack.setState('suspended', 'Suspended')
       await untilEveryGateway(stack.gateways, suspended, 401)
       const names = numbered('key', LOST)
-      const spec = { models: ['*'] }
-      const metadata = (name: string) => ({ name, namespace: stack.namespace })
-      await atOnce(names, (name) => stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: metadata(name), spec }))
+      await atOnce(names, (name) => stack.apply('ApiKey', name))
       const secrets = objectPath('v1', 'Secret', stack.namespace)
       await waitFor('every Secret', async () => (await stack.kube.list(secrets)).length > LOST, {
         deadlineMs: timeLimit(400_000),
@@ -122,9 +108,7 @@ describe('a keyring that was deleted', () => {
       await waitFor('every status', described, { deadlineMs: timeLimit(120_000), everyMs: 2_000 })
       await waitFor('every entry', async () => (await keyringEntries(stack)).length > LOST, { deadlineMs: 60_000, everyMs: 1_000 })
       const sampled = await Promise.all(
-        names
-          .filter((_, i) => i % (LOST / 50) === 0)
-          .map(async (name) => ({ name, credential: (await stack.secret(name))['SERVICE_API_KEY'] ?? '', status: 200 })),
+        names.filter((_, i) => i % (LOST / 50) === 0).map(async (name) => ({ name, credential: await stack.value(name), status: 200 })),
       )
 
       await stack.operator.stop()
@@ -137,7 +121,7 @@ describe('a keyring that was deleted', () => {
         keyringEntries(stack).then((entries) => new Set(entries.map(({ text }) => (JSON.parse(text) as { uid: string }).uid)).size)
       await waitFor('every entry again', async () => (await count()) > LOST, { deadlineMs: 120_000, everyMs: 200 })
       expect(await watch.stop()).toEqual([])
-      await setState(stack, 'key-0', 'Suspended')
+      await stack.setState('key-0', 'Suspended')
       await untilEveryGateway(stack.gateways, sampled[0]?.credential ?? '', 401)
     },
     timeLimit(900_000),
@@ -169,7 +153,7 @@ describe('the clock of an operator', () => {
       const good = await stack.issueKey(`good${seconds}`)
       const doomed = await stack.issueKey(`doomed${seconds}`)
       const suspended = await stack.issueKey(`suspended${seconds}`)
-      await setState(stack, `suspended${seconds}`, 'Suspended')
+      await stack.setState(`suspended${seconds}`, 'Suspended')
       await untilEveryGateway(stack.gateways, suspended, 401)
       const silent = stack.gateways[1]
       await silent?.kill('SIGSTOP')
@@ -194,7 +178,7 @@ describe('the clock of an operator', () => {
       const good = await stack.issueKey('good')
       const brief = await stack.issueKey('brief', { ttlSeconds: 240 })
       const suspended = await stack.issueKey('suspended')
-      await setState(stack, 'suspended', 'Suspended')
+      await stack.setState('suspended', 'Suspended')
       await untilEveryGateway(stack.gateways, suspended, 401)
       const behind = await stack.addOperator({ env: otherClock(-CLOCK_SECONDS) })
       onTestFinished(() => stack.remove(behind))
@@ -213,7 +197,7 @@ describe('the clock of an operator', () => {
       const isOfRestart = (line: string): boolean => line.includes(` ${stack.gateway.spec.pod}: 503 `) // the pod that restarts
       expect((await duringRestart.stop()).filter((line) => !isOfRestart(line))).toEqual([])
       for (const { credential, status } of expected) await untilEveryGateway(stack.gateways, credential, status)
-      await setState(stack, 'suspended', 'Active')
+      await stack.setState('suspended', 'Active')
       await untilEveryGateway(stack.gateways, suspended, 200)
     },
   )

@@ -10,7 +10,7 @@ import { atOnce, numbered } from '../support/at-once.ts'
 import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { OtherTenant } from '../support/other-tenant.ts'
 import { expectCleared, expectReported, type Reported } from '../support/reported.ts'
 import { sized, timeLimit } from '../support/sizes.ts'
@@ -27,16 +27,12 @@ const MODELS_PER_NAMESPACE = sized(400, 3_000)
 const MANY_KEYS = 692
 const MANY_EDITS = sized(1_500, 6_531)
 
-let lab: Lab
-beforeAll(() => {
-  lab = openLab()
-})
-afterAll(() => lab.close())
+const lab = openLab()
 
 const applyKey = (stack: Stack, namespace: string, name: string, models: readonly string[]): Promise<TestObject> =>
-  stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec: { models } })
+  stack.apply('ApiKey', name, { models }, namespace)
 const applyModel = (stack: Stack, namespace: string, name: string, spec: object): Promise<TestObject> =>
-  stack.kube.apply({ apiVersion: GROUP, kind: 'ServedModel', metadata: { name, namespace }, spec })
+  stack.apply('ServedModel', name, spec, namespace)
 
 /** Random model names of `bytes` characters together, which compression cannot shrink much. */
 function modelsOf(bytes: number): string[] {
@@ -301,7 +297,7 @@ describe('many objects of one namespace', () => {
       const backends = [{ name: 'one', url: server.url, messages: 'Native' }]
       await applyModel(stack, edits, 'only-this', { backends })
       await applyKey(stack, edits, 'edited', ['only-this'])
-      const { SERVICE_API_KEY: credential = '' } = await stack.secret('edited', edits)
+      const credential = await stack.value('edited', edits)
       await eventually(async () => {
         for (const gateway of stack.gateways) expect((await ask(lab, gateway.url, { credential, model: 'only-this' })).status).toBe(200)
       })

@@ -11,7 +11,7 @@ import type { ControlPlane } from '../support/control-plane.ts'
 import { answerOf } from '../support/gateway-answers.ts'
 import { holdBackRights } from '../support/held-back-rights.ts'
 import { objectPath } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { OtherTenant } from '../support/other-tenant.ts'
 import { projectedKeys } from '../support/projection-view.ts'
 import { POLICY_WORDS, policyAgainstSecrets, quotaOnSecrets } from '../support/refused-secrets.ts'
@@ -29,9 +29,8 @@ const BROKEN = 'tenants-broken'
 const HOSTS = 'tenants-hosts'
 const PUBLISHING = 'tenants-publishing'
 const NAMESPACES = [OTHERS, QUOTA, POLICY, NO_CREATE, NO_GET, NO_ROLE, BROKEN, HOSTS, PUBLISHING]
-const GROUP = 'headgate.dev/v1alpha1'
 
-let lab: Lab
+const lab = openLab()
 let plane: ControlPlane
 let stack: Stack
 let others: OtherTenant
@@ -40,7 +39,6 @@ let server: StubModel
 const sent: (string | undefined)[] = []
 
 beforeAll(async () => {
-  lab = openLab()
   plane = await lab.ownControlPlane() // the tests remove rights and policies
   stack = await lab.stack({ gateways: 2, namespaces: NAMESPACES, operatorEnv: CHART_LEASE }, plane)
   server = await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => sent.push(headers.authorization) })
@@ -49,13 +47,8 @@ beforeAll(async () => {
 afterAll(async () => {
   await others.close()
   await server.close()
-  await lab.close()
 })
 
-const applyKey = (namespace: string, name: string): Promise<unknown> =>
-  stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec: { models: ['*'] } })
-const applyModel = (namespace: string, name: string, spec: object): Promise<unknown> =>
-  stack.kube.apply({ apiVersion: GROUP, kind: 'ServedModel', metadata: { name, namespace }, spec })
 const applyCredential = (namespace: string, annotations: Record<string, string>): Promise<unknown> =>
   stack.kube.apply({
     apiVersion: 'v1',
@@ -94,7 +87,7 @@ async function expectNoLiveVerifier(namespace: string): Promise<void> {
 }
 
 async function expectIssued(namespace: string, name: string): Promise<void> {
-  const { SERVICE_API_KEY: credential = '' } = await stack.secret(name, namespace)
+  const credential = await stack.value(name, namespace)
   for (const gateway of stack.gateways) expect(await answerOf(gateway, credential)).toBe(200)
 }
 
@@ -102,7 +95,7 @@ describe('a namespace that admits no new Secret', () => {
   it('by a ResourceQuota: QuotaExceeded on its ApiKey, and the key is issued once there is room', async () => {
     const lift = await quotaOnSecrets(stack, QUOTA)
     onTestFinished(lift)
-    await applyKey(QUOTA, 'bot')
+    await stack.apply('ApiKey', 'bot', {}, QUOTA)
     const reported = notIssued(QUOTA, 'QuotaExceeded', /no-secrets.*(raise|lift|remove|room)/is)
     await expectContained(reported)
     await expectNoLiveVerifier(QUOTA)
@@ -114,7 +107,7 @@ describe('a namespace that admits no new Secret', () => {
   it('by an admission policy: AdmissionDenied with the words of the policy on its ApiKey', async () => {
     const lift = await policyAgainstSecrets(stack, POLICY)
     onTestFinished(lift)
-    await applyKey(POLICY, 'bot')
+    await stack.apply('ApiKey', 'bot', {}, POLICY)
     const reported = notIssued(POLICY, 'AdmissionDenied', new RegExp(POLICY_WORDS))
     await expectContained(reported)
     await expectNoLiveVerifier(POLICY)
@@ -126,7 +119,7 @@ describe('a namespace that admits no new Secret', () => {
   it('from the operator, which lacks the right: Forbidden with the right to grant on its ApiKey', async () => {
     const giveBack = await holdBackRights(stack, { namespace: NO_CREATE, verbs: ['create'] })
     onTestFinished(giveBack)
-    await applyKey(NO_CREATE, 'bot')
+    await stack.apply('ApiKey', 'bot', {}, NO_CREATE)
     const reported = notIssued(NO_CREATE, 'Forbidden', /create.*grant|grant.*create/is)
     await expectContained(reported)
     await expectNoLiveVerifier(NO_CREATE)
@@ -151,7 +144,7 @@ describe('a namespace whose Secrets the operator cannot read', () => {
       messages: 'Native',
       authSecretRef: { name: 'upstream', key: 'token' },
     }
-    await applyModel(NO_GET, 'model', { backends: [backend] })
+    await stack.apply('ServedModel', 'model', { backends: [backend] }, NO_GET)
     const model: Reported = {
       kind: 'ServedModel',
       name: 'model',
@@ -164,8 +157,7 @@ describe('a namespace whose Secrets the operator cannot read', () => {
     const key: Reported = { ...model, kind: 'ApiKey', name: 'bot', type: 'SecretIssued', message: /get.*grant|grant.*get/is, ready: 'True' }
     await expectReported(stack, model)
     await expectContained(key)
-    await stack.kube.remove(stack.path('ApiKey', 'older', NO_GET))
-    await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'older', NO_GET))).toBeUndefined())
+    await stack.deleteKey('older', NO_GET)
     await giveBack()
     await expectCleared(stack, key)
     await expectCleared(stack, model)
@@ -178,7 +170,7 @@ describe('a watched namespace without any right of the operator', () => {
     const giveBack = await holdBackRights(stack, { namespace: NO_ROLE })
     onTestFinished(giveBack)
     await stack.operator.restart() // rejects if the operator does not become ready
-    await applyKey(NO_ROLE, 'bot')
+    await stack.apply('ApiKey', 'bot', {}, NO_ROLE)
     await others.expectServed()
     await waitFor('the log to name the namespace', () => stack.operator.process.log().includes(NO_ROLE))
     await giveBack()
@@ -191,7 +183,7 @@ describe('a model author may not', () => {
   it('send a Credential to a host that its Secret does not name: CredentialHostNotAllowed, and no request carries the Credential there', async () => {
     await applyCredential(HOSTS, { 'headgate.dev/upstream-hosts': 'api.example.com' })
     const credential = await stack.issueKey('bot', {}, HOSTS)
-    await applyModel(HOSTS, 'model', withCredential(server.url))
+    await stack.apply('ServedModel', 'model', withCredential(server.url), HOSTS)
     const reported: Reported = {
       kind: 'ServedModel',
       name: 'model',
@@ -217,7 +209,7 @@ describe('a model author may not', () => {
     const credential = await stack.issueKey('stranger', {}, OTHERS)
     const own = await stack.issueKey('own', {}, PUBLISHING)
     const spec = { backends: [{ name: 'one', url: server.url, messages: 'Native' }] }
-    await applyModel(PUBLISHING, 'gpt-4o', { ...spec, allowedNamespaces: { from: 'All' } })
+    await stack.apply('ServedModel', 'gpt-4o', { ...spec, allowedNamespaces: { from: 'All' } }, PUBLISHING)
     const reported: Reported = {
       kind: 'ServedModel',
       name: 'gpt-4o',
@@ -231,7 +223,7 @@ describe('a model author may not', () => {
     for (const gateway of stack.gateways) {
       expect((await ask(lab, gateway.url, { credential, model: 'gpt-4o' })).status).toBe(404)
     }
-    await applyModel(PUBLISHING, 'gpt-4o', { ...spec, allowedNamespaces: { from: 'Same' } })
+    await stack.apply('ServedModel', 'gpt-4o', { ...spec, allowedNamespaces: { from: 'Same' } }, PUBLISHING)
     await expectCleared(stack, reported)
     await eventually(async () => expect((await ask(lab, stack.gateway.url, { credential: own, model: 'gpt-4o' })).status).toBe(200))
     expect((await ask(lab, stack.gateway.url, { credential, model: 'gpt-4o' })).status).toBe(404)
@@ -256,8 +248,7 @@ describe('a Secret that the API server itself cannot decode', () => {
       ready: 'True',
     }
     await expectContained(reported, { isRotating: false }) // the API server has no cache of Secrets now, so kubelets get no change of a Secret
-    await stack.kube.remove(stack.path('ApiKey', 'older', BROKEN))
-    await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', 'older', BROKEN))).toBeUndefined())
+    await stack.deleteKey('older', BROKEN)
     for (const gateway of stack.gateways) {
       expect(await answerOf(gateway, older)).toBe(401)
       expect(await answerOf(gateway, credential)).toBe(200)

@@ -2,14 +2,14 @@
  * This version and a next one, mixed and rolled in both directions under load: no key is refused or lost, and Programmed is true. Also,
  * texts of an unknown version stay unchanged, byte for byte.
  */
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { AnswerWatch, type ExpectedAnswer } from '../support/answer-watch.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
 import { CHART_LEASE } from '../support/chart-operator.ts'
 import { keyringEntries, replaceEntry, storedRecords, storeRecord, type StoredEntry } from '../support/durable-bytes.ts'
 import { answerOf, differences, untilEveryGateway } from '../support/gateway-answers.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
-import { openLab, type Lab } from '../support/lab.ts'
+import { openLab } from '../support/lab.ts'
 import { buildNextVersion, NEXT_VERSION } from '../support/next-version.ts'
 import type { Program } from '../support/program.ts'
 import { eventReasons } from '../support/reported.ts'
@@ -27,24 +27,18 @@ interface Head {
   readonly name: string
 }
 
-let lab: Lab
-beforeAll(() => {
-  lab = openLab()
-})
-afterAll(() => lab.close())
+const lab = openLab()
 
 const headOf = (text: string): Head => JSON.parse(text) as Head
-const setState = (stack: Stack, name: string, state: string): Promise<unknown> =>
-  stack.kube.merge(stack.path('ApiKey', name), { spec: { state } })
 
 async function issueMany(stack: Stack, count: number): Promise<ExpectedAnswer[]> {
   const names = numbered('key', count)
   const spec = { models: ['*'] }
   const namespace = stack.namespace
-  await atOnce(names, (name) => stack.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec }))
+  await atOnce(names, (name) => stack.apply('ApiKey', name, spec, namespace))
   const values = await atOnce(names, async (name) => {
     await stack.untilCondition('ApiKey', name, 'Ready', { deadlineMs: 240_000 })
-    return (await stack.secret(name))['SERVICE_API_KEY'] ?? ''
+    return await stack.value(name)
   })
   return names.map((name, i) => ({ name, credential: values[i] ?? '', status: 200 }))
 }
@@ -86,7 +80,7 @@ describe('this version and the next one', () => {
   /** Asserts that every gateway applies a generation as soon as Programmed is True for that generation. */
   async function expectTruthful(step: string): Promise<void> {
     for (const [state, answer] of [['Suspended', 401] as const, ['Active', 200] as const]) {
-      await setState(stack, 'probe', state)
+      await stack.setState('probe', state)
       const object = await stack.untilCondition('ApiKey', 'probe', 'Programmed')
       const answers = await Promise.all(stack.gateways.map((gateway: Program) => answerOf(gateway, probe)))
       expect(answers, `${step}: ${state} is Programmed`).toEqual(stack.gateways.map(() => answer))
@@ -100,7 +94,7 @@ describe('this version and the next one', () => {
   async function untilNewVersion(): Promise<void> {
     let edits = 0
     const edited = async (): Promise<void> => {
-      await setState(stack, 'probe', edits++ % 2 === 0 ? 'Suspended' : 'Active')
+      await stack.setState('probe', edits++ % 2 === 0 ? 'Suspended' : 'Active')
       expect(await versions()).toContain(NEXT_VERSION)
     }
     await eventually(edited, { everyMs: 500 })

@@ -1,14 +1,14 @@
 /** The start of an integration test: the parts that the run shares, and functions to start more. */
 import { appendFileSync, mkdirSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { expect, inject } from 'vitest'
+import { afterAll, expect, inject } from 'vitest'
 import { ControlPlane } from './control-plane.ts'
 import type { LabAddress } from './integration-setup.ts'
 import { RedisPart } from './redis-part.ts'
 import { dumpCluster, recordIssuedValues } from './secret-search.ts'
 import { Stack, type StackOptions } from './stack.ts'
 
-/** A test file's view of the run; `close` it in afterAll. */
+/** A test file's view of the run. */
 export class Lab {
   readonly address: LabAddress
   /** The control plane that all test files share: use namespaces of your own, and never stop it. */
@@ -74,8 +74,10 @@ export class Lab {
   }
 }
 
-/** Opens the lab for the test file that calls it; names of namespaces and logs come from the file's name. */
+/** Opens the lab at the top level of a test file, and closes it after the file. Names of namespaces and logs come from the file's name. */
 export function openLab(): Lab {
   const name = basename(expect.getState().testPath ?? 'test').replace(/\.test\.ts$/, '')
-  return new Lab(inject('lab'), name)
+  const lab = new Lab(inject('lab'), name)
+  afterAll(() => lab.close()) // after the other hooks of the file
+  return lab
 }

@@ -82,19 +82,14 @@ export class OtherTenant {
     const annotations = { 'headgate.dev/upstream-hosts': `${SERVICE}.${namespace}.svc` }
     await this.#stack.kube.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name: SECRET, namespace, labels, annotations }, data: {} })
     const backend = { name: 'one', service: { name: SERVICE, port }, messages: 'Native', authSecretRef: { name: SECRET, key: 'token' } }
-    await this.#stack.kube.apply({
-      apiVersion: GROUP,
-      kind: 'ServedModel',
-      metadata: { name: MODEL, namespace },
-      spec: { backends: [backend] },
-    })
+    await this.#stack.apply('ServedModel', MODEL, { backends: [backend] }, namespace)
     this.#caller = await this.#stack.issueKey('others-caller', {}, namespace)
     await this.#rotate('others-upstream-credential-0')
     await this.#stack.untilCondition('ServedModel', MODEL, 'Ready', { namespace })
   }
 
   #valueOf(name: string): Promise<string> {
-    return waitFor(`the value of ${name}`, async () => (await this.#stack.secret(name, this.namespace))['SERVICE_API_KEY'])
+    return waitFor(`the value of ${name}`, async () => await this.#stack.value(name, this.namespace))
   }
 
   /** Writes a Credential, and waits until every gateway sends it. */

@@ -220,16 +220,55 @@ export class Stack {
       upstreamModel: 'tiny',
       messages: 'Native',
     }
-    await this.kube.apply({ apiVersion: GROUP, kind: 'ServedModel', metadata: { name, namespace }, spec: { backends: [backend], ...spec } })
+    await this.apply('ServedModel', name, { backends: [backend], ...spec }, namespace)
     return this.untilCondition('ServedModel', name, 'Ready', { namespace })
+  }
+
+  /** Applies an object of ours; an ApiKey is for all models unless `spec` says otherwise. */
+  async apply(kind: 'ApiKey' | 'ServedModel', name: string, spec: object = {}, namespace = this.namespace): Promise<TestObject> {
+    const defaults = kind === 'ApiKey' ? { models: ['*'] } : {}
+    return this.kube.apply({ apiVersion: GROUP, kind, metadata: { name, namespace }, spec: { ...defaults, ...spec } })
+  }
+
+  /** Sets the state of an ApiKey. */
+  async setState(name: string, state: 'Active' | 'Suspended' | 'Revoked', namespace = this.namespace): Promise<TestObject> {
+    return this.kube.merge(this.path('ApiKey', name, namespace), { spec: { state } })
+  }
+
+  /** Deletes an ApiKey, and waits until its finalizer is gone. */
+  async deleteKey(name: string, namespace = this.namespace): Promise<void> {
+    const path = this.path('ApiKey', name, namespace)
+    await this.kube.remove(path)
+    await waitFor(`${name} to be deleted`, async () => (await this.kube.get(path)) === undefined)
   }
 
   /** Applies an ApiKey (for all models unless `spec` says otherwise), waits until it is Ready and reads its Secret. @returns the credential */
   async issueKey(name: string, spec: Readonly<Record<string, unknown>> = {}, namespace = this.namespace): Promise<string> {
-    await this.kube.apply({ apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec: { models: ['*'], ...spec } })
+    await this.apply('ApiKey', name, spec, namespace)
     await this.untilCondition('ApiKey', name, 'Ready', { namespace })
-    const { SERVICE_API_KEY: credential = '' } = await this.secret(name, namespace)
-    return credential
+    return this.value(name, namespace)
+  }
+
+  /** The value of a key in its Secret; rejects when there is none. */
+  async value(name: string, namespace = this.namespace): Promise<string> {
+    return (await this.secret(name, namespace))['SERVICE_API_KEY'] ?? ''
+  }
+
+  /** Every value that a user Secret of the first namespace ever holds, by Secret name, until `signal` aborts. */
+  values(signal: AbortSignal): ReadonlyMap<string, ReadonlySet<string>> {
+    const values = new Map<string, Set<string>>()
+    void this.kube.watch(objectPath('v1', 'Secret', this.namespace), signal, ({ object: { metadata, data } }) => {
+      const text = (data as Record<string, string> | undefined)?.['SERVICE_API_KEY']
+      if (text === undefined) return
+      values.set(metadata.name, (values.get(metadata.name) ?? new Set()).add(Buffer.from(text, 'base64').toString()))
+    })
+    return values
+  }
+
+  /** The operator that holds the Lease; '' if none does. */
+  async holder(): Promise<string> {
+    const lease = await this.kube.get(objectPath('coordination.k8s.io/v1', 'Lease', this.operatorNamespace, 'headgate-operator'))
+    return (lease?.spec as { holderIdentity?: string } | undefined)?.holderIdentity ?? ''
   }
 
   /** The decoded data of a Secret; rejects when there is none. */

@@ -4,6 +4,7 @@ import { ATTACKS } from '../../support/attacks/attack-protocol.ts'
 import { AttackedGateway, missingForAttacks, type UnderAttack } from '../../support/attacks/attacked-gateway.ts'
 import { openLab } from '../../support/lab.ts'
 
+const lab = openLab()
 const SECONDS = 10
 const missing = missingForAttacks()
 let gateway: AttackedGateway | undefined
@@ -11,7 +12,6 @@ let undisturbed: UnderAttack | undefined
 
 beforeAll(async () => {
   if (missing !== undefined) return
-  const lab = openLab()
   gateway = await AttackedGateway.start({ ip: lab.address.ip, folder: lab.folder })
   undisturbed = await gateway.during('nothing', SECONDS)
 })

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { operatorRights } from '../../../operator/rights.ts'
 import { API_KINDS } from '#api/kinds.ts'
 import { allowedUses, grants } from '../../support/audit-log.ts'
@@ -13,7 +13,6 @@ describe("the operator's rights, compared with the audit logs of this run", () =
   beforeAll(async () => {
     used = await allowedUses(lab.folder, rights)
   })
-  afterAll(() => lab.close())
 
   it('no request was allowed that the table does not grant', ({ skip }) => {
     skip(used.size === 0, 'no operator ran')

@@ -1,9 +1,8 @@
-import { afterAll, expect, it } from 'vitest'
+import { expect, it } from 'vitest'
 import { openLab } from '../../support/lab.ts'
 import { dumpCluster, searchForValues } from '../../support/secret-search.ts'
 
 const lab = openLab()
-afterAll(() => lab.close())
 
 it('no issued value is in any log, Event, status, metric, error body, keyring or Redis of the whole run', async ({ annotate, skip }) => {
   await dumpCluster(lab.plane, lab.folder)
