@@ -5,7 +5,7 @@ import { OperatorWorld } from '../../test/support/operator-world.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import type { ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
-import { spendCodec } from './spend-entry.ts'
+import { spendCodec } from '../shards/spend-entry.ts'
 
 type Budget = NonNullable<ApiKeySpec['budgets']>[number]
 

@@ -10,7 +10,7 @@ import type { LedgerMetrics } from './ledger-metrics.ts'
 import type { OperatorLedgerStore } from './ledger-store.ts'
 import { LedgerSweep } from './ledger-sweep.ts'
 import { ProcessWatch } from './process-watch.ts'
-import type { Interval } from './spend-entry.ts'
+import type { Interval } from '../shards/spend-entry.ts'
 import { SpendReader, type SpendReaderDeps } from './spend-reader.ts'
 
 const TURN_MS = 1_000
@@ -90,7 +90,7 @@ export class BudgetLedger {
   /** Called when a key was deleted. */
   deleted(uid: string): void {
     this.#reader.drop(uid)
-    this.#deps.checkpoint.remove(uid)
+    if (this.#deps.checkpoint.get(uid) !== undefined) this.#deps.checkpoint.remove(uid, 'background')
     this.#sweep.deleted(uid, this.#deps.clock.monotonic())
   }
 
@@ -106,7 +106,7 @@ export class BudgetLedger {
 
   /** Number of entries of another version, which are never changed. */
   get unreadable(): number {
-    return this.#deps.checkpoint.unreadable
+    return [...this.#deps.checkpoint.unreadable()].length
   }
 
   /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
-import type { SpendEntry } from './spend-entry.ts'
+import type { SpendEntry } from '../shards/spend-entry.ts'
 import { forgettable, knownAfter, lostSpend, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
 
 const DAY_MS = 86_400_000

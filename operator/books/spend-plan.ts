@@ -3,7 +3,7 @@ import { isTimeZone, windowAt } from '#contract/values/budget-window.ts'
 import { budgetField, budgetID, DAY_MS, LEDGER_CAPS } from '#contract/ledger/ledger-layout.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import type { Checkpoint, WindowField, WindowSpend } from './ledger-store.ts'
-import type { Interval, SpendEntry } from './spend-entry.ts'
+import type { Interval, SpendEntry } from '../shards/spend-entry.ts'
 import type { BudgetReading } from './subject-ledger.ts'
 
 /** Time for which a status shows a loss, ms. */

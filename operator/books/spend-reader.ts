@@ -5,7 +5,7 @@ import type { LedgerMetrics } from './ledger-metrics.ts'
 import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
 import type { SpendCheckpoint } from './spend-checkpoint.ts'
 import type { SubjectUsage } from './subject-ledger.ts'
-import type { Interval, SpendEntry } from './spend-entry.ts'
+import type { Interval, SpendEntry } from '../shards/spend-entry.ts'
 import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
 import { type DueSubject, SubjectSchedule } from './subject-schedule.ts'
 
@@ -149,15 +149,11 @@ export class SpendReader {
   }
 
   /** @returns the spend that must be restored now */
-  #take(
-    { uid, sinceMs }: DueSubject,
-    asked: readonly AskedWindow[],
-    read: BudgetRead & { state: 'seeded' },
-  ): readonly SubjectCheckpoints[] {
+  #take({ uid }: DueSubject, asked: readonly AskedWindow[], read: BudgetRead & { state: 'seeded' }): readonly SubjectCheckpoints[] {
     const { clock, checkpoint } = this.#deps
     const known = checkpoint.get(uid)
     const after = knownAfter(known, { uid, asked, windows: read.windows, nowMs: clock.now() })
-    if (after !== undefined && after !== known) checkpoint.put(after, sinceMs)
+    if (after !== undefined && after !== known) checkpoint.commitLater(after)
     const seen = this.#seenOf(uid)
     const lost = lostSpend(known, asked, read.windows)
     if (lost.length > 0) return this.#isLow(uid, seen) ? [{ subject: uid, checkpoints: lost }] : []
@@ -201,7 +197,7 @@ export class SpendReader {
       const seen = this.#seenOf(entry.uid)
       const interval = { fromMs: seen.goodMs === 0 ? entry.atMs : seen.goodMs, toMs: clock.now() }
       const marked = withLoss(entry, interval)
-      checkpoint.put(marked, clock.monotonic())
+      checkpoint.commitLater(marked)
       seen.lowSinceMs = undefined
       this.#schedule.name(entry.uid, clock.monotonic(), READ_AGAIN_MS)
       onLoss(entry.uid)

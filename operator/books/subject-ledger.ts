@@ -3,7 +3,7 @@
  * knows nothing else of a kind.
  */
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
-import type { Interval } from './spend-entry.ts'
+import type { Interval } from '../shards/spend-entry.ts'
 
 /** A reading of one budget of one subject. The amount is in the record of the subject: a changed amount keeps the spend. */
 export interface BudgetReading {

@@ -6,7 +6,7 @@ import type { OperatorDeps } from '../operator-deps.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'
 import { servingNames } from '../projection/serving-pods.ts'
 import { BudgetLedger } from './budget-ledger.ts'
-import type { Interval } from './spend-entry.ts'
+import type { Interval } from '../shards/spend-entry.ts'
 import { SpendCheckpoint } from './spend-checkpoint.ts'
 import type { SubjectKind, SubjectLedger, SubjectUsage } from './subject-ledger.ts'
 

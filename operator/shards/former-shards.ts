@@ -1,52 +1,50 @@
 /** Moves entries from a keyring with another number of shards, after a change of `keyring.shards`. */
-import type { Cancel } from '#platform/clock.ts'
-import { UnknownVersion } from '#contract/records/format.ts'
+import { FORMAT, UnknownVersion } from '#contract/records/format.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
 import { breathe } from '#platform/breathe.ts'
-import type { SecretShards, SecretShardsDeps, UnreadableEntry } from './secret-shards.ts'
-import type { ShardCodec, StoredEntry } from './shard-codec.ts'
-import { shardOf } from './shard-of.ts'
+import type { Cancel } from '#platform/clock.ts'
+import { type SecretShards, type SecretShardsDeps, shardOf, type UnreadableEntry } from './secret-shards.ts'
+import { keyringCodec } from './sets.ts'
 
 /** Gateways of the former ReplicaSet mount the former Secrets for this long, ms. */
 const KEEP_MS = 600_000
 const NAME = /-(\d+)-(\d+)$/
 
+/** The present set. */
+interface PresentShards extends Pick<SecretShards<KeyringEntry>, 'get' | 'pending' | 'flush'> {
+  commit(entry: KeyringEntry, level: 'change', options: { readonly isRestored: true }): void
+}
+
 /** Secrets of former sets, and their state. */
 export class FormerShards {
   readonly #deps: SecretShardsDeps
-  readonly #shards: SecretShards<KeyringEntry>
-  readonly #codec: ShardCodec<KeyringEntry>
+  readonly #shards: PresentShards
   readonly #unreadable: UnreadableEntry[] = []
   #cancel: Cancel = () => undefined
 
-  constructor(deps: SecretShardsDeps, shards: SecretShards<KeyringEntry>, codec: ShardCodec<KeyringEntry>) {
+  constructor(deps: SecretShardsDeps, shards: PresentShards) {
     this.#deps = deps
     this.#shards = shards
-    this.#codec = codec
   }
 
   /**
-   * Moves entries that are newer than those in the present set. A Secret whose entries an earlier start has moved is deleted at once. A Secret
-   * from which this start moved entries is deleted later. An unreadable Secret stays.
+   * Moves entries that are newer than those in the present set, and deletes the Secrets whose entries are all there, ten minutes later. An
+   * unreadable Secret stays.
    * @throws KubeError if the entries could not be written
    */
   async move(found: readonly Secret[]): Promise<void> {
-    const { warn } = this.#deps
-    const newest = new Map<string, KeyringEntry>()
-    const readable = (await Promise.all(found.map(async (secret) => ({ secret, entries: await this.#read(secret) })))).flatMap((one) =>
-      one.entries ? [{ secret: one.secret, entries: one.entries }] : [],
-    )
-    for (const entry of readable.flatMap(({ entries }) => entries)) keepNewest(newest, entry)
-    const moved = [...newest.values()].filter((entry) => !this.#isHere(entry))
-    const empty = readable.filter(({ entries }) => entries.every((entry) => this.#isHere(newest.get(entry.uid) ?? entry)))
-    for (const entry of moved) this.#shards.commit(entry, 'change')
+    const readable: Array<{ readonly secret: Secret; readonly entries: readonly KeyringEntry[] }> = []
+    for (const secret of found) {
+      const entries = await this.#take(secret)
+      if (entries) readable.push({ secret, entries })
+    }
     await this.#shards.flush()
-    const left = moved.filter((entry) => !this.#isHere(entry))
-    if (moved.length > 0) warn(`${moved.length - left.length} of ${moved.length} keys moved from a keyring with another number of shards`)
-    for (const { secret } of empty) await this.#remove(secret)
-    const later = readable.filter((one) => !empty.includes(one) && one.entries.every((entry) => this.#isHere(entry)))
-    if (later.length > 0) this.#removeLater(later.map(({ secret }) => secret))
+    const moved = readable.filter(({ entries }) => !entries.some((entry) => this.#isNewer(entry)))
+    this.#deps.warn(`the keys of ${moved.length} of ${found.length} Secrets moved from a keyring with another number of shards`)
+    this.#cancel = this.#deps.clock.after(KEEP_MS, () => {
+      for (const { secret } of moved) void this.#remove(secret)
+    })
   }
 
   /** Entries of the former Secrets that another build wrote. */
@@ -63,16 +61,16 @@ export class FormerShards {
     this.#cancel()
   }
 
-  /** @returns undefined if the Secret must stay because a part of it is unreadable */
-  async #read(secret: Secret): Promise<readonly KeyringEntry[] | undefined> {
-    const { name } = secret.metadata
+  /** Takes over the newer entries of a Secret. @returns its entries; undefined if the Secret must stay, since a part of it is unreadable */
+  async #take({ metadata: { name }, data = {} }: Secret): Promise<readonly KeyringEntry[] | undefined> {
     await breathe()
     try {
-      const { entries, damaged } = await this.#codec.decode(secret.data ?? {})
+      const { entries, damaged } = await keyringCodec(() => FORMAT.writes).decode(data)
+      const known = entries.flatMap(({ entry }) => entry ?? [])
       const foreign = entries.filter(({ entry }) => entry === undefined)
+      for (const entry of known) if (this.#isNewer(entry)) this.#shards.commit(entry, 'change', { isRestored: true })
       this.#unreadable.push(...foreign.map(({ id, why = '' }) => ({ secret: name, id, why })))
-      if (damaged + foreign.length === 0) return entries.flatMap(entryOf)
-      for (const entry of entries.flatMap(entryOf)) if (!this.#isHere(entry)) this.#shards.commit(entry, 'change')
+      if (damaged + foreign.length === 0) return known
       this.#deps.warn(`${damaged + foreign.length} entries of Secret ${name} of another keyring cannot be read; the Secret stays as it is`)
     } catch (error) {
       if (error instanceof UnknownVersion) this.#unreadable.push({ secret: name, id: undefined, why: error.message })
@@ -81,15 +79,9 @@ export class FormerShards {
     return undefined
   }
 
-  #isHere(entry: KeyringEntry): boolean {
-    return (this.#shards.get(entry.uid)?.revision ?? -1) >= entry.revision
-  }
-
-  #removeLater(former: readonly Secret[]): void {
-    this.#cancel()
-    this.#cancel = this.#deps.clock.after(KEEP_MS, () => {
-      for (const secret of former) void this.#remove(secret)
-    })
+  #isNewer({ uid, revision }: KeyringEntry): boolean {
+    const known = this.#shards.pending(uid) ?? this.#shards.get(uid)
+    return known === undefined || known.revision < revision
   }
 
   async #remove({ metadata: { name, uid } }: Secret): Promise<void> {
@@ -101,15 +93,6 @@ export class FormerShards {
       warn(`Secret ${name} of a former keyring could not be deleted (${String(error)}); the next start tries again`)
     }
   }
-}
-
-function entryOf({ entry }: StoredEntry<KeyringEntry>): KeyringEntry[] {
-  return entry ? [entry] : []
-}
-
-function keepNewest(newest: Map<string, KeyringEntry>, entry: KeyringEntry): void {
-  const known = newest.get(entry.uid)
-  if (!known || known.revision < entry.revision) newest.set(entry.uid, entry)
 }
 
 function isShardOf(uid: string, secret: string): boolean {

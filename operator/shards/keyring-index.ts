@@ -1,24 +1,43 @@
-import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
+import { isLive, type KeyringEntry } from '#contract/records/keyring-entry.ts'
+import type { KeyHash } from '#contract/values/credential.ts'
+import { MultiMap } from './multi-map.ts'
 
-/** Index of the keyring: entries by namespace, the size of their policies, and tombstones. Updated with each change. */
+/** What the index knows of one key. */
+interface Indexed {
+  readonly namespace: string
+  /** ms since 1970; null: not deleted. */
+  readonly deletedMs: number | null
+  readonly modelBytes: number
+  readonly hashes: readonly KeyHash[]
+}
+
+/** Index of the keyring. Updated with each change. */
 export class KeyringIndex {
-  readonly #namespaces = new Map<string, Set<string>>()
-  readonly #namespaceOf = new Map<string, string>()
-  readonly #tombstones = new Map<string, number>()
-  readonly #modelBytes = new Map<string, number>()
+  readonly #keys = new Map<string, Indexed>()
+  readonly #uidsIn = new MultiMap<string>()
   readonly #modelBytesIn = new Map<string, number>()
+  readonly #holders = new MultiMap<KeyHash>()
+  /** Uids of deleted keys. */
+  readonly #tombstones = new Set<string>()
   #revision = 0
 
-  /**
-   * Replaces the entry of one key; undefined removes the entry.
-   * @param modelBytes bytes of the model names in its policy, durable or pending: the larger of both
-   */
-  set(uid: string, entry: KeyringEntry | undefined, modelBytes: number): void {
-    this.#resize(uid, entry?.namespace, modelBytes)
-    if (entry) this.#revision = Math.max(this.#revision, entry.revision)
-    this.#move(uid, entry?.namespace)
-    if (entry && entry.deletedMs !== null) this.#tombstones.set(uid, entry.deletedMs)
-    else this.#tombstones.delete(uid)
+  /** Sets the known entries of one key, durable and pending. @returns hashes that the key no longer has */
+  set(uid: string, durable: KeyringEntry | undefined, pending: KeyringEntry | undefined): readonly KeyHash[] {
+    const former = this.#keys.get(uid)
+    const entry = durable ?? pending
+    const now = entry && {
+      namespace: entry.namespace,
+      deletedMs: entry.deletedMs,
+      modelBytes: Math.max(modelBytesOf(durable), modelBytesOf(pending)),
+      hashes: [...new Set([...liveHashes(durable), ...liveHashes(pending)])],
+    }
+    this.#revision = Math.max(this.#revision, entry?.revision ?? 0)
+    if (former) this.#resize(former.namespace, -former.modelBytes)
+    if (now) this.#add(uid, now)
+    else this.#delete(uid, former)
+    const released = (former?.hashes ?? []).filter((hash) => now?.hashes.includes(hash) !== true)
+    for (const hash of released) this.#holders.delete(hash, uid)
+    return released
   }
 
   /** Newest revision of any entry, including deleted entries. */
@@ -27,12 +46,21 @@ export class KeyringIndex {
   }
 
   get size(): number {
-    return this.#namespaceOf.size
+    return this.#keys.size
   }
 
   /** Uids of one namespace. */
-  in(namespace: string): ReadonlySet<string> {
-    return this.#namespaces.get(namespace) ?? new Set()
+  in(namespace: string): Iterable<string> {
+    return this.#uidsIn.get(namespace)
+  }
+
+  countIn(namespace: string): number {
+    return this.#uidsIn.count(namespace)
+  }
+
+  /** Bytes of the model names in the policy of one key: durable or pending, whichever is larger. */
+  modelBytes(uid: string): number {
+    return this.#keys.get(uid)?.modelBytes ?? 0
   }
 
   /** Bytes of the model names in all policies of one namespace. */
@@ -40,37 +68,43 @@ export class KeyringIndex {
     return this.#modelBytesIn.get(namespace) ?? 0
   }
 
+  /** Uids of the keys that have this live value. */
+  holdersOf(hash: KeyHash): Iterable<string> {
+    return this.#holders.get(hash)
+  }
+
   /** Uids of keys that were deleted before this moment, ms since 1970. */
   *deletedBefore(ms: number): IterableIterator<string> {
-    for (const [uid, deleted] of this.#tombstones) if (deleted < ms) yield uid
+    for (const uid of this.#tombstones) if ((this.#keys.get(uid)?.deletedMs ?? Infinity) < ms) yield uid
   }
 
-  /** @param namespace undefined = the entry was removed, since the namespace of a key never changes */
-  #resize(uid: string, namespace: string | undefined, modelBytes: number): void {
-    const place = namespace ?? this.#namespaceOf.get(uid)
-    if (place === undefined) return
-    const now = namespace === undefined ? 0 : modelBytes
-    const total = this.modelBytesIn(place) - (this.#modelBytes.get(uid) ?? 0) + now
-    if (total > 0) this.#modelBytesIn.set(place, total)
-    else this.#modelBytesIn.delete(place)
-    if (now > 0) this.#modelBytes.set(uid, now)
-    else this.#modelBytes.delete(uid)
+  #add(uid: string, now: Indexed): void {
+    this.#keys.set(uid, now)
+    this.#uidsIn.add(now.namespace, uid)
+    this.#resize(now.namespace, now.modelBytes)
+    for (const hash of now.hashes) this.#holders.add(hash, uid)
+    if (now.deletedMs === null) this.#tombstones.delete(uid)
+    else this.#tombstones.add(uid)
   }
 
-  #move(uid: string, namespace: string | undefined): void {
-    const former = this.#namespaceOf.get(uid)
-    if (former === namespace) return
-    if (former !== undefined) this.#leave(uid, former)
-    if (namespace === undefined) return
-    this.#namespaceOf.set(uid, namespace)
-    const uids = this.#namespaces.get(namespace) ?? new Set()
-    this.#namespaces.set(namespace, uids.add(uid))
+  #delete(uid: string, former: Indexed | undefined): void {
+    this.#keys.delete(uid)
+    this.#tombstones.delete(uid)
+    if (former) this.#uidsIn.delete(former.namespace, uid)
   }
 
-  #leave(uid: string, namespace: string): void {
-    this.#namespaceOf.delete(uid)
-    const uids = this.#namespaces.get(namespace)
-    uids?.delete(uid)
-    if (uids?.size === 0) this.#namespaces.delete(namespace)
+  #resize(namespace: string, bytes: number): void {
+    const total = this.modelBytesIn(namespace) + bytes
+    if (total > 0) this.#modelBytesIn.set(namespace, total)
+    else this.#modelBytesIn.delete(namespace)
   }
+}
+
+/** Bytes of the model names in a policy; 0 for a tombstone or without an entry. */
+export function modelBytesOf(entry: KeyringEntry | undefined): number {
+  return (entry?.models ?? []).flat().reduce((bytes, name) => bytes + Buffer.byteLength(name), 0)
+}
+
+function liveHashes(entry: KeyringEntry | undefined): readonly KeyHash[] {
+  return entry === undefined || entry.deletedMs !== null ? [] : entry.verifiers.filter(isLive).map(({ hash }) => hash)
 }

@@ -1,58 +1,51 @@
 /** The keyring: durable truth about issued keys, in Secrets of the operator's namespace. */
 import type { KeyHash } from '#contract/values/credential.ts'
-import { FORMAT } from '#contract/records/format.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
-import type { Level } from '../loop/level.ts'
-import { type CommitState, SecretShards, type SecretShardsDeps, type SettledListener, type UnreadableEntry } from './secret-shards.ts'
-import { FormerShards } from './former-shards.ts'
-import { keyringCodec } from './keyring-codec.ts'
-import { HashHolders } from './hash-holders.ts'
-import { KeyringIndex } from './keyring-index.ts'
-import { modelBytesOf, NamespaceShareFull, SHARE_SLACK } from './namespace-share.ts'
 import { KEEP_TOMBSTONES_MS } from '#contract/records/tombstone.ts'
+import type { Secret } from '#kube/resources.ts'
+import type { Level } from '../loop/level.ts'
+import { FormerShards } from './former-shards.ts'
+import { KeyringIndex, modelBytesOf } from './keyring-index.ts'
+import { SecretShards, type SecretShardsDeps, type UnreadableEntry } from './secret-shards.ts'
+import { KEYRING_SET } from './sets.ts'
+import { ShardFull } from './shard-writer.ts'
 
-/**
- * Maximum size of one shard. A change rewrites the whole shard, so this bounds the time of a single change. Measured at the API server: a
- * write of 16 KiB takes 6 ms, of 256 KiB 25 ms, of 900 KiB 100 ms.
- */
-const SHARD_BYTES = 256 * 1024
+/** A restricting edit may grow by this many bytes beyond the share of its namespace, so that a suspension that also adds a model becomes durable. */
+const URGENT_SHARE_SLACK = 512
+
+/** The error of a policy that does not fit into the share of its namespace. Policies that shrink, suspensions and deletions always fit. */
+export class NamespaceShareFull extends ShardFull {
+  constructor(namespace: string, size: { readonly bytes: number; readonly limit: number }) {
+    super(
+      `the model names of all keys of namespace ${namespace}`,
+      size,
+      'shorten spec.models or raise operator.settings.maxModelBytesPerNamespace',
+    )
+  }
+}
 
 /** Dependencies of the keyring. `backlog` is called per namespace. */
 export interface KeyringDeps extends SecretShardsDeps {
   /** Number of shards. */
   readonly shards: number
+  /** Maximum size of one shard; default 256 KiB. */
+  readonly limitBytes?: number
   /** Maximum number of bytes of model names in the policies of one namespace. */
   readonly maxModelBytesPerNamespace: number
-  /** Entries of these keys were changed by another process since `load`. */
-  readonly onAdopted?: (uids: Iterable<string>) => void
   /** Called when a key no longer has this value, so that another key may take it. */
   readonly onReleased?: (hash: KeyHash) => void
 }
 
 /** The leader's view of the keyring, by uid of the ApiKey. Entries are shared: never change an entry, commit a new one. */
-export class Keyring {
-  readonly #shards: SecretShards<KeyringEntry>
+export class Keyring extends SecretShards<KeyringEntry> {
   readonly #former: FormerShards
   readonly #index = new KeyringIndex()
-  readonly #holders = new HashHolders()
-  readonly #onReleased: (hash: KeyHash) => void
-  readonly #maxModelBytes: number
-  readonly #listeners = new Set<SettledListener>()
+  readonly #deps: KeyringDeps
 
   constructor(deps: KeyringDeps) {
-    this.#maxModelBytes = deps.maxModelBytesPerNamespace
-    this.#onReleased = deps.onReleased ?? (() => undefined)
-    const codec = keyringCodec(deps.version ?? (() => FORMAT.writes))
-    this.#shards = new SecretShards<KeyringEntry>({
-      limitBytes: SHARD_BYTES,
-      ...deps,
-      set: 'keyring',
-      codec,
-      remedy: 'raise keyring.shards',
-      groupOf: ({ namespace }) => namespace,
-      onChange: (uids) => this.#changed(uids),
-    })
-    this.#former = new FormerShards(deps, this.#shards, codec)
+    super({ ...KEYRING_SET, ...deps, groupOf: ({ namespace }) => namespace })
+    this.#deps = deps
+    this.#former = new FormerShards(deps, this)
   }
 
   /**
@@ -60,24 +53,10 @@ export class Keyring {
    * a set with another number of shards move into this set.
    * @throws KubeError when the Secrets cannot be listed, or moved entries cannot be written
    */
-  async load(): Promise<void> {
-    const former = await this.#shards.load()
+  override async load(): Promise<readonly Secret[]> {
+    const former = await super.load()
     if (former.length > 0) await this.#former.move(former)
-  }
-
-  /** Reads every shard again, in the background. A shard that was deleted or damaged meanwhile is written again from memory. */
-  check(): void {
-    this.#shards.check()
-  }
-
-  /** Calls a listener whenever a commit or removal is durable or refused, never within `commit` or `remove`. @returns ends the calls */
-  onSettled(listener: SettledListener): () => void {
-    const end = this.#shards.onSettled(listener)
-    this.#listeners.add(listener)
-    return () => {
-      end()
-      this.#listeners.delete(listener)
-    }
+    return former
   }
 
   /**
@@ -85,34 +64,18 @@ export class Keyring {
    * its key was issued before.
    * @throws ZodError when no reader could read the entry again
    */
-  commit(entry: KeyringEntry, level: Level, { isRestored = false } = {}): void {
+  override commit(entry: KeyringEntry, level: Level, { isRestored = false } = {}): void {
     const refusal = isRestored ? undefined : this.#refusal(entry, level)
-    if (refusal === undefined) return this.#shards.commit(entry, level)
-    queueMicrotask(() => {
-      for (const listener of this.#listeners) listener(entry.uid, refusal)
-    })
+    if (refusal === undefined) return super.commit(entry, level)
+    queueMicrotask(() => this.notify(entry.uid, refusal))
   }
 
   #refusal(entry: KeyringEntry, level: Level): NamespaceShareFull | undefined {
-    const grows = modelBytesOf(entry) - this.#modelBytes(entry.uid)
+    const limit = this.#deps.maxModelBytesPerNamespace
+    const grows = modelBytesOf(entry) - this.#index.modelBytes(entry.uid)
     const bytes = this.#index.modelBytesIn(entry.namespace) + grows
-    if (grows <= SHARE_SLACK[level === 'urgent' ? 'urgent' : 'other'] || bytes <= this.#maxModelBytes) return undefined
-    return new NamespaceShareFull(entry.namespace, { bytes, limit: this.#maxModelBytes })
-  }
-
-  /** Bytes of a key's policy, durable or pending, whichever is larger. */
-  #modelBytes(uid: string): number {
-    return Math.max(modelBytesOf(this.#shards.get(uid)), modelBytesOf(this.#shards.pending(uid)))
-  }
-
-  /** Changes an entry at once for `get`, durably within 5 s: for facts that can be derived again after a crash. @throws ZodError as `commit` */
-  commitLater(entry: KeyringEntry): void {
-    this.#shards.commitLater(entry)
-  }
-
-  /** Drops the entry of a key. */
-  remove(uid: string, level: Level): void {
-    this.#shards.remove(uid, level)
+    if (grows <= (level === 'urgent' ? URGENT_SHARE_SLACK : 0) || bytes <= limit) return undefined
+    return new NamespaceShareFull(entry.namespace, { bytes, limit })
   }
 
   /** Drops the tombstones that are old enough, in grouped writes. @param now ms since 1970 @returns the number of dropped tombstones */
@@ -120,25 +83,6 @@ export class Keyring {
     const old = [...this.#index.deletedBefore(now - KEEP_TOMBSTONES_MS)].filter((uid) => this.state(uid) === 'Durable')
     for (const uid of old) this.remove(uid, 'background')
     return old.length
-  }
-
-  /** The newest entry of an ApiKey that is durable or rides along. */
-  get(uid: string): KeyringEntry | undefined {
-    return this.#shards.get(uid)
-  }
-
-  /** The entry of a commit that is not durable yet; undefined without one, and for a removal. */
-  pending(uid: string): KeyringEntry | undefined {
-    return this.#shards.pending(uid)
-  }
-
-  state(uid: string): CommitState {
-    return this.#shards.state(uid)
-  }
-
-  /** Every entry as `get` gives it, tombstones included. */
-  entries(): Iterable<KeyringEntry> {
-    return this.#shards.entries()
   }
 
   /** Entries of one namespace as `get` gives them, tombstones included. */
@@ -151,7 +95,7 @@ export class Keyring {
 
   /** Keys that have a live value with this hash, durable or about to be. */
   *holdersOf(hash: KeyHash): IterableIterator<KeyringEntry> {
-    for (const uid of this.#holders.of(hash)) {
+    for (const uid of this.#index.holdersOf(hash)) {
       const entry = this.pending(uid) ?? this.get(uid)
       if (entry) yield entry
     }
@@ -159,7 +103,7 @@ export class Keyring {
 
   /** Number of keys of one namespace, including tombstones and commits that are not durable yet. */
   countIn(namespace: string): number {
-    return this.#index.in(namespace).size
+    return this.#index.countIn(namespace)
   }
 
   /** Number of all keys, including tombstones and commits that are not durable yet. */
@@ -172,47 +116,21 @@ export class Keyring {
     return this.#index.revision
   }
 
-  /** Number of commits and removals that are not durable yet. */
-  get pendingCount(): number {
-    return this.#shards.pendingCount
-  }
-
-  /** Entries that another build wrote. They are never changed. */
-  *unreadable(): IterableIterator<UnreadableEntry> {
-    yield* this.#shards.unreadable()
+  override *unreadable(): IterableIterator<UnreadableEntry> {
+    yield* super.unreadable()
     yield* this.#former.unreadable
   }
 
-  /** Whether this key may have an entry that this build cannot read. Then the state of the key is unknown, and a commit is refused. */
-  isUnreadable(uid: string): boolean {
-    return this.#shards.isUnreadable(uid) || this.#former.mayHold(uid)
+  override isUnreadable(uid: string): boolean {
+    return super.isUnreadable(uid) || this.#former.mayHold(uid)
   }
 
-  /** Shards that were damaged when they were read. */
-  get damaged(): ReadonlySet<number> {
-    return this.#shards.damaged
-  }
-
-  /** Whether the entry of this key may have been lost with a damaged shard. */
-  isDamaged(uid: string): boolean {
-    return this.#shards.isDamaged(uid)
-  }
-
-  /** Writes all pending entries, before a clean end. @throws the first error */
-  flush(): Promise<void> {
-    return this.#shards.flush()
-  }
-
-  stop(): void {
-    this.#shards.stop()
+  override stop(): void {
+    super.stop()
     this.#former.stop()
   }
 
-  #changed(uids: Iterable<string>): void {
-    for (const uid of uids) {
-      const [durable, pending] = [this.#shards.get(uid), this.#shards.pending(uid)]
-      this.#index.set(uid, durable ?? pending, this.#modelBytes(uid))
-      for (const hash of this.#holders.set(uid, [durable, pending])) this.#onReleased(hash)
-    }
+  protected override changed(uids: Iterable<string>): void {
+    for (const uid of uids) for (const hash of this.#index.set(uid, this.get(uid), this.pending(uid))) this.#deps.onReleased?.(hash)
   }
 }

@@ -4,22 +4,17 @@
  */
 import { hash } from 'node:crypto'
 import type { Cancel } from '#platform/clock.ts'
-import { FORMAT } from '#contract/records/format.ts'
 import { MOUNTED_SHARDS } from '#contract/records/mounted-folder.ts'
+import { MultiMap } from './multi-map.ts'
 import { type CommitState, SecretShards, type SecretShardsDeps, type SettledListener } from './secret-shards.ts'
-import { credentialCodec, type CredentialEntry } from './credential-codec.ts'
-import { CredentialUsers } from './credential-users.ts'
-import { modelCodec, type ModelEntry } from './model-codec.ts'
+import { type CredentialEntry, type ModelEntry, MODELS_SET, UPSTREAM_SET } from './sets.ts'
 
 /** Maximum size of the distinct backend credentials of one namespace: one tenant must not fill the Secrets of all tenants. */
-export const MAX_NAMESPACE_CREDENTIAL_BYTES = 262_144
-
+const MAX_NAMESPACE_CREDENTIAL_BYTES = 262_144
 /** An unused credential stays for this long, ms: pods that have not mounted its successor still use it. */
 const KEEP_UNUSED_MS = 600_000
 const RETRY_MS = 5_000
 const SUMS = /[0-9a-f]{64}/g
-/** The remedy of a full shard. The number of shards is fixed, so only less content helps. */
-const REMEDY = 'use fewer ServedModels or fewer distinct backend credentials'
 
 /** Dependencies of the mounted Secrets. */
 export interface MountedSecretsDeps extends SecretShardsDeps {
@@ -45,12 +40,23 @@ export class NamespaceCredentialsFull extends Error {
   }
 }
 
+/** The use of credentials by one model. */
+interface Use {
+  /** '' if the model is unreadable. */
+  readonly namespace: string
+  /** Bytes of each credential, by its sum; 0 if unknown. */
+  readonly bytes: ReadonlyMap<string, number>
+}
+
 /** Keeps both sets equal to the models as they were set last. */
 export class MountedSecrets {
   readonly #deps: MountedSecretsDeps
   readonly #models: SecretShards<ModelEntry>
   readonly #credentials: SecretShards<CredentialEntry>
-  readonly #users = new CredentialUsers()
+  readonly #uses = new Map<string, Use>()
+  /** Uids of the models that use a credential, by sum. */
+  readonly #users = new MultiMap<string>()
+  readonly #uidsIn = new MultiMap<string>()
   /** By uid of a model, or sum of a credential: why it is not durable. */
   readonly #refused = new Map<string, Error>()
   readonly #listeners = new Set<SettledListener>()
@@ -59,24 +65,14 @@ export class MountedSecrets {
   #cancelSweep: Cancel | undefined
 
   constructor(deps: MountedSecretsDeps) {
-    const { shards = MOUNTED_SHARDS, version = () => FORMAT.writes } = deps
-    const common = { ...deps, shards, remedy: REMEDY }
+    const own = { ...deps, shards: deps.shards ?? MOUNTED_SHARDS }
+    const namespaceOf = (uid: string | undefined): string => this.#uses.get(uid ?? '')?.namespace ?? ''
     this.#deps = deps
-    this.#models = new SecretShards<ModelEntry>({
-      ...common,
-      set: 'models',
-      codec: modelCodec(version),
-      groupOf: ({ uid }) => this.#users.namespaceOf(uid) ?? '',
-    })
-    this.#credentials = new SecretShards<CredentialEntry>({
-      ...common,
-      set: 'upstream',
-      codec: credentialCodec,
-      groupOf: ({ sum }) => this.#namespaceUsing(sum),
-    })
-    this.#models.onSettled((uid, error) => (this.#users.has(uid) ? this.#settled(uid, [uid], error) : this.#removed(uid, error)))
+    this.#models = new SecretShards({ ...MODELS_SET, ...own, groupOf: ({ uid }) => namespaceOf(uid) })
+    this.#credentials = new SecretShards({ ...UPSTREAM_SET, ...own, groupOf: ({ sum }) => namespaceOf([...this.#users.get(sum)][0]) })
+    this.#models.onSettled((uid, error) => (this.#uses.has(uid) ? this.#settled(uid, [uid], error) : this.#removed(uid, error)))
     this.#credentials.onSettled((sum, error) => {
-      if (this.#users.isUsed(sum)) this.#settled(sum, [...this.#users.of(sum)], error)
+      if (this.#users.has(sum)) this.#settled(sum, [...this.#users.get(sum)], error)
       else if (error) this.#unused([sum])
     })
   }
@@ -88,8 +84,8 @@ export class MountedSecrets {
 
   /** Called when every ServedModel was set or kept. Only then are entries without a model removed, so a restart never removes too much. */
   start(): void {
-    for (const { uid } of [...this.#models.entries()]) if (!this.#users.has(uid)) this.#models.remove(uid, 'background')
-    for (const { sum } of [...this.#credentials.entries()]) if (!this.#users.isUsed(sum)) this.#unused([sum])
+    for (const { uid } of [...this.#models.entries()]) if (!this.#uses.has(uid)) this.#models.remove(uid, 'background')
+    this.#unused(Array.from(this.#credentials.entries(), ({ sum }) => sum).filter((sum) => !this.#users.has(sum)))
   }
 
   /** Calls a listener whenever a model's record or credential becomes durable or is refused; `stateOf` and `refusal` give the details. */
@@ -104,45 +100,41 @@ export class MountedSecrets {
    */
   setModel(uid: string, { namespace, text, credentials }: MountedModel): void {
     const entries = [...new Set(credentials)].map((value): CredentialEntry => ({ sum: hash('sha256', value, 'hex'), value }))
-    const bytes = this.#users.bytesWith(uid, namespace, entries)
+    const use = { namespace, bytes: new Map(entries.map(({ sum, value }) => [sum, Buffer.byteLength(value)])) }
+    const bytes = this.#bytesWith(uid, use)
     this.#refused.delete(uid)
     if (entries.length > 0 && bytes > MAX_NAMESPACE_CREDENTIAL_BYTES) {
       return queueMicrotask(() => this.#settled(uid, [uid], new NamespaceCredentialsFull(namespace, bytes)))
     }
-    this.#unused(this.#users.set(uid, namespace, entries))
+    this.#replace(uid, use)
     for (const entry of entries) this.#use(entry)
     this.#setRecord(uid, text)
   }
 
   /** Keeps the mounted parts of a model that is unreadable. */
   keep(uid: string): void {
-    if (this.#users.has(uid)) return
-    this.#users.keep(uid, this.#models.get(uid)?.text.match(SUMS) ?? [])
+    if (this.#uses.has(uid)) return
+    const sums: readonly string[] = this.#models.get(uid)?.text.match(SUMS) ?? []
+    this.#replace(uid, { namespace: '', bytes: new Map(sums.map((sum) => [sum, 0])) })
   }
 
   /** Removes a deleted ServedModel. */
   deleteModel(uid: string): void {
     this.#refused.delete(uid)
-    this.#unused(this.#users.delete(uid))
+    this.#replace(uid, undefined)
     this.#setRecord(uid, undefined)
   }
 
   /** Whether everything of the model, as set last, is durable or refused. */
   stateOf(uid: string): CommitState {
-    if (this.#models.state(uid) === 'Pending') return 'Pending'
-    for (const sum of this.#users.sumsOf(uid)) if (this.#credentials.state(sum) === 'Pending') return 'Pending'
-    return 'Durable'
+    const isPending = this.#models.state(uid) === 'Pending' || this.#sumsOf(uid).some((sum) => this.#credentials.state(sum) === 'Pending')
+    return isPending ? 'Pending' : 'Durable'
   }
 
   /** Why a part of the model, as set last, is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */
   refusal(uid: string): Error | undefined {
-    const own = this.#refused.get(uid)
-    if (own) return own
-    for (const sum of this.#users.sumsOf(uid)) {
-      const error = this.#refused.get(sum)
-      if (error) return error
-    }
-    return undefined
+    const refused = [uid, ...this.#sumsOf(uid)].find((id) => this.#refused.has(id))
+    return refused === undefined ? undefined : this.#refused.get(refused)
   }
 
   /** Reads every shard again, in the background. A shard that was deleted or damaged meanwhile is written again from memory. */
@@ -162,15 +154,31 @@ export class MountedSecrets {
     this.#credentials.stop()
   }
 
-  /** A namespace whose models use the credential; if there are several, any of them. */
-  #namespaceUsing(sum: string): string {
-    for (const uid of this.#users.of(sum)) return this.#users.namespaceOf(uid) ?? ''
-    return ''
+  #sumsOf(uid: string): readonly string[] {
+    return [...(this.#uses.get(uid)?.bytes.keys() ?? [])]
+  }
+
+  /** Bytes of all distinct credentials that the models of a namespace would use with this use. */
+  #bytesWith(uid: string, { namespace, bytes }: Use): number {
+    const others = [...this.#uidsIn.get(namespace)].filter((other) => other !== uid)
+    const all = new Map([...others.flatMap((other) => [...(this.#uses.get(other)?.bytes ?? [])]), ...bytes])
+    return [...all.values()].reduce((total, size) => total + size, 0)
+  }
+
+  /** Replaces the credentials of a model; undefined removes the model. */
+  #replace(uid: string, use: Use | undefined): void {
+    const former = this.#uses.get(uid)
+    if (former) this.#uidsIn.delete(former.namespace, uid)
+    if (use) this.#uses.set(uid, use)
+    else this.#uses.delete(uid)
+    if (use) this.#uidsIn.add(use.namespace, uid)
+    for (const sum of use?.bytes.keys() ?? []) this.#users.add(sum, uid)
+    const left = [...(former?.bytes.keys() ?? [])].filter((sum) => use?.bytes.has(sum) !== true)
+    this.#unused(left.filter((sum) => this.#users.delete(sum, uid)))
   }
 
   #setRecord(uid: string, text: string | undefined): void {
-    const isPending = this.#models.state(uid) === 'Pending'
-    const present = isPending ? this.#models.pending(uid) : this.#models.get(uid)
+    const present = this.#models.state(uid) === 'Pending' ? this.#models.pending(uid) : this.#models.get(uid)
     if (present?.text === text) return
     if (text === undefined) this.#models.remove(uid, 'change')
     else this.#models.commit({ uid, text }, 'change')
@@ -190,13 +198,13 @@ export class MountedSecrets {
   }
 
   #sweep(): void {
-    const now = this.#deps.clock.monotonic()
+    const nowMs = this.#deps.clock.monotonic()
     this.#cancelSweep = undefined
-    for (const [sum, since] of this.#unusedSince) {
-      const leftMs = since + KEEP_UNUSED_MS - now
-      if (leftMs > 0) this.#cancelSweep ??= this.#deps.clock.after(leftMs, () => this.#sweep())
-      else this.#unusedSince.delete(sum)
-      if (leftMs <= 0) this.#credentials.remove(sum, 'background')
+    for (const [sum, sinceMs] of this.#unusedSince) {
+      const leftMs = sinceMs + KEEP_UNUSED_MS - nowMs
+      if (leftMs > 0) return void (this.#cancelSweep = this.#deps.clock.after(leftMs, () => this.#sweep()))
+      this.#unusedSince.delete(sum)
+      this.#credentials.remove(sum, 'background')
     }
   }
 
@@ -204,7 +212,7 @@ export class MountedSecrets {
   #removed(uid: string, error: Error | undefined): void {
     if (!error) return
     this.#deps.clock.after(RETRY_MS, () => {
-      if (!this.#users.has(uid)) this.#setRecord(uid, undefined)
+      if (!this.#uses.has(uid)) this.#setRecord(uid, undefined)
     })
   }
 

@@ -2,22 +2,48 @@
  * Durable entries in a fixed number of Secrets of the operator's namespace. The leader is the only writer. No caller waits for a write: commits
  * return at once, all pending commits of a shard share its next PUT, and listeners receive the results.
  */
-import type { Cancel, Clock } from '#platform/clock.ts'
+import { hash } from 'node:crypto'
+import { FORMAT } from '#contract/records/format.ts'
 import { SHARDS_LABEL, type ShardSet, shardSecretName } from '#contract/records/mounted-folder.ts'
 import type { KubePort } from '#kube/port.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
-import { highest, type Level } from '../loop/level.ts'
 import { breathe } from '#platform/breathe.ts'
-import { Drain } from './drain.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import { inParallel } from '../loop/in-parallel.ts'
+import type { Level } from '../loop/level.ts'
+import { type Change, Shard } from './shard.ts'
 import type { ShardCodec } from './shard-codec.ts'
-import { shardOf } from './shard-of.ts'
 import { ShardWriter } from './shard-writer.ts'
-import type { Change } from './pending-changes.ts'
-import { Shard } from './shard.ts'
-import { dueAt, hasRoom, lingerMs, writeOrder } from './write-schedule.ts'
 
-/** etcd refuses objects above 1.5 MiB, and the API server refuses Secrets above 1 MiB. */
-const SHARD_BYTES_LIMIT = 900 * 1024
+/** A single change waits this long for others, ms. */
+const LINGER_MS = 5
+/** How much longer a commit waits for each change of its group and each shard of the set, ms. */
+const LINGER_PER_CHANGE_AND_SHARD_MS = 1 / 32
+/** No commit waits longer before its shard is due, ms. */
+const LONGEST_LINGER_MS = 4_000
+/** This many commits of one shard need not wait for more. */
+const FULL_BATCH = 64
+/** Longest wait of a change that rides along with another write of its shard, ms. */
+const RIDE_MS = 5_000
+/** Maximum number of shard writes under way over all shards, without urgent writes. */
+const WRITES = 2
+/** Maximum number of shard writes under way, including urgent writes. */
+const ALL_WRITES = 4
+/** Maximum number of urgent writes under way: thousands of restricting edits must not delay the write of another tenant's new key. */
+const URGENT_WRITES = 3
+
+/** What distinguishes one set of Secrets from the others. */
+export interface ShardSetKind<Entry> {
+  readonly set: ShardSet
+  /** @param version of the headers to write */
+  readonly codec: (version: () => number) => ShardCodec<Entry>
+  /** Remedy for a full shard, for example `raise keyring.shards`. */
+  readonly remedy: string
+  /** Maximum size of the data in one Secret. Changes that shrink or revoke may exceed it, up to the API server's 1 MiB. */
+  readonly limitBytes: number
+  /** Longest wait of a change that rides along with another write of its shard, ms; default 5 s. */
+  readonly rideMs?: number
+}
 
 /** Dependencies of a set of shards. */
 export interface SecretShardsDeps {
@@ -34,30 +60,20 @@ export interface SecretShardsDeps {
    * urgent waits for others that share its write.
    */
   readonly backlog?: (group: string) => number
-  /** Maximum size of one Secret; default 900 KiB. */
-  readonly limitBytes?: number
-  /** Version of the headers to write: the highest one that this build can write and every live gateway reads. */
+  /** Version of the headers to write: the highest one that this build can write and every live gateway reads; default: the newest. */
   readonly version?: () => number
   /** Reports each PUT. */
   readonly onWrite?: (shard: number, bytes: number, seconds: number) => void
+  /** Entries of these ids were changed by another process since `load`. */
+  readonly onAdopted?: ((ids: Iterable<string>) => void) | undefined
 }
 
 /** One set of shards. */
-export interface SecretShardsOptions<Entry> extends SecretShardsDeps {
-  readonly set: ShardSet
+export interface SecretShardsOptions<Entry> extends ShardSetKind<Entry>, SecretShardsDeps {
   /** Number of shards. */
   readonly shards: number
-  readonly codec: ShardCodec<Entry>
-  /** Remedy for a full shard, for example `raise keyring.shards`. */
-  readonly remedy: string
   /** The group whose backlog counts for an entry, for example its namespace; default: one group for all entries. */
   readonly groupOf?: (entry: Entry) => string
-  /** Longest wait of a change that rides along with another write of its shard, ms; default 5 s. */
-  readonly rideMs?: number
-  /** Entries of these ids were changed by another process since `load`. */
-  readonly onAdopted?: ((ids: Iterable<string>) => void) | undefined
-  /** The answers of `get`, `pending` and `state` for these ids may have changed. */
-  readonly onChange?: (ids: Iterable<string>) => void
 }
 
 /** Whether all commits and removals of an id are in its Secret. */
@@ -76,36 +92,48 @@ export interface UnreadableEntry {
   readonly why: string
 }
 
+/**
+ * The shard that holds an entry. The first bits of SHA-256 of the id decide: they spread entries evenly, and are the same in every process.
+ * @param id of the entry: metadata.uid of an object, or the SHA-256 of a credential
+ * @param shards number of shards, 1…2^16
+ */
+export function shardOf(id: string, shards: number): number {
+  const first = Number.parseInt(hash('sha256', id, 'hex').slice(0, 8), 16)
+  return Math.floor((first / 2 ** 32) * shards)
+}
+
 /** Entries by id. They are shared: never change an entry, commit a new one. */
 export class SecretShards<Entry> {
   readonly #options: SecretShardsOptions<Entry>
+  readonly #codec: ShardCodec<Entry>
   readonly #shards: readonly Shard<Entry>[]
   readonly #writer: ShardWriter<Entry>
   readonly #listeners = new Set<SettledListener>()
-  readonly #damaged = new Set<number>()
+  readonly #damaged = new Set<Shard<Entry>>()
   readonly #inFlight = { urgent: 0, others: 0 }
+  /** Number of pending changes by group. */
+  readonly #waiting = new Map<string, number>()
   #seq = 0
   /** Number of writes that have begun. */
   #writes = 0
-  #drain: Drain<Entry> | undefined
   #cancelTimer: Cancel = () => undefined
   #isPumpQueued = false
   #isStopped = false
   #isLoaded = false
 
   constructor(options: SecretShardsOptions<Entry>) {
+    const { set, shards, codec, version = () => FORMAT.writes } = options
     this.#options = options
-    const { set, shards } = options
+    this.#codec = codec(version)
     this.#shards = Array.from({ length: shards }, (_, index) => new Shard(index, shardSecretName(set, shards, index)))
-    this.#writer = new ShardWriter({
-      limitBytes: SHARD_BYTES_LIMIT,
-      ...options,
-      settled: (change, error) => this.#settled(change, error),
-      changed: (ids) => options.onChange?.(ids),
+    this.#writer = new ShardWriter<Entry>(options, this.#codec, {
+      settled: (shard, change, error) => this.#settled(shard, change, error),
       adopted: (ids) => {
+        this.changed(ids)
         if (this.#isLoaded) options.onAdopted?.(ids)
       },
-      damaged: (shard) => this.#damaged.add(shard.index),
+      merged: (entry) => this.commitLater(entry),
+      damaged: (shard) => this.#damaged.add(shard),
     })
   }
 
@@ -123,11 +151,9 @@ export class SecretShards<Entry> {
       byName.delete(shard.name)
       await breathe()
     }
-    const kept = await Promise.allSettled(this.#shards.map((shard) => this.#writer.keepAside(shard)))
-    for (const one of kept) {
-      if (one.status === 'rejected')
-        warn(`damaged data could not be kept aside (${String(one.reason)}); tried again before the shard is written`)
-    }
+    await inParallel(this.#shards, ALL_WRITES, (shard) => this.#writer.keepAside(shard)).catch((error: unknown) =>
+      warn(`damaged data could not be kept aside (${String(error)}); tried again before the shard is written`),
+    )
     this.#isLoaded = true
     return [...byName.values()]
   }
@@ -139,12 +165,13 @@ export class SecretShards<Entry> {
   }
 
   /**
-   * Makes an entry durable. Until then `get` returns the former entry.
+   * Makes an entry durable. Until then `get` returns the former entry. A change of an entry that another process has changed meanwhile is
+   * refused with a Conflict: its author must decide again.
    * @throws when no reader could read the entry again: it would be lost
    */
   commit(entry: Entry, level: Level): void {
-    this.#options.codec.write(entry, undefined)
-    this.#enqueue(this.#options.codec.idOf(entry), entry, level)
+    this.#codec.write(entry, undefined)
+    this.#enqueue(this.#codec.idOf(entry), entry, level)
   }
 
   /** Removes an entry. */
@@ -154,15 +181,15 @@ export class SecretShards<Entry> {
 
   /** Changes an entry at once for `get`, durably with the next write within `rideMs`: for facts that can be derived again after a crash. */
   commitLater(entry: Entry): void {
-    const id = this.#options.codec.idOf(entry)
+    const id = this.#codec.idOf(entry)
     const shard = this.#shardOf(id)
-    const commit = shard.pending.get(id)
-    if (commit) return this.#enqueue(id, entry, commit.level)
-    this.#options.codec.write(entry, undefined)
-    const at = this.#options.clock.monotonic()
-    if (shard.riding.size === 0) shard.ridingSince = at
-    shard.riding.set(id, { id, entry, level: 'background', group: '', at, seq: ++this.#seq })
-    this.#changed(id)
+    if (shard.pending.has(id)) return this.#enqueue(id, entry, 'background')
+    this.#codec.write(entry, undefined)
+    const nowMs = this.#options.clock.monotonic()
+    const sinceMs = shard.riding.get(id)?.sinceMs ?? nowMs
+    shard.riding.set(id, { id, entry, isUrgent: false, group: '', seq: ++this.#seq, sinceMs })
+    shard.dueMs = Math.min(shard.dueMs, nowMs + (this.#options.rideMs ?? RIDE_MS))
+    this.#changedOne(id)
   }
 
   /** The newest entry that is durable or rides along. */
@@ -173,11 +200,6 @@ export class SecretShards<Entry> {
   /** The entry of a commit that is not durable yet; undefined without one, and for a removal. */
   pending(id: string): Entry | undefined {
     return this.#shardOf(id).pending.get(id)?.entry
-  }
-
-  /** The entry in the Secret. */
-  durable(id: string): Entry | undefined {
-    return this.#shardOf(id).stored.get(id)?.entry
   }
 
   state(id: string): CommitState {
@@ -206,14 +228,9 @@ export class SecretShards<Entry> {
     return frozen !== undefined || stored.get(id)?.why !== undefined
   }
 
-  /** Shards that were damaged when they were read. Entries may be missing; a caller that has them from another source can commit them again. */
-  get damaged(): ReadonlySet<number> {
-    return this.#damaged
-  }
-
-  /** Whether the entry of this id may have been lost with a damaged shard. */
+  /** Whether the entry of this id may have been lost with a damaged shard. A caller that has it from another source can commit it again. */
   isDamaged(id: string): boolean {
-    return this.#damaged.has(this.#shardOf(id).index)
+    return this.#damaged.has(this.#shardOf(id))
   }
 
   /** Number of commits and removals that are not durable yet. */
@@ -221,24 +238,40 @@ export class SecretShards<Entry> {
     return this.#shards.reduce((sum, { pending }) => sum + pending.size, 0)
   }
 
+  /** Time for which the oldest change has waited to become durable, s. */
+  get ageSeconds(): number {
+    const nowMs = this.#options.clock.monotonic()
+    const waiting = this.#shards.flatMap(({ riding, pending }) => [...riding.values(), ...pending.values()])
+    return waiting.reduce((longest, { sinceMs }) => Math.max(longest, nowMs - sinceMs), 0) / 1_000
+  }
+
   /** Reads every shard again, in the background. A shard that was deleted or damaged meanwhile is written again from memory. */
   check(): void {
-    for (const shard of this.#shards) Object.assign(shard, { isKnown: false, isCheckDue: true })
+    for (const shard of this.#shards) Object.assign(shard, { isKnown: false, dueMs: Number.NEGATIVE_INFINITY })
     this.#pumpSoon()
   }
 
   /** Writes all pending changes, before a clean end. @throws the first error; failed writes are not tried again here */
-  flush(): Promise<void> {
-    const drain = this.#drain ?? new Drain(this.#shards)
-    if (!drain.isOver) this.#drain = drain
-    this.#pumpSoon()
-    return drain.done
+  async flush(): Promise<void> {
+    await inParallel(this.#shards, ALL_WRITES, async (shard) => {
+      while (shard.writing) await shard.writing
+      if (shard.pending.size + shard.riding.size > 0) await this.#write(shard)
+    })
   }
 
   /** Stops: no further write begins. */
   stop(): void {
     this.#isStopped = true
     this.#cancelTimer()
+  }
+
+  /** The answers of `get`, `pending` and `state` for these ids may have changed. */
+  protected changed(_ids: Iterable<string>): void {
+    // for indexes of a derived class
+  }
+
+  protected notify(id: string, error: Error | undefined): void {
+    for (const listener of this.#listeners) listener(id, error)
   }
 
   #shardOf(id: string): Shard<Entry> {
@@ -248,30 +281,65 @@ export class SecretShards<Entry> {
   }
 
   #enqueue(id: string, entry: Entry | undefined, level: Level): void {
-    const { clock, groupOf = () => '' } = this.#options
     const shard = this.#shardOf(id)
     const former = shard.pending.get(id)
-    const known = entry ?? shard.get(id)
-    const group = former?.group ?? (known === undefined ? '' : groupOf(known))
-    shard.pending.set(id, {
-      id,
-      entry,
-      group,
-      level: former ? highest(former.level, level) : level,
-      at: former?.at ?? clock.monotonic(),
-      seq: ++this.#seq,
-    })
-    this.#changed(id)
+    const group = former?.group ?? this.#groupOf(entry ?? shard.get(id))
+    const sinceMs = former?.sinceMs ?? this.#options.clock.monotonic()
+    const isUrgent = level === 'urgent' || former?.isUrgent === true
+    if (!former) this.#count(group, 1)
+    shard.pending.set(id, { id, entry, group, isUrgent, seq: ++this.#seq, sinceMs })
+    shard.isUrgent ||= isUrgent
+    this.#schedule(shard, group)
+    this.#changedOne(id)
   }
 
-  #changed(id: string): void {
-    this.#options.onChange?.([id])
+  #groupOf(entry: Entry | undefined): string {
+    return (entry !== undefined && this.#options.groupOf?.(entry)) || ''
+  }
+
+  #schedule(shard: Shard<Entry>, group: string): void {
+    const lingerMs = this.#lingerMs(group)
+    const nowMs = this.#options.clock.monotonic()
+    shard.lingerMs = Math.min(shard.lingerMs, lingerMs)
+    shard.dueMs = Math.min(shard.dueMs, shard.pending.size < FULL_BATCH ? nowMs + lingerMs : nowMs)
+  }
+
+  /**
+   * How long a commit waits for others to share its write. The more changes of its group wait or will come, the more share a write, and the
+   * less a wait delays the last of them. With more shards it takes longer until several changes wait for the same shard.
+   */
+  #lingerMs(group: string): number {
+    const { shards, backlog = () => 0 } = this.#options
+    const changes = (this.#waiting.get(group) ?? 0) + backlog(group)
+    return Math.min(LONGEST_LINGER_MS, Math.max(LINGER_MS, changes * shards * LINGER_PER_CHANGE_AND_SHARD_MS))
+  }
+
+  #count(group: string, change: 1 | -1): void {
+    const count = (this.#waiting.get(group) ?? 0) + change
+    if (count > 0) this.#waiting.set(group, count)
+    else this.#waiting.delete(group)
+  }
+
+  #changedOne(id: string): void {
+    this.changed([id])
     this.#pumpSoon()
   }
 
-  #settled({ id }: Change<Entry>, error: Error | undefined): void {
-    this.#options.onChange?.([id])
-    for (const listener of this.#listeners) listener(id, error)
+  /**
+   * Drops a change that is durable or refused. A durable change also ends older changes of the same id; a newer change stays, and a refused
+   * change leaves all others.
+   */
+  #settled(shard: Shard<Entry>, { id, seq }: Change<Entry>, error: Error | undefined): void {
+    const isOver = (held: Change<Entry> | undefined): boolean => held !== undefined && (error ? held.seq === seq : held.seq <= seq)
+    const [rider, commit] = [shard.riding.get(id), shard.pending.get(id)]
+    if (isOver(rider)) shard.riding.delete(id)
+    else if (rider && !error) shard.riding.set(id, { ...rider, sinceMs: this.#options.clock.monotonic() })
+    if (commit && isOver(commit)) {
+      shard.pending.delete(id)
+      this.#count(commit.group, -1)
+    }
+    this.changed([id])
+    if (isOver(commit) || (error && isOver(rider))) this.notify(id, error)
   }
 
   /** Starts due writes after the present call, so that changes made together share a write. */
@@ -284,59 +352,42 @@ export class SecretShards<Entry> {
     })
   }
 
+  /**
+   * Begins the writes that are due, and sets the timer for the next one. Among urgent shards the one whose last write is the oldest comes
+   * first, so that no shard starves. Among the others the shard with the shortest wait comes first, so that one tenant's storm does not delay
+   * a single change of another, and then the shard with the most commits. Ids are spread evenly, so each shard gets its turn.
+   */
   #pump(): void {
     this.#cancelTimer()
     if (this.#isStopped) return
-    this.#startAll((shard) => shard.pending.summary.hasUrgent)
-    this.#startAll((shard) => this.#drain?.wants(shard) === true) // after urgent changes: a drain may take a while
-    if (hasRoom(false, this.#inFlight)) this.#startRipe() // otherwise the end of a write calls this again
+    const nowMs = this.#options.clock.monotonic()
+    const urgent = this.#shards.filter(({ isUrgent }) => isUrgent)
+    for (const shard of urgent.sort((a, b) => a.lastWrite - b.lastWrite)) this.#start(shard, 'urgent')
+    const due = this.#shards.filter(({ isUrgent, dueMs }) => isUrgent || dueMs <= nowMs)
+    for (const shard of due.sort((a, b) => a.lingerMs - b.lingerMs || b.pending.size - a.pending.size)) this.#start(shard, 'others')
+    const nextMs = Math.min(...this.#shards.map(({ dueMs }) => (dueMs > nowMs ? dueMs : Infinity)))
+    if (nextMs < Infinity) this.#cancelTimer = this.#options.clock.after(nextMs - nowMs, () => this.#pump())
   }
 
-  /** Begins urgent writes while there is room. The shard whose last write is the oldest comes first, so no shard starves. */
-  #startAll(isWanted: (shard: Shard<Entry>) => boolean): void {
-    if (!hasRoom(true, this.#inFlight)) return
-    const wanted = this.#shards.filter((shard) => !shard.isWriting && isWanted(shard))
-    for (const shard of wanted.sort((a, b) => a.lastWrite - b.lastWrite)) this.#start(shard, true)
+  /** Begins a write of a shard while there is room; otherwise the end of a write tries again. */
+  #start(shard: Shard<Entry>, kind: 'urgent' | 'others'): void {
+    const { urgent, others } = this.#inFlight
+    const hasRoom = urgent + others < ALL_WRITES && (kind === 'urgent' ? urgent < URGENT_WRITES : others < WRITES)
+    if (shard.writing || !hasRoom) return
+    this.#write(shard, kind).catch(() => undefined) // listeners receive the error
   }
 
-  /** Begins writes that are due, and sets the timer for the next one. */
-  #startRipe(): void {
-    const now = this.#options.clock.monotonic()
-    const lingerOf = this.#linger()
-    const idle = this.#shards
-      .filter(({ isWriting }) => !isWriting)
-      .map((shard) => ({ shard, due: dueAt(shard, lingerOf, this.#options.rideMs) }))
-    const ripe = idle.filter(({ due }) => due <= now)
-    for (const shard of ripe.map(({ shard }) => shard).sort(writeOrder(lingerOf))) this.#start(shard, false)
-    const next = Math.min(...idle.filter(({ due }) => due > now).map(({ due }) => due))
-    if (next < Infinity) this.#cancelTimer = this.#options.clock.after(next - now, () => this.#pump())
-  }
-
-  /** How long a commit of a group waits for others: it depends on the pending changes and on those that will come. */
-  #linger(): (group: string) => number {
-    const { backlog = () => 0 } = this.#options
-    const waiting = new Map<string, number>()
-    for (const { pending } of this.#shards) {
-      for (const [group, { count }] of pending.summary.groups) waiting.set(group, (waiting.get(group) ?? 0) + count)
-    }
-    const lingers = new Map([...waiting].map(([group, count]) => [group, lingerMs(count + backlog(group), this.#shards.length)]))
-    return (group) => lingers.get(group) ?? 0
-  }
-
-  #start(shard: Shard<Entry>, isUrgent: boolean): void {
-    if (!hasRoom(isUrgent, this.#inFlight)) return
-    const counter = isUrgent ? 'urgent' : 'others'
-    this.#inFlight[counter] += 1
-    shard.isWriting = true
+  #write(shard: Shard<Entry>, kind: 'urgent' | 'others' = 'others'): Promise<void> {
+    const { clock, rideMs = RIDE_MS } = this.#options
+    this.#inFlight[kind] += 1
+    Object.assign(shard, { dueMs: Infinity, lingerMs: Infinity, isUrgent: false })
     shard.lastWrite = ++this.#writes
-    const over = (error?: unknown): void => {
-      this.#inFlight[counter] -= 1
-      shard.isWriting = false
-      shard.ridingSince = this.#options.clock.monotonic()
-      this.#drain?.wrote(shard, error)
-      if (this.#drain?.isOver === true) this.#drain = undefined
+    shard.writing = this.#writer.write(shard).finally(() => {
+      this.#inFlight[kind] -= 1
+      shard.writing = undefined
+      if (shard.riding.size > 0) shard.dueMs = Math.min(shard.dueMs, clock.monotonic() + rideMs)
       this.#pumpSoon()
-    }
-    void this.#writer.write(shard).then(() => over(), over)
+    })
+    return shard.writing
   }
 }

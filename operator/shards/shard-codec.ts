@@ -31,12 +31,15 @@ export interface ShardCodec<Entry> {
    * @throws when no reader could read the entry again
    */
   write(entry: Entry, former: string | undefined): string
-  /** An upper estimate of the bytes that a text adds to its Secret. */
-  weigh(text: string): Promise<number>
   encode(header: ShardHeader, entries: Iterable<StoredEntry<Entry>>): Promise<ShardData>
   /**
    * @param data of a Secret, not empty
    * @throws UnknownVersion when another build wrote the shard; any other error means that the whole shard is damaged
    */
   decode(data: ShardData): Promise<DecodedShard<Entry>>
+  /**
+   * Merges two entries of one id, after another process wrote `theirs`. Without this function an entry of another process replaces the one in
+   * memory.
+   */
+  readonly merge?: ((mine: Entry, theirs: Entry) => Entry) | undefined
 }

@@ -1,5 +1,18 @@
-import { type Change, PendingChanges } from './pending-changes.ts'
 import type { ShardData, StoredEntry } from './shard-codec.ts'
+
+/** One change that waits for the next write of its shard. */
+export interface Change<Entry> {
+  readonly id: string
+  /** undefined = the entry is removed. */
+  readonly entry: Entry | undefined
+  readonly isUrgent: boolean
+  /** The group whose backlog decides how long the change may wait, for example a namespace. */
+  readonly group: string
+  /** Orders changes of one id. */
+  readonly seq: number
+  /** Time of the oldest change of this id that is not durable yet, ms monotonic. */
+  readonly sinceMs: number
+}
 
 /** One Secret of a set as this process knows it, and the changes for its next write. */
 export class Shard<Entry> {
@@ -22,24 +35,25 @@ export class Shard<Entry> {
   stored: ReadonlyMap<string, StoredEntry<Entry>> = new Map()
   /** Changes that ride along: they have taken effect in memory, and become durable with the next write. */
   readonly riding = new Map<string, Change<Entry>>()
-  /** Time since which the oldest change in `riding` waits, or of its last try, ms monotonic. */
-  ridingSince = 0
   /** Commits and removals that are not durable yet. */
-  readonly pending = new PendingChanges<Entry>()
-  isWriting = false
+  readonly pending = new Map<string, Change<Entry>>()
+  /** The write under way. */
+  writing: Promise<void> | undefined
+  /** Time of the next write, ms monotonic. */
+  dueMs = Infinity
+  /** Longest wait of the most hurried pending change, ms: of all shards that are due, the one with the shortest wait is written first. */
+  lingerMs = Infinity
+  /** Whether a change waits that must not wait for others. */
+  isUrgent = false
   /** Sequence number of the last write of this shard, counted over the set. */
   lastWrite = 0
-  /** Whether the shard must be read soon, even without a pending change. */
-  isCheckDue = false
-  /** Whether the writer has warned about the size. */
-  isNearlyFull = false
 
   constructor(index: number, name: string) {
     this.index = index
     this.name = name
   }
 
-  /** The newest entry that is durable or riding along. */
+  /** The newest entry that is durable or rides along. */
   get(id: string): Entry | undefined {
     return (this.riding.get(id) ?? this.stored.get(id))?.entry
   }
@@ -50,23 +64,9 @@ export class Shard<Entry> {
     for (const [id, change] of this.pending) if ((newest.get(id)?.seq ?? -1) < change.seq) newest.set(id, change)
     return [...newest.values()]
   }
+}
 
-  /** Whether this change rides along. */
-  rides({ id, seq }: Change<Entry>): boolean {
-    return this.riding.get(id)?.seq === seq
-  }
-
-  /** Drops a durable change and the change that it replaced. A newer change of the same id stays. @returns false if the change only rode along */
-  settle({ id, seq }: Change<Entry>): boolean {
-    const isRider = this.riding.get(id)?.seq === seq
-    if ((this.riding.get(id)?.seq ?? Infinity) <= seq) this.riding.delete(id)
-    if ((this.pending.get(id)?.seq ?? Infinity) <= seq) this.pending.delete(id)
-    return !isRider
-  }
-
-  /** Drops a change that cannot be written. Older and newer changes of the same id stay. */
-  refuse({ id, seq }: Change<Entry>): void {
-    if (this.riding.get(id)?.seq === seq) this.riding.delete(id)
-    if (this.pending.get(id)?.seq === seq) this.pending.delete(id)
-  }
+/** Size of the data of a Secret, bytes. */
+export function sizeOf(data: ShardData): number {
+  return Object.values(data).reduce((sum, text) => sum + Buffer.byteLength(text, 'base64'), 0)
 }

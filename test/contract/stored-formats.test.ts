@@ -7,9 +7,8 @@ import { FORMAT } from '#contract/records/format.ts'
 import { readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { decodeModelRecord } from '#contract/records/model-record.ts'
 import { packShard, unpackShard } from '#contract/records/shard-text.ts'
-import { keyringCodec } from '../../operator/shards/keyring-codec.ts'
-import { readSpendEntry, writeSpendEntry } from '../../operator/books/spend-entry.ts'
-import { credentialCodec } from '../../operator/shards/credential-codec.ts'
+import { credentialCodec, keyringCodec } from '../../operator/shards/sets.ts'
+import { readSpendEntry, writeSpendEntry } from '../../operator/shards/spend-entry.ts'
 
 const FOLDER = join(import.meta.dirname, '../golden/formats')
 const versions = readdirSync(FOLDER).map((name) => Number(name.slice(1)))

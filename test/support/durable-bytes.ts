@@ -1,7 +1,7 @@
 /** The bytes of the keyring Secrets and of Redis. Tests of formats read and write them without the product's own readers. */
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { SHARDS_LABEL } from '#contract/records/mounted-folder.ts'
-import { type SpendEntry, spendCodec } from '../../operator/books/spend-entry.ts'
+import { type SpendEntry, spendCodec } from '../../operator/shards/spend-entry.ts'
 import { objectPath, type TestObject } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 

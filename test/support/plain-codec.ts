@@ -33,7 +33,6 @@ export const plainCodec: ShardCodec<Note> = {
     if (text.includes('\n')) throw new RangeError('a note is one text line')
     return `v1 ${id} ${text}`
   },
-  weigh: (text) => Promise.resolve(text.length + 1),
   encode: (_, entries) => Promise.resolve(notesData(Array.from(entries, ({ text }) => text))),
   decode(data) {
     const [head = '', ...lines] = notesIn(data)

@@ -1,7 +1,7 @@
 /** Failures of Redis and the operator, and changes of keys with budgets, in an OperatorWorld; and the promises about spend. */
 import assert from 'node:assert/strict'
 import { apiKeys } from '#api/resources.ts'
-import { spendCodec } from '../../operator/books/spend-entry.ts'
+import { spendCodec } from '../../operator/shards/spend-entry.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { FakeLedgerStore } from './fake-ledger-store.ts'
 import { SHOP } from './objects.ts'

@@ -1,7 +1,7 @@
 /** Derives the condition LimitsEnforceable of an ApiKey. Its messages name no pod and few models, so that they rarely change. Pure. */
 import { findCondition } from '#api/condition-list.ts'
 import type { ApiKeyCondition } from '#api/conditions.ts'
-import type { Interval } from '../../books/spend-entry.ts'
+import type { Interval } from '../../shards/spend-entry.ts'
 import type { Observed } from './observed.ts'
 
 type LimitsEnforceable = Extract<ApiKeyCondition, { type: 'LimitsEnforceable' }>

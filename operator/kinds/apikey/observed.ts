@@ -2,7 +2,7 @@
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import type { KubeErrorCode } from '#kube/port.ts'
-import type { Interval } from '../../books/spend-entry.ts'
+import type { Interval } from '../../shards/spend-entry.ts'
 import type { Confirmation } from '../../projection/acknowledgements.ts'
 import type { SubjectUsage } from '../../books/subject-ledger.ts'
 import type { ObservedSecret } from './user-secret.ts'

@@ -2,9 +2,8 @@
 import { z } from 'zod'
 import { FORMAT, formatHead, parseFormat } from '#contract/records/format.ts'
 import { MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
-import { recordCodec } from '../shards/record-codec.ts'
-import type { ShardCodec } from '../shards/shard-codec.ts'
-import type { WindowField } from './ledger-store.ts'
+import { recordCodec } from './record-codec.ts'
+import type { ShardCodec } from './shard-codec.ts'
 
 /** A period in which spend may have been lost, ms since 1970. */
 export interface Interval {
@@ -14,10 +13,10 @@ export interface Interval {
 
 /** The spend of one subject. Entries are shared: never change an entry, commit a new one. */
 export interface SpendEntry {
-  /** uid of the ApiKey. */
+  /** uid of the subject. */
   readonly uid: string
-  /** Micro-units or tokens by window, above 0. Sorted by name. */
-  readonly spent: ReadonlyMap<WindowField, number>
+  /** Micro-units or tokens by name of the window, above 0. Sorted by name. */
+  readonly spent: ReadonlyMap<string, number>
   /** Time of the last changed spend in the ledger, ms since 1970. */
   readonly atMs: number
   /** The last period for which the ledger had lost data; undefined = never. */
@@ -40,9 +39,19 @@ export const spendCodec: ShardCodec<SpendEntry> = recordCodec<SpendEntry>(
     idIn: (text) => wireUid.safeParse(JSON.parse(text)).data?.uid,
     read: readSpendEntry,
     write: writeSpendEntry,
+    merge: mergeSpend,
   },
   () => FORMAT.writes,
 )
+
+/** The highest spend that either entry has in each window, and the later loss. Spend never shrinks within a window. */
+export function mergeSpend(a: SpendEntry, b: SpendEntry): SpendEntry {
+  const spent = new Map(a.spent)
+  for (const [field, amount] of b.spent) spent.set(field, Math.max(spent.get(field) ?? 0, amount))
+  const sorted = [...spent].toSorted(([one], [other]) => (one < other ? -1 : 1))
+  const uncertain = (a.uncertain?.toMs ?? 0) > (b.uncertain?.toMs ?? 0) ? a.uncertain : b.uncertain
+  return { uid: a.uid, spent: new Map(sorted), atMs: Math.max(a.atMs, b.atMs), uncertain }
+}
 
 /** @throws UnknownVersion for a text of another build; any other error means damage */
 export function readSpendEntry(text: string): SpendEntry {

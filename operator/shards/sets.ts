@@ -1,0 +1,121 @@
+/** The sets of Secrets: what each holds, how it is encoded, and how full a Secret may be. */
+import { hash } from 'node:crypto'
+import { parseFormat } from '#contract/records/format.ts'
+import { type KeyringEntry, keyringEntryUid, readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
+import { UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
+import { recordCodec } from './record-codec.ts'
+import type { ShardSetKind } from './secret-shards.ts'
+import type { DecodedShard, ShardCodec, ShardData, StoredEntry } from './shard-codec.ts'
+import { type SpendEntry, spendCodec } from './spend-entry.ts'
+
+/** The model record of a cold start. */
+export interface ModelEntry {
+  readonly uid: string
+  /** Encoded ModelRecord. */
+  readonly text: string
+}
+
+/** A backend credential. Never log it. */
+export interface CredentialEntry {
+  /** SHA-256, hex. */
+  readonly sum: string
+  readonly value: string
+}
+
+/** etcd refuses objects above 1.5 MiB, and the API server refuses Secrets above 1 MiB. */
+const LARGEST_BYTES = 900 * 1024
+/** The number of mounted shards is fixed, so only less content helps. */
+const MOUNTED_REMEDY = 'use fewer ServedModels or fewer distinct backend credentials'
+const SUM = /^[0-9a-f]{64}$/
+
+/**
+ * Issued keys. A change rewrites the whole shard, so its size bounds the time of a single change. Measured at the API server: a write of
+ * 16 KiB takes 6 ms, of 256 KiB 25 ms, of 900 KiB 100 ms.
+ */
+export const KEYRING_SET: ShardSetKind<KeyringEntry> = {
+  set: 'keyring',
+  codec: keyringCodec,
+  limitBytes: 256 * 1024,
+  remedy: 'raise keyring.shards',
+}
+
+/** Model records of a cold start, one per text line. */
+export const MODELS_SET: ShardSetKind<ModelEntry> = {
+  set: 'models',
+  codec: modelCodec,
+  limitBytes: LARGEST_BYTES,
+  remedy: MOUNTED_REMEDY,
+}
+
+/** Backend credentials, which never enter Redis. */
+export const UPSTREAM_SET: ShardSetKind<CredentialEntry> = {
+  set: 'upstream',
+  codec: () => credentialCodec,
+  limitBytes: LARGEST_BYTES,
+  remedy: MOUNTED_REMEDY,
+}
+
+/** Durable spend. Only the operator reads it. A shard is written every 2.5 s at most: with 8 shards, 3.2 writes per second while every subject spends. */
+export const SPEND_SET: ShardSetKind<SpendEntry> = {
+  set: 'spend',
+  codec: () => spendCodec,
+  limitBytes: LARGEST_BYTES,
+  remedy: 'use fewer ApiKeys with budgets',
+  rideMs: 2_500,
+}
+
+/** @param version of the header */
+export function keyringCodec(version: () => number): ShardCodec<KeyringEntry> {
+  return recordCodec<KeyringEntry>(
+    {
+      idOf: ({ uid }) => uid,
+      idIn: keyringEntryUid,
+      read: readKeyringEntry,
+      write: (entry, former) => writeKeyringEntry(entry, former === undefined ? undefined : readKeyringEntry(former)),
+    },
+    version,
+  )
+}
+
+function modelCodec(version: () => number): ShardCodec<ModelEntry> {
+  return recordCodec<ModelEntry>(
+    {
+      idOf: ({ uid }) => uid,
+      idIn: (text) => uidIn(JSON.parse(text)),
+      read(text) {
+        const uid = uidIn(parseFormat(text))
+        if (uid === undefined) throw new TypeError('a model record without uid')
+        return { uid, text }
+      },
+      write: ({ text }) => text,
+    },
+    version,
+  )
+}
+
+function uidIn(record: object): string | undefined {
+  return 'uid' in record && typeof record.uid === 'string' ? record.uid : undefined
+}
+
+/** One data key per credential, named after its SHA-256. */
+export const credentialCodec: ShardCodec<CredentialEntry> = {
+  idOf: ({ sum }) => sum,
+  write: ({ value }) => Buffer.from(value).toString('base64'),
+  encode: (_, entries) => Promise.resolve(Object.fromEntries(Array.from(entries, credentialDataOf))),
+  decode: (data) => Promise.resolve(decodeCredentials(data)),
+}
+
+function credentialDataOf({ id = '', text }: StoredEntry<CredentialEntry>): readonly [string, string] {
+  return [SUM.test(id) ? `${UPSTREAM_FILE_PREFIX}${id}` : id, text]
+}
+
+/** Another build wrote a data key of another form; such a key stays. */
+function decodeCredentials(data: ShardData): DecodedShard<CredentialEntry> {
+  const entries = Object.entries(data).map(([key, text]): StoredEntry<CredentialEntry> => {
+    const sum = key.startsWith(UPSTREAM_FILE_PREFIX) ? key.slice(UPSTREAM_FILE_PREFIX.length) : ''
+    if (!SUM.test(sum)) return { id: key, text, entry: undefined, why: 'unknown data key' }
+    return { id: sum, text, entry: { sum, value: Buffer.from(text, 'base64').toString('utf8') } }
+  })
+  const intact = entries.filter(({ entry }) => entry === undefined || hash('sha256', entry.value, 'hex') === entry.sum)
+  return { entries: intact, damaged: entries.length - intact.length }
+}
