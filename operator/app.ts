@@ -81,7 +81,7 @@ class LeadingOperator implements Operator {
 
   constructor(deps: OperatorDeps, rows: readonly KindRow[]) {
     this.#deps = deps
-    const { informers, clock, random, log, metrics } = deps
+    const { informers, clock, random, metrics } = deps
     this.#ownWrites = new OwnWrites(clock)
     for (const { api } of rows) {
       addStandardIndexes(informers.of(api.resource))
@@ -93,7 +93,7 @@ class LeadingOperator implements Operator {
     this.#subjects = new Subjects(deps, this.#acknowledgements)
     const handlers: Record<string, KindHandlers> = {}
     const held = (): readonly Level[] => heldAt(this.#ownWrites.watchLagMs)
-    this.#queue = new Controller({ kinds: handlers, clock, logger: log, random, held, metrics: metrics?.controller })
+    this.#queue = new Controller({ kinds: handlers, clock, held, metrics: metrics?.controller })
     const context = this.#createContext()
     this.#controllers = rows.map((row) => ({ row, controller: row.create(context) }))
     const queues = this.#controllers.flatMap(({ controller }) => controller.queues)

@@ -20,10 +20,6 @@ export class DelayedAdds {
     this.#add = add
   }
 
-  get size(): number {
-    return this.#delayed.size
-  }
-
   /** Of several delays of one item the earliest counts, and the highest level. */
   set(item: Item, delayMs: number, level: Level): void {
     const key = itemKey(item)

@@ -113,9 +113,11 @@ describe('a reconcile', () => {
     expect(await reconcile(REF, 'background')).toEqual({})
   })
 
-  test('throws if the checks never end, instead of an endless loop', async () => {
+  test('ends as a bug if the checks never end, instead of an endless loop', async () => {
     planned(...Array.from({ length: 30 }, () => step('again')))
-    await expect(reconcile(REF, 'change')).rejects.toThrow('Toy shop/bot does not settle in 24 steps')
+    expect(await reconcile(REF, 'change')).toMatchObject({ failure: 'bug' })
+    const message = 'Toy shop/bot does not settle in 24 steps; the next would be again'
+    expect(warnings).toMatchObject([[{ err: { message } }, 'reconcile met a bug']])
   })
 
   describe('with a failed step', () => {
@@ -126,7 +128,7 @@ describe('a reconcile', () => {
 
     test('remembers the error, logs it with the time of the next try, and writes the status in the background', async () => {
       plan = { ...(plan as Plan), report: step('report', 'background') }
-      expect(await reconcile(REF, 'change')).toEqual({ at: 'background' })
+      expect(await reconcile(REF, 'change')).toEqual({ at: 'background', failure: 'step' })
       expect(log).toEqual(['(write failed: Forbidden)'])
       expect(warnings).toEqual([[{ kind: 'Toy', object: 'shop/bot', step: 'write', retryInMs: 1_000 }, 'write failed: said Forbidden']])
       expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 1_000, at: 'change' })
@@ -174,7 +176,7 @@ describe('a reconcile', () => {
       plan = { ...(plan as Plan), report: step('report', 'background') }
       fail = () => refusal()
       await reconcile(REF, 'change')
-      expect(await reconcile(REF, 'background')).toEqual({ at: 'background' })
+      expect(await reconcile(REF, 'background')).toEqual({ at: 'background', failure: 'step' })
       expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 1_000, at: 'change' })
     })
 
@@ -196,9 +198,27 @@ describe('a reconcile', () => {
       expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 20, at: 'change' })
     })
 
-    test('throws an error that is not from the API server, because it is a bug', async () => {
+    test('waits as long as the server says', async () => {
+      fail = () => new KubeError('TooManyRequests', 429, 'slow down', { retryAfterSeconds: 20 })
+      await reconcile(REF, 'change')
+      expect(await reconcile(REF, 'background')).toEqual({ requeueAfterMs: 20_000, at: 'change' })
+    })
+
+    test('counts no failure where a namespace is being deleted', async () => {
+      fail = () => refusal('NamespaceTerminating')
+      expect(await reconcile(REF, 'change')).toEqual({ at: 'background' })
+    })
+
+    test('runs again at its level, with growing pauses, after an error that is not from the API server', async () => {
+      fail = () => new Error('not yet')
+      expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 1_000, at: 'change', failure: 'step' })
       fail = () => new TypeError('undefined is not a function')
-      await expect(reconcile(REF, 'change')).rejects.toThrow(TypeError)
+      expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 2_000, at: 'change', failure: 'bug' })
+      fail = () => undefined
+      await reconcile(REF, 'change')
+      planned(step('write'))
+      fail = () => new Error('not yet')
+      expect(await reconcile(REF, 'change')).toEqual({ requeueAfterMs: 1_000, at: 'change', failure: 'step' })
     })
   })
 })

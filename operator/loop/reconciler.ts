@@ -4,6 +4,7 @@
  */
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
+import { messageOf } from '#platform/message-of.ts'
 import { isKubeError, type KubeError, type ObjectRef, refKey } from '#kube/port.ts'
 import { isLower, type Level } from './level.ts'
 import { StepFailures } from './step-failures.ts'
@@ -56,6 +57,8 @@ export interface Reconciled<Observed, Step extends StepBase> {
 export interface Requeue {
   readonly requeueAfterMs?: number
   readonly at?: Level
+  /** A step failed, or a bug was met; for the metrics. */
+  readonly failure?: 'step' | 'bug'
 }
 
 /** Runs one object at one level of urgency. */
@@ -71,71 +74,104 @@ export interface ReconcilerDeps {
 
 /** More steps than any path has: a mistake in `nextStep` shows as an error instead of a busy loop. */
 const MAX_STEPS = 24
+/** The name of a whole run among the failed steps. Errors of the API server are failures of steps. */
+const RUN = 'run'
 
-/** @returns the reconcile of one kind */
+/** @returns the reconcile of one kind; the reconcile never rejects */
 export function createReconcile<Observed, Step extends StepBase>(kind: Reconciled<Observed, Step>, deps: ReconcilerDeps): Reconcile {
-  const failures = new StepFailures(deps)
+  const reconciler = new Reconciler(kind, deps)
+  return (ref, level) => reconciler.reconcile(ref, level)
+}
 
-  return async (ref, level) => {
+class Reconciler<Observed, Step extends StepBase> {
+  readonly #kind: Reconciled<Observed, Step>
+  readonly #deps: ReconcilerDeps
+  readonly #failures: StepFailures
+
+  constructor(kind: Reconciled<Observed, Step>, deps: ReconcilerDeps) {
+    this.#kind = kind
+    this.#deps = deps
+    this.#failures = new StepFailures(deps)
+  }
+
+  async reconcile(ref: ObjectRef, level: Level): Promise<Requeue> {
+    try {
+      const end = await this.#run(ref, level)
+      this.#failures.succeeded(refKey(ref), RUN)
+      return end
+    } catch (error) {
+      const retryInMs = this.#failures.add(refKey(ref), RUN, false)
+      const object = { kind: this.#kind.name, object: refKey(ref), retryInMs }
+      const isBug = isProgrammerMistake(error)
+      if (isBug) this.#deps.log.error({ ...object, err: error }, 'reconcile met a bug')
+      else this.#deps.log.warn(object, `reconcile failed: ${messageOf(error)}`)
+      return { requeueAfterMs: retryInMs, at: level, failure: isBug ? 'bug' : 'step' }
+    }
+  }
+
+  async #run(ref: ObjectRef, level: Level): Promise<Requeue> {
     for (let count = 0; count < MAX_STEPS; count += 1) {
-      const observed = kind.observe(ref)
-      const end = observed === undefined ? {} : await advance(observed, ref, level)
-      if (observed === undefined) failures.forget(refKey(ref))
+      const observed = this.#kind.observe(ref)
+      const end = observed === undefined ? {} : await this.#advance(observed, ref, level)
+      if (observed === undefined) this.#failures.forget(refKey(ref))
       if (end !== undefined) return end
     }
-    throw new RangeError(`${kind.name} ${refKey(ref)} does not settle in ${MAX_STEPS} steps; the next would be ${nextName(kind, ref)}`)
+    const { name } = this.#kind
+    throw new RangeError(`${name} ${refKey(ref)} does not settle in ${MAX_STEPS} steps; the next would be ${this.#nextName(ref)}`)
   }
 
   /** Takes one step. @returns how the run ends; undefined: there may be another step */
-  async function advance(observed: Observed, ref: ObjectRef, level: Level): Promise<Requeue | undefined> {
-    const step = pick(observed, ref)
-    if (step === undefined) return kind.settled?.(ref) === true ? { at: 'background' } : pauseUntil([changeInMs(observed)], level)
+  async #advance(observed: Observed, ref: ObjectRef, level: Level): Promise<Requeue | undefined> {
+    const kind = this.#kind
+    const step = this.#pick(observed, ref)
+    if (step === undefined) return kind.settled?.(ref) === true ? { at: 'background' } : pauseUntil([this.#changeInMs(observed)], level)
     if (isWait(step)) {
       kind.waits?.(ref, observed)
-      return pauseUntil([step.forMs, changeInMs(observed)], 'at' in step ? step.at : level)
+      return pauseUntil([step.forMs, this.#changeInMs(observed)], 'at' in step ? step.at : level)
     }
-    if (isLower(step.level, level)) return { at: step.level }
-    return (await succeeds(step, observed, ref)) ? undefined : { at: 'background' }
+    return isLower(step.level, level) ? { at: step.level } : await this.#take(step, observed, ref)
   }
 
   /** A failed step waits for its next try, at the level of the step. Until then the status is still written. */
-  function pick(observed: Observed, ref: ObjectRef): Step | Retry | Wait | undefined {
-    const step = kind.nextStep(observed)
+  #pick(observed: Observed, ref: ObjectRef): Step | Retry | Wait | undefined {
+    const step = this.#kind.nextStep(observed)
     if (step === undefined || isWait(step)) return step
-    const retryInMs = failures.waitMs(refKey(ref), step.do)
+    const retryInMs = this.#failures.waitMs(refKey(ref), step.do)
     if (retryInMs <= 0) return step
-    const report = kind.report?.(observed)
-    const canReport = report !== undefined && report.do !== step.do && failures.waitMs(refKey(ref), report.do) <= 0
+    const report = this.#kind.report?.(observed)
+    const canReport = report !== undefined && report.do !== step.do && this.#failures.waitMs(refKey(ref), report.do) <= 0
     return canReport ? report : { do: 'wait', forMs: retryInMs, at: step.level }
   }
 
-  function changeInMs(observed: Observed): number | undefined {
-    const atMs = kind.nextChangeAtMs?.(observed)
-    return atMs === undefined ? undefined : atMs - deps.clock.now()
+  #changeInMs(observed: Observed): number | undefined {
+    const atMs = this.#kind.nextChangeAtMs?.(observed)
+    return atMs === undefined ? undefined : atMs - this.#deps.clock.now()
   }
 
-  /** @returns whether the step was applied. A failure is recorded, logged and tried again after a pause */
-  async function succeeds(step: Step, observed: Observed, ref: ObjectRef): Promise<boolean> {
+  /** Applies a step. A failure is recorded, logged and tried again after a pause. @returns how the run ends after a failure */
+  async #take(step: Step, observed: Observed, ref: ObjectRef): Promise<Requeue | undefined> {
+    const kind = this.#kind
     try {
       await kind.apply(step, observed)
     } catch (error) {
       if (!isKubeError(error)) throw error
       const isConflict = error.code === 'Conflict'
-      const retryInMs = failures.add(refKey(ref), step.do, isConflict)
-      if (isConflict) return false // the cached object was old; the watch delivers the new one
+      const retryInMs = this.#failures.add(refKey(ref), step.do, isConflict, (error.retryAfterSeconds ?? 0) * 1_000)
+      if (isConflict) return { at: 'background' } // the cached object was old; the watch delivers the new one
       kind.failed?.(ref, step, error)
-      deps.log.warn({ kind: kind.name, object: refKey(ref), step: step.do, retryInMs }, `${step.do} failed: ${error.message}`)
-      return false
+      const object = { kind: kind.name, object: refKey(ref), step: step.do, retryInMs }
+      this.#deps.log.warn(object, `${step.do} failed: ${error.message}`)
+      return { at: 'background', ...(error.code !== 'NamespaceTerminating' && { failure: 'step' }) }
     }
-    failures.succeeded(refKey(ref), step.do)
+    this.#failures.succeeded(refKey(ref), step.do)
     kind.succeeded?.(ref, step)
-    return true
+    return undefined
   }
-}
 
-function nextName<Observed, Step extends StepBase>(kind: Reconciled<Observed, Step>, ref: ObjectRef): string {
-  const observed = kind.observe(ref)
-  return (observed && kind.nextStep(observed)?.do) ?? 'none'
+  #nextName(ref: ObjectRef): string {
+    const observed = this.#kind.observe(ref)
+    return (observed && this.#kind.nextStep(observed)?.do) ?? 'none'
+  }
 }
 
 /** @returns when the object runs again without an event */
@@ -159,4 +195,8 @@ export function firstAnswer<Observed, Step extends StepBase>(
 /** @returns whether the answer of a check is a wait */
 export function isWait<Step extends StepBase>(answer: Step | Retry | Wait): answer is Retry | Wait {
   return answer.do === 'wait'
+}
+
+function isProgrammerMistake(error: unknown): boolean {
+  return error instanceof TypeError || error instanceof ReferenceError || error instanceof RangeError
 }

@@ -26,14 +26,14 @@ export class StepFailures {
     this.#random = deps.random
   }
 
-  /** Records a failure. @returns ms until the next try */
-  add(object: string, step: string, isConflict: boolean): number {
+  /** Records a failure. @param atLeastMs the server's Retry-After @returns ms until the next try */
+  add(object: string, step: string, isConflict: boolean, atLeastMs = 0): number {
     const steps = this.#failed.get(object) ?? new Map<string, Failed>()
     this.#failed.set(object, steps)
     const former = steps.get(step) ?? { count: 0, conflicts: 0 }
     const isQuick = isConflict && former.conflicts < QUICK_CONFLICTS
     const bound = Math.min(MAX_MS, FIRST_MS * 2 ** Math.min(former.count, 16))
-    const waitMs = isQuick ? CONFLICT_MS : Math.round(bound * (1 - SPREAD + this.#random() * 2 * SPREAD))
+    const waitMs = Math.max(atLeastMs, isQuick ? CONFLICT_MS : Math.round(bound * (1 - SPREAD + this.#random() * 2 * SPREAD)))
     steps.set(step, {
       count: former.count + (isQuick ? 0 : 1),
       conflicts: former.conflicts + (isConflict ? 1 : 0),

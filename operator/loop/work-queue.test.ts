@@ -150,18 +150,6 @@ describe('delayed adds', () => {
     await clock.advance(5_000)
     expect(await takeAll()).toEqual(['a background'])
   })
-
-  test('a forgotten item leaves neither a timer nor a run behind', async () => {
-    queue.addAfter(item('a'), 2_000_000_000, 'change')
-    queue.add(item('x'), 'change')
-    queue.add(item('y'), 'change')
-    await settle()
-    queue.add(item('b'), 'change')
-    queue.add(item('x'), 'change')
-    for (const name of ['a', 'b', 'x']) queue.forget(item(name))
-    expect(clock.pending).toBe(0)
-    expect(await takeAll()).toEqual(['x change', 'y change'])
-  })
 })
 
 test('waiting and working times are measured, and unfinished work is visible', async () => {

@@ -109,14 +109,6 @@ export class WorkQueue {
     this.addAfter(item, delayMs, level)
   }
 
-  /** Drops the pending and delayed adds of an item. A run under way goes on. */
-  forget(item: Item): void {
-    this.#delayed.cancel(item)
-    this.#ready.delete(item)
-    this.#again.delete(itemKey(item))
-    this.#dispatchSoon() // reports the depths
-  }
-
   /** Records the end of the work on an item, successful or not. */
   done(item: Item): void {
     const key = itemKey(item)

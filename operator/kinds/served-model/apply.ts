@@ -4,6 +4,7 @@ import { servedModels } from '#api/resources.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
 import { EVENTS, type EventReason } from '#api/event-table.ts'
 import { findCondition } from '#api/condition-list.ts'
+import { itemKey } from '../../loop/item.ts'
 import { type CredentialRead, type CredentialRef, readCredential } from './backend-credential.ts'
 import type { ServedModelDeps } from './deps.ts'
 import { mountKey, mountText, usedCredentials } from './observe.ts'
@@ -22,8 +23,6 @@ export async function apply(step: ModelStep, observed: Observed, deps: ServedMod
       return project(step, observed, deps)
     case 'mount':
       return mount(observed, deps)
-    case 'expect-acknowledgement':
-      return expectAcknowledgement(observed, deps)
     case 'write-status':
       return await writeStatus(observed, deps)
     case 'forget':
@@ -31,16 +30,11 @@ export async function apply(step: ModelStep, observed: Observed, deps: ServedMod
   }
 }
 
-/** The key of a ServedModel in queues. */
-export function modelKey(ref: ObjectRef): string {
-  return `${servedModels.kind} ${refKey(ref)}`
-}
-
 function forget({ ref, uid }: DeletedModel, deps: ServedModelDeps): void {
   deps.projection.want('model', uid, undefined, 'urgent')
   deps.models.delete(uid)
   deps.mounted.deleteModel(uid)
-  deps.acknowledgements.forget(modelKey(ref))
+  deps.acknowledgements.forget(itemKey({ kind: servedModels.kind, ref }))
   deps.adopted.forget(uid)
   deps.memory.forget(ref, uid)
 }
@@ -81,21 +75,11 @@ function mount(observed: ObservedModel, deps: ServedModelDeps): void {
   deps.memory.setMounted(observed.ref, uid, mountKey(observed, deps.version()))
 }
 
-function expectAcknowledgement({ ref, model, projection }: ObservedModel, deps: ServedModelDeps): void {
-  if (projection.revision === undefined) return
-  deps.acknowledgements.expect(modelKey(ref), projection.revision, uidOf(model))
-  deps.memory.setExpected(ref, uidOf(model), projection.revision)
-}
-
-async function writeStatus(observed: ObservedModel, deps: ServedModelDeps): Promise<void> {
-  const { model, status, projection } = observed
+async function writeStatus({ model, status }: ObservedModel, deps: ServedModelDeps): Promise<void> {
   deps.ownWrites.remember(await deps.kube.applyStatus(servedModels, { ...model, metadata: identityOf(model), status }))
   const before = findCondition(model.status?.conditions, 'Accepted')?.reason
   const after = findCondition(status.conditions, 'Accepted')
   if (after && after.reason !== before && isEvent(after.reason)) deps.recordEvent(model, after.reason, after.message)
-  const { confirmation, revision } = projection
-  if (confirmation?.state !== 'Waiting' || revision === undefined) return
-  deps.acknowledgements.expect(modelKey(observed.ref), revision, uidOf(model), { ready: confirmation.ready, total: confirmation.total })
 }
 
 function isEvent(reason: string): reason is EventReason {

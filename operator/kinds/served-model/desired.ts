@@ -2,34 +2,15 @@
 import { checkBackendUrl, checkEndpoint } from '#contract/values/backend-address.ts'
 import { FORMAT } from '#contract/records/format.ts'
 import type { BackendRecord, ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
-import type { SERVED_MODEL_CONDITIONS } from '#api/conditions.ts'
 import { toMicros } from '#api/decimal-amount.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { createdMs, namespaceOf, uidOf } from '#kube/port.ts'
 import { missingHostEntry, UPSTREAM_HOSTS_ANNOTATION } from './credential-hosts.ts'
 import { servedName } from './names.ts'
-import type { ModelSurroundings, ObservedBackend, ObservedCredential } from './observed.ts'
+import type { DesiredModel, ModelSurroundings, ObservedBackend, ObservedCredential, Problem } from './observed.ts'
 import { allowedNamespaces } from './publishing.ts'
 
 type BackendSpec = ServedModel['spec']['backends'][number]
-
-/** Why the operator does not apply all of a manifest. */
-export interface Problem {
-  readonly reason: Exclude<keyof (typeof SERVED_MODEL_CONDITIONS)['Accepted']['reasons'], 'Accepted'>
-  readonly message: string
-  /** The problem keeps clients from the model, or from one of its backends. */
-  readonly isBlocking: boolean
-}
-
-/** The desired record of a model, and the problems found. */
-export interface DesiredModel {
-  /** undefined: gateways do not know the model. */
-  readonly record: ModelRecord | undefined
-  /** The worst one first. */
-  readonly problems: readonly Problem[]
-  /** A credential was not read, so the Secrets that gateways mount must keep their entries of this model. */
-  readonly keepsMounted: boolean
-}
 
 /** Leaves out each backend that has a blocking problem; the other backends serve. */
 export function desiredModel(around: ModelSurroundings): DesiredModel {

@@ -7,6 +7,7 @@ import type { ServedModel } from '#api/served-model.ts'
 import { SERVICE_LABEL } from '#kube/indexes.ts'
 import { namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
+import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import { BackendHealth } from '../../projection/backend-health.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
@@ -65,6 +66,14 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
 
   async apply(step: ModelStep, observed: Observed): Promise<void> {
     await apply(step, observed, this.#deps)
+  }
+
+  waits(ref: ObjectRef, observed: Observed): void {
+    if (observed.state === 'Deleted') return
+    const { revision, confirmation } = observed.projection
+    const isOpen = confirmation?.state === 'Waiting' || confirmation?.state === 'Unknown'
+    if (revision === undefined || !isOpen) return
+    this.#deps.acknowledgements.expect(itemKey({ kind: KIND, ref }), revision, uidOf(observed.model), confirmation)
   }
 
   nextChangeAtMs(observed: Observed): number | undefined {

@@ -19,7 +19,6 @@ interface Memory {
   wanted?: Handed<WantedRecord>
   /** The `mountKey` that was handed to the mounted Secrets. */
   mounted?: Handed<string>
-  expectedRevision?: number
   isKept?: boolean
 }
 
@@ -72,14 +71,6 @@ export class ModelMemory {
 
   setKept(ref: ObjectRef, uid: string): void {
     this.#of(ref, uid).isKept = true
-  }
-
-  isExpected(uid: string, revision: number): boolean {
-    return this.#models.get(uid)?.expectedRevision === revision
-  }
-
-  setExpected(ref: ObjectRef, uid: string, revision: number): void {
-    this.#of(ref, uid).expectedRevision = revision
   }
 
   forget(ref: ObjectRef, uid: string): void {

@@ -4,10 +4,18 @@ import type { ServedModel } from '#api/served-model.ts'
 import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
 import type { CredentialRef } from './backend-credential.ts'
 import type { ServedModelDeps } from './deps.ts'
-import { coldStartRecord, type DesiredModel, desiredModel } from './desired.ts'
+import { coldStartRecord, desiredModel } from './desired.ts'
 import { serviceEndpoints } from './endpoints.ts'
 import { credentialsOf } from './model-registry.ts'
-import type { ModelSurroundings, Observed, ObservedBackend, ObservedCredential, ObservedModel, ObservedProjection } from './observed.ts'
+import type {
+  DesiredModel,
+  ModelSurroundings,
+  Observed,
+  ObservedBackend,
+  ObservedCredential,
+  ObservedModel,
+  ObservedProjection,
+} from './observed.ts'
 import { isNarrower, publishingOf } from './publishing.ts'
 import { selects } from './selector.ts'
 import { MOUNT_DELAY_MS, statusOf } from './status.ts'
@@ -131,7 +139,6 @@ function observeProjection(
     isRestricted: hadRecord && (desired.record === undefined || isNarrower(desired.record.allowedNamespaces, wanted.allowedNamespaces)),
     revision,
     confirmation: revision === undefined ? undefined : deps.acknowledgements.confirmation(revision, uid),
-    isExpected: revision !== undefined && memory.isExpected(uid, revision),
     sinceMs: memory.wantedForMs(uid),
     storeAvailable: deps.projection.available,
   }

@@ -1,8 +1,10 @@
 /** The observed state of a ServedModel: the input of `nextStep`. Plain data. */
+import type { ModelRecord } from '#contract/records/model-record.ts'
+import type { SERVED_MODEL_CONDITIONS } from '#api/conditions.ts'
 import type { ServedModel, ServedModelStatus } from '#api/served-model.ts'
 import type { ObjectRef } from '#kube/port.ts'
+import type { Confirmation } from '../../projection/acknowledgements.ts'
 import type { CredentialRef } from './backend-credential.ts'
-import type { DesiredModel } from './desired.ts'
 import type { ServiceEndpoints } from './endpoints.ts'
 import type { LostName } from './name-index.ts'
 import type { Publishing } from './publishing.ts'
@@ -54,13 +56,22 @@ export interface ModelSurroundings {
   readonly allowLoopback: boolean
 }
 
-/** Progress of the gateways with a revision. */
-export interface Confirmation {
-  readonly state: 'Acknowledged' | 'NoGateways' | 'Waiting' | 'Unknown'
-  readonly ready: number
-  readonly total: number
-  /** Pods that have not acknowledged the revision. */
-  readonly missing: readonly string[]
+/** Why the operator does not apply all of a manifest. */
+export interface Problem {
+  readonly reason: Exclude<keyof (typeof SERVED_MODEL_CONDITIONS)['Accepted']['reasons'], 'Accepted'>
+  readonly message: string
+  /** The problem keeps clients from the model, or from one of its backends. */
+  readonly isBlocking: boolean
+}
+
+/** The desired record of a model, and the problems found. */
+export interface DesiredModel {
+  /** undefined: gateways do not know the model. */
+  readonly record: ModelRecord | undefined
+  /** The worst one first. */
+  readonly problems: readonly Problem[]
+  /** A credential was not read, so the Secrets that gateways mount must keep their entries of this model. */
+  readonly keepsMounted: boolean
 }
 
 /** Progress of a model's record to the gateways. */
@@ -76,8 +87,6 @@ export interface ObservedProjection {
   /** Revision of the record; undefined until the record is written. */
   readonly revision: number | undefined
   readonly confirmation: Confirmation | undefined
-  /** This process has subscribed to the acknowledgements of this revision. */
-  readonly isExpected: boolean
   /** ms since the record was handed to the projection. */
   readonly sinceMs: number
   readonly storeAvailable: boolean

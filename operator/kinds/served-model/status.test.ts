@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { servedModel } from '../../../test/support/objects.ts'
 import { desiredModel } from './desired.ts'
-import type { Confirmation, ModelSurroundings, ObservedBackend, ObservedCredential } from './observed.ts'
+import type { Confirmation } from '../../projection/acknowledgements.ts'
+import type { ModelSurroundings, ObservedBackend, ObservedCredential } from './observed.ts'
 import { type ModelProgress, statusOf } from './status.ts'
 
 const NOW = Date.UTC(2026, 0, 2)

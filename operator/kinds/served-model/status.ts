@@ -2,9 +2,9 @@
 import { conditionList, findCondition } from '#api/condition-list.ts'
 import { SERVED_MODEL_CONDITIONS } from '#api/conditions.ts'
 import type { ServedModel, ServedModelStatus } from '#api/served-model.ts'
-import type { DesiredModel, Problem } from './desired.ts'
+import type { Confirmation } from '../../projection/acknowledgements.ts'
 import { servedName } from './names.ts'
-import type { Confirmation, ModelSurroundings, ObservedBackend } from './observed.ts'
+import type { DesiredModel, ModelSurroundings, ObservedBackend, Problem } from './observed.ts'
 
 type Table = typeof SERVED_MODEL_CONDITIONS
 type ConditionFor<Type extends keyof Table> = {

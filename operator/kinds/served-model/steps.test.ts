@@ -3,7 +3,8 @@ import { servedModel } from '../../../test/support/objects.ts'
 import type { ServedModelStatus } from '#api/served-model.ts'
 import { desiredModel } from './desired.ts'
 import { nextStep, reportStatus } from './steps.ts'
-import type { Confirmation, ModelSurroundings, ObservedModel, ObservedProjection } from './observed.ts'
+import type { Confirmation } from '../../projection/acknowledgements.ts'
+import type { ModelSurroundings, ObservedModel, ObservedProjection } from './observed.ts'
 
 const STATUS: ServedModelStatus = { observedGeneration: 1, servedName: 'llama' }
 const CREDENTIAL = { namespace: 'shop', name: 'upstream', key: 'token' }
@@ -45,7 +46,6 @@ function settled(change: Partial<ObservedModel> = {}, projection: Partial<Observ
       isRestricted: false,
       revision: 7,
       confirmation: ACKNOWLEDGED,
-      isExpected: false,
       sinceMs: 0,
       storeAvailable: true,
       ...projection,
@@ -54,6 +54,11 @@ function settled(change: Partial<ObservedModel> = {}, projection: Partial<Observ
 }
 
 const NEW_STATUS = { status: { ...STATUS, observedGeneration: 2 } }
+const NOT_PROGRAMMED: ServedModelStatus = {
+  ...STATUS,
+  conditions: [{ type: 'Ready', status: 'False', reason: 'NotProgrammed', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' }],
+}
+const UNPROVEN = { status: NOT_PROGRAMMED, model: { ...AROUND.model, status: NOT_PROGRAMMED } }
 const KEPT = { desired: { record: undefined, problems: [], keepsMounted: true } }
 
 describe('next step of a ServedModel', () => {
@@ -84,22 +89,22 @@ describe('next step of a ServedModel', () => {
       { do: 'project', level: 'urgent' },
     ],
     ['changed files are mounted', settled({ mounted: { isCurrent: false, isRefused: false, forMs: 0 } }), { do: 'mount', level: 'change' }],
-    ['an acknowledgement enqueues the object', settled({}, { confirmation: WAITING }), { do: 'expect-acknowledgement', level: 'change' }],
+    [
+      'a status that depends on an acknowledgement waits for the event',
+      settled(UNPROVEN, { confirmation: WAITING, sinceMs: 1_000 }),
+      { do: 'wait' },
+    ],
     [
       'an acknowledgement after an outage of Redis enqueues the object',
-      settled({}, { confirmation: { ...WAITING, state: 'Unknown' } }),
-      { do: 'expect-acknowledgement', level: 'change' },
+      settled(UNPROVEN, { confirmation: { ...WAITING, state: 'Unknown' } }),
+      { do: 'wait' },
     ],
     [
       'a Secret is read again in the background',
       settled({ dueCredential: CREDENTIAL }),
       { do: 'read-credential', level: 'background', credential: CREDENTIAL },
     ],
-    [
-      'the status waits for the gateways',
-      settled(NEW_STATUS, { confirmation: WAITING, isExpected: true, sinceMs: 400 }),
-      { do: 'wait', forMs: 600 },
-    ],
+    ['the status waits for the gateways', settled(NEW_STATUS, { confirmation: WAITING, sinceMs: 400 }), { do: 'wait', forMs: 600 }],
     [
       'the status waits for Redis',
       settled(NEW_STATUS, { revision: undefined, confirmation: undefined, sinceMs: 400 }),
@@ -110,7 +115,7 @@ describe('next step of a ServedModel', () => {
     expect(nextStep(observed)).toEqual(step)
   })
 
-  test('the steps have a fixed order: read, project, mount, expect, read again, report', () => {
+  test('the steps have a fixed order: read, project, mount, read again, report', () => {
     const everything = settled(
       { ...NEW_STATUS, unread: CREDENTIAL, dueCredential: CREDENTIAL, mounted: { isCurrent: false, isRefused: false, forMs: 0 } },
       { isWanted: false, confirmation: WAITING },
@@ -121,11 +126,11 @@ describe('next step of a ServedModel', () => {
       order.push(step.do)
       observed = done(step.do, observed)
     }
-    expect(order).toEqual(['read-credential', 'project', 'mount', 'expect-acknowledgement', 'read-credential', 'wait', 'write-status'])
+    expect(order).toEqual(['read-credential', 'project', 'mount', 'read-credential', 'wait', 'write-status'])
   })
 
   test.each<[string, ObservedModel]>([
-    ['gateways that do not answer for a second', settled(NEW_STATUS, { confirmation: WAITING, isExpected: true, sinceMs: 1_000 })],
+    ['gateways that do not answer for a second', settled(NEW_STATUS, { confirmation: WAITING, sinceMs: 1_000 })],
     ['Redis during an outage', settled(NEW_STATUS, { revision: undefined, confirmation: undefined, storeAvailable: false })],
     ['gateways that do not serve', settled(NEW_STATUS, { confirmation: { ...WAITING, state: 'NoGateways', total: 0 } })],
     ['a model without a record', settled({ ...NEW_STATUS, text: undefined }, { revision: undefined, confirmation: undefined })],
@@ -161,8 +166,6 @@ function done(step: string, observed: ObservedModel): ObservedModel {
       return { ...observed, projection: { ...projection, isWanted: true } }
     case 'mount':
       return { ...observed, mounted: { ...observed.mounted, isCurrent: true } }
-    case 'expect-acknowledgement':
-      return { ...observed, projection: { ...projection, isExpected: true } }
     case 'wait':
       return { ...observed, projection: { ...projection, confirmation: ACKNOWLEDGED } }
     default:

@@ -19,8 +19,6 @@ export type ModelStep =
   | { readonly do: 'project'; readonly level: Level }
   /** Hands record and credentials to the mounted Secrets, which are written in the background. */
   | { readonly do: 'mount'; readonly level: Level }
-  /** Subscribes to the gateways' acknowledgement, which then enqueues this object. */
-  | { readonly do: 'expect-acknowledgement'; readonly level: Level }
   | { readonly do: 'write-status'; readonly level: Level }
 
 type Answer = ModelStep | Wait | undefined
@@ -28,8 +26,9 @@ type Answer = ModelStep | Wait | undefined
 /** The checks in order. The first answer decides. */
 const CHECKS: ReadonlyArray<Check<Observed, ModelStep>> = [
   forgetDeleted,
-  ...[readFirst, project, mount, expectAcknowledgement, readAgain, awaitGateways].map(ofPresent),
+  ...[readFirst, project, mount, readAgain, awaitGateways].map(ofPresent),
   reportStatus,
+  ofPresent(awaitAcknowledgement),
 ]
 
 export function nextStep(observed: Observed): Answer {
@@ -67,11 +66,6 @@ function mount({ desired, mounted }: ObservedModel): Answer {
   return mounted.isCurrent || desired.keepsMounted ? undefined : { do: 'mount', level: 'change' }
 }
 
-function expectAcknowledgement({ projection: { revision, confirmation, isExpected } }: ObservedModel): Answer {
-  const isOpen = confirmation?.state === 'Waiting' || confirmation?.state === 'Unknown'
-  return revision !== undefined && isOpen && !isExpected ? { do: 'expect-acknowledgement', level: 'change' } : undefined
-}
-
 function readAgain({ dueCredential }: ObservedModel): Answer {
   return dueCredential && { do: 'read-credential', level: 'background', credential: dueCredential }
 }
@@ -83,4 +77,10 @@ function awaitGateways({ model, text, projection }: ObservedModel): Answer {
   const isOpen = revision === undefined || confirmation?.state === 'Waiting'
   const isReady = findCondition(model.status?.conditions, 'Ready')?.status === 'True'
   return isOpen && !isReady ? { do: 'wait', forMs: STATUS_WAIT_MS - sinceMs } : undefined
+}
+
+/** An acknowledgement enqueues the object, if the status depends on it. */
+function awaitAcknowledgement({ status, projection: { confirmation } }: ObservedModel): Answer {
+  const isOpen = confirmation?.state === 'Waiting' || confirmation?.state === 'Unknown'
+  return isOpen && findCondition(status.conditions, 'Ready')?.reason === 'NotProgrammed' ? { do: 'wait' } : undefined
 }
