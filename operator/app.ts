@@ -142,7 +142,7 @@ class LeadingOperator implements Operator {
     await this.#projection.start(records, floor)
     if (this.#isStopping) return
     for (const { controller } of this.#controllers) controller.start()
-    this.#subjects.ledger?.start(this.#subjects.uids())
+    this.#subjects.ledger?.start()
     this.#reportUnreadable()
     this.#scheduleCheck()
     this.#queue.start()

@@ -12,6 +12,7 @@ import { LedgerSweep } from './ledger-sweep.ts'
 import { ProcessWatch } from './process-watch.ts'
 import type { Interval } from '../shards/spend-entry.ts'
 import { SpendReader, type SpendReaderDeps } from './spend-reader.ts'
+import type { Subjects } from './subjects.ts'
 
 const TURN_MS = 1_000
 /** Shortest pause between two turns, ms, for a machine on which a turn takes longer than `TURN_MS`. */
@@ -24,8 +25,7 @@ const LATE_SECONDS = 30
 /** Dependencies of the ledger. */
 export interface BudgetLedgerDeps extends SpendReaderDeps {
   readonly store: OperatorLedgerStore
-  /** Whether an ApiKey with this uid exists or may exist. */
-  readonly isKnown: (uid: string) => boolean
+  readonly subjects: Pick<Subjects, 'uids' | 'budgetsOf' | 'mayExist' | 'read' | 'lost'>
   /** Heartbeats of the last poll. */
   readonly live: () => readonly LiveProcess[]
   /** Names of the gateway pods that clients can reach. */
@@ -51,10 +51,16 @@ export class BudgetLedger {
 
   constructor(deps: BudgetLedgerDeps) {
     this.#deps = deps
-    const { store, budgetsOf, isKnown, assertLeading, metrics } = deps
+    const { store, subjects, assertLeading, metrics } = deps
     this.#reader = new SpendReader(deps)
-    const subjects = (): Iterable<string> => this.#reader.subjects()
-    this.#census = new LedgerCensus({ store, processes: this.#processes, subjects, budgetsOf, onReaped: (holds) => metrics?.reaped(holds) })
+    this.#census = new LedgerCensus({
+      store,
+      processes: this.#processes,
+      subjects: () => this.#reader.subjects(),
+      budgetsOf: (uid) => subjects.budgetsOf(uid),
+      onReaped: (holds) => metrics?.reaped(holds),
+    })
+    const isKnown = (uid: string): boolean => subjects.mayExist(uid)
     this.#sweep = new LedgerSweep({ store, isKnown, assertLeading, onSwept: (keys) => metrics?.swept(keys) })
     metrics?.checkpointAge(() => deps.checkpoint.ageSeconds)
   }
@@ -64,11 +70,10 @@ export class BudgetLedger {
     await this.#deps.checkpoint.load()
   }
 
-  /** @param uids all keys */
-  start(uids: Iterable<string>): void {
-    for (const uid of uids) this.changed(uid)
-    const { checkpoint, isKnown } = this.#deps
-    for (const { uid } of checkpoint.entries()) if (!isKnown(uid)) this.deleted(uid)
+  start(): void {
+    const { checkpoint, subjects } = this.#deps
+    for (const uid of subjects.uids()) this.changed(uid)
+    for (const { uid } of [...checkpoint.entries()]) if (!subjects.mayExist(uid)) this.deleted(uid)
     this.#scheduleTurn()
   }
 

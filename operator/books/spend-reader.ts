@@ -1,13 +1,13 @@
 /** Reads the spend of budgets, makes it durable, restores lost spend, and reports readings. The owner decides the time of each read. */
 import type { Clock } from '#platform/clock.ts'
-import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import type { LedgerMetrics } from './ledger-metrics.ts'
 import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
-import type { SpendCheckpoint } from './spend-checkpoint.ts'
 import type { SubjectUsage } from './subject-ledger.ts'
 import type { Interval, SpendEntry } from '../shards/spend-entry.ts'
 import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
-import { type DueSubject, SubjectSchedule } from './subject-schedule.ts'
+import { SubjectSchedule } from './subject-schedule.ts'
+import type { Subjects } from './subjects.ts'
+import type { SecretShards } from '../shards/secret-shards.ts'
 
 /** Most names of settled subjects per read. */
 const SETTLED_AT_ONCE = 10_000
@@ -26,16 +26,12 @@ const HEAL_AFTER_REBUILD_MS = 3_000
 /** Dependencies of the reader. */
 export interface SpendReaderDeps {
   readonly store: Pick<OperatorLedgerStore, 'settled' | 'read' | 'seed' | 'restore' | 'dropBudgets'>
-  readonly checkpoint: SpendCheckpoint
+  /** The durable spend. Spend is put with `commitLater`. */
+  readonly checkpoint: SecretShards<SpendEntry>
   readonly clock: Clock
-  /** Budgets in force of an existing key; undefined if there are none, or no such key. */
-  readonly budgetsOf: (uid: string) => readonly BudgetRecord[] | undefined
+  readonly subjects: Pick<Subjects, 'budgetsOf' | 'read' | 'lost'>
   /** Throws if this process no longer leads. */
   readonly assertLeading: () => void
-  /** Called with each new reading of a key. */
-  readonly onRead: (uid: string, usage: SubjectUsage) => void
-  /** Called when lost spend of a key was restored from the known spend. */
-  readonly onLoss: (uid: string) => void
   readonly metrics?: Pick<LedgerMetrics, 'read' | 'restored'> | undefined
 }
 
@@ -70,9 +66,8 @@ export class SpendReader {
 
   /** Called when the budgets of a key may have changed. */
   changed(uid: string): void {
-    const { budgetsOf, clock } = this.#deps
-    if (budgetsOf(uid) === undefined) return this.drop(uid)
-    this.#schedule.add(uid, clock.monotonic())
+    if (this.#deps.subjects.budgetsOf(uid) === undefined) return this.drop(uid)
+    this.#schedule.add(uid, this.#deps.clock.monotonic())
   }
 
   /** Stops reading a key. */
@@ -130,26 +125,29 @@ export class SpendReader {
     }
   }
 
-  async #read(due: readonly DueSubject[]): Promise<void> {
-    const { store, clock, metrics, budgetsOf } = this.#deps
+  async #read(due: readonly string[]): Promise<void> {
+    const { store, clock, metrics, subjects } = this.#deps
     const nowMs = clock.now()
-    const asked = due.map(({ uid }) => presentWindows(budgetsOf(uid) ?? [], nowMs))
-    const reads = await store.read(due.map(({ uid }, at) => ({ subject: uid, fields: (asked[at] ?? []).map(({ field }) => field) })))
+    const asked = due.map((uid) => presentWindows(subjects.budgetsOf(uid) ?? [], nowMs))
+    const reads = await store.read(due.map((subject, at) => ({ subject, fields: (asked[at] ?? []).map(({ field }) => field) })))
     metrics?.read(due.length)
     const broken: string[] = []
     const low: SubjectCheckpoints[] = []
-    for (const [at, subject] of due.entries()) {
+    for (const [at, uid] of due.entries()) {
       const read = reads[at] ?? { state: 'unseeded' }
-      if (!this.#schedule.has(subject.uid)) continue
-      if (read.state !== 'seeded') broken.push(subject.uid)
-      else low.push(...this.#take(subject, asked[at] ?? [], read))
+      if (!this.#schedule.has(uid)) continue
+      if (read.state !== 'seeded') broken.push(uid)
+      else low.push(...this.#take(uid, asked[at] ?? [], read))
     }
-    await this.#repair(broken, reads, due)
+    await this.#repair(
+      broken,
+      due.filter((_, at) => reads[at]?.state === 'damaged'),
+    )
     await this.#restore(low)
   }
 
   /** @returns the spend that must be restored now */
-  #take({ uid }: DueSubject, asked: readonly AskedWindow[], read: BudgetRead & { state: 'seeded' }): readonly SubjectCheckpoints[] {
+  #take(uid: string, asked: readonly AskedWindow[], read: BudgetRead & { state: 'seeded' }): readonly SubjectCheckpoints[] {
     const { clock, checkpoint } = this.#deps
     const known = checkpoint.get(uid)
     const after = knownAfter(known, { uid, asked, windows: read.windows, nowMs: clock.now() })
@@ -181,17 +179,18 @@ export class SpendReader {
     this.#lost(low.filter((_, at) => (raised[at] ?? 0) > 0).map(({ subject }) => subject))
   }
 
-  async #repair(broken: readonly string[], reads: readonly BudgetRead[], due: readonly DueSubject[]): Promise<void> {
+  /** @param damaged those of the broken subjects whose budgets must be dropped first */
+  async #repair(broken: readonly string[], damaged: readonly string[]): Promise<void> {
     const { store, assertLeading } = this.#deps
     if (broken.length === 0) return
     assertLeading()
-    await store.dropBudgets(due.filter((_, at) => reads[at]?.state === 'damaged').map(({ uid }) => uid))
+    await store.dropBudgets(damaged)
     await this.seed(broken)
   }
 
   /** Marks the loss of spend, except for subjects without spend, and schedules another read. */
   #lost(uids: readonly string[]): void {
-    const { checkpoint, clock, onLoss, metrics } = this.#deps
+    const { checkpoint, clock, subjects, metrics } = this.#deps
     const known = uids.flatMap((uid) => checkpoint.get(uid) ?? []).filter(({ spent }) => spent.size > 0)
     for (const entry of known) {
       const seen = this.#seenOf(entry.uid)
@@ -200,7 +199,7 @@ export class SpendReader {
       checkpoint.commitLater(marked)
       seen.lowSinceMs = undefined
       this.#schedule.name(entry.uid, clock.monotonic(), READ_AGAIN_MS)
-      onLoss(entry.uid)
+      subjects.lost(entry.uid)
     }
     if (known.length > 0) metrics?.restored(known.length)
   }
@@ -210,7 +209,7 @@ export class SpendReader {
     const text = JSON.stringify([usage.budgets.map(({ spent, windowStartMs }) => [spent, windowStartMs]), hourOf(usage.lastUsedMs)])
     if (text === seen.reported) return
     seen.reported = text
-    this.#deps.onRead(uid, usage)
+    this.#deps.subjects.read(uid, usage)
   }
 
   #checkpointsOf(subject: string): SubjectCheckpoints {

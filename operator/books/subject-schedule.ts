@@ -8,26 +8,11 @@ const IDLE_EVERY_MS = 5_000
 const NAMED_PER_TURN = 10_000
 const OTHERS_PER_TURN = 2_000
 
-interface Named {
-  readonly sinceMs: number
-  readonly notBeforeMs: number
-}
-
-/** A due subject. */
-export interface DueSubject {
-  readonly uid: string
-  /** Time at which the change was first known. */
-  readonly sinceMs: number
-}
-
 /** All subjects with budgets, in the order of their last reads. */
 export class SubjectSchedule {
   readonly #readAt = new Map<string, number>()
-  readonly #named = new Map<string, Named>()
-
-  get size(): number {
-    return this.#readAt.size
-  }
+  /** Named subjects, and the time before which each is not read. */
+  readonly #named = new Map<string, number>()
 
   has(uid: string): boolean {
     return this.#readAt.has(uid)
@@ -53,41 +38,38 @@ export class SubjectSchedule {
   name(uid: string, nowMs: number, waitMs = 0): void {
     const readAt = this.#readAt.get(uid)
     if (readAt === undefined) return
-    const former = this.#named.get(uid)
     const notBeforeMs = waitMs > 0 ? nowMs + waitMs : Math.max(nowMs, readAt + SPENDING_EVERY_MS)
-    this.#named.set(uid, { sinceMs: former?.sinceMs ?? nowMs, notBeforeMs: Math.min(former?.notBeforeMs ?? Infinity, notBeforeMs) })
+    this.#named.set(uid, Math.min(this.#named.get(uid) ?? Infinity, notBeforeMs))
   }
 
   /** Takes the due subjects, which then count as read. */
-  take(nowMs: number): readonly DueSubject[] {
-    const due: DueSubject[] = []
-    for (const [uid, { sinceMs, notBeforeMs }] of this.#named) {
-      if (due.length >= NAMED_PER_TURN) break
-      if (notBeforeMs <= nowMs) due.push({ uid, sinceMs })
+  take(nowMs: number): readonly string[] {
+    const named: string[] = []
+    for (const [uid, notBeforeMs] of this.#named) {
+      if (named.length >= NAMED_PER_TURN) break
+      if (notBeforeMs <= nowMs) named.push(uid)
     }
-    for (const { uid } of due) this.#read(uid, nowMs)
-    return [...due, ...this.#takeIdle(nowMs)]
+    this.#read(named, nowMs)
+    const idle: string[] = []
+    for (const [uid, readAt] of this.#readAt) {
+      if (idle.length >= OTHERS_PER_TURN || readAt > nowMs - IDLE_EVERY_MS) break
+      idle.push(uid)
+    }
+    this.#read(idle, nowMs)
+    return [...named, ...idle]
   }
 
   /** Makes subjects due again after a failed read. */
-  giveBack(due: readonly DueSubject[], nowMs: number): void {
-    for (const { uid, sinceMs } of due) if (this.has(uid)) this.#named.set(uid, { sinceMs, notBeforeMs: nowMs })
+  giveBack(due: readonly string[], nowMs: number): void {
+    for (const uid of due) if (this.has(uid)) this.#named.set(uid, nowMs)
   }
 
-  #takeIdle(nowMs: number): readonly DueSubject[] {
-    const due: DueSubject[] = []
-    for (const [uid, readAt] of this.#readAt) {
-      if (due.length >= OTHERS_PER_TURN || readAt > nowMs - IDLE_EVERY_MS) break
-      due.push({ uid, sinceMs: nowMs })
+  /** Moves subjects behind all others. */
+  #read(uids: readonly string[], nowMs: number): void {
+    for (const uid of uids) {
+      this.#named.delete(uid)
+      this.#readAt.delete(uid)
+      this.#readAt.set(uid, nowMs)
     }
-    for (const { uid } of due) this.#read(uid, nowMs)
-    return due
-  }
-
-  /** Moves a subject behind all others. */
-  #read(uid: string, nowMs: number): void {
-    this.#named.delete(uid)
-    this.#readAt.delete(uid)
-    this.#readAt.set(uid, nowMs)
   }
 }

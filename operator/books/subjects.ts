@@ -5,9 +5,10 @@ import { slicesOf } from '#kube/indexes.ts'
 import type { OperatorDeps } from '../operator-deps.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'
 import { servingNames } from '../projection/serving-pods.ts'
+import { SecretShards } from '../shards/secret-shards.ts'
+import { SPEND_SET } from '../shards/sets.ts'
 import { BudgetLedger } from './budget-ledger.ts'
 import type { Interval } from '../shards/spend-entry.ts'
-import { SpendCheckpoint } from './spend-checkpoint.ts'
 import type { SubjectKind, SubjectLedger, SubjectUsage } from './subject-ledger.ts'
 
 /** The subjects of all kinds. */
@@ -69,12 +70,16 @@ function createLedger(deps: OperatorDeps, acknowledgements: Acknowledgements, su
   const { assertLeading } = leader
   return new BudgetLedger({
     store,
-    checkpoint: new SpendCheckpoint({ kube, namespace: settings.namespace, clock, assertLeading, warn: (message) => log.warn(message) }),
+    checkpoint: new SecretShards({
+      ...SPEND_SET,
+      kube,
+      namespace: settings.namespace,
+      clock,
+      assertLeading,
+      warn: (message) => log.warn(message),
+    }),
     clock,
-    budgetsOf: (uid) => subjects.budgetsOf(uid),
-    isKnown: (uid) => subjects.mayExist(uid),
-    onRead: (uid, usage) => subjects.read(uid, usage),
-    onLoss: (uid) => subjects.lost(uid),
+    subjects,
     live: () => acknowledgements.live,
     serving: () => new Set(servingNames(slicesOf(informers.endpointSlices, settings.namespace, settings.gatewayService))),
     assertLeading,

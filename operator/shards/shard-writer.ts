@@ -167,10 +167,10 @@ export class ShardWriter<Entry> {
   }
 
   #merge(mine: Entry, theirs: StoredEntry<Entry> | undefined): void {
-    const { merge, write } = this.#codec
+    const { merge } = this.#codec
     if (merge === undefined) return
     const merged = theirs?.entry ? merge(mine, theirs.entry) : mine
-    if (write(merged, undefined) !== theirs?.text) this.#events.merged(merged)
+    if (this.#codec.write(merged, undefined) !== theirs?.text) this.#events.merged(merged)
   }
 
   /** Writes the newest changes of these ids. */
