@@ -63,7 +63,7 @@ sizes: $(STAMP) ## print the sizes of the code, with their aims and caps, and th
 	@node test/sizes.ts
 
 picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
-	@node test/picture/main.ts
+	@node test/picture.ts
 
 ##@ Test
 .PHONY: test unit contract property integration e2e bench soak

@@ -8,11 +8,10 @@
  * A layer whose parts are not available counts as one skip and prints `SKIPPED: reason`. Exit code 1 after any failure.
  */
 import { spawn } from 'node:child_process'
-import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { RunCounts } from './support/layer-reporter.ts'
-import { appendResult, readResults, report, skippedLayer, type LayerResult } from './support/layer-result.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const VITEST = join(ROOT, 'node_modules/vitest/vitest.mjs')
@@ -21,6 +20,12 @@ type Layer = (typeof LAYERS)[number]
 
 /** Exit code by which `prepare.sh` says that the layer cannot run here; the reason is in $HEADGATE_SKIP_FILE. */
 const CANNOT_RUN = 3
+
+/** Outcome of one layer. */
+interface LayerResult extends RunCounts {
+  readonly layer: string
+  readonly seconds: number
+}
 
 const isLayer = (text: string): text is Layer => (LAYERS as readonly string[]).includes(text)
 
@@ -33,7 +38,7 @@ async function main(args: readonly string[]): Promise<number> {
   for (const layer of layers) {
     process.stdout.write(`\n== ${layer} ==\n`)
     const result = await runLayer(layer, files)
-    if (summary) appendResult(summary, result)
+    if (summary) appendFileSync(summary, `${JSON.stringify(result)}\n`)
     results.push(result)
   }
   return finish(results)
@@ -44,6 +49,26 @@ function finish(results: readonly LayerResult[]): number {
   return results.some((result) => result.failed > 0) ? 1 : 0
 }
 
+/** Reads the results of a summary file; if a layer ran twice, its last run counts. */
+function readResults(file: string): LayerResult[] {
+  const lines = existsSync(file) ? readFileSync(file, 'utf8').split('\n').filter(Boolean) : []
+  const results = lines.map((line) => JSON.parse(line) as LayerResult) // written by main
+  return [...new Map(results.map((result) => [result.layer, result])).values()]
+}
+
+/** The report that ends a run: a line per layer, each skip with its reason, then the totals alone on the last line. */
+export function report(results: readonly LayerResult[]): string {
+  const counts = ({ passed, failed, skips }: Omit<RunCounts, 'skips'> & { readonly skips: number }, width = 0): string =>
+    [`${passed}`.padStart(width), 'passed,', `${failed}`.padStart(width), 'failed,', `${skips}`.padStart(width), 'skipped'].join(' ')
+  const layers = results.map(
+    (one) => `${one.layer.padEnd(12)} ${counts({ ...one, skips: one.skips.length }, 5)} ${one.seconds.toFixed(1).padStart(8)} s`,
+  )
+  const skips = results.flatMap(({ layer, skips: list }) => list.map(({ name, reason }) => `SKIPPED: ${layer}: ${name}: ${reason}`))
+  const sum = (pick: (result: LayerResult) => number): number => results.reduce((total, result) => total + pick(result), 0)
+  const totals = counts({ passed: sum((one) => one.passed), failed: sum((one) => one.failed), skips: sum((one) => one.skips.length) })
+  return [...layers, ...skips, totals].join('\n')
+}
+
 async function runLayer(layer: Layer, files: readonly string[]): Promise<LayerResult> {
   const scratch = mkdtempSync(join(tmpdir(), 'headgate-layer-'))
   const start = performance.now()
@@ -52,7 +77,7 @@ async function runLayer(layer: Layer, files: readonly string[]): Promise<LayerRe
     if (prepared !== 'ready') return prepared
     const counts = await runVitest(layer, files, scratch)
     const seconds = (performance.now() - start) / 1000
-    return { layer, passed: counts.passed, failed: counts.failed, skipped: counts.skips.length, seconds, skips: counts.skips }
+    return { layer, seconds, ...counts }
   } finally {
     rmSync(scratch, { recursive: true, force: true })
   }
@@ -65,9 +90,9 @@ async function prepare(layer: Layer, scratch: string): Promise<'ready' | LayerRe
   const code = await run(['bash', 'test/parts/prepare.sh', layer], { HEADGATE_SKIP_FILE: skipFile })
   if (code === 0) return 'ready'
   const reason = existsSync(skipFile) ? readFileSync(skipFile, 'utf8').trim() : ''
-  if (code !== CANNOT_RUN || reason === '') return { layer, passed: 0, failed: 1, skipped: 0, seconds: 0, skips: [] } // said above
+  if (code !== CANNOT_RUN || reason === '') return { layer, passed: 0, failed: 1, seconds: 0, skips: [] } // said above
   process.stdout.write(`SKIPPED: ${reason}\n`)
-  return skippedLayer(layer, reason)
+  return { layer, passed: 0, failed: 0, seconds: 0, skips: [{ name: `layer ${layer}`, reason }] }
 }
 
 async function runVitest(layer: Layer, files: readonly string[], scratch: string): Promise<RunCounts> {
@@ -101,4 +126,4 @@ function run(argv: readonly string[], env: Readonly<Record<string, string>>): Pr
   })
 }
 
-process.exitCode = await main(process.argv.slice(2))
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2))

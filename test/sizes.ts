@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { table } from './bench/part.ts'
 
 const ROOT = join(import.meta.dirname, '..')
 const PRODUCT = ['api', 'lib', 'gateway', 'operator', 'cli', 'standalone', 'examples']
@@ -14,8 +15,8 @@ interface Measure {
   readonly cap: number
 }
 
-const MAX_FILE_LINES = 400
 const MEASURES: readonly Measure[] = [
+  { name: 'file lines', rule: 'max-lines', aim: '100 / 250', cap: 400 },
   { name: 'function lines', rule: 'max-lines-per-function', aim: '12 / 35', cap: 60 },
   { name: 'parameters', rule: 'max-params', aim: '3', cap: 4 },
   { name: 'depth', rule: 'max-depth', aim: '2', cap: 3 },
@@ -33,7 +34,7 @@ interface Finding {
 function measure(): Finding[] {
   const folder = mkdtempSync(join(tmpdir(), 'headgate-sizes-'))
   const config = join(folder, 'sizes.json')
-  const rules = Object.fromEntries(MEASURES.map(({ rule }) => [rule, ['error', { max: 0 }]]))
+  const rules = Object.fromEntries(MEASURES.filter(({ rule }) => rule !== 'max-lines').map(({ rule }) => [rule, ['error', { max: 0 }]]))
   writeFileSync(config, JSON.stringify({ categories: { correctness: 'off' }, rules }))
   const args = [join(ROOT, 'node_modules/oxlint/bin/oxlint'), '-c', config, '-f', 'json', '--no-ignore', ...PRODUCT]
   const { stdout } = spawnSync(process.execPath, args, { cwd: ROOT, encoding: 'utf8', maxBuffer: 1 << 28 })
@@ -48,7 +49,6 @@ function measure(): Finding[] {
 
 interface SourceFile {
   readonly file: string
-  readonly text: string
   readonly lines: number
 }
 
@@ -57,78 +57,40 @@ function sources(folders: readonly string[]): SourceFile[] {
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
       .filter((name) => name.endsWith('.ts'))
       .map((name) => {
-        const text = readFileSync(join(ROOT, folder, name), 'utf8')
-        return { file: join(folder, name), text, lines: text.trimEnd().split('\n').length }
+        const lines = readFileSync(join(ROOT, folder, name), 'utf8')
+          .trimEnd()
+          .split('\n').length
+        return { file: join(folder, name), lines }
       }),
   )
 }
 
-const at = (sorted: readonly number[], share: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
-
-function row(name: string, values: readonly number[], aim: string, cap: number): string {
-  const sorted = values.toSorted((a, b) => a - b)
-  const shown = [at(sorted, 0.5), at(sorted, 0.9), at(sorted, 1)].map((value) => String(value).padStart(6)).join('')
-  return `${name.padEnd(16)}${shown}   ${aim.padEnd(12)}${cap}`
-}
-
-/** Counts casts, without comments, renamed imports and `as const`. */
-function castsIn(text: string): number {
-  const bare = text.replaceAll(/\/\*[\s\S]*?\*\/|\/\/.*$|^(import|export) .*$/gm, '')
-  return bare.match(/[\w)\]}>] as (?!const\b)[A-Za-z{(]/g)?.length ?? 0
-}
-
-/** The measure of a file that is nearest to its cap. */
-function nearestCap({ file, lines }: SourceFile, findings: readonly Finding[]) {
-  const inFile = findings.filter((finding) => finding.file === file)
-  const measured = MEASURES.flatMap(({ name, rule, cap }) => {
-    const values = inFile.filter((finding) => finding.rule === rule).map(({ value }) => value)
-    return values.length === 0 ? [] : [{ name, value: Math.max(...values), cap }]
-  })
-  const all = [{ name: 'file lines', value: lines, cap: MAX_FILE_LINES }, ...measured]
-  const worst = all.reduce((a, b) => (b.value / b.cap > a.value / a.cap ? b : a))
-  return { file, ...worst }
-}
-
 function main(): void {
   const all = sources(PRODUCT)
-  const isTest = ({ file }: SourceFile) => file.endsWith('.test.ts')
-  const code = all.filter((file) => !isTest(file))
-  const tests = [...all.filter(isTest), ...sources(['test'])]
-  const findings = measure()
-  const out = [
-    '                   med   p90   max   aim         cap',
-    row(
-      'file lines',
-      code.map(({ lines }) => lines),
-      '100 / 250',
-      MAX_FILE_LINES,
-    ),
-  ]
-  for (const { name, rule, aim, cap } of MEASURES) {
-    out.push(
-      row(
-        name,
-        findings.filter((finding) => finding.rule === rule).map(({ value }) => value),
-        aim,
-        cap,
-      ),
-    )
-  }
-  const sum = (files: readonly SourceFile[]) => files.reduce((total, { lines }) => total + lines, 0)
-  const casts = code.reduce((total, { text }) => total + castsIn(text), 0)
-  out.push(
-    '',
-    `${code.length} source files, ${sum(code)} lines; tests ${sum(tests)} lines, ${(sum(tests) / sum(code)).toFixed(2)} per source line (aim 1.5 to 3)`,
+  const code = all.filter(({ file }) => !file.endsWith('.test.ts'))
+  const sum = (files: readonly SourceFile[]): number => files.reduce((total, { lines }) => total + lines, 0)
+  const tests = sum(all) - sum(code) + sum(sources(['test']))
+  const findings = [...code.map(({ file, lines }): Finding => ({ rule: 'max-lines', file, value: lines })), ...measure()]
+  const rows = MEASURES.map(({ name, rule, aim, cap }) => {
+    const values = findings.flatMap((one) => (one.rule === rule ? [one.value] : [])).toSorted((a, b) => a - b)
+    const at = (share: number): number => values[Math.min(values.length - 1, Math.floor(values.length * share))] ?? 0
+    return [name, String(at(0.5)), String(at(0.9)), String(at(1)), aim, String(cap)]
+  })
+  const shares = findings.flatMap(({ rule, file, value }) =>
+    MEASURES.filter((one) => one.rule === rule).map(({ name, cap }) => ({ file, share: value / cap, text: `${name} ${value} of ${cap}` })),
   )
-  out.push(`casts per 1,000 lines: ${((casts * 1000) / sum(code)).toFixed(1)} (aim 5)`)
-  out.push('', 'the ten files nearest to a cap: share of the cap, measure, largest value in the file, cap')
-  const worst = code.map((file) => nearestCap(file, findings))
-  for (const { file, name, value, cap } of worst.toSorted((a, b) => b.value / b.cap - a.value / a.cap).slice(0, 10)) {
-    out.push(
-      `  ${`${((value / cap) * 100).toFixed(0)} %`.padStart(6)}  ${name.padEnd(15)}${String(value).padStart(4)} of ${String(cap).padEnd(4)} ${file}`,
-    )
-  }
-  process.stdout.write(`${out.join('\n')}\n`)
+  const nearest = Map.groupBy(
+    shares.toSorted((a, b) => b.share - a.share),
+    ({ file }) => file,
+  )
+  const worst = [...nearest.values()].slice(0, 10).flatMap(([first]) => (first ? [first] : []))
+  const lines = [
+    ...table([['', 'med', 'p90', 'max', 'aim', 'cap'], ...rows]),
+    `${code.length} source files, ${sum(code)} lines; tests ${tests} lines, ${(tests / sum(code)).toFixed(2)} per source line (aim 1.5 to 3)`,
+    'the ten files nearest to a cap',
+    ...worst.map(({ share, text, file }) => `  ${(share * 100).toFixed(0).padStart(3)} %  ${text.padEnd(28)} ${file}`),
+  ]
+  process.stdout.write(`${lines.join('\n')}\n`)
 }
 
 main()

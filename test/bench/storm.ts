@@ -113,7 +113,7 @@ async function endDuring(
   const probes: Promise<number>[] = []
   let issuedSeconds: number | undefined
   let describedSeconds: number | undefined
-  while (describedSeconds === undefined && seconds() * 1000 < STORM_DEADLINE_MS) {
+  while ((issuedSeconds === undefined || describedSeconds === undefined) && seconds() * 1000 < STORM_DEADLINE_MS) {
     const { issued, described } = watch.progress(fresh)
     if (issued === fresh.length) issuedSeconds ??= seconds()
     if (described === fresh.length) describedSeconds ??= seconds()

@@ -112,6 +112,13 @@ test('the curl line of the README is the one that `make run` prints', () => {
   expect(codeBlocks(read('README.md')).map(({ text }) => line(text))).toContain(line(printed))
 })
 
+test('the picture of the README holds no key, and shows a key that works and a key that is refused', () => {
+  const picture = read('docs/first-key.svg')
+  expect(picture).not.toMatch(/sk-hg1[0-9A-Za-z]{20}/)
+  expect(picture).toMatch(/HTTP 200[^]*Suspended[^]*HTTP 401/)
+  expect(read('README.md')).toContain('](docs/first-key.svg)')
+})
+
 test('every example is named in examples/README.md', () => {
   const page = read('examples/README.md')
   const linked = linkTargets(page).map((target) => join('examples', target))

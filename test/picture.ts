@@ -8,10 +8,15 @@ import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { ROOT } from '../support/documents.ts'
-import { StandaloneProcess } from '../support/standalone-process.ts'
-import { waitFor } from '../support/wait-for.ts'
-import { type TerminalLine, terminalSvg } from './terminal-svg.ts'
+import { ROOT } from './support/documents.ts'
+import { StandaloneProcess } from './support/standalone-process.ts'
+import { waitFor } from './support/wait-for.ts'
+
+/** A line of the session; its kind decides its colour. */
+interface TerminalLine {
+  readonly kind: 'command' | 'output' | 'good' | 'bad' | 'note'
+  readonly text: string
+}
 
 const OUT = join(ROOT, 'docs/first-key.svg')
 const MANIFESTS = 'examples/standalone'
@@ -45,10 +50,7 @@ async function main(): Promise<void> {
     await program.printed(READY)
     const lines = await record(folder, program.output)
     const credential = program.credential('demo/first-key')
-    const svg = terminalSvg(lines, {
-      title: 'A key in Headgate: created, used, suspended',
-      description: lines.map(({ text }) => text).join('\n'),
-    })
+    const svg = terminalSvg('A key in Headgate: created, used, suspended', lines)
     if (svg.includes(credential)) throw new Error('the picture would show the value of the key')
     writeFileSync(OUT, svg)
     process.stdout.write(`${lines.map(({ text }) => text).join('\n')}\npicture: ${OUT}\n`)
@@ -100,6 +102,51 @@ function bannerOf(printed: string): string {
     .split('\n')
     .filter((line) => line.trim() !== '' && !line.startsWith('{'))
     .join('\n')
+}
+
+const COLUMNS = 104
+const CHARACTER_WIDTH = 8.4
+const LINE_HEIGHT = 20
+const MARGIN = 20
+const BAR_HEIGHT = 36
+const WIDTH = Math.ceil(COLUMNS * CHARACTER_WIDTH + 2 * MARGIN)
+/** Colours on a dark page. Programs without media queries also show these. */
+const DARK = { command: '#e6edf3', output: '#9da7b3', good: '#3fb950', bad: '#ff7b72', note: '#79c0ff', page: '#0d1117', frame: '#30363d' }
+const LIGHT = { command: '#1f2328', output: '#57606a', good: '#1a7f37', bad: '#cf222e', note: '#0969da', page: '#ffffff', frame: '#d0d7de' }
+
+/** Draws the session readably on light and on dark pages. Lines that are too long are cut with an ellipsis. */
+function terminalSvg(title: string, lines: readonly TerminalLine[]): string {
+  const height = BAR_HEIGHT + lines.length * LINE_HEIGHT + MARGIN
+  const dots = [0, 1, 2].map((i) => `  <circle class="frame-fill" cx="${MARGIN + i * 18}" cy="${BAR_HEIGHT / 2}" r="6"/>`)
+  return `${[
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${height}" viewBox="0 0 ${WIDTH} ${height}" role="img">`,
+    `  <title>${escaped(title)}</title>`,
+    `  <desc>${escaped(lines.map(({ text }) => text).join('\n'))}</desc>`,
+    `  <style>`,
+    ...rulesOf(DARK).map((rule) => `    ${rule}`),
+    `    text { font-family: ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace; font-size: 14px; white-space: pre }`,
+    `    @media (prefers-color-scheme: light) {`,
+    ...rulesOf(LIGHT).map((rule) => `      ${rule}`),
+    `    }`,
+    `  </style>`,
+    `  <rect class="page frame" x="0.5" y="0.5" width="${WIDTH - 1}" height="${height - 1}" rx="8"/>`,
+    ...dots,
+    ...lines.flatMap(({ kind, text }, i) => {
+      const visible = text.length > COLUMNS ? `${text.slice(0, COLUMNS - 1)}…` : text
+      const place = `x="${MARGIN}" y="${BAR_HEIGHT + (i + 0.7) * LINE_HEIGHT}" textLength="${(visible.length * CHARACTER_WIDTH).toFixed(1)}"`
+      return visible.trim() === '' ? [] : [`  <text class="${kind}" xml:space="preserve" ${place}>${escaped(visible)}</text>`]
+    }),
+    `</svg>`,
+  ].join('\n')}\n`
+}
+
+function rulesOf({ page, frame, ...kinds }: typeof DARK): string[] {
+  const texts = Object.entries(kinds).map(([kind, colour]) => `.${kind} { fill: ${colour} }`)
+  return [`.page { fill: ${page} }`, `.frame { stroke: ${frame} }`, `.frame-fill { fill: ${frame} }`, ...texts]
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
 await main()

@@ -1,0 +1,44 @@
+/** Parts of the harness whose silent failure would look like success: the search for issued values, the comparison of rights, the totals. */
+import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { API_KINDS } from '#api/kinds.ts'
+import { operatorRights } from '../../operator/rights.ts'
+import { report } from '../run-layers.ts'
+import { allowedUses, grants } from '../support/audit-log.ts'
+import { searchForValues } from '../support/secret-search.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
+
+test('the search for issued values finds a value in a log, and reports the place without the value', () => {
+  const value = `sk-hg1${'a'.repeat(10)}${'B'.repeat(43)}000000`
+  const folder = temporaryFolder()
+  appendFileSync(join(folder, 'issued-values'), `${value}\n`)
+  appendFileSync(join(folder, 'quiet.log'), 'sk-hg1aaaaaaaaaa…0000 was issued\n')
+  expect(searchForValues(folder)).toMatchObject({ values: 1, files: 1, leaks: [] })
+  appendFileSync(join(folder, 'loud.log'), `authorization: Bearer ${value}\n`)
+  const { leaks } = searchForValues(folder)
+  expect(leaks.map(({ file }) => file)).toContain('loud.log')
+  expect(JSON.stringify(leaks)).not.toContain('BBBB')
+})
+
+test('a request in an audit log counts as a use of its verb, unless it was refused, and an ungranted use is found', async () => {
+  const folder = temporaryFolder()
+  const rights = operatorRights(API_KINDS)
+  const request = (verb: string, decision = 'allow') => ({
+    ...{ kind: 'Event', level: 'Metadata', verb, user: { username: 'system:serviceaccount:headgate-story:headgate-operator' } },
+    objectRef: { resource: 'apikeys', subresource: 'status', apiGroup: 'headgate.dev', namespace: 'shop', name: 'bot' },
+    annotations: { 'authorization.k8s.io/decision': decision, 'authorization.k8s.io/reason': 'RBAC: allowed by …' },
+  })
+  const cut = '{"kind":"Event","level":"Meta' // the server was killed while it wrote
+  const lines = [request('patch'), request('delete'), request('get', 'forbid')].map((one) => JSON.stringify(one))
+  mkdirSync(join(folder, 'control-plane/audit'), { recursive: true })
+  writeFileSync(join(folder, 'control-plane/audit/audit.log'), `${cut}${lines.join('\n')}\n${cut}`)
+  const uses = [...(await allowedUses(folder, rights))]
+  expect(uses).toEqual(['watched patch headgate.dev/apikeys/status', 'watched delete headgate.dev/apikeys/status'])
+  expect(uses.filter((use) => !grants(rights).has(use))).toEqual(['watched delete headgate.dev/apikeys/status'])
+})
+
+test('a run ends with its totals alone on a line, and names each skip with its reason before', () => {
+  const result = { layer: 'unit', passed: 3, failed: 1, seconds: 1, skips: [{ name: 'a test', reason: 'no IPv6 here' }] }
+  expect(report([result]).split('\n').slice(-2)).toEqual(['SKIPPED: unit: a test: no IPv6 here', '3 passed, 1 failed, 1 skipped'])
+})
