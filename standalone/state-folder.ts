@@ -276,7 +276,7 @@ function readEntry(file: string): string | undefined {
 
 function unreadable(path: string, error: unknown): Misconfigured {
   const remedy =
-    'make it readable and writable for this user, or restore it from a copy; to begin anew with new keys, remove the whole folder'
+    'make it readable and writable for this user, or restore it from a copy; to start again with new keys, remove the whole folder'
   return new Misconfigured(`${path}: cannot be used (${messageOf(error)}); ${remedy}; nothing was changed or deleted`, { cause: error })
 }
 
