@@ -1,4 +1,5 @@
 /** Builds the condition list of a status of an object. Pure: returns the whole list every time. */
+import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { ConditionOf, ConditionTable } from './conditions.ts'
 import type { Condition } from './metadata.ts'
 
@@ -51,12 +52,8 @@ function toCondition(
     type: condition.type,
     status,
     observedGeneration: context.generation,
-    lastTransitionTime: before?.status === status ? before.lastTransitionTime : toSeconds(context.nowMs),
+    lastTransitionTime: before?.status === status ? before.lastTransitionTime : rfc3339(context.nowMs),
     reason: condition.reason,
     message: condition.message.slice(0, MAX_MESSAGE),
   }
-}
-
-function toSeconds(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }

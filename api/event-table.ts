@@ -107,3 +107,8 @@ export const EVENTS = {
 
 /** Reason of an Event. */
 export type EventReason = keyof typeof EVENTS
+
+/** @returns whether a reason of a condition is the reason of an Event too */
+export function isEventReason(reason: string): reason is EventReason {
+  return reason in EVENTS
+}

@@ -1,4 +1,5 @@
 /** The program: `operator` runs an operator, `operator uninstall` releases every object. Composes parts and makes no decisions. */
+import { messageOf } from '#platform/message-of.ts'
 import type { Server } from 'node:http'
 import { sleep, systemClock as clock } from '#platform/clock.ts'
 import { processEnv } from '#platform/settings.ts'
@@ -62,7 +63,7 @@ async function reachStore({ redis, lease, operator: { store } }: Connections, { 
       return outage.works()
     } catch (error) {
       if (error instanceof Misconfigured) throw error
-      if (!lease.leading) outage.failed(error instanceof Error ? error.message : String(error))
+      if (!lease.leading) outage.failed(messageOf(error))
       await sleep(clock, REDIS_COMMAND_MS)
     }
   }

@@ -7,6 +7,7 @@
  * writes in blocks usually pauses within a line, so a file without a line break at its end takes effect only when it has not changed for
  * UNFINISHED_MS.
  */
+import { messageOf } from '#platform/message-of.ts'
 import { resolve } from 'node:path'
 import type { Clock } from '#platform/clock.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
@@ -346,10 +347,6 @@ const HALF_A_LINE = new UnreadableFile(
 /** JSON that is cut off is never valid. */
 function endsWithinLine(path: string, text: string): boolean {
   return text !== '' && !/[\r\n]$/.test(text) && !path.endsWith('.json')
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }
 
 /** The wanted object as the next state of the stored one: labels and annotations from the manifest, the rest of metadata from the store. */

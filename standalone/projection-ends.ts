@@ -1,4 +1,5 @@
 /** Both ends of the projection: in memory, or in the Redis of REDIS_URL, with the same classes as in a cluster. */
+import { messageOf } from '#platform/message-of.ts'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ProjectionSource } from '../gateway/projection/projection-source.ts'
 import { RedisProjectionSource } from '../gateway/projection/redis-projection.ts'
@@ -52,7 +53,7 @@ export async function openProjection(settings: ProjectionSettings, installation:
   } catch (error) {
     await Promise.all([ends.store.close(), source.close()])
     if (error instanceof Misconfigured) throw error
-    throw new Misconfigured(`REDIS_URL: ${error instanceof Error ? error.message : String(error)}, or unset REDIS_URL`, { cause: error })
+    throw new Misconfigured(`REDIS_URL: ${messageOf(error)}, or unset REDIS_URL`, { cause: error })
   }
 }
 

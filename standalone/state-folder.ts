@@ -9,6 +9,7 @@
  * SQLite makes each change atomic, so a crash at any moment leaves the old or the new state. A power cut may lose the last seconds, because
  * writes are not synced to the disk. Unreadable state ends the start: a missing Secret would be taken for a deleted one.
  */
+import { messageOf } from '#platform/message-of.ts'
 import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
@@ -309,8 +310,4 @@ function databaseOf(root: string): string {
 function checked(part: string, pattern: RegExp): string {
   if (!pattern.test(part)) throw new RangeError(`${JSON.stringify(part)} is not a valid name`)
   return part
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

@@ -1,4 +1,5 @@
 /** Times as Python and PostgreSQL write them. Pure. */
+import { rfc3339 } from '#contract/values/rfc3339.ts'
 
 const TIME = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?\s*(Z|[+-]\d{2}(?::?\d{2})?)?$/
 
@@ -11,5 +12,5 @@ export function timeOf(text: string): string | undefined {
   if (day === undefined || time === undefined) return undefined
   const offset = zone === 'Z' ? 'Z' : `${zone.slice(0, 3)}:${zone.slice(3).replace(':', '') || '00'}`
   const ms = Date.parse(`${day}T${time}${offset}`)
-  return Number.isNaN(ms) ? undefined : `${new Date(ms).toISOString().slice(0, 19)}Z`
+  return Number.isNaN(ms) ? undefined : rfc3339(ms)
 }

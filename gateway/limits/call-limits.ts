@@ -1,4 +1,5 @@
 /** The limits of a call: reserves units before the request to a backend, and charges the usage afterwards. */
+import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { ModelRequest } from '../dialects/dialect.ts'
 import type { PromptSize } from '../dialects/prompt-size.ts'
 import type { Usage } from '../dialects/usage.ts'
@@ -245,7 +246,7 @@ function refusal(verdict: Refused, { model, format }: RefusedRequest, { nowMs, b
 
 function renewal(waitMs: number | undefined, nowMs: number): string {
   if (waitMs === undefined || !Number.isFinite(waitMs)) return '; it has no end, so it has to be raised'
-  return `; its next window begins at ${new Date(nowMs + waitMs).toISOString().slice(0, 19)}Z`
+  return `; its next window begins at ${rfc3339(nowMs + waitMs)}`
 }
 
 const newRatio = (): LearnedRatio => new LearnedRatio()

@@ -1,4 +1,5 @@
 /** The rate-limit headers of an answer, on 200 and 429 alike, under the names that the SDKs of the dialect read. Pure. */
+import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { ErrorFormat } from '../errors.ts'
 import type { RateState, RateStates } from './ledger.ts'
 
@@ -56,5 +57,5 @@ export function goDuration(ms: number): string {
 
 /** RFC 3339 in UTC, rounded up to a second. */
 function instant(ms: number): string {
-  return `${new Date(Math.ceil(ms / SECOND_MS) * SECOND_MS).toISOString().slice(0, 19)}Z`
+  return rfc3339(Math.ceil(ms / SECOND_MS) * SECOND_MS)
 }

@@ -1,3 +1,4 @@
+import { messageOf } from '#platform/message-of.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
@@ -91,9 +92,7 @@ export class KeyringWatch {
       this.#isStale = false
       this.#apply(await this.#deps.files.read())
     } catch (error) {
-      this.#report([
-        `the keyring folder cannot be read (${error instanceof Error ? error.message : String(error)}); check KEYRING_DIR and its rights`,
-      ])
+      this.#report([`the keyring folder cannot be read (${messageOf(error)}); check KEYRING_DIR and its rights`])
     }
   }
 

@@ -1,3 +1,4 @@
+import { messageOf } from '#platform/message-of.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import { FORMAT, PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
@@ -158,7 +159,7 @@ export class RevisionFollower {
         await this.#follow()
       } catch (error) {
         if (this.#stopped.signal.aborted || this.#giveUp(error)) return
-        this.#outage.failed(error instanceof Error ? error.message : String(error))
+        this.#outage.failed(messageOf(error))
         await this.#pause(this.#backoff(error))
       }
     }

@@ -1,4 +1,5 @@
 /** `GET /v1/key`: the limits and budgets of the caller's key, its usage, and the times of the resets. */
+import { rfc3339 } from '#contract/values/rfc3339.ts'
 import { sentCredential } from '../auth/credential-header.ts'
 import type { Caller } from '../auth/caller.ts'
 import { GatewayError } from '../errors.ts'
@@ -94,5 +95,5 @@ function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs
 
 /** Formats a time as RFC 3339 in UTC, rounded up to a second; null for Infinity. */
 function instant(ms: number): string | null {
-  return Number.isFinite(ms) ? `${new Date(Math.ceil(ms / 1_000) * 1_000).toISOString().slice(0, 19)}Z` : null
+  return Number.isFinite(ms) ? rfc3339(Math.ceil(ms / 1_000) * 1_000) : null
 }

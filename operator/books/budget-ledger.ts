@@ -2,6 +2,7 @@
  * The operator's side of limits and budgets in Redis. Keeps the function library, seeds budgets before their keys are projected, makes spend
  * durable, restores lost spend, and reports spend to statuses. One turn per second. Gateways wait only for seeds.
  */
+import { messageOf } from '#platform/message-of.ts'
 import type { Cancel } from '#platform/clock.ts'
 import type { LiveProcess } from '../projection/store.ts'
 import { LedgerCensus } from './ledger-census.ts'
@@ -185,8 +186,4 @@ export class BudgetLedger {
       .walk(clock.monotonic())
       .catch((error: unknown) => outage.failed(`the ledger of limits cannot be swept: ${messageOf(error)}`))
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

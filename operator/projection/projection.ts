@@ -2,6 +2,7 @@
  * Keeps the store equal to the wanted records, which are all in memory: writes changes in batches, urgent changes first, and rebuilds the data
  * set when the store lost or changed it. The only writer of the projection. No caller waits for a write: a callback reports its completion.
  */
+import { messageOf } from '#platform/message-of.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import type { Level } from '../loop/level.ts'
@@ -250,7 +251,7 @@ export class Projection {
 
   #lost(error: unknown): void {
     if (this.#isStopped) return
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     this.#deps.outage.failed(`the projection cannot be written: ${message}`)
     if (error instanceof ForeignStore) this.#deps.onForeign(message)
     if (!this.#isAvailable) return

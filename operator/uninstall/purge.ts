@@ -1,4 +1,5 @@
 /** Deletes all remaining data of Headgate for `--purge`: the operator's own Secrets, the Lease, and everything in Redis. */
+import { messageOf } from '#platform/message-of.ts'
 import { ledgerPattern, redisKeys } from '#contract/redis/redis-keys.ts'
 import type { OperatorConfig } from '../config.ts'
 import type { Connections } from '../connect.ts'
@@ -24,7 +25,7 @@ export async function purge(
     try {
       print(`uninstall: ${await remove()}`)
     } catch (error) {
-      print(`uninstall: ${what} could not be deleted: ${error instanceof Error ? error.message : String(error)}`)
+      print(`uninstall: ${what} could not be deleted: ${messageOf(error)}`)
     }
   }
   await attempt('the Secrets of the operator', async () => {

@@ -1,4 +1,5 @@
 /** The leader's part of an uninstall: stops the operator, releases every ApiKey, and writes the result to the Lease. */
+import { messageOf } from '#platform/message-of.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Operator } from '../app.ts'
@@ -48,8 +49,4 @@ export class UninstallListener {
       this.#isServing = false
     }
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error)
 }

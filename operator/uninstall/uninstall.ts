@@ -3,6 +3,7 @@
  * leader releases every ApiKey; without a leader, this process takes the Lease and releases them. The command never blocks an uninstall: it
  * prints each error with the remedy, and its exit code is 0.
  */
+import { messageOf } from '#platform/message-of.ts'
 import { randomUUID } from 'node:crypto'
 import { sleep, systemClock as clock } from '#platform/clock.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
@@ -45,7 +46,7 @@ export async function uninstall(args: readonly string[], env: NodeJS.ProcessEnv)
   try {
     await withinBound(run(loadConfig(env), env.KUBECONFIG, args.includes('--purge')))
   } catch (error) {
-    const lines = error instanceof Misconfigured ? error.lines : [error instanceof Error ? error.message : String(error)]
+    const lines = error instanceof Misconfigured ? error.lines : [messageOf(error)]
     for (const line of lines) print(`uninstall: ${line}`)
     print('uninstall: not finished. Remove the finalizer headgate.dev/revoke from the remaining ApiKeys: kubectl get apikeys -A')
   }
@@ -137,17 +138,13 @@ async function releaseAlone({ kube, lease }: Connections, { watchNamespaces, for
       outcome.released += released
       outcome.failed += failed
     } catch (error) {
-      print(
-        `uninstall: ApiKeys of ${namespace === '' ? 'the cluster' : `namespace ${namespace}`} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-      )
+      print(`uninstall: ApiKeys of ${namespace === '' ? 'the cluster' : `namespace ${namespace}`} cannot be read: ${messageOf(error)}`)
     }
   }
   try {
     await lease.annotate({ [REQUEST_ANNOTATION]: null, [RESULT_ANNOTATION]: null }) // otherwise a new installation would serve the request
   } catch (error) {
-    print(
-      `uninstall: the request remains on the Lease (${error instanceof Error ? error.message : String(error)}); do not install again within ten minutes`,
-    )
+    print(`uninstall: the request remains on the Lease (${messageOf(error)}); do not install again within ten minutes`)
   }
   await lease.release()
   return outcome

@@ -2,7 +2,7 @@
 import type { KeyHash } from '#contract/values/credential.ts'
 import { isLive, type KeyringEntry, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import { uidOf } from '#kube/port.ts'
+import { createdMs, uidOf } from '#kube/port.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { HASH_INDEX, hashSource, verifierOfHash } from './hash-source.ts'
 
@@ -31,12 +31,8 @@ function isEarlier(other: KeyringEntry, uid: string, { own, hash }: { readonly o
   return theirs.createdMs === own.createdMs ? other.uid < uid : theirs.createdMs < own.createdMs
 }
 
-function isRival({ metadata }: ApiKey, apiKey: ApiKey): boolean {
-  if (metadata.uid === apiKey.metadata.uid || metadata.deletionTimestamp !== undefined) return false
-  const [theirs, own] = [createdMs(metadata), createdMs(apiKey.metadata)]
-  return theirs === own ? (metadata.uid ?? '') < uidOf(apiKey) : theirs < own
-}
-
-function createdMs({ creationTimestamp }: ApiKey['metadata']): number {
-  return Date.parse(creationTimestamp ?? '') || 0
+function isRival(rival: ApiKey, apiKey: ApiKey): boolean {
+  if (uidOf(rival) === uidOf(apiKey) || rival.metadata.deletionTimestamp !== undefined) return false
+  const [theirs, own] = [createdMs(rival), createdMs(apiKey)]
+  return theirs === own ? uidOf(rival) < uidOf(apiKey) : theirs < own
 }

@@ -1,7 +1,7 @@
 /** Derives Events from a change of status. Pure. */
 import type { ApiKeyStatus } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
-import { EVENTS, type EventReason } from '#api/event-table.ts'
+import { type EventReason, isEventReason } from '#api/event-table.ts'
 import type { Observed } from './observed.ts'
 import { newlyReached, untilWhen } from './usage.ts'
 import { secretName } from './user-secret.ts'
@@ -24,7 +24,7 @@ export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly Statu
   const note = (type: string): string => findCondition(next.conditions, type)?.message ?? ''
   const entered = REPORTED.flatMap((type): StatusEvent[] => {
     const reason = after.get(type)
-    const isNew = reason !== undefined && before.get(type) !== reason && isEvent(reason) && !OWN_RULES.has(reason)
+    const isNew = reason !== undefined && before.get(type) !== reason && isEventReason(reason) && !OWN_RULES.has(reason)
     return isNew ? [{ reason, note: note(type) }] : []
   })
   const resumed = before.get('Ready') === 'Suspended' && observed.apiKey.spec.state === 'Active'
@@ -37,10 +37,6 @@ export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly Statu
     ...(resumed ? [{ reason: 'Resumed', note: 'The key works again.' } as const] : []),
     ...revocationEvents(before, after, note('Programmed')),
   ]
-}
-
-function isEvent(reason: string): reason is EventReason {
-  return reason in EVENTS
 }
 
 /** Removes repeated reasons: two conditions may get one reason together, such as KeyLost. */

@@ -1,4 +1,5 @@
 /** Removes the operator's finalizer in namespaces that are no longer watched. Their keys end as orphans of the keyring. */
+import { messageOf } from '#platform/message-of.ts'
 import { sleep } from '#platform/clock.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
@@ -38,7 +39,7 @@ export class FormerNamespaces {
         if (failed === 0) return
         log.warn(`${failed} ApiKeys of namespace ${namespace}, which is no longer watched, could not be released; tried again`)
       } catch (error) {
-        const reason = error instanceof Error ? error.message : String(error)
+        const reason = messageOf(error)
         log.warn(
           `the ApiKeys of namespace ${namespace}, which is no longer watched, cannot be released (${reason}); name it in scope.formerNamespaces`,
         )

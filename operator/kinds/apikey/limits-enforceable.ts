@@ -1,4 +1,5 @@
 /** Derives the condition LimitsEnforceable of an ApiKey. Its messages name no pod and few models, so that they rarely change. Pure. */
+import { rfc3339 } from '#contract/values/rfc3339.ts'
 import { findCondition } from '#api/condition-list.ts'
 import type { ApiKeyCondition } from '#api/conditions.ts'
 import type { Interval } from '../../shards/spend-entry.ts'
@@ -37,13 +38,9 @@ function spendUncertain({ spendLoss }: Observed): LimitsEnforceable | undefined 
 
 function lossMessage({ fromMs, toMs }: Interval): string {
   return (
-    `Redis lost the spend between ${seconds(fromMs)} and ${seconds(toMs)}. The operator restored the spend from the last checkpoint and from the ` +
+    `Redis lost the spend between ${rfc3339(fromMs)} and ${rfc3339(toMs)}. The operator restored the spend from the last checkpoint and from the ` +
     'memory of the gateway pods. Requests of gateway pods that ended in that period may be missing.'
   )
-}
-
-function seconds(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
 
 function priceMissing({ unpricedModels }: Observed): LimitsEnforceable | undefined {

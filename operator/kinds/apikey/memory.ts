@@ -2,6 +2,7 @@
  * State of ApiKeys that this process cannot derive: the last read of a Secret, failures, the time at which a deletion was first seen. The
  * loss of this memory costs a read or a wait, never a key.
  */
+import { messageOf } from '#platform/message-of.ts'
 import type { Clock } from '#platform/clock.ts'
 import { isKubeError } from '#kube/port.ts'
 import type { Failure, FailureTopic } from './observed.ts'
@@ -115,7 +116,7 @@ export class KeyMemory {
 
   failed(uid: string, topic: FailureTopic, error: unknown): void {
     const code = isKubeError(error) ? error.code : 'Other'
-    const message = error instanceof Error ? error.message : String(error)
+    const message = messageOf(error)
     const memory = this.#of(uid)
     memory.failures.set(topic, { code, message })
     if (topic === 'SecretWrite') delete memory.trialUntilMs // the result of the trial is outdated

@@ -1,4 +1,5 @@
 /** Derives the status of an ApiKey. Pure. */
+import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { ApiKey, ApiKeyStatus } from '#api/apikey.ts'
 import { conditionList, findCondition } from '#api/condition-list.ts'
 import { API_KEY_CONDITIONS, type ApiKeyCondition } from '#api/conditions.ts'
@@ -59,12 +60,12 @@ function materialOf({ apiKey, entry, verifier, secret }: Observed): Partial<ApiK
     ...(secret.state === 'Ours' && shown ? { secretRef: { name: secretName(apiKey) } } : {}),
     // an empty list would be written in every run: server-side apply drops the list if the field was absent before
     ...(issued.length === 0 ? {} : { verifiers: issued.map(verifierStatus) }),
-    ...(entry.expiresMs === null ? {} : { expirationTime: seconds(entry.expiresMs) }),
+    ...(entry.expiresMs === null ? {} : { expirationTime: rfc3339(entry.expiresMs) }),
   }
 }
 
 function verifierStatus({ id, createdMs, expiresMs }: KeyringVerifier): NonNullable<ApiKeyStatus['verifiers']>[number] {
-  return { id, createTime: seconds(createdMs), ...(expiresMs === null ? {} : { expireTime: seconds(expiresMs) }) }
+  return { id, createTime: rfc3339(createdMs), ...(expiresMs === null ? {} : { expireTime: rfc3339(expiresMs) }) }
 }
 
 function formerMaterial({ status }: ApiKey): Partial<ApiKeyStatus> {
@@ -150,7 +151,7 @@ function rotatingOf({ apiKey, entry, verifier, now }: Observed): ConditionOf<'Ro
     .filter((one) => one.id !== verifier?.id && isAliveAt(one, now))
     .map(({ expiresMs }) => expiresMs ?? 0)
   if (ends.length === 0) return undefined
-  const last = seconds(Math.max(...ends))
+  const last = rfc3339(Math.max(...ends))
   const subject = ends.length === 1 ? `The former value works until ${last}.` : `${ends.length} former values work, the last until ${last}.`
   const message = `${subject} Set spec.rotation.overlapSeconds to 0 to end it now.`
   return { type: 'Rotating', reason: 'OverlapActive', message }
@@ -287,15 +288,10 @@ function isExpired({ entry, now }: Observed): boolean {
 }
 
 function expiredMessage({ entry }: Observed): string {
-  return `The key expired at ${seconds(entry?.expiresMs ?? 0)}. Set a later time to let it work again.`
+  return `The key expired at ${rfc3339(entry?.expiresMs ?? 0)}. Set a later time to let it work again.`
 }
 
 function modelsColumn({ spec }: ApiKey): string {
   const text = spec.models.join(',')
   return text.length > MODELS_COLUMN ? `${text.slice(0, MODELS_COLUMN - 1)}…` : text
-}
-
-/** RFC 3339 in whole seconds, as Kubernetes writes times. */
-function seconds(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }

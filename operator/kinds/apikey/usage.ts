@@ -1,4 +1,5 @@
 /** Derives the parts of a status about use from the readings of the ledger. Display only: nothing durable depends on them. Pure. */
+import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
 import type { ApiKey, ApiKeyStatus, UsageStatus } from '#api/apikey.ts'
@@ -82,7 +83,7 @@ function entryOf(budget: BudgetRecord, status: ApiKeyStatus | undefined, usage: 
   const percent = percentOf(spent, budget.amount)
   const entry = {
     budget: budget.name,
-    ...(budget.window === 'Lifetime' ? {} : { windowStartTime: toSeconds(windowStartMs) }),
+    ...(budget.window === 'Lifetime' ? {} : { windowStartTime: rfc3339(windowStartMs) }),
     used: amountText(spent, budget.unit),
     remaining: amountText(Math.max(0, budget.amount - spent), budget.unit),
     percent,
@@ -106,11 +107,7 @@ function amountText(amount: number, unit: BudgetRecord['unit']): string {
 }
 
 function toHour(ms: number): string {
-  return toSeconds(Math.floor(ms / HOUR_MS) * HOUR_MS)
-}
-
-function toSeconds(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+  return rfc3339(Math.floor(ms / HOUR_MS) * HOUR_MS)
 }
 
 /** The column Used: the per cent of the most used budget. */

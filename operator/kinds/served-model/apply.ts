@@ -2,7 +2,7 @@
 import { identityOf, isKubeError, type ObjectRef, refKey, uidOf } from '#kube/port.ts'
 import { servedModels } from '#api/resources.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
-import { EVENTS, type EventReason } from '#api/event-table.ts'
+import { isEventReason } from '#api/event-table.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { itemKey } from '../../loop/item.ts'
 import { type CredentialRead, type CredentialRef, readCredential } from './backend-credential.ts'
@@ -79,9 +79,5 @@ async function writeStatus({ model, status }: ObservedModel, deps: ServedModelDe
   deps.ownWrites.remember(await deps.kube.applyStatus(servedModels, { ...model, metadata: identityOf(model), status }))
   const before = findCondition(model.status?.conditions, 'Accepted')?.reason
   const after = findCondition(status.conditions, 'Accepted')
-  if (after && after.reason !== before && isEvent(after.reason)) deps.recordEvent(model, after.reason, after.message)
-}
-
-function isEvent(reason: string): reason is EventReason {
-  return reason in EVENTS
+  if (after && after.reason !== before && isEventReason(after.reason)) deps.recordEvent(model, after.reason, after.message)
 }
