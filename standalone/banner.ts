@@ -1,6 +1,9 @@
 /** The texts that `make run` prints for its user. Pure. */
 import { apiKeys } from '#api/resources.ts'
 import type { ApiKey } from '#api/apikey.ts'
+import { keyPolicy } from '#api/key-policy.ts'
+import { formatAmount } from '#contract/values/micros.ts'
+import { effective } from '#policy/effective.ts'
 import type { StandaloneConfig } from './config.ts'
 import { loadConfig } from './config.ts'
 
@@ -63,14 +66,15 @@ const MOST_IN_A_LOOP = 200
 
 /** The limits of a key, and a loop that reaches its requests per minute; '' for a key without limits. */
 export function limitsLine(ready: ReadyKey): string {
-  const { limits = {}, budgets = [] } = ready.key.spec
+  const { limits, budgets } = effective(keyPolicy(ready.key.spec))
   const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = limits
   const parts = [
     ...(requestsPerMinute === undefined ? [] : [`${requestsPerMinute} requests a minute`]),
     ...(tokensPerMinute === undefined ? [] : [`${tokensPerMinute} tokens a minute`]),
     ...(maxConcurrentRequests === undefined ? [] : [`${maxConcurrentRequests} requests at a time`]),
     ...budgets.map(
-      ({ name, amount, unit, window }) => `budget ${name}: ${amount} ${unit === 'Tokens' ? 'tokens' : 'units of money'} (${window})`,
+      ({ name, amount, unit, window }) =>
+        `budget ${name}: ${formatAmount(amount, unit)} ${unit === 'Tokens' ? 'tokens' : 'units of money'} (${window})`,
     ),
   ]
   if (parts.length === 0) return ''

@@ -1,7 +1,8 @@
 /** Finds the models that a key may call now, and the problems of its allow-list. Pure. */
-import { listAdmits, nameList } from '#contract/values/name-list.ts'
-import { admits } from '../gateway/auth/model-access.ts'
+import { effective } from '#policy/effective.ts'
+import { admits, listAdmits, nameList } from '#policy/model-access.ts'
 import type { ApiKey } from '#api/apikey.ts'
+import { keyPolicy } from '#api/key-policy.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { createdMs, namespaceOf, refKey, refOf } from '#kube/port.ts'
 import { namesOf } from '../operator/kinds/served-model/names.ts'
@@ -36,7 +37,7 @@ const NAMED = 3
 /** @param models all models, usable or not */
 export function accessOf(key: ApiKey, models: Models): KeyAccess {
   const visible = visibleTo(namespaceOf(key), models)
-  const allowed = winners(visible).filter(({ model }) => admits({ models: [key.spec.models] }, namesOf(model)))
+  const allowed = winners(visible).filter(({ model }) => admits(effective(keyPolicy(key.spec)), namesOf(model)))
   const usable = allowed.find(({ unusable }) => unusable === undefined)
   const complaints = key.spec.models.flatMap((entry) => complaintOf(entry, key, visible, models))
   return {

@@ -3,7 +3,8 @@ import type { Cancel, Clock } from '#platform/clock.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { type Informer, uidOf } from '#kube/port.ts'
 import { presentWindows } from '../operator/books/spend-plan.ts'
-import { limitedBy } from '../operator/kinds/apikey/limit-policy.ts'
+import { keyPolicy } from '#api/key-policy.ts'
+import { effective } from '#policy/effective.ts'
 import type { SubjectUsage, UsageSource } from '../operator/books/subject-ledger.ts'
 import type { SavedSpend } from './state-folder.ts'
 
@@ -63,7 +64,7 @@ function isUnused({ budgets }: SubjectUsage): boolean {
 }
 
 function usageOf({ spec }: ApiKey, spent: SavedSpend['spent'][string], nowMs: number): SubjectUsage {
-  const { budgets = [] } = limitedBy(spec, undefined)
+  const { budgets } = effective(keyPolicy(spec))
   const readings = presentWindows(budgets, nowMs).map(({ budget: { name, unit, window }, field, startMs }) => {
     return { budget: name, unit, window, spent: spent[field] ?? 0, windowStartMs: startMs }
   })

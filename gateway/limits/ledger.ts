@@ -1,12 +1,11 @@
 /** The interface of limits for a request: reserve before the backend, settle or release once afterwards. */
 import type { BudgetWindow } from '#contract/ledger/ledger-call.ts'
 import type { BudgetRecord, Limits } from '#contract/records/limits-record.ts'
-
-/** Owner of a limit, as a refusal names it. */
-export type LimitOwner = 'key' | 'account' | 'plan'
+import type { LimitOwner } from '#policy/effective.ts'
 
 export type BudgetUnit = BudgetRecord['unit']
 export type BudgetWindowName = BudgetRecord['window']
+export type { LimitOwner } from '#policy/effective.ts'
 export type { Limits } from '#contract/records/limits-record.ts'
 
 /** An amount per calendar window. */
@@ -20,6 +19,8 @@ export interface LimitSubject {
   readonly uid: string
   readonly whose: LimitOwner
   readonly limits: Limits
+  /** The owner of each limit; absent: `whose`. */
+  readonly limitedBy?: Readonly<Partial<Record<keyof Limits, LimitOwner>>>
   readonly budgets: readonly BudgetSpec[]
   /** `LocalShare`: without the store, limit ÷ live processes. With several subjects the strictest policy applies. */
   readonly onStoreUnavailable: 'FailClosed' | 'LocalShare'

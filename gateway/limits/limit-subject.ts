@@ -1,4 +1,5 @@
 import type { KeyRecord } from '#contract/records/key-record.ts'
+import { effective } from '#policy/effective.ts'
 import type { LimitSubject } from './ledger.ts'
 
 /** Subjects of records with limits, so that a call makes no new subject. */
@@ -9,8 +10,7 @@ export function limitSubject(record: KeyRecord): LimitSubject | undefined {
   if (record.limits === undefined && record.budgets === undefined) return undefined
   const known = subjects.get(record)
   if (known) return known
-  const { uid, limits = {}, budgets = [], onStoreUnavailable = 'FailClosed' } = record
-  const made: LimitSubject = { uid, whose: 'key', limits, budgets, onStoreUnavailable }
+  const made: LimitSubject = { uid: record.uid, whose: 'key', ...effective(record) }
   subjects.set(record, made)
   return made
 }

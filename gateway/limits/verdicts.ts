@@ -1,4 +1,4 @@
-import type { LimitOwner, LimitSubject, Need, RateState, RateStates, Refused, RefusedLimit, Unavailable } from './ledger.ts'
+import type { LimitOwner, Limits, LimitSubject, Need, RateState, RateStates, Refused, RefusedLimit, Unavailable } from './ledger.ts'
 import type { Shortage } from './refusals.ts'
 import type { SubjectBooks } from './subject-books.ts'
 
@@ -22,7 +22,7 @@ export function foreverRefused(subjects: readonly LimitSubject[], need: Need): R
     if (unpriced) return { ...never('unpriced', unpriced.whose ?? subject.whose), budget: unpriced.name }
   }
   const tooLarge = subjects.find(({ limits }) => (need.certainTokens ?? 0) > (limits.tokensPerMinute ?? Infinity))
-  return tooLarge && never('tooLarge', tooLarge.whose)
+  return tooLarge && never('tooLarge', ownerOf(tooLarge, 'tooLarge'))
 }
 
 function never(limit: RefusedLimit, whose: LimitOwner): Refused {
@@ -53,15 +53,25 @@ export function refusal(short: readonly NamedShortage[], rates: RateStates, now:
   const { subject, shortage } = first
   const { limit, budget, passesAt } = shortage
   const waitMs = Number.isFinite(passesAt) ? Math.max(1, Math.ceil(passesAt - now)) : 'never'
-  return { outcome: 'refused', limit, whose: ownerOf(subject, budget), ...(budget === undefined ? {} : { budget }), waitMs, rates }
+  return { outcome: 'refused', limit, whose: ownerOf(subject, limit, budget), ...(budget === undefined ? {} : { budget }), waitMs, rates }
 }
 
 function compare(a: number, b: number): number {
   return a === b ? 0 : a - b
 }
 
-function ownerOf(subject: LimitSubject, budget: string | undefined): LimitOwner {
-  return subject.budgets.find(({ name }) => name === budget)?.whose ?? subject.whose
+/** The limit of the subject that each refusal is about. */
+const LIMIT_OF: Readonly<Partial<Record<RefusedLimit, keyof Limits>>> = {
+  requests: 'requestsPerMinute',
+  tokens: 'tokensPerMinute',
+  tooLarge: 'tokensPerMinute',
+  concurrency: 'maxConcurrentRequests',
+}
+
+function ownerOf(subject: LimitSubject, refused: RefusedLimit, budget?: string): LimitOwner {
+  const limit = LIMIT_OF[refused]
+  const ofLimit = limit === undefined ? undefined : subject.limitedBy?.[limit]
+  return subject.budgets.find(({ name }) => name === budget)?.whose ?? ofLimit ?? subject.whose
 }
 
 /** For headers: per kind, the limit nearest to exhaustion over all subjects. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { modelRecord } from '../../test/support/front-gateway.ts'
 import { issuedKey } from '../../test/support/records.ts'
-import { admits } from '../auth/model-access.ts'
+import { admits } from '#policy/model-access.ts'
 import { mintCredential } from '#contract/values/credential.ts'
 import { encodeModelRecord } from '#contract/records/model-record.ts'
 import { ModelTable } from '../upstream/model-table.ts'

@@ -1,6 +1,7 @@
 /** Prepares a ModelRecord for requests: checks addresses, and builds origins and paths once. */
 import { checkBackendUrl, checkEndpoint, type AddressRules } from '#contract/values/backend-address.ts'
 import type { BackendRecord, ModelRecord, StreamUsage } from '#contract/records/model-record.ts'
+import { namedModel, type NamedModel } from '#policy/model-names.ts'
 import { EndpointHealth } from './backend-health.ts'
 import { poolID, type PoolID } from './upstream-pools.ts'
 
@@ -36,15 +37,11 @@ export interface BackendEntry {
 }
 
 /** A ServedModel, prepared for requests. */
-export interface ModelEntry {
+export interface ModelEntry extends NamedModel {
   readonly record: ModelRecord
-  /** Served name and aliases. */
-  readonly names: readonly string[]
   readonly backends: readonly BackendEntry[]
   /** Whether a backend with a weight serves `/v1/messages`. */
   readonly hasNative: boolean
-  /** Whether keys of a namespace may use it. */
-  admits(namespace: string): boolean
 }
 
 /** Makes an entry. @param previous the entry that it replaces: endpoints that stay keep their health */
@@ -52,13 +49,11 @@ export function modelEntry(record: ModelRecord, rules: AddressRules, previous: M
   const known = new Map<string, EndpointHealth>()
   for (const target of targetsOf(previous)) known.set(`${target.backend.id} ${target.origin}`, target.health)
   const backends = record.backends.map((backend) => backendEntry(record.uid, backend, { rules, known, namespace: record.namespace }))
-  const allowed = record.allowedNamespaces === '*' ? undefined : new Set(record.allowedNamespaces)
   return {
+    ...namedModel(record),
     record,
-    names: [...new Set([record.servedName, ...record.aliases])],
     backends,
     hasNative: backends.some((backend) => backend.isNative && backend.weight > 0),
-    admits: (namespace) => namespace === record.namespace || allowed === undefined || allowed.has(namespace),
   }
 }
 

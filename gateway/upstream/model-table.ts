@@ -1,9 +1,7 @@
-/**
- * All ServedModels in the memory of this process, by name. Served names and aliases share one name space. A name means the oldest object in
- * the namespace of the key, else the oldest object that admits this namespace.
- */
+/** All ServedModels in the memory of this process, by name. */
 import type { AddressRules } from '#contract/values/backend-address.ts'
 import { decodeModelRecord } from '#contract/records/model-record.ts'
+import { ModelNames } from '#policy/model-names.ts'
 import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
 import { modelEntry, targetsOf, type ModelEntry } from './model-entry.ts'
 
@@ -20,8 +18,7 @@ const MAX_REMEMBERED = 1_000
 export class ModelTable implements RecordTable {
   readonly #rules: AddressRules
   #entries = new Map<string, ModelEntry>()
-  /** Oldest first. */
-  #byName = new Map<string, ModelEntry[]>()
+  #names = new ModelNames<ModelEntry>()
   /** Lists by namespace, until a model changes: building one means to sort and resolve thousands of names. */
   readonly #visible = new Map<string, readonly VisibleModel[]>()
 
@@ -29,18 +26,9 @@ export class ModelTable implements RecordTable {
     this.#rules = rules
   }
 
-  /**
-   * Finds the model that a name means for keys of a namespace.
-   * @returns undefined if no model has the name, or none of them admits the namespace. The answer is the same for both, so that no
-   * client can distinguish them
-   */
+  /** Finds the model that a name means for keys of a namespace. */
   resolve(namespace: string, name: string): ModelEntry | undefined {
-    let admitting: ModelEntry | undefined
-    for (const entry of this.#byName.get(name) ?? []) {
-      if (entry.record.namespace === namespace) return entry
-      if (admitting === undefined && entry.admits(namespace)) admitting = entry
-    }
-    return admitting
+    return this.#names.resolve(namespace, name)
   }
 
   /** Every name that `resolve` answers for a namespace, sorted. */
@@ -48,7 +36,7 @@ export class ModelTable implements RecordTable {
     const known = this.#visible.get(namespace)
     if (known) return known
     const found: VisibleModel[] = []
-    for (const name of [...this.#byName.keys()].toSorted()) {
+    for (const name of [...this.#names.names].sort()) {
       const entry = this.resolve(namespace, name)
       if (entry !== undefined) found.push({ name, entry })
     }
@@ -68,7 +56,7 @@ export class ModelTable implements RecordTable {
     if (entry.record.revision < (this.#entries.get(uid)?.record.revision ?? 0)) return true // batches of a load and the log overlap
     this.delete(uid)
     this.#entries.set(uid, entry)
-    for (const name of entry.names) insert(this.#byName, name, entry)
+    this.#names.add(entry)
     this.#visible.clear()
     for (const target of targetsOf(entry)) target.health.isRetired = false
     return true
@@ -79,11 +67,7 @@ export class ModelTable implements RecordTable {
     if (entry === undefined) return
     this.#entries.delete(uid)
     this.#visible.clear()
-    for (const name of entry.names) {
-      const rest = (this.#byName.get(name) ?? []).filter((other) => other !== entry)
-      if (rest.length === 0) this.#byName.delete(name)
-      else this.#byName.set(name, rest)
-    }
+    this.#names.delete(entry)
     for (const target of targetsOf(entry)) target.health.isRetired = true
   }
 
@@ -106,14 +90,14 @@ export class ModelTable implements RecordTable {
   }
 
   #replace(entries: Map<string, ModelEntry>): void {
-    const byName = new Map<string, ModelEntry[]>()
+    const names = new ModelNames<ModelEntry>()
     for (const entry of this.#entries.values()) for (const target of targetsOf(entry)) target.health.isRetired = true
-    for (const entry of [...entries.values()].sort(byAge)) {
-      for (const name of entry.names) append(byName, name, entry)
+    for (const entry of entries.values()) {
+      names.add(entry)
       for (const target of targetsOf(entry)) target.health.isRetired = false
     }
     this.#entries = entries
-    this.#byName = byName
+    this.#names = names
     this.#visible.clear()
   }
 
@@ -124,21 +108,4 @@ export class ModelTable implements RecordTable {
       return undefined // of a newer version or damaged: the caller reports the record in its heartbeat, and the last good one stays
     }
   }
-}
-
-/** Inserts an entry by age without a sort, because thousands of models may have one name. */
-function insert(byName: Map<string, ModelEntry[]>, name: string, entry: ModelEntry): void {
-  const others = byName.get(name) ?? []
-  const at = others.findIndex((other) => byAge(entry, other) < 0)
-  byName.set(name, others.toSpliced(at < 0 ? others.length : at, 0, entry))
-}
-
-function append(byName: Map<string, ModelEntry[]>, name: string, entry: ModelEntry): void {
-  const others = byName.get(name)
-  if (others) others.push(entry)
-  else byName.set(name, [entry])
-}
-
-function byAge({ record: a }: ModelEntry, { record: b }: ModelEntry): number {
-  return a.createdMs - b.createdMs || (a.uid < b.uid ? -1 : 1)
 }

@@ -57,7 +57,7 @@ const IMPORTS: ReadonlyArray<readonly [string, string, boolean]> = [
   ['lib/platform/clock.ts', 'ioredis', false],
   ['lib/platform/clock.ts', '#contract/records/format.ts', false],
   ['lib/platform/clock.ts', '../contract/records/format.ts', false],
-  ['lib/policy/model-access.ts', '#contract/values/name-list.ts', true],
+  ['lib/policy/model-access.ts', '#contract/values/micros.ts', true],
   ['lib/policy/model-access.ts', '#api/apikey.ts', false],
   ['lib/policy/model-access.ts', '#platform/clock.ts', false],
   ['operator/main.ts', '#platform/settings.ts', true],

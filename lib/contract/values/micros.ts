@@ -41,6 +41,11 @@ export function formatMicros(micros: Micros): string {
   return `${Math.floor(micros / MICROS_PER_UNIT)}.${decimals.slice(0, 2)}${decimals.slice(2).replace(/0+$/, '')}`
 }
 
+/** Formats an amount of a budget: money as `formatMicros` does, tokens as a number. */
+export function formatAmount(amount: number, unit: 'Currency' | 'Tokens'): string {
+  return unit === 'Currency' ? formatMicros(microsOf(amount) ?? MAX_MICROS) : String(amount)
+}
+
 /** Checks a stored count of micro-units. @returns undefined unless `value` is an integer from 0 to `MAX_MICROS` */
 export function microsOf(value: unknown): Micros | undefined {
   return Number.isInteger(value) && Number(value) >= 0 && Number(value) <= MAX_MICROS ? (value as Micros) : undefined

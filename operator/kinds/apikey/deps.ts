@@ -10,7 +10,8 @@ import { LimitWatch } from './limit-watch.ts'
 import { KeyMemory } from './memory.ts'
 import { findByUid } from './orphans.ts'
 import { ShownUsage } from './shown-usage.ts'
-import { blockingNames, usageStatus, weigh } from './usage.ts'
+import { effective } from '#policy/effective.ts'
+import { usageStatus, weigh } from './usage.ts'
 import { CredentialVault } from './vault.ts'
 
 export interface ApiKeyDeps extends OperatorContext {
@@ -58,7 +59,8 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
       const cached = findByUid(uid, apiKeys)
       if (cached === undefined) return undefined
       const apiKey = context.ownWrites.newest(cached) // the cache may lag behind the last written status
-      return weigh(apiKey.status ?? {}, usageStatus(apiKey.status, keyring.get(uid)?.budgets, usage), blockingNames(apiKey))
+      const { budgets } = effective(keyring.get(uid) ?? {})
+      return weigh(apiKey.status ?? {}, usageStatus(apiKey.status, budgets, usage), budgets)
     },
     enqueue: (uid) => {
       const apiKey = findByUid(uid, apiKeys)

@@ -1,7 +1,7 @@
 /** The steps of keys with `source.type: Hash`. Pure. */
+import { budgetsWithoutZone } from '#api/key-policy.ts'
 import { hashSource, isHashKey, isHashReported, isHintTheValue, verifierOfHash } from './hash-source.ts'
 import { mayHaveSecret } from './key-state.ts'
-import { budgetsWithoutZone } from './limit-policy.ts'
 import type { Observed } from './observed.ts'
 import { type Answer, deleteOwnSecret, isWaitingForKeyring, levelOf } from './step.ts'
 

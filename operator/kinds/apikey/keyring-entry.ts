@@ -2,9 +2,10 @@
 import { encodeKeyRecord } from '#contract/records/key-record.ts'
 import { isLive, type KeyringEntry, keyRecordOf, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
+import { keyPolicy } from '#api/key-policy.ts'
 import { namespaceOf, uidOf } from '#kube/port.ts'
+import { effective, type EffectivePolicy, tightens } from '#policy/effective.ts'
 import { isAliveAt } from './hash-source.ts'
-import { limitedBy, tightens } from './limit-policy.ts'
 
 /** Most voided generations in an entry. They identify a late write of a deposed leader. */
 const KEEP_VOIDED = 4
@@ -38,6 +39,11 @@ export interface Material {
   readonly former?: KeyringEntry | undefined
 }
 
+/** The effective policy that a manifest asks for. @param entry the present entry, if there is one */
+export function policyOf({ spec }: ApiKey, entry?: KeyringEntry): EffectivePolicy {
+  return effective(keyPolicy(spec, entry?.budgets))
+}
+
 /** @returns the wanted entry. A manifest with `state: Suspended` suspends the key even after a loss of Redis. */
 export function entryOf(apiKey: ApiKey, { verifiers, revision, version, former }: Material): KeyringEntry {
   return {
@@ -50,8 +56,7 @@ export function entryOf(apiKey: ApiKey, { verifiers, revision, version, former }
     state: apiKey.spec.state,
     expiresMs: expiryOf(apiKey),
     generation: apiKey.metadata.generation ?? 0,
-    models: [[...apiKey.spec.models]],
-    ...limitedBy(apiKey.spec, former),
+    ...keyPolicy(apiKey.spec, former?.budgets),
     verifiers,
     deletedMs: null,
   }
@@ -77,7 +82,7 @@ export function withState(
  * @returns whether the wanted entry restricts the holders of the key: such an edit is urgent
  */
 export function restricts(present: KeyringEntry, wanted: KeyringEntry, now: number = 0): boolean {
-  return stops(present, wanted, now) || isEarlier(present, wanted) || removesModels(present, wanted) || tightens(present, wanted)
+  return stops(present, wanted, now) || isEarlier(present, wanted) || tightens(effective(present), effective(wanted))
 }
 
 function isEarlier(present: Pick<KeyringEntry, 'expiresMs'>, wanted: Pick<KeyringEntry, 'expiresMs'>): boolean {
@@ -93,11 +98,6 @@ const STRICTNESS = { Active: 0, Suspended: 1, Revoked: 2 } as const
 
 function isStricterState(present: KeyringEntry['state'], wanted: KeyringEntry['state']): boolean {
   return STRICTNESS[wanted] > STRICTNESS[present]
-}
-
-function removesModels(present: KeyringEntry, wanted: KeyringEntry): boolean {
-  const left = new Set(wanted.models?.flat())
-  return (present.models ?? []).flat().some((model) => !left.has(model))
 }
 
 function endsVerifier(present: KeyringEntry, wanted: KeyringEntry, now: number): boolean {

@@ -10,6 +10,8 @@ import type { ApiKey } from '#api/apikey.ts'
 import { type Informer, namespaceOf, type ObjectRef, refOf } from '#kube/port.ts'
 import type { LiveProcess } from '../../projection/store.ts'
 import type { ProjectedModel } from '../served-model/projected-models.ts'
+import { isLimited } from '#policy/effective.ts'
+import { policyOf } from './keyring-entry.ts'
 import type { GatewayLimits } from './observed.ts'
 
 /** Changes within this time are one change, ms. */
@@ -77,7 +79,7 @@ export class LimitWatch {
     for (const apiKey of [...this.#deps.apiKeys.list()]) {
       count += 1
       if (count % TURN === 0) await breathe()
-      if (isLimited(apiKey) && dirty?.has(namespaceOf(apiKey)) !== false) this.#deps.enqueue(refOf(apiKey))
+      if (isLimited(policyOf(apiKey)) && dirty?.has(namespaceOf(apiKey)) !== false) this.#deps.enqueue(refOf(apiKey))
     }
   }
 }
@@ -85,8 +87,4 @@ export class LimitWatch {
 /** Whether a gateway may lack limits. An unreadable heartbeat proves nothing; a gateway ahead of the store is not older than this program. */
 function lacksLimits({ acknowledgement, isAhead }: LiveProcess): boolean {
   return isAhead !== true && acknowledgement?.features.includes(LIMITS_FEATURE) !== true
-}
-
-function isLimited({ spec }: ApiKey): boolean {
-  return spec.limits !== undefined || (spec.budgets ?? []).length > 0
 }

@@ -2,7 +2,10 @@
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import { findCondition } from '#api/condition-list.ts'
 import type { ApiKeyCondition } from '#api/conditions.ts'
+import { budgetsWithoutZone } from '#api/key-policy.ts'
 import type { Interval } from '../../shards/spend-entry.ts'
+import { isLimited } from '#policy/effective.ts'
+import { policyOf } from './keyring-entry.ts'
 import type { Observed } from './observed.ts'
 
 type LimitsEnforceable = Extract<ApiKeyCondition, { type: 'LimitsEnforceable' }>
@@ -11,8 +14,9 @@ const NAMED_MODELS = 5
 
 export function limitsEnforceable(observed: Observed): LimitsEnforceable {
   const type = 'LimitsEnforceable'
-  const { limits, budgets = [] } = observed.apiKey.spec
-  if (limits === undefined && budgets.length === 0) return { type, reason: 'Enforceable', message: 'The key has no limits and no budgets.' }
+  const { apiKey, entry } = observed
+  if (!isLimited(policyOf(apiKey, entry)) && budgetsWithoutZone(apiKey.spec).length === 0)
+    return { type, reason: 'Enforceable', message: 'The key has no limits and no budgets.' }
   return (
     tooOld(observed) ??
     spendUncertain(observed) ??

@@ -4,7 +4,7 @@ import type { ApiKey } from '#api/apikey.ts'
 import { namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { isDuplicate } from './duplicates.ts'
-import { currentVerifier, recordText } from './keyring-entry.ts'
+import { currentVerifier, policyOf, recordText } from './keyring-entry.ts'
 import type { Observed, Projected } from './observed.ts'
 
 /** @returns undefined if there is no such ApiKey, or if this process has released it */
@@ -58,7 +58,7 @@ function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version
 
 /** Models without a price or a bound, listed only if a budget of the key depends on them. */
 function modelsThatLack(apiKey: ApiKey, { models }: ApiKeyDeps): Pick<Observed, 'unpricedModels' | 'unboundedModels'> {
-  const { budgets = [], models: allowed } = apiKey.spec
+  const { budgets, models: allowed } = policyOf(apiKey)
   const blocking = budgets.filter(({ onExceeded }) => onExceeded === 'Block')
   const lacking = (lack: 'isPriced' | 'isBounded') => models.lacking(lack, namespaceOf(apiKey), allowed)
   return {

@@ -1,13 +1,15 @@
 /** Derives the status of an ApiKey. Pure. */
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { ApiKey, ApiKeyStatus } from '#api/apikey.ts'
+import { budgetsWithoutZone } from '#api/key-policy.ts'
 import { conditionList, findCondition } from '#api/condition-list.ts'
 import { API_KEY_CONDITIONS, type ApiKeyCondition } from '#api/conditions.ts'
+import { effective, type EffectivePolicy } from '#policy/effective.ts'
 import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import type { Confirmation } from '../../projection/acknowledgements.ts'
 import { hashSource, isAliveAt, isHashKey, isHintTheValue } from './hash-source.ts'
 import { isKeyLost, isSettledOnGateways, wasProgrammed } from './key-state.ts'
-import { budgetsWithoutZone } from './limit-policy.ts'
+import { policyOf } from './keyring-entry.ts'
 import { limitsEnforceable } from './limits-enforceable.ts'
 import type { Failure, Observed } from './observed.ts'
 import { secretIssued } from './secret-issued.ts'
@@ -34,7 +36,7 @@ export function statusOf(observed: Observed): ApiKeyStatus {
     ...shown,
     summary: {
       programmed: programmed ? `${programmed.ready}/${programmed.total}` : '0/0',
-      models: modelsColumn(apiKey),
+      models: modelsColumn(policyOf(apiKey, observed.entry)),
       ...(used !== undefined && { used }),
     },
     conditions: conditionList(API_KEY_CONDITIONS, conditionsOf(observed), {
@@ -47,7 +49,7 @@ export function statusOf(observed: Observed): ApiKeyStatus {
 
 /** The parts of the status about the use of the key. */
 export function shownStatus({ apiKey, entry, usage }: Observed): ShownStatus {
-  return usageStatus(apiKey.status, entry?.budgets, usage)
+  return usageStatus(apiKey.status, effective(entry ?? {}).budgets, usage)
 }
 
 /** The parts of the status about the key material. The id of a lost or unreadable key stays, because only the status still names it. */
@@ -191,7 +193,7 @@ function withoutValue(
 
 /** The condition BudgetExhausted. A revoked key has none: its budgets no longer matter. */
 function exhaustedOf(observed: Observed): ConditionOf<'BudgetExhausted'> | undefined {
-  const exhausted = exhaustedBudgets(observed.entry?.budgets, shownStatus(observed))
+  const exhausted = exhaustedBudgets(effective(observed.entry ?? {}).budgets, shownStatus(observed))
   if (exhausted.length === 0 || observed.apiKey.spec.state === 'Revoked') return undefined
   const sentences = exhausted.map((budget) => `Budget ${budget.name} is used up: requests answer 402 ${untilWhen(budget)}.`)
   return { type: 'BudgetExhausted', reason: 'BudgetExhausted', message: sentences.join(' ') }
@@ -291,7 +293,7 @@ function expiredMessage({ entry }: Observed): string {
   return `The key expired at ${rfc3339(entry?.expiresMs ?? 0)}. Set a later time to let it work again.`
 }
 
-function modelsColumn({ spec }: ApiKey): string {
-  const text = spec.models.join(',')
+function modelsColumn({ models }: EffectivePolicy): string {
+  const text = models.map((list) => list.join(',')).join(' & ')
   return text.length > MODELS_COLUMN ? `${text.slice(0, MODELS_COLUMN - 1)}…` : text
 }

@@ -6,6 +6,7 @@
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import { sameEntry } from '#contract/records/keyring-entry.ts'
 import { FINALIZER } from '#api/apikey.ts'
+import { budgetsWithoutZone } from '#api/key-policy.ts'
 import { sameStatus } from '#api/same-status.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { type Check, firstAnswer } from '../../loop/reconciler.ts'
@@ -22,7 +23,6 @@ import {
   wasProgrammed,
 } from './key-state.ts'
 import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
-import { budgetsWithoutZone } from './limit-policy.ts'
 import type { Failure, Observed } from './observed.ts'
 import { statusOf } from './status.ts'
 import { type Answer, deleteOwnSecret, isWaitingForKeyring, keyringRetryMs, levelOf, type Step } from './step.ts'

@@ -125,7 +125,7 @@ describe('a budget that is used up', () => {
 })
 
 describe('the weight of a new status', () => {
-  const blocking = new Set(['month'])
+  const blocking = [MONTH]
   const at = (spent: number, windowStartMs = JANUARY) => shown(used(inMonth(spent, windowStartMs)), [MONTH])
   const from = (before: number, after: number) => weigh(at(before), at(after), blocking)
 
@@ -141,7 +141,7 @@ describe('the weight of a new status', () => {
   test('is Exhausted when the budget is used up, and only once', () => {
     expect(from(24_999_999, 25_000_000).kind).toBe('Exhausted')
     expect(from(25_000_000, 25_100_000).kind).toBe('None')
-    expect(weigh(at(0), at(25_000_000), new Set()).kind, 'of a budget that only audits').toBe('Changed')
+    expect(weigh(at(0), at(25_000_000), [{ ...MONTH, onExceeded: 'Audit' }]).kind, 'of a budget that only audits').toBe('Changed')
   })
 
   test('is Changed for a new window and for the first use', () => {

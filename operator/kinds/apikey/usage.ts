@@ -1,8 +1,8 @@
 /** Derives the parts of a status about use from the readings of the ledger. Display only: nothing durable depends on them. Pure. */
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
-import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
-import type { ApiKey, ApiKeyStatus, UsageStatus } from '#api/apikey.ts'
+import { formatAmount } from '#contract/values/micros.ts'
+import type { ApiKeyStatus, UsageStatus } from '#api/apikey.ts'
 import type { SubjectUsage } from '../../books/subject-ledger.ts'
 
 const HOUR_MS = 3_600_000
@@ -54,12 +54,11 @@ export interface Weight {
 }
 
 /** Compares the present status with a new one. */
-export function weigh(before: ShownStatus, after: ShownStatus, blocking: ReadonlySet<string>): Weight {
+export function weigh(before: ShownStatus, after: ShownStatus, budgets: readonly BudgetRecord[] = []): Weight {
+  const isBlocking = (name: string): boolean => budgets.some((one) => one.name === name && one.onExceeded === 'Block')
   const moves = (after.usage ?? []).map((entry) => moveOf(sameWindow(before.usage, entry), entry))
   const size = Math.max(0, ...moves)
-  const isExhausted = (after.usage ?? []).some(
-    (entry) => isNewlyUsedUp(sameWindow(before.usage, entry), entry) && blocking.has(entry.budget),
-  )
+  const isExhausted = (after.usage ?? []).some((entry) => isNewlyUsedUp(sameWindow(before.usage, entry), entry) && isBlocking(entry.budget))
   if (isExhausted) return { kind: 'Exhausted', size }
   const isOther = before.lastUsedTime !== after.lastUsedTime || (before.usage ?? []).length !== (after.usage ?? []).length
   return { kind: size >= 1 || isOther ? 'Changed' : 'None', size }
@@ -84,8 +83,8 @@ function entryOf(budget: BudgetRecord, status: ApiKeyStatus | undefined, usage: 
   const entry = {
     budget: budget.name,
     ...(budget.window === 'Lifetime' ? {} : { windowStartTime: rfc3339(windowStartMs) }),
-    used: amountText(spent, budget.unit),
-    remaining: amountText(Math.max(0, budget.amount - spent), budget.unit),
+    used: formatAmount(spent, budget.unit),
+    remaining: formatAmount(Math.max(0, budget.amount - spent), budget.unit),
     percent,
     announcedPercent: THRESHOLDS.find((threshold) => percent >= threshold) ?? 0,
   }
@@ -102,10 +101,6 @@ function percentOf(spent: number, amount: number): number {
   return amount === 0 ? FULL : Number((BigInt(spent) * BigInt(FULL)) / BigInt(amount))
 }
 
-function amountText(amount: number, unit: BudgetRecord['unit']): string {
-  return unit === 'Currency' ? formatMicros(microsOf(amount) ?? MAX_MICROS) : String(amount)
-}
-
 function toHour(ms: number): string {
   return rfc3339(Math.floor(ms / HOUR_MS) * HOUR_MS)
 }
@@ -118,9 +113,4 @@ export function usedColumn({ usage = [] }: ShownStatus): string | undefined {
 /** The end of a sentence: the time until which an exhausted budget refuses requests. */
 export function untilWhen({ window, timeZone }: BudgetRecord): string {
   return window === 'Lifetime' ? 'until its amount is raised' : `until the next ${window} begins (${timeZone}), or its amount is raised`
-}
-
-/** Names of the blocking budgets. */
-export function blockingNames({ spec }: ApiKey): ReadonlySet<string> {
-  return new Set((spec.budgets ?? []).filter(({ onExceeded }) => onExceeded === 'Block').map(({ name }) => name))
 }

@@ -3,7 +3,7 @@
  * all namespaces owns the name. (A key looks in its own namespace first, so a published model takes no name within another namespace.)
  */
 import { type ObjectRef, refKey } from '#kube/port.ts'
-import { AgeList, type Aged } from './age-list.ts'
+import { AgeList, type Aged } from '#policy/age-list.ts'
 
 /** A ServedModel that may own names. */
 export interface NameCandidate extends Aged {

@@ -1,6 +1,6 @@
 /** The bound of ServedModels per namespace: the oldest ones have a place, the others wait. */
 import type { ObjectRef } from '#kube/port.ts'
-import { AgeList, type Aged } from './age-list.ts'
+import { AgeList, type Aged } from '#policy/age-list.ts'
 
 /** An object that wants a place. */
 export interface PlaceSeeker extends Aged {

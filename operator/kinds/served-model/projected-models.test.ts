@@ -16,7 +16,7 @@ function filled(...records: readonly ModelRecord[]): ProjectedModels {
 }
 
 const unpriced = (models: ProjectedModels, allowed: readonly string[] = ['*'], namespace = 'shop'): readonly string[] =>
-  models.lacking('isPriced', namespace, allowed)
+  models.lacking('isPriced', namespace, [allowed])
 
 describe('models without a price that a key may call', () => {
   test('are named, sorted; zero is a price', () => {
@@ -62,7 +62,7 @@ describe('models without a price that a key may call', () => {
 
 test('an answer is bounded by maxOutputTokens or by contextTokens', () => {
   const models = filled(model('a', { maxOutputTokens: 1 }), model('b', { contextTokens: 1 }), model('c'))
-  expect(models.lacking('isBounded', 'shop', ['*'])).toEqual(['c'])
+  expect(models.lacking('isBounded', 'shop', [['*']])).toEqual(['c'])
 })
 
 describe('a listener of the models', () => {

@@ -3,18 +3,16 @@
  * and a bound on its answers. The ServedModel kind writes the facts with its records; the ApiKey kind reads them.
  */
 import type { ModelRecord } from '#contract/records/model-record.ts'
-import { listAdmits, nameList } from '#contract/values/name-list.ts'
-import { AgeList, type Aged } from './age-list.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import { admits } from '#policy/model-access.ts'
+import { namedModel, type NamedModel, ModelNames } from '#policy/model-names.ts'
 
 /** Namespaces whose memory is kept; more are computed again. */
 const MAX_REMEMBERED = 1_000
 
 /** One model as the gateways have it. */
-export interface ProjectedModel extends Aged {
-  readonly namespace: string
+export interface ProjectedModel extends NamedModel {
   readonly servedName: string
-  /** Served name and aliases. */
-  readonly names: readonly string[]
   readonly allowedNamespaces: ModelRecord['allowedNamespaces']
   readonly isPriced: boolean
   /** Its record bounds how long an answer, or prompt and answer together, can be. */
@@ -29,7 +27,7 @@ export type ModelsListener = (namespaces: ProjectedModel['allowedNamespaces']) =
 
 export class ProjectedModels {
   readonly #models = new Map<string, ProjectedModel>()
-  readonly #byName = new Map<string, AgeList<ProjectedModel>>()
+  readonly #names = new ModelNames<ProjectedModel>()
   readonly #lacking = new Map<string, ProjectedModel>()
   /** Models that lack something and that a namespace can call by some name; empty after each change. */
   readonly #callable = new Map<string, readonly ProjectedModel[]>()
@@ -49,15 +47,11 @@ export class ProjectedModels {
 
   /**
    * Served names, sorted, of the models that lack something and that a key of this namespace may call.
-   * @param allowed allow-list of the key
+   * @param models allow-lists of the key
    */
-  lacking(lack: Lack, namespace: string, allowed: readonly string[]): readonly string[] {
+  lacking(lack: Lack, namespace: string, models: KeyRecord['models']): readonly string[] {
     const callable = this.#callableIn(namespace).filter((model) => !model[lack])
-    if (callable.length === 0) return []
-    const list = nameList(allowed)
-    return [
-      ...new Set(callable.filter(({ names }) => names.some((name) => listAdmits(list, name))).map(({ servedName }) => servedName)),
-    ].sort()
+    return [...new Set(callable.filter(({ names }) => admits({ models }, names)).map(({ servedName }) => servedName))].sort()
   }
 
   #replace(uid: string, after: ProjectedModel | undefined): void {
@@ -77,59 +71,34 @@ export class ProjectedModels {
   #add(model: ProjectedModel): void {
     this.#models.set(model.uid, model)
     if (!model.isPriced || !model.isBounded) this.#lacking.set(model.uid, model)
-    for (const name of model.names) {
-      const list = this.#byName.get(name) ?? new AgeList<ProjectedModel>()
-      list.add(model)
-      this.#byName.set(name, list)
-    }
+    this.#names.add(model)
   }
 
   #remove(model: ProjectedModel): void {
     this.#models.delete(model.uid)
     this.#lacking.delete(model.uid)
-    for (const name of model.names) {
-      const list = this.#byName.get(name)
-      list?.delete(model)
-      if (list?.length === 0) this.#byName.delete(name)
-    }
+    this.#names.delete(model)
   }
 
   #callableIn(namespace: string): readonly ProjectedModel[] {
     const known = this.#callable.get(namespace)
     if (known) return known
-    const found = [...this.#lacking.values()].filter((model) => model.names.some((name) => this.#resolve(namespace, name) === model))
+    const found = [...this.#lacking.values()].filter((model) => model.names.some((name) => this.#names.resolve(namespace, name) === model))
     if (this.#callable.size >= MAX_REMEMBERED) this.#callable.clear()
     this.#callable.set(namespace, found)
     return found
   }
-
-  /** As gateways do: the oldest model of the own namespace, else the oldest that admits the namespace. */
-  #resolve(namespace: string, name: string): ProjectedModel | undefined {
-    let admitting: ProjectedModel | undefined
-    for (const model of this.#byName.get(name) ?? []) {
-      if (model.namespace === namespace) return model
-      if (admitting === undefined && isAdmitted(namespace, model)) admitting = model
-    }
-    return admitting
-  }
 }
 
 function projectedModel(record: ModelRecord): ProjectedModel {
-  const { uid, createdMs, namespace, servedName, aliases, allowedNamespaces, pricing, contextTokens, maxOutputTokens } = record
+  const { servedName, allowedNamespaces, pricing, contextTokens, maxOutputTokens } = record
   return {
-    uid,
-    createdMs,
-    namespace,
+    ...namedModel(record),
     servedName,
-    names: [...new Set([servedName, ...aliases])],
     allowedNamespaces,
     isPriced: pricing !== undefined,
     isBounded: contextTokens !== undefined || maxOutputTokens !== undefined,
   }
-}
-
-function isAdmitted(namespace: string, { allowedNamespaces }: ProjectedModel): boolean {
-  return allowedNamespaces === '*' || allowedNamespaces.includes(namespace)
 }
 
 function union(a: ProjectedModel['allowedNamespaces'], b: ProjectedModel['allowedNamespaces']): ProjectedModel['allowedNamespaces'] {

@@ -1,10 +1,15 @@
 /** Decides whether a key may use a model. Pure. Answers are cached, because a key uses the same few models again and again. */
-import { listAdmits, type NameList, nameList } from '#contract/values/name-list.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 
-/** The part of a KeyRecord that matters here. */
-export interface Scoped {
-  /** All lists must admit a model. An entry is a name, `*`, or a name with `*` at one end. */
-  readonly models: readonly (readonly string[])[]
+/** All lists must admit a model. */
+type Scoped = Pick<KeyRecord, 'models'>
+
+/** An allow-list that is prepared for many names. An entry is a name, `*`, or a name with `*` at one end. */
+interface NameList {
+  readonly all: boolean
+  readonly exact: ReadonlySet<string>
+  readonly prefixes: readonly string[]
+  readonly suffixes: readonly string[]
 }
 
 interface Scope {
@@ -48,4 +53,25 @@ function scopeOf(models: Scoped['models']): Scope {
   const made: Scope = { lists: models.map(nameList), ofName: new Map(), ofModel: new Map() }
   scopes.set(models, made)
   return made
+}
+
+/** Prepares the entries of an allow-list. */
+export function nameList(entries: readonly string[]): NameList {
+  const wild = entries.filter((entry) => entry !== '*' && entry.includes('*'))
+  return {
+    all: entries.includes('*'),
+    exact: new Set(entries.filter((entry) => !entry.includes('*'))),
+    prefixes: wild.filter((entry) => entry.indexOf('*') === entry.length - 1).map((entry) => entry.slice(0, -1)),
+    suffixes: wild.filter((entry) => entry.lastIndexOf('*') === 0).map((entry) => entry.slice(1)),
+  }
+}
+
+/** Whether an entry admits the name. */
+export function listAdmits(list: NameList, name: string): boolean {
+  return (
+    list.all ||
+    list.exact.has(name) ||
+    list.prefixes.some((prefix) => name.startsWith(prefix)) ||
+    list.suffixes.some((suffix) => name.endsWith(suffix))
+  )
 }
