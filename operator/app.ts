@@ -15,9 +15,9 @@ import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
 import { addServiceIndex, addStandardIndexes, slicesOf } from '#kube/indexes.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
-import type { KubeObject } from '#kube/port.ts'
+import { retryAfterMs, type KubeObject } from '#kube/port.ts'
 import { Controller, type KindHandlers } from './loop/controller.ts'
-import { ExponentialDelay } from '#platform/exponential-delay.ts'
+import { BackOff, SPREAD } from '#platform/back-off.ts'
 import { inParallel } from './loop/in-parallel.ts'
 import { itemOf } from './loop/item.ts'
 import type { Level } from './loop/level.ts'
@@ -173,7 +173,7 @@ class LeadingOperator implements Operator {
   /** @returns what `read` returned at last; undefined when the operator was stopped before */
   async #retried<T>(problem: string, read: () => Promise<T>): Promise<T | undefined> {
     const { log, clock, random } = this.#deps
-    const delay = new ExponentialDelay({ firstMs: 500, maxMs: 10_000, random })
+    const backOff = new BackOff({ firstMs: 500, maxMs: 10_000, ...SPREAD, random })
     while (!this.#isStopping) {
       try {
         return await read()
@@ -181,7 +181,7 @@ class LeadingOperator implements Operator {
         const reason = `${problem} (${messageOf(error)})`
         this.#block(reason)
         log.warn(`${reason}; tried again`)
-        await sleep(clock, delay.next(), this.#stopping.signal)
+        await sleep(clock, backOff.next({ atLeastMs: retryAfterMs(error) }), this.#stopping.signal)
       }
     }
     return undefined

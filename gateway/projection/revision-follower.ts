@@ -3,6 +3,7 @@ import { sleep, type Clock } from '#platform/clock.ts'
 import { FORMAT, PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
+import { BackOff } from '#platform/back-off.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { RecordTable } from './record-table.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
@@ -67,7 +68,7 @@ export class RevisionFollower {
   #keyringLacksKeys = false
   #draining = false
   #mustLoad = true
-  #failures = 0
+  readonly #backOff = new BackOff({ firstMs: FIRST_BACKOFF_MS, maxMs: LAST_BACKOFF_MS })
   #currentAt: number
   #checkedAt = 0
   #aheadSince: number | undefined
@@ -160,18 +161,16 @@ export class RevisionFollower {
       } catch (error) {
         if (this.#stopped.signal.aborted || this.#giveUp(error)) return
         this.#outage.failed(messageOf(error))
-        await this.#pause(this.#backoff(error))
+        await this.#pause(this.#pauseAfter(error))
       }
     }
   }
 
   /** Computes the pause. It is long only between full loads of serving pods: these cost Redis time, and no request waits for them. */
-  #backoff(error: unknown): number {
+  #pauseAfter(error: unknown): number {
     if (error instanceof StaleProjection) return FIRST_BACKOFF_MS
     const longest = this.#mustLoad && this.#position ? LAST_BACKOFF_MS : SHORT_BACKOFF_MS
-    const pause = Math.min(FIRST_BACKOFF_MS * 2 ** this.#failures, longest)
-    this.#failures += 1
-    return pause
+    return Math.min(this.#backOff.next(), longest)
   }
 
   #giveUp(error: unknown): boolean {
@@ -293,7 +292,7 @@ export class RevisionFollower {
   }
 
   #isCurrent(): void {
-    this.#failures = 0
+    this.#backOff.reset()
     if (this.#aheadSince === undefined) this.#currentAt = this.#deps.clock.monotonic()
     this.#outage.works()
   }

@@ -164,6 +164,11 @@ export function isKubeError(error: unknown, ...codes: readonly KubeErrorCode[]):
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code))
 }
 
+/** @returns ms that the API server asks to wait before the next try; undefined if it does not ask */
+export function retryAfterMs(error: unknown): number | undefined {
+  return isKubeError(error) && error.retryAfterSeconds !== undefined ? error.retryAfterSeconds * 1000 : undefined
+}
+
 /** apiVersion of the objects of a resource. */
 export function apiVersionOf(resource: Resource): string {
   return resource.group === '' ? resource.version : `${resource.group}/${resource.version}`

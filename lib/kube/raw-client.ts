@@ -1,8 +1,7 @@
-import type { Clock } from '#platform/clock.ts'
+import { sleep, type Clock } from '#platform/clock.ts'
 import type { CreateOptions, KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from './port.ts'
-import { apiVersionOf, isKubeError, refKey, refOf } from './port.ts'
+import { apiVersionOf, isKubeError, refKey, refOf, retryAfterMs } from './port.ts'
 import { normalized, resourceName, resourcePath, type Target } from './resource-path.ts'
-import { retryIdempotent, type RetryDeps } from './retry.ts'
 import { StatusError, unreachable, type Asked } from './status-error.ts'
 import type { KubeCall, KubeTransport } from './transport.ts'
 import { watchEvents, type WatchEvent } from './watch-events.ts'
@@ -12,6 +11,11 @@ export const FIELD_MANAGER = 'headgate-operator'
 
 /** Asks for the metadata of the written object alone. Every supported version of the API server can answer with it. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'
+
+/** Delay before a call is sent a second time: random up to this. */
+const RETRY_WITHIN_MS = 400
+/** If the server asks for a longer wait, the caller gets the error. */
+const LONGEST_RETRY_AFTER_MS = 1_000
 
 /** Maximum number of objects in a page; the server itself sets no maximum. */
 const PAGE = 500
@@ -54,7 +58,7 @@ interface RawList<T> {
  */
 export class RawClient implements KubePort {
   readonly #transport: KubeTransport
-  readonly #retry: RetryDeps
+  readonly #retry: { readonly clock: Clock; readonly random: () => number }
   readonly #isDedicated: boolean
 
   constructor(options: RawClientOptions) {
@@ -66,7 +70,7 @@ export class RawClient implements KubePort {
   async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
     const call: KubeCall = { method: 'GET', path: resourcePath(resource, ref) }
     try {
-      return await retryIdempotent(this.#retry, () => this.#object(resource, ask('get', resource, ref), call))
+      return await this.#twice(() => this.#object(resource, ask('get', resource, ref), call))
     } catch (error) {
       return absentOrThrow(error)
     }
@@ -78,7 +82,7 @@ export class RawClient implements KubePort {
    */
   async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]> {
     const listed = async (selection: Selection): Promise<readonly T[]> =>
-      (await this.#pages(resource, selection, '', (call) => retryIdempotent(this.#retry, call))).items
+      (await this.#pages(resource, selection, '', (call) => this.#twice(call))).items
     if (labelSelector === undefined) return listed({ namespace })
     try {
       return await listed({ namespace, labelSelector })
@@ -119,7 +123,7 @@ export class RawClient implements KubePort {
       contentType: 'application/apply-patch+yaml',
       body: JSON.stringify(statusOnly(resource, object)),
     }
-    return retryIdempotent(this.#retry, () => this.#object(resource, ask('apply status of', resource, refOf(object)), call))
+    return this.#twice(() => this.#object(resource, ask('apply status of', resource, refOf(object)), call))
   }
 
   async remove<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, preconditions?: Preconditions): Promise<'deleted' | 'absent'> {
@@ -133,7 +137,7 @@ export class RawClient implements KubePort {
     const send = (): Promise<unknown> => this.#json(ask('delete', resource, ref), call)
     try {
       // without a uid a second try could hit a successor of the same name
-      await (preconditions?.uid === undefined ? send() : retryIdempotent(this.#retry, send))
+      await (preconditions?.uid === undefined ? send() : this.#twice(send))
       return 'deleted'
     } catch (error) {
       absentOrThrow(error)
@@ -200,6 +204,22 @@ export class RawClient implements KubePort {
     return normalized(resource, await this.#json<T>(asked, call))
   }
 
+  /**
+   * Sends a call that may safely be sent twice, and repeats it once after 429, 5xx or a broken connection. A worker must not wait here for
+   * longer: its queue has a back-off. The delay is random over its whole range, so that many callers do not come back together, and never
+   * shorter than Retry-After.
+   * @throws the last KubeError
+   */
+  async #twice<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      return await call()
+    } catch (error) {
+      if (!isTransient(error)) throw error
+      await sleep(this.#retry.clock, (retryAfterMs(error) ?? 0) + this.#retry.random() * RETRY_WITHIN_MS)
+      return call()
+    }
+  }
+
   /** The caller gives the type, since the API server has validated its objects. */
   async #json<T>(asked: Asked, call: KubeCall): Promise<T> {
     let answer
@@ -215,6 +235,12 @@ export class RawClient implements KubePort {
       throw unreachable(asked, new Error('the answer is not JSON')) // the parser's own message would quote the body
     }
   }
+}
+
+function isTransient(error: unknown): boolean {
+  if (!isKubeError(error, 'TooManyRequests', 'Unreachable')) return false
+  if (error instanceof StatusError && error.versionTooLarge) return false // the caller must ask for a lower version; the same call would fail again
+  return (retryAfterMs(error) ?? 0) <= LONGEST_RETRY_AFTER_MS
 }
 
 /** @param selector `key=value` */

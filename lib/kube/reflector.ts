@@ -2,9 +2,9 @@ import type { Log } from '#platform/log.ts'
 import type { OutageLog } from '#platform/outage-log.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import { ObjectCache, type ChangeListener } from './object-cache.ts'
-import { isKubeError, type KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
+import { isKubeError, retryAfterMs, type KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
 import type { ListResult, Selection } from './raw-client.ts'
-import { ExponentialDelay } from '#platform/exponential-delay.ts'
+import { BackOff } from '#platform/back-off.ts'
 import { cacheable, resourceName } from './resource-path.ts'
 import { StatusError } from './status-error.ts'
 import { watchFailureRemedy } from './watch-failure.ts'
@@ -63,7 +63,7 @@ const DEAD_AFTER_MS = 3 * SILENCE_MS
 /** A watch that ends earlier without an event counts as a failure: otherwise a server that ends each watch at once causes a tight loop. */
 const SHORT_WATCH_MS = 1_000
 /** Half of each delay is random, because all watches fail at once and must not reconnect at once. */
-const RESTART = { firstMs: 800, maxMs: 30_000, below: 0.5, above: 0, resetAfterMs: 120_000 }
+const RESTART = { firstMs: 800, maxMs: 30_000, below: 0.5, resetAfterMs: 120_000 }
 
 /**
  * A cache of one selection of objects: LIST, then WATCH from there, for ever. It never gives up: a missing CRD, missing rights and a dead API
@@ -77,7 +77,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
   readonly #name: string
   readonly #cache: ObjectCache<T>
   readonly #stopped = new AbortController()
-  readonly #delay: ExponentialDelay
+  readonly #backOff: BackOff
   readonly #log: Log
   /** Fields of every log entry. */
   readonly #where: Readonly<Record<string, string>>
@@ -100,7 +100,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     this.#log = deps.logger
     this.#where = { resource: this.#name, ...(scope.namespace === '' ? {} : { namespace: scope.namespace }) }
     this.#cache = new ObjectCache((error) => this.#log.error({ ...this.#where, err: error }, 'a listener of the watch threw'))
-    this.#delay = new ExponentialDelay({ ...RESTART, random: deps.random })
+    this.#backOff = new BackOff({ ...RESTART, random: deps.random })
     this.#lastEventAtMs = this.#lastStepAtMs = deps.clock.monotonic()
     this.synced = new Promise((resolve) => (this.#markSynced = resolve))
     deps.metrics?.watching(this.#name, {
@@ -249,7 +249,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
       this.#relist = { version: this.#expirations > 1 ? '' : this.#version, reason }
       if (this.#expirations === 1) return // without a wait, since the cache is certainly out of date
     }
-    const retryInMs = Math.round(this.#delay.next(this.#deps.clock.monotonic()))
+    const retryInMs = this.#backOff.next({ nowMs: this.#deps.clock.monotonic(), atLeastMs: retryAfterMs(error) })
     const message = watchFailureRemedy(error, this.#name, this.#scope.namespace)
     if (this.#scope.mayBeRefused && isKubeError(error, 'Forbidden')) this.#markSynced()
     this.#failing = true

@@ -1,8 +1,6 @@
+import { BackOff } from './back-off.ts'
 import type { Clock } from './clock.ts'
 import type { Log } from './log.ts'
-
-const FIRST_REPEAT_MS = 1_000
-const LAST_REPEAT_MS = 60_000
 
 /** Logs a lasting failure: one line at once, again after 1 s, 2 s, 4 s … 60 s, and one line when it has ended. */
 export class OutageLog {
@@ -11,8 +9,7 @@ export class OutageLog {
   readonly #what: string
   #since: number | undefined
   #line = ''
-  #nextMs = 0
-  #repeatMs = FIRST_REPEAT_MS
+  readonly #repeat = new BackOff({ firstMs: 1_000, maxMs: 60_000 })
 
   /** @param what first word of the last line, for example "Redis" */
   constructor(what: string, log: Log, clock: Clock) {
@@ -25,13 +22,11 @@ export class OutageLog {
   failed(line: string): void {
     const now = this.#clock.monotonic()
     this.#since ??= now
-    const isNews = line !== this.#line
-    if (isNews) this.#repeatMs = FIRST_REPEAT_MS
-    if (!isNews && now < this.#nextMs) return
+    if (line !== this.#line) this.#repeat.reset()
+    if (this.#repeat.waitMs(now) > 0) return
     this.#log.error(line)
     this.#line = line
-    this.#nextMs = now + this.#repeatMs
-    this.#repeatMs = Math.min(2 * this.#repeatMs, LAST_REPEAT_MS)
+    this.#repeat.next({ nowMs: now })
   }
 
   /** Reports a success. It is logged only after a failure. */
@@ -40,6 +35,6 @@ export class OutageLog {
     this.#log.info(`${this.#what}: works again after ${((this.#clock.monotonic() - this.#since) / 1_000).toFixed(1)} s`)
     this.#since = undefined
     this.#line = ''
-    this.#nextMs = 0
+    this.#repeat.reset()
   }
 }

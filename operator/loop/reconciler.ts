@@ -5,7 +5,7 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
-import { isKubeError, type KubeError, type ObjectRef, refKey } from '#kube/port.ts'
+import { isKubeError, type KubeError, type ObjectRef, refKey, retryAfterMs } from '#kube/port.ts'
 import { isLower, type Level } from './level.ts'
 import { StepFailures } from './step-failures.ts'
 
@@ -156,7 +156,7 @@ class Reconciler<Observed, Step extends StepBase> {
     } catch (error) {
       if (!isKubeError(error)) throw error
       const isConflict = error.code === 'Conflict'
-      const retryInMs = this.#failures.add(refKey(ref), step.do, isConflict, (error.retryAfterSeconds ?? 0) * 1_000)
+      const retryInMs = this.#failures.add(refKey(ref), step.do, isConflict, retryAfterMs(error))
       if (isConflict) return { at: 'background' } // the cached object was old; the watch delivers the new one
       kind.failed?.(ref, step, error)
       const object = { kind: kind.name, object: refKey(ref), step: step.do, retryInMs }

@@ -1,6 +1,6 @@
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { EndpointSlice } from '#kube/resources.ts'
-import { ExponentialDelay } from '#platform/exponential-delay.ts'
+import { BackOff } from '#platform/back-off.ts'
 import { RevisionOrder } from './revision-order.ts'
 import { ServingPods } from './serving-pods.ts'
 import type { LiveProcess, ProjectionStore } from './store.ts'
@@ -64,14 +64,7 @@ interface Expectation {
  */
 export class Acknowledgements {
   readonly #deps: AcknowledgementsDeps
-  readonly #delay = new ExponentialDelay({
-    firstMs: FIRST_POLL_MS,
-    maxMs: SLOWEST_POLL_MS,
-    factor: POLL_GROWTH,
-    below: 0,
-    above: 0,
-    random: () => 0,
-  })
+  readonly #delay = new BackOff({ firstMs: FIRST_POLL_MS, maxMs: SLOWEST_POLL_MS, factor: POLL_GROWTH })
   readonly #expected = new Map<string, Expectation>()
   readonly #order = new RevisionOrder()
   /** Keys whose revision the watermark has passed while a pod could not read their record: at most 63 uids per pod. */

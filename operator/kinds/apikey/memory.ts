@@ -2,6 +2,7 @@
  * State of ApiKeys that this process cannot derive: the last read of a Secret, failures, the time at which a deletion was first seen. The
  * loss of this memory costs a read or a wait, never a key.
  */
+import { BackOff } from '#platform/back-off.ts'
 import { messageOf } from '#platform/message-of.ts'
 import type { Clock } from '#platform/clock.ts'
 import { isKubeError } from '#kube/port.ts'
@@ -19,9 +20,8 @@ const TRIAL_FOR_MS = 10_000
 /** Bound of revisions of one key by edits that do not stop a value: this many at once, then one per second. */
 const REVISION_BURST = 5
 const REVISION_EVERY_MS = 1_000
-/** Back-off after the keyring refused an entry: 1 s, doubling to 5 minutes. */
-const COMMIT_RETRY_MS = 1_000
-const COMMIT_RETRY_MAX_MS = 300_000
+/** After the keyring refused an entry. */
+const COMMIT_BACK_OFF = { firstMs: 1_000, maxMs: 300_000 } as const
 
 interface Memory {
   read?: { readonly secret: ObservedSecret; readonly generation: number; readonly untilMs: number }
@@ -31,7 +31,7 @@ interface Memory {
   isReleased?: true
   revisions?: { readonly left: number; readonly atMs: number }
   readonly failures: Map<FailureTopic, Omit<Failure, 'topic' | 'retryInMs'>>
-  commitRetry?: { readonly count: number; readonly atMs: number }
+  commitBackOff?: BackOff
 }
 
 /** Remembers by uid of the ApiKey. */
@@ -110,7 +110,7 @@ export class KeyMemory {
   failures(uid: string): readonly Failure[] {
     const memory = this.#keys.get(uid)
     if (memory === undefined || memory.failures.size === 0) return []
-    const retryInMs = Math.max(0, (memory.commitRetry?.atMs ?? 0) - this.#now())
+    const retryInMs = memory.commitBackOff?.waitMs(this.#now()) ?? 0
     return [...memory.failures].map(([topic, failure]) => ({ ...failure, topic, retryInMs: topic === 'Keyring' ? retryInMs : 0 }))
   }
 
@@ -125,17 +125,15 @@ export class KeyMemory {
   /** Records that the keyring refused an entry. @returns ms until the next try */
   commitFailed(uid: string, code: Failure['code'], message: string): number {
     const memory = this.#of(uid)
-    const count = (memory.commitRetry?.count ?? 0) + 1
-    const retryInMs = Math.min(COMMIT_RETRY_MAX_MS, COMMIT_RETRY_MS * 2 ** Math.min(count - 1, 16))
-    memory.commitRetry = { count, atMs: this.#now() + retryInMs }
+    memory.commitBackOff ??= new BackOff(COMMIT_BACK_OFF)
     memory.failures.set('Keyring', { code, message })
-    return retryInMs
+    return memory.commitBackOff.next({ nowMs: this.#now() })
   }
 
   succeeded(uid: string, topic: FailureTopic): void {
     const memory = this.#keys.get(uid)
     memory?.failures.delete(topic)
-    if (topic === 'Keyring') delete memory?.commitRetry
+    if (topic === 'Keyring') delete memory?.commitBackOff
   }
 
   /** Called when no work is left; forgets reads and failures. @returns whether a failure was still remembered */
@@ -145,7 +143,7 @@ export class KeyMemory {
     const hadFailures = memory.failures.size > 0
     memory.failures.clear()
     delete memory.read
-    delete memory.commitRetry
+    delete memory.commitBackOff
     if (memory.revisions === undefined || this.#revisionsLeft(memory.revisions) >= REVISION_BURST) this.#keys.delete(uid)
     return hadFailures
   }
