@@ -1,4 +1,4 @@
-import { ObjectIndex } from '#kube/object-index.ts'
+import { ObjectIndex } from '#kube/object-cache.ts'
 import { refKey, type Informer, type KubeObject, type ObjectRef } from '#kube/port.ts'
 
 type Listener = (before: KubeObject | undefined, after: KubeObject | undefined) => void

@@ -1,5 +1,5 @@
 /** Splits long work into turns of the event loop, so that calls are served between them. */
-import { breathe } from '#platform/breathe.ts'
+import { breathe } from '#platform/clock.ts'
 
 /** Length of a turn, ms. */
 const TURN_MS = 10

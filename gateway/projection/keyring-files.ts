@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { breathe } from '#platform/breathe.ts'
+import { breathe } from '#platform/clock.ts'
 import { parseFormat } from '#contract/records/format.ts'
 import { type KeyringEntry, keyringEntryUid, readKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'

@@ -1,4 +1,4 @@
-import { breathe } from '#platform/breathe.ts'
+import { breathe } from '#platform/clock.ts'
 import { UnknownVersion } from '#contract/records/format.ts'
 import { unpackShard } from '#contract/records/shard-text.ts'
 

@@ -2,7 +2,6 @@ import type { Log } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import { KubeError, isKubeError, type KubePort } from './port.ts'
-import { AnnotationListeners, withAnnotations, type AnnotationListener, type AnnotationPatch } from './lease-annotations.ts'
 import { leases, type Lease } from './resources.ts'
 
 /** Name of the Lease, in the operator's namespace. */
@@ -33,6 +32,11 @@ export interface LeaderOptions {
   /** Called once when leadership is lost. The process must exit, since only its end stops writes that are under way. */
   readonly onLost: (reason: string) => void
 }
+
+/** Receives all annotations of the Lease. */
+export type AnnotationListener = (annotations: Readonly<Record<string, string>>) => void
+/** Annotations to set; null removes one. */
+export type AnnotationPatch = Readonly<Record<string, string | null>>
 
 /** Thrown by `assertLeading`: this process may not write any more. */
 export class NotLeadingError extends Error {
@@ -333,4 +337,35 @@ export class LeaderLease {
     this.#writing = mine.catch(() => undefined) // its own caller receives the error
     return mine
   }
+}
+
+/** Calls each listener when the annotations of the Lease differ from the annotations that this listener received last. */
+class AnnotationListeners {
+  readonly #listeners: Array<{ readonly listener: AnnotationListener; last: string | undefined }> = []
+
+  add(listener: AnnotationListener): void {
+    this.#listeners.push({ listener, last: undefined })
+  }
+
+  /** @param lease as last read or written */
+  changed(lease: Lease | undefined): void {
+    if (!lease) return
+    const annotations = lease.metadata.annotations ?? {}
+    const text = JSON.stringify(Object.entries(annotations).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+    for (const each of this.#listeners) {
+      if (each.last === text) continue
+      each.last = text
+      each.listener(annotations)
+    }
+  }
+}
+
+/** A Lease with its annotations patched. */
+function withAnnotations(lease: Lease, patch: AnnotationPatch): Lease {
+  const annotations = { ...lease.metadata.annotations }
+  for (const [name, value] of Object.entries(patch)) {
+    if (value === null) delete annotations[name]
+    else annotations[name] = value
+  }
+  return { ...lease, metadata: { ...lease.metadata, annotations } }
 }

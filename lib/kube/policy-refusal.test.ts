@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { KubeError } from './port.ts'
-import { policyRefusal } from './policy-refusal.ts'
-import { StatusError } from './status-error.ts'
+import { policyRefusal, StatusError } from './status-error.ts'
 
 const QUOTA = 'secrets "bot" is forbidden: exceeded quota: objects, requested: secrets=1, used: secrets=5, limited: secrets=5'
 const POLICY = `secrets "bot" is forbidden: ValidatingAdmissionPolicy 'no-keys' with binding 'shop' denied request: keys need a ticket`

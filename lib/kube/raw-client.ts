@@ -1,7 +1,19 @@
 import { sleep, type Clock } from '#platform/clock.ts'
-import type { CreateOptions, KubeObject, KubePort, ObjectRef, PatchOperation, Preconditions, Resource } from './port.ts'
-import { apiVersionOf, isKubeError, refKey, refOf, retryAfterMs } from './port.ts'
-import { normalized, resourceName, resourcePath, type Target } from './resource-path.ts'
+import {
+  type CreateOptions,
+  type KubeObject,
+  type KubePort,
+  type ObjectRef,
+  type PatchOperation,
+  type Preconditions,
+  type Resource,
+  apiVersionOf,
+  isKubeError,
+  refKey,
+  refOf,
+  retryAfterMs,
+} from './port.ts'
+import { normalized, resourceName, resourcePath, type Target } from './resources.ts'
 import { StatusError, unreachable, type Asked } from './status-error.ts'
 import type { KubeCall, KubeTransport } from './transport.ts'
 import { watchEvents, type WatchEvent } from './watch-events.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { KubeError } from './port.ts'
 import { StatusError, unreachable } from './status-error.ts'
-import { watchFailureRemedy } from './watch-failure.ts'
+import { watchFailureRemedy } from './reflector.ts'
 
 const asked = { verb: 'list', resource: 'apikeys.headgate.dev', object: 'shop' }
 const line = (error: unknown, namespace = 'shop'): string => watchFailureRemedy(error, asked.resource, namespace)

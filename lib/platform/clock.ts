@@ -25,6 +25,11 @@ export const systemClock: Clock = {
   },
 }
 
+/** Yields to other work in the middle of a long loop. */
+export function breathe(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve))
+}
+
 /** Waits `delayMs`. @returns early, without an error, when `signal` aborts; callers check the signal afterwards */
 export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {

@@ -1,5 +1,5 @@
 /** The controller of every kind: maps events to the queue, and runs what is particular to a kind through its `Kind`. */
-import { breathe } from '#platform/breathe.ts'
+import { breathe } from '#platform/clock.ts'
 import { UID_INDEX } from '#kube/indexes.ts'
 import { type KubeObject, type ObjectRef, refOf } from '#kube/port.ts'
 import type { Level } from '../loop/level.ts'

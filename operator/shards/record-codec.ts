@@ -3,7 +3,7 @@ import { gzip } from 'node:zlib'
 import { UnknownVersion } from '#contract/records/format.ts'
 import { RECORDS_KEY } from '#contract/records/mounted-folder.ts'
 import { shardHeader, unpackShard } from '#contract/records/shard-text.ts'
-import { breathe } from '#platform/breathe.ts'
+import { breathe } from '#platform/clock.ts'
 import type { DecodedShard, ShardCodec, StoredEntry } from './shard-codec.ts'
 
 /** After this many parsed entries other work of the event loop runs. */

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
-import type { AnnotationListener } from '#kube/lease-annotations.ts'
+import type { AnnotationListener } from '#kube/leader.ts'
 import { encodeRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './request.ts'
 import { UninstallListener } from './uninstall-listener.ts'
 

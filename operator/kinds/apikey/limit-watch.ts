@@ -3,8 +3,7 @@
  * change may affect thousands of keys. The watch collects changes for a second. Then it enqueues the affected keys at background level, some
  * per turn. The operator writes only statuses that differ.
  */
-import { breathe } from '#platform/breathe.ts'
-import type { Cancel, Clock } from '#platform/clock.ts'
+import { breathe, type Cancel, type Clock } from '#platform/clock.ts'
 import { LIMITS_FEATURE } from '#contract/records/format.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { type Informer, namespaceOf, type ObjectRef, refOf } from '#kube/port.ts'

@@ -1,7 +1,6 @@
 /** Derives the records that gateways must have when a leader takes over: every keyring entry with the policy of the present manifest. */
-import { breathe } from '#platform/breathe.ts'
+import { breathe, sleep } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
-import { sleep } from '#platform/clock.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'

@@ -1,5 +1,5 @@
 /** The kind ServedModel, as the operator runs it: projects models at a start, and maps watch events to the objects to reconcile. */
-import { breathe } from '#platform/breathe.ts'
+import { breathe } from '#platform/clock.ts'
 import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '#contract/records/model-record.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { servedModelKind } from '#api/served-model-kind.ts'
