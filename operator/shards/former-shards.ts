@@ -2,8 +2,7 @@
 import { FORMAT, UnknownVersion } from '#contract/records/format.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
-import { breathe } from '#platform/clock.ts'
-import type { Cancel } from '#platform/clock.ts'
+import { breathe, type Cancel } from '#platform/clock.ts'
 import { type SecretShards, type SecretShardsDeps, shardOf, type UnreadableEntry } from './secret-shards.ts'
 import { keyringCodec } from './sets.ts'
 
