@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { freePort } from '../support/free-port.ts'
 import { LimitsLab } from '../support/limit-processes.ts'
-import { measurePropagation } from '../support/propagation.ts'
+import { propagate } from '../support/propagation.ts'
 import { Stack } from '../support/stack.ts'
 import { mostRequests, mostTokens, perWindow } from '../support/witnessed-ledger.ts'
 import { runLoad } from './compare.ts'
@@ -100,7 +100,7 @@ async function underLoad(stack: Stack, seconds: number, folder: string): Promise
   const loads = Promise.all(stack.gateways.map(({ url }) => runLoad({ ...load, url: `${url}/v1/chat/completions` })))
   try {
     const deadline = performance.now() + seconds * 1_000
-    for (let pass = 0; performance.now() < deadline; pass++) await measurePropagation(stack, KEYS_PER_PASS, KEYS_PER_PASS, `pass-${pass}-`)
+    for (let pass = 0; performance.now() < deadline; pass++) await propagate(stack, KEYS_PER_PASS, `pass-${pass}-`)
     const results = await loads
     const rows = programs.map(({ program, points }) => {
       const settled = points.slice(Math.floor(points.length * SETTLING_SHARE))

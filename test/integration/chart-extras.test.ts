@@ -4,19 +4,13 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import { variableOf } from '#platform/settings.ts'
 import { GATEWAY_SETTINGS } from '../../gateway/config.ts'
 import { MATRIX, SWITCHES } from '../support/chart-matrix.ts'
-import { CHART, findHelm, helm, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
+import { CHART, findHelm, helm, named, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
 import { codeBlocks } from '../support/markdown-page.ts'
 import { alerts } from '../support/monitoring.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
 /** The optional parts of the chart: traffic from outside, autoscaling, monitoring and `helm test`. */
 const EXTRAS = MATRIX['extras'] ?? []
-
-function named(objects: readonly Rendered[], kind: string, name = 'headgate-gateway'): Rendered {
-  const found = objects.find((object) => object.kind === kind && object.metadata.name === name)
-  if (found === undefined) throw new Error(`no ${kind} ${name}`)
-  return found
-}
 
 const kindsOf = (set: readonly string[]): string[] => objectsOf(template(set)).map(({ kind }) => kind)
 

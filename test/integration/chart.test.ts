@@ -7,7 +7,7 @@ import { GATEWAY_SETTINGS, loadConfig as loadGatewayConfig } from '../../gateway
 import { loadConfig as loadOperatorConfig, OPERATOR_SETTINGS } from '../../operator/config.ts'
 import { operatorRights, type Where } from '../../operator/rights.ts'
 import { MATRIX } from '../support/chart-matrix.ts'
-import { CHART, findHelm, helm, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
+import { CHART, findHelm, helm, named, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
 import { API_KINDS } from '#api/kinds.ts'
 
 interface PodSpec {
@@ -31,14 +31,6 @@ function environmentOf(objects: readonly Rendered[], deployment: string): Record
   const container = new Map(podsOf(objects)).get(deployment)?.containers[0]
   const env = container?.['env'] as ReadonlyArray<{ readonly name: string; readonly value?: string }>
   return Object.fromEntries(env.map(({ name, value }) => [name, value ?? 'somewhere']))
-}
-
-function named(objects: readonly Rendered[], kind: string, name: string, namespace?: string): Rendered {
-  const found = objects.find(
-    (o) => o.kind === kind && o.metadata.name === name && (namespace === undefined || o.metadata.namespace === namespace),
-  )
-  if (found === undefined) throw new Error(`no ${kind} ${name}`)
-  return found
 }
 
 /** `group/resource[=name]: verbs` of each rule. */

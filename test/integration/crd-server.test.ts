@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { afterAll, beforeAll, describe, expect, inject, test, vi } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parse } from 'yaml'
 import { z } from 'zod'
 import { crdName } from '#api/crd.ts'
@@ -8,9 +8,20 @@ import { API_GROUP, API_VERSION } from '#api/metadata.ts'
 import { validateManifest } from '#api/validate.ts'
 import type { Manifest, ManifestRow } from '../contract/manifest-row.ts'
 import { MANIFESTS } from '../contract/manifests.ts'
-import { type ApiAnswer, apiServer } from '../support/api-server.ts'
+import type { KubeAdmin } from '../support/kube-admin.ts'
+import { openLab } from '../support/lab.ts'
 
-const call = apiServer(process.env['HEADGATE_TEST_KUBECONFIG'] ?? inject('kubeconfig'))
+/** An answer: HTTP status and parsed JSON. */
+interface ApiAnswer {
+  readonly status: number
+  readonly body: unknown
+}
+
+const lab = openLab()
+const call = async (...request: Parameters<KubeAdmin['answer']>): Promise<ApiAnswer> => {
+  const { status, text } = await lab.plane.admin.answer(...request)
+  return { status, body: JSON.parse(text) }
+}
 const namespace = `crd-${process.pid}`
 const ruleTexts = new Map(
   API_KINDS.flatMap(({ rules }) => rules.flatMap(({ path, rules: here }) => here.map((rule) => [`${path}#${rule.id}`, rule]))),

@@ -1,7 +1,7 @@
 /** The plain Kubernetes objects of examples/ against a real API server. The project's own kinds have crd-server.test.ts. */
-import { afterAll, beforeAll, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { apiServer } from '../support/api-server.ts'
+import { openLab } from '../support/lab.ts'
 import { filesBelow, read } from '../support/documents.ts'
 
 interface PlainObject {
@@ -15,7 +15,7 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   Service: 'api/v1/namespaces/NAMESPACE/services',
   Secret: 'api/v1/namespaces/NAMESPACE/secrets',
 }
-const call = apiServer(process.env['HEADGATE_TEST_KUBECONFIG'] ?? inject('kubeconfig'))
+const lab = openLab()
 const namespace = `examples-${process.pid}`
 const objects = filesBelow('examples')
   .filter((path) => path.endsWith('.yaml'))
@@ -23,18 +23,13 @@ const objects = filesBelow('examples')
   .filter(({ object }) => !object.apiVersion.startsWith('headgate.dev/'))
   .map(({ path, object }) => ({ path, kind: object.kind, object }))
 
-beforeAll(async () => {
-  await call('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
-})
+beforeAll(() => lab.plane.namespace(namespace))
 
-afterAll(async () => {
-  await call('DELETE', `/api/v1/namespaces/${namespace}`)
-})
+afterAll(() => lab.plane.admin.remove(`/api/v1/namespaces/${namespace}`))
 
 test.each(objects)('a real API server accepts the $kind of $path, with every field known', async ({ kind, object }) => {
   const collection = COLLECTIONS[kind]?.replace('NAMESPACE', namespace)
   expect(collection, `a collection for ${kind}`).toBeDefined()
   const moved = { ...object, metadata: { ...object.metadata, namespace } }
-  const { status, body } = await call('POST', `/${collection}?dryRun=All&fieldValidation=Strict`, moved)
-  expect([status, body], JSON.stringify(body)).toEqual([201, expect.objectContaining({ kind })])
+  expect(await lab.plane.admin.call('POST', `/${collection}?dryRun=All&fieldValidation=Strict`, moved)).toMatchObject({ kind })
 })

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
@@ -15,6 +14,7 @@ import { RawClient } from '#kube/raw-client.ts'
 import { events, leases, namespaces, type Lease } from '#kube/resources.ts'
 import { StatusError } from '#kube/status-error.ts'
 import { Transport } from '#kube/transport.ts'
+import { PrivateCa } from '../support/private-ca.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { waitFor } from '../support/wait-for.ts'
 
@@ -186,30 +186,7 @@ describe('credentials', () => {
       delete cluster['certificate-authority-data']
       cluster['certificate-authority'] = ca
     })
-    const [key, foreign] = [join(folder, 'foreign.key'), ca]
-    execFileSync(
-      'openssl',
-      [
-        'req',
-        '-x509',
-        '-newkey',
-        'ec',
-        '-pkeyopt',
-        'ec_paramgen_curve:prime256v1',
-        '-nodes',
-        '-days',
-        '1',
-        '-subj',
-        '/CN=foreign',
-        '-keyout',
-        key,
-        '-out',
-        foreign,
-      ],
-      {
-        stdio: 'ignore',
-      },
-    )
+    copyFileSync((await PrivateCa.make(join(folder, 'foreign'))).file, ca)
     const client = connect(file)
     const refusal: unknown = await client
       .create(namespaces, { apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'never' } })
@@ -241,20 +218,6 @@ describe('answers', () => {
   test('the refusal of a resourceVersion that is too large is recognized', async () => {
     const refusal: unknown = await admin.listAt(configMaps, { namespace: 'default' }, '999999999').catch((error: unknown) => error)
     expect(refusal instanceof StatusError && refusal.versionTooLarge).toBe(true)
-  })
-
-  test('a failed test of a JSON patch and a foreign uid change nothing', async () => {
-    const namespace = await newNamespace()
-    const created = await admin.create(configMaps, configMap(namespace, 'a'))
-    const ref = { namespace, name: 'a' }
-    const patch = admin.patch(configMaps, ref, [
-      { op: 'test', path: '/metadata/resourceVersion', value: '1' },
-      { op: 'replace', path: '/data/a', value: '2' },
-    ])
-    expect(isKubeError(await patch.catch((error: unknown) => error), 'Conflict', 'Invalid')).toBe(true)
-    const removal = admin.remove(configMaps, ref, { uid: '00000000-0000-0000-0000-000000000000' })
-    expect(isKubeError(await removal.catch((error: unknown) => error), 'Conflict')).toBe(true)
-    expect((await admin.get(configMaps, ref))?.metadata.resourceVersion).toBe(created.metadata.resourceVersion)
   })
 })
 

@@ -14,9 +14,6 @@ NEEDED=(git=git make=make c++=g++ cmake=cmake python3=python3 openssl=openssl cu
 [[ ${1:-} != e2e ]] || NEEDED+=(containerd=containerd runc=runc iptables=iptables conntrack=conntrack ethtool=ethtool socat=socat
   gcc=gcc nginx=nginx-light /usr/lib/cni/ptp=containernetworking-plugins)
 
-# Optional: tests that need a missing program are skipped with the reason.
-OPTIONAL=(faketime=faketime)
-
 missing() {
   local pair
   for pair in "${NEEDED[@]}"; do
@@ -35,11 +32,6 @@ if ((${#packages[@]})); then
   export DEBIAN_FRONTEND=noninteractive
   step "$LOG" "10 to 60 s" "apt-get install ${packages[*]}" install "${packages[@]}" || cannot "$hint"
 fi
-
-for pair in "${OPTIONAL[@]}"; do
-  command -v "${pair%%=*}" >/dev/null || [[ $EUID != 0 ]] || ! command -v apt-get >/dev/null ||
-    step "$LOG" "10 s" "apt-get install ${pair#*=}" install "${pair#*=}" || true
-done
 
 command -v go >/dev/null || cannot "Go is missing; install Go 1.26 or newer from https://go.dev/dl/ (Debian's own may be too old)"
 version=$(go env GOVERSION); minor=${version#go1.}; minor=${minor%%[!0-9]*}

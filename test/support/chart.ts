@@ -1,18 +1,17 @@
 /** The chart as `helm template` renders it, for tests that check the result. */
 import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
+import { binFolder } from './control-plane.ts'
 
 /** Folder of the chart. */
 export const CHART = fileURLToPath(new URL('../../charts/headgate', import.meta.url))
 
 /** The helm program of the test cache, or undefined when it has not been built. */
 export function findHelm(): string | undefined {
-  const cache = join(process.env['XDG_CACHE_HOME'] ?? join(homedir(), '.cache'), 'headgate/kube/v1.36.3/bin')
-  const file = join(process.env['LAB_BIN'] ?? cache, 'helm')
+  const file = join(binFolder(), 'helm')
   return existsSync(file) ? file : undefined
 }
 
@@ -77,4 +76,13 @@ export function objectsOf(result: HelmResult): readonly Rendered[] {
   const documents = parseAllDocuments(result.stdout)
   if (!Array.isArray(documents)) return []
   return documents.map((document) => document.toJS() as Rendered | null).filter((object) => object !== null)
+}
+
+/** One object of a render. @throws when there is none */
+export function named(objects: readonly Rendered[], kind: string, name = 'headgate-gateway', namespace?: string): Rendered {
+  const isIt = ({ kind: its, metadata }: Rendered): boolean =>
+    its === kind && metadata.name === name && (namespace === undefined || metadata.namespace === namespace)
+  const found = objects.find(isIt)
+  if (found === undefined) throw new Error(`no ${kind} ${name}`)
+  return found
 }

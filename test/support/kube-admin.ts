@@ -17,6 +17,8 @@ export interface TestObject {
   [field: string]: any
 }
 
+type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
+
 /** One line of a watch. */
 export interface WatchEvent {
   readonly type: string
@@ -138,21 +140,21 @@ export class KubeAdmin {
   }
 
   /** One call with a JSON body. */
-  async call(
-    method: 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE',
-    path: string,
-    body?: unknown,
-    type = 'application/json',
-  ): Promise<TestObject> {
+  async call(method: Method, path: string, body?: unknown, type?: string): Promise<TestObject> {
+    const { status, text } = await this.answer(method, path, body, type)
+    if (status >= 300) throw new ApiRefusal(status, `${method} ${path}: ${status} ${text.slice(0, 2000)}`)
+    return JSON.parse(text) as TestObject
+  }
+
+  /** One call, whose answer may be a refusal. */
+  async answer(method: Method, path: string, body?: unknown, type = 'application/json'): Promise<{ status: number; text: string }> {
     const answer = await request(this.#server + path, {
       method,
       dispatcher: this.#agent,
       headers: { 'content-type': type, accept: 'application/json', 'user-agent': USER_AGENT, ...this.#authorization },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     })
-    const text = await answer.body.text()
-    if (answer.statusCode >= 300) throw new ApiRefusal(answer.statusCode, `${method} ${path}: ${answer.statusCode} ${text.slice(0, 2000)}`)
-    return JSON.parse(text) as TestObject
+    return { status: answer.statusCode, text: await answer.body.text() }
   }
 
   /** Calls `see` for each present object and for each change, until `signal` aborts; connects again when the server ends the watch. */

@@ -7,29 +7,28 @@ interface Timer {
 
 /** A clock that stands still until a test moves it. */
 export class ManualClock implements Clock {
-  #nowMs: number
-  readonly #startMs: number
-  #timers: Timer[] = []
+  #monotonicMs = 0
+  #wallMs: number
+  /** By the time when they are due; of several timers that are due at once, the oldest is first. */
+  readonly #timers: Timer[] = []
 
-  constructor(startMs = Date.UTC(2026, 0, 1)) {
-    this.#startMs = startMs
-    this.#nowMs = startMs
+  /** @param wallMs ms since 1970 at the start */
+  constructor(wallMs = Date.UTC(2026, 0, 1)) {
+    this.#wallMs = wallMs
   }
 
   now(): number {
-    return this.#nowMs
+    return Math.floor(this.#wallMs + this.#monotonicMs) // whole ms, as Date.now()
   }
 
   monotonic(): number {
-    return this.#nowMs - this.#startMs
+    return this.#monotonicMs
   }
 
   after(delayMs: number, callback: () => void): Cancel {
-    const timer = { dueMs: this.#nowMs + Math.max(0, delayMs), callback }
-    this.#timers.push(timer)
-    return () => {
-      this.#timers = this.#timers.filter((other) => other !== timer)
-    }
+    const timer: Timer = { dueMs: this.#monotonicMs + Math.max(0, delayMs), callback }
+    this.#timers.splice(this.#timers.findLastIndex(({ dueMs }) => dueMs <= timer.dueMs) + 1, 0, timer)
+    return () => this.#remove(timer)
   }
 
   /** How many callbacks wait. */
@@ -37,22 +36,44 @@ export class ManualClock implements Clock {
     return this.#timers.length
   }
 
+  /** ms until the next timer is due; Infinity without one. */
+  get nextInMs(): number {
+    return Math.max(0, (this.#timers[0]?.dueMs ?? Infinity) - this.#monotonicMs)
+  }
+
+  /** Sets the wall clock alone, as a correction of the machine's time does. */
+  setWall(nowMs: number): void {
+    this.#wallMs = nowMs - this.#monotonicMs
+  }
+
+  /** Moves the time without running a timer: due timers are late. */
+  skip(ms: number): void {
+    this.#monotonicMs += ms
+  }
+
+  /** Runs the next timer, at its time or now when it is late. */
+  fireNext(): void {
+    const timer = this.#timers.shift()
+    if (!timer) return
+    this.#monotonicMs = Math.max(this.#monotonicMs, timer.dueMs)
+    timer.callback()
+  }
+
   /** Moves time forward and runs the due timers in order; promises settle between two timers. */
   async advance(ms: number): Promise<void> {
-    const endMs = this.#nowMs + ms
+    const endMs = this.#monotonicMs + ms
     await settle()
-    for (let timer = this.#next(endMs); timer; timer = this.#next(endMs)) {
-      this.#timers = this.#timers.filter((other) => other !== timer)
-      this.#nowMs = Math.max(this.#nowMs, timer.dueMs)
-      timer.callback()
+    while (this.#monotonicMs + this.nextInMs <= endMs) {
+      this.fireNext()
       await settle()
     }
-    this.#nowMs = endMs
+    this.#monotonicMs = endMs
     await settle()
   }
 
-  #next(endMs: number): Timer | undefined {
-    return this.#timers.filter((timer) => timer.dueMs <= endMs).toSorted((a, b) => a.dueMs - b.dueMs)[0]
+  #remove(timer: Timer): void {
+    const at = this.#timers.indexOf(timer)
+    if (at >= 0) this.#timers.splice(at, 1)
   }
 }
 

@@ -22,16 +22,12 @@ export class ModelServerPart {
     this.process = process
   }
 
-  /**
-   * Starts it with one thread, since more threads would compete with the tests on a small machine.
-   * @param httpThreads threads that serve connections; undefined: as many as the server takes by itself
-   */
-  static async start(folder: string, ip: string, httpThreads: number | undefined = 4): Promise<ModelServerPart> {
+  /** Starts it with one thread, since more threads would compete with the tests on a small machine. */
+  static async start(folder: string, ip: string): Promise<ModelServerPart> {
     const port = await freePort()
     const listen = ['--host', ip, '--port', String(port), '--alias', UPSTREAM_MODEL]
-    const size = ['--ctx-size', '16384', '--parallel', '4', '--threads', '1', '--no-warmup', '--metrics']
-    const http = httpThreads === undefined ? [] : ['--threads-http', String(httpThreads)]
-    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size, ...http]
+    const size = ['--ctx-size', '16384', '--parallel', '4', '--threads', '1', '--no-warmup', '--metrics', '--threads-http', '4']
+    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size]
     const part = new ModelServerPart(
       ip,
       port,

@@ -24,9 +24,10 @@ import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 import { SHOP } from './objects.ts'
 import { type KillAt, OperatorProcess, type WorldCall } from './operator-process.ts'
+import { ManualClock } from './manual-clock.ts'
 import { PendingWork } from './pending-work.ts'
 import { acknowledgement } from './records.ts'
-import { VirtualClock } from './virtual-clock.ts'
+
 import { type Frozen, WorldWatches } from './world-watches.ts'
 
 const OWN = 'headgate'
@@ -66,7 +67,7 @@ export interface RecordedEvent {
 
 /** World of one test. End it with `stop`. */
 export class OperatorWorld {
-  readonly clock = new VirtualClock()
+  readonly clock = new ManualClock()
   readonly objects: ObjectStore
   readonly watches: WorldWatches
   memory = new MemoryProjection({ now: () => this.now })

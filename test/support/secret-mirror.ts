@@ -10,6 +10,9 @@ import { waitFor } from './wait-for.ts'
 
 const SHARD_SECRET = /^hg-(keyring|models|upstream)-(\d+-\d+)$/
 
+/** Changes within this time are one new state; a kubelet takes a minute, ms. */
+const EVERY_MS = 20
+
 /** A mirror of one operator namespace in one folder. */
 export class SecretMirror {
   readonly folder: string
@@ -17,18 +20,13 @@ export class SecretMirror {
   readonly #abort = new AbortController()
   /** The links beside `..data` that a pod sees, one for each first step of a path. */
   #linked: ReadonlySet<string> = new Set()
-  readonly #everyMs: number
   #paused = false
   #dirty = false
   #generation = 0
 
-  /**
-   * @param folder becomes KEYRING_DIR of the gateways
-   * @param everyMs changes within this time are one new state; a kubelet takes a minute
-   */
-  constructor(folder: string, everyMs = 20) {
+  /** @param folder becomes KEYRING_DIR of the gateways */
+  constructor(folder: string) {
     this.folder = folder
-    this.#everyMs = everyMs
     mkdirSync(folder, { recursive: true })
     this.#publish()
   }
@@ -69,7 +67,7 @@ export class SecretMirror {
   }
 
   #changed(): void {
-    if (!this.#dirty) setTimeout(() => this.#publishIfDue(), this.#everyMs).unref()
+    if (!this.#dirty) setTimeout(() => this.#publishIfDue(), EVERY_MS).unref()
     this.#dirty = true
   }
 

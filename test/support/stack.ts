@@ -29,8 +29,6 @@ export interface StackOptions {
   readonly formerNamespaces?: readonly string[]
   /** Address of the API server for the operator, for example that of a proxy. */
   readonly apiServer?: string
-  /** How long a mounted Secret lags behind, ms. */
-  readonly kubeletLagMs?: number
   /** false: everything is prepared, no program runs. */
   readonly start?: boolean
 }
@@ -89,7 +87,7 @@ export class Stack {
     this.redis = redis
     this.operatorNamespace = `headgate-${site.name}`
     this.namespaces = options.namespaces ?? [site.name]
-    this.mirror = new SecretMirror(join(site.folder, HASHES_ALLOWED, `keyring-${site.name}`), options.kubeletLagMs)
+    this.mirror = new SecretMirror(join(site.folder, HASHES_ALLOWED, `keyring-${site.name}`))
   }
 
   /** Makes namespaces, rights, Redis, Service and programs, and waits until every program is ready. */
