@@ -1,209 +1,193 @@
-import { beforeEach, describe, expect, test } from 'vitest'
-import { decodeKeyRecord } from '#contract/records/key-record.ts'
-import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
-import { ObjectStore } from '../../../standalone/object-store.ts'
-import { FaultyProjectionStore } from '../../../test/support/faulty-projection-store.ts'
-import { ManualClock, settle } from '../../../test/support/manual-clock.ts'
-import { apiKey, SHOP } from '../../../test/support/objects.ts'
-import { entryFor, verifierOf } from '../../../test/support/observed-key.ts'
-import { type ApiKey, FINALIZER } from '#api/apikey.ts'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { hashCredential } from '#contract/values/credential.ts'
+import { SHOP } from '../../../test/support/objects.ts'
+import type { WorldCall } from '../../../test/support/operator-process.ts'
+import { OperatorWorld } from '../../../test/support/operator-world.ts'
+import type { ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
-import { Keyring } from '../../shards/keyring.ts'
-import { addStandardIndexes } from '#kube/indexes.ts'
-import { type Informer, KubeError, type KubePort, uidOf } from '#kube/port.ts'
-import { createReconcile, type Reconcile, type Requeue } from '../../loop/reconciler.ts'
-import { Projection } from '../../projection/projection.ts'
-import type { SubjectLedger } from '../../books/subject-ledger.ts'
-import { createOrphans } from './orphans.ts'
+import { KubeError } from '#kube/port.ts'
+import { apiKeyRow } from './kind.ts'
 
 const BOT = { namespace: SHOP, name: 'bot' }
+let world: OperatorWorld
 
-describe('a keyring entry without an ApiKey in the cache', () => {
-  let clock: ManualClock
-  let objects: ObjectStore
-  let store: FaultyProjectionStore
-  let keyring: Keyring
-  let projection: Projection
-  let cached: ApiKey | undefined
-  let isSynced: boolean
-  let isWritten: boolean
-  let isWatched: boolean
-  let ended: string[]
-  let reads: number
-  let fail: Error | undefined
-  let uid: string
-  let reconcile: Reconcile
+beforeEach(() => {
+  world = new OperatorWorld([apiKeyRow])
+})
+afterEach(() => world.stop())
 
-  beforeEach(async () => {
-    clock = new ManualClock()
-    objects = new ObjectStore({ now: () => clock.now() })
-    store = new FaultyProjectionStore()
-    const created = await objects.create(apiKeys, apiKey('bot', {}, { finalizers: [FINALIZER] }))
-    uid = uidOf(created)
-    addStandardIndexes(objects.informer<ApiKey>(apiKeys))
-    const assertLeading = (): void => undefined
-    keyring = new Keyring({
-      kube: objects,
-      namespace: 'headgate',
-      clock,
-      shards: 1,
-      maxModelBytesPerNamespace: Infinity,
-      assertLeading,
-      warn: () => undefined,
-    })
-    await keyring.load()
-    keyring.commit(entryFor(created, [verifierOf(1)]), 'change')
-    await keyring.flush()
-    projection = new Projection({
-      ...{ store, clock, assertLeading, fence: () => 1, raiseFence: () => Promise.resolve(), onFenced: () => undefined },
-      ...{ installation: () => '', takesOver: false, log: { info: () => undefined }, keeps: () => true },
-      ...{ outage: { failed: () => undefined, works: () => undefined } },
-      ...{ onWritten: () => void (isWritten = true), onAvailability: () => undefined, onForeign: () => undefined },
-    })
-    await projection.start([], 0)
-    isWritten = false
-    cached = undefined
-    isSynced = true
-    isWatched = true
-    ended = []
-    reads = 0
-    fail = undefined
-    const get: KubePort['get'] = (resource, ref) => {
-      reads += 1
-      return fail ? Promise.reject(fail) : objects.get(resource, ref)
-    }
-    const cache = {
-      ...{ synced: Promise.resolve(), isSynced: () => isSynced, get: () => cached, list: () => (cached ? [cached] : []) },
-      ...{ subscribe: () => undefined, addIndex: () => undefined, byIndex: () => (cached ? [cached] : []) },
-    } as Informer<ApiKey>
-    const orphans = createOrphans({
-      ...{ keyring, projection, clock, leader: { assertLeading }, apiKeys: cache, version: () => 1 },
-      kube: { get } as KubePort,
-      settings: {
-        get watchNamespaces() {
-          return isWatched ? [SHOP] : ['elsewhere']
-        },
-      },
-      subjects: { deleted: (gone: string) => void ended.push(gone) } as SubjectLedger,
-      log: { warn: () => undefined } as never,
-    })
-    reconcile = createReconcile(orphans, { clock, random: () => 0.5, log: { warn: () => undefined } as never })
-  })
+const condition = (type: string) => world.condition(apiKeys, 'bot', type)
 
-  async function run(): Promise<Requeue> {
-    let end = await reconcile({ namespace: SHOP, name: uid }, 'urgent')
-    for (let turns = 0; end.at !== undefined && end.requeueAfterMs === undefined && turns < 5; turns += 1)
-      end = await reconcile({ namespace: SHOP, name: uid }, end.at)
-    await settle()
-    if (!isWritten) return end
-    isWritten = false // the finished write enqueues the orphan
-    return await run()
+/** Starts an operator and issues one key. */
+async function issued(): Promise<string> {
+  await world.start()
+  return await edited()
+}
+
+/** Applies the key and settles. @returns the value in its Secret */
+async function edited(spec: Partial<ApiKeySpec> = {}): Promise<string> {
+  await world.applyKey(spec)
+  await world.settle()
+  return await world.value()
+}
+
+async function deleted(): Promise<void> {
+  await world.objects.remove(apiKeys, BOT)
+  await world.settle()
+}
+
+async function removeByForce(): Promise<void> {
+  await world.objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
+  await world.objects.remove(apiKeys, BOT)
+}
+
+function refuse(isMeant: (call: WorldCall) => boolean, error: KubeError): void {
+  world.beforeCall = (call) => {
+    if (isMeant(call)) throw error
   }
+}
 
-  async function onGateways(): Promise<string | undefined> {
-    const texts = await store.memory.records(projection.epoch, 'key', [uid])
-    return texts.has(uid) ? decodeKeyRecord(texts.get(uid) ?? '').state : undefined
-  }
-
-  async function entry(): Promise<KeyringEntry | undefined> {
-    await keyring.flush()
-    return keyring.get(uid)
-  }
-
-  /** Does the same as `kubectl patch` of the finalizers on an object that is being deleted. */
-  async function removeByForce(): Promise<void> {
-    await objects.remove(apiKeys, BOT)
-    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
-  }
-
-  test('is refused before any live read, and ended when a live read shows that the ApiKey is deleted', async () => {
+describe('an entry without its ApiKey', () => {
+  test('is refused from the takeover on, and ended when a live read has confirmed the deletion', async () => {
+    await issued()
+    await world.stopProcesses()
     await removeByForce()
-    fail = new KubeError('Unreachable', 0, 'no answer')
-    expect(await run()).toMatchObject({ requeueAfterMs: 1_000 })
-    expect(await onGateways()).toBe('Revoked')
-    fail = undefined
-    await clock.advance(1_000)
-    await run()
-    expect(await entry()).toMatchObject({ state: 'Revoked', deletedMs: clock.now(), verifiers: [{ state: 'Revoked' }] })
-    expect(await onGateways()).toBeUndefined()
-    expect(ended).toEqual([uid])
-    expect(await run()).toEqual({})
-    expect(ended).toHaveLength(1)
+    refuse(
+      (call) => call.plural === 'apikeys' && (call.verb === 'list' || call.verb === 'get'),
+      new KubeError('Unreachable', 0, 'no answer'),
+    )
+    await world.start()
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    world.beforeCall = () => undefined
+    await world.pass(300)
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', deletedMs: expect.any(Number) }])
   })
 
-  test('counts as deleted if another ApiKey has its name', async () => {
+  test('is ended soon when the finalizer is removed by force while the operator runs', async () => {
+    await issued()
     await removeByForce()
-    await objects.create(apiKeys, apiKey('bot'))
-    await run()
-    expect(await entry()).toMatchObject({ state: 'Revoked' })
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
   })
 
-  test('works again if a live read finds the ApiKey and only the cache lacks it', async () => {
-    await run()
-    expect(await onGateways()).toBe('Active')
-    expect(await entry()).toMatchObject({ state: 'Active', deletedMs: null })
-    expect(ended).toEqual([])
+  test('works again once a live read has found the ApiKey, if only the cache lacks it', async () => {
+    await world.start()
+    world.freezeWatch('Standbys')
+    const value = await edited()
+    await world.restart()
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active', verifiers: [{ hash: hashCredential(value) }] }])
+    world.thawWatch()
+    await world.settle()
+    expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('stays refused while a live read finds the ApiKey being deleted', async () => {
-    await objects.remove(apiKeys, BOT)
-    await run()
-    expect(await onGateways()).toBe('Revoked')
-    expect(ended).toEqual([])
+  test('stays refused if a live read finds the ApiKey being deleted', async () => {
+    await world.start()
+    world.freezeWatch('Standbys')
+    await edited()
+    await world.serve(['gateway-0'], ['gateway-9'])
+    await world.objects.remove(apiKeys, BOT)
+    await world.restart()
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
+    world.thawWatch()
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
   })
 
-  test('is read live every minute and works in between: the ApiKey may be deleted while the cache is outdated', async () => {
-    expect(await run()).toMatchObject({ requeueAfterMs: 60_000 })
-    expect(reads).toBe(1)
-    await clock.advance(60_000)
-    store.written.length = 0
-    await run()
-    expect(reads).toBe(2)
-    expect(store.written).toEqual([])
+  test('of a namespace that is no longer watched is ended without a live read, which may be forbidden', async () => {
+    await issued()
+    refuse(({ plural, verb }) => plural === 'apikeys' && verb === 'get', new KubeError('Forbidden', 403, 'no Role'))
+    await world.restart({ watchNamespaces: ['elsewhere'] })
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
+  })
+
+  test('of a namespace that the operator may not read continues to work: its ApiKey may exist', async () => {
+    await issued()
+    world.refusedNamespaces.add(SHOP)
+    await world.restart({ watchNamespaces: [SHOP] })
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active' }])
+  })
+
+  test('is ended although another ApiKey has its name', async () => {
+    await issued()
+    await world.stopProcesses()
     await removeByForce()
-    await clock.advance(60_000)
-    await run()
-    expect(await entry()).toMatchObject({ state: 'Revoked' })
-    expect(await onGateways()).toBeUndefined()
+    const value = await edited()
+    expect(value).toBe('')
+    await world.start()
+    const alive = (await world.keyringEntries()).filter(({ deletedMs }) => deletedMs === null)
+    expect(alive).toMatchObject([{ uid: (await world.key()).metadata.uid }])
+    expect(await world.keyringEntries()).toHaveLength(2)
   })
 
-  test('is left to its ApiKey when the cache has the ApiKey', async () => {
-    cached = await objects.get(apiKeys, BOT)
-    expect(await run()).toEqual({})
-    expect(store.written).toEqual([])
-    expect(reads).toBe(0)
-  })
-
-  test('of a namespace that is no longer watched is ended at once, without a live read, which may be forbidden', async () => {
-    isWatched = false
-    fail = new Error('forbidden')
-    await run()
-    expect(await entry()).toMatchObject({ state: 'Revoked' })
-    expect(await onGateways()).toBeUndefined()
-  })
-
-  test('of a namespace without a first list stays unchanged: a missing Role says nothing about a key', async () => {
-    isSynced = false
-    expect(await run()).toMatchObject({ requeueAfterMs: 60_000 })
-    expect(await entry()).toMatchObject({ state: 'Active' })
-    expect(store.written).toEqual([])
-    expect(reads).toBe(0)
+  test('is read live every minute while only the cache lacks the ApiKey, which may be deleted meanwhile', async () => {
+    await world.start()
+    world.freezeWatch('Standbys')
+    await edited()
+    await world.restart()
+    await removeByForce()
+    await world.pass(61)
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
   })
 
   test('is ended in the keyring during an outage of Redis, and on the gateways afterwards', async () => {
+    await issued()
+    world.storeDown = true
     await removeByForce()
-    store.stop()
-    await run()
-    expect(await entry()).toMatchObject({ state: 'Revoked' })
-    store.resume()
-    await clock.advance(2_000)
-    expect(await onGateways()).toBeUndefined()
+    await world.settle()
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
+    world.storeDown = false
+    await world.pass(5)
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+  })
+})
+
+describe('a watch that was cut off', () => {
+  test('lifts no suspension when its process takes over, because the ApiKey is read live', async () => {
+    await issued()
+    world.freezeWatch('Standbys')
+    await edited({ state: 'Suspended' })
+    const seen = watchRecord()
+    await world.restart()
+    expect(await seen()).toEqual(['Suspended'])
+    world.thawWatch()
+    await world.settle()
+    expect(await seen()).toEqual(['Suspended'])
+    expect(await condition('Ready')).toBe('False Suspended')
   })
 
-  test('of a properly deleted ApiKey is no orphan', async () => {
-    keyring.commit({ ...((await entry()) as KeyringEntry), state: 'Revoked', deletedMs: 5 }, 'urgent')
-    await keyring.flush()
-    expect(await run()).toEqual({})
-    expect(ended).toEqual([])
+  test('brings no deleted key back', async () => {
+    await issued()
+    world.freezeWatch('Standbys')
+    await deleted()
+    await world.restart()
+    expect(await world.keyRecords()).toEqual([])
+    world.thawWatch()
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.secret()).toBeUndefined()
   })
+
+  /** @returns every state of the record that is written from now on */
+  function watchRecord(): () => Promise<string[]> {
+    const seen = new Set<string>()
+    const note = async (): Promise<void> => {
+      for (const { state } of await world.keyRecords()) seen.add(state)
+    }
+    world.afterCall = ({ plural }) => (plural === 'store' ? note() : undefined)
+    return async () => {
+      await note()
+      return [...seen]
+    }
+  }
 })

@@ -39,11 +39,6 @@ async function deleted(): Promise<void> {
   await world.settle()
 }
 
-async function removeByForce(): Promise<void> {
-  await world.objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
-  await world.objects.remove(apiKeys, BOT)
-}
-
 async function loseSecrets(namespace: string): Promise<void> {
   for (const { metadata } of await world.objects.list(secrets, namespace))
     await world.objects.remove(secrets, { namespace: metadata.namespace ?? '', name: metadata.name })
@@ -337,114 +332,6 @@ describe('deleting', () => {
     expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
     expect(await world.keyRecords()).toEqual([])
   })
-})
-
-describe('an entry without its ApiKey', () => {
-  test('is refused from the takeover on, and ended when a live read has confirmed the deletion', async () => {
-    await issued()
-    await world.stopProcesses()
-    await removeByForce()
-    refuse(
-      (call) => call.plural === 'apikeys' && (call.verb === 'list' || call.verb === 'get'),
-      new KubeError('Unreachable', 0, 'no answer'),
-    )
-    await world.start()
-    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
-    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
-    world.beforeCall = () => undefined
-    await world.pass(300)
-    await world.settle()
-    expect(await world.keyRecords()).toEqual([])
-    expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', deletedMs: expect.any(Number) }])
-  })
-
-  test('is ended soon when the finalizer is removed by force while the operator runs', async () => {
-    await issued()
-    await removeByForce()
-    await world.settle()
-    expect(await world.keyRecords()).toEqual([])
-    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
-  })
-
-  test('works again once a live read has found the ApiKey, if only the cache lacks it', async () => {
-    await world.start()
-    world.freezeWatch('Standbys')
-    const value = await edited()
-    await world.restart()
-    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
-    expect(await world.keyRecords()).toMatchObject([{ state: 'Active', verifiers: [{ hash: hashCredential(value) }] }])
-    world.thawWatch()
-    await world.settle()
-    expect(await condition('Ready')).toBe('True Ready')
-  })
-
-  test('stays refused if a live read finds the ApiKey being deleted', async () => {
-    await world.start()
-    world.freezeWatch('Standbys')
-    await edited()
-    await world.serve(['gateway-0'], ['gateway-9'])
-    await world.objects.remove(apiKeys, BOT)
-    await world.restart()
-    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
-    world.thawWatch()
-    await world.settle()
-    expect(await world.keyRecords()).toEqual([])
-  })
-
-  test('of a namespace that is no longer watched is ended', async () => {
-    await issued()
-    await world.restart({ watchNamespaces: ['elsewhere'] })
-    expect(await world.keyRecords()).toEqual([])
-    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
-  })
-
-  test('of a namespace that the operator may not read continues to work: its ApiKey may exist', async () => {
-    await issued()
-    world.refusedNamespaces.add(SHOP)
-    await world.restart({ watchNamespaces: [SHOP] })
-    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
-    expect(await world.keyRecords()).toMatchObject([{ state: 'Active' }])
-  })
-})
-
-describe('a watch that was cut off', () => {
-  test('lifts no suspension when its process takes over, because the ApiKey is read live', async () => {
-    await issued()
-    world.freezeWatch('Standbys')
-    await edited({ state: 'Suspended' })
-    const seen = watchRecord()
-    await world.restart()
-    expect(await seen()).toEqual(['Suspended'])
-    world.thawWatch()
-    await world.settle()
-    expect(await seen()).toEqual(['Suspended'])
-    expect(await condition('Ready')).toBe('False Suspended')
-  })
-
-  test('brings no deleted key back', async () => {
-    await issued()
-    world.freezeWatch('Standbys')
-    await deleted()
-    await world.restart()
-    expect(await world.keyRecords()).toEqual([])
-    world.thawWatch()
-    await world.settle()
-    expect(await world.keyRecords()).toEqual([])
-    expect(await world.secret()).toBeUndefined()
-  })
-
-  /** @returns every state of the record that is written from now on */
-  function watchRecord(): () => Promise<string[]> {
-    const seen = new Set<string>()
-    const note = async (): Promise<void> => {
-      for (const { state } of await world.keyRecords()) seen.add(state)
-    }
-    world.afterCall = ({ plural }) => (plural === 'store' ? note() : undefined)
-    return async () => {
-      await note()
-      return [...seen]
-    }
-  }
 })
 
 describe('loss', () => {
