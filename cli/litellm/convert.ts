@@ -1,13 +1,15 @@
 /** Converts the keys of a file to manifests, with a report about each key. Pure. */
+import { createHash } from 'node:crypto'
 import { validateManifest } from '#api/validate.ts'
-import { type KeyManifest, limitParts, manifestOf, unusableNumber } from './api-key.ts'
-import { timeOf } from './expiry.ts'
-import type { LiteLLMKey } from './litellm-key.ts'
+import { LABEL_VALUE } from '#api/metadata.ts'
+import { MODEL_PATTERN } from '#contract/values/name-patterns.ts'
+import { rfc3339 } from '#contract/values/rfc3339.ts'
+import { limitsOf, type LimitSpec, type Warn } from './limits.ts'
 import { lostOf } from './lost.ts'
-import { modelsOf, type TeamModels } from './models.ts'
-import { namesOf } from './names.ts'
-import type { KeyFile, ReadKey } from './read-keys.ts'
-import { isValue, type ValueHash, valueHash } from './value-hash.ts'
+import { type KeyFile, type LiteLLMKey, type ReadKey, Refusal } from './read-keys.ts'
+
+/** Models of the teams by team id, from the options of the user. */
+export type TeamModels = ReadonlyMap<string, readonly string[]>
 
 /** The options of the user. */
 export interface ConvertOptions {
@@ -16,6 +18,24 @@ export interface ConvertOptions {
   readonly teamModels: TeamModels
   /** ms since 1970: expired keys are not written. */
   readonly nowMs: number
+}
+
+/** One ApiKey. */
+export interface KeyManifest {
+  readonly apiVersion: 'headgate.dev/v1alpha1'
+  readonly kind: 'ApiKey'
+  readonly metadata: {
+    readonly name: string
+    readonly namespace: string
+    readonly labels: Readonly<Record<string, string>>
+    readonly annotations: Readonly<Record<string, string>>
+  }
+  readonly spec: LimitSpec & {
+    readonly displayName?: string
+    readonly models: readonly string[]
+    readonly expirationTime?: string
+    readonly source: { readonly type: 'Hash'; readonly hash: { readonly sha256: string; readonly hint?: string } }
+  }
 }
 
 /** One key with a manifest. */
@@ -43,23 +63,27 @@ export interface Conversion {
   readonly notes: readonly string[]
 }
 
-type Hashed = Extract<ValueHash, { ok: true }>
-
 /** A key with its hash, before its name is known. */
 interface Candidate {
   readonly place: string
   readonly key: LiteLLMKey
-  readonly hash: Hashed
+  readonly sha256: string
+  readonly hint: string | undefined
   readonly warnings: readonly string[]
 }
 
+/** Prefix of labels and annotations about the origin of an ApiKey. */
+const ORIGIN = 'import.headgate.dev'
+const MAX_DISPLAY_NAME = 63
+const BY_HAND = 'correct the file, or create the ApiKey by hand'
+
 export function convert({ keys, notes }: KeyFile, options: ConvertOptions): Conversion {
-  const hashed = keys.map(candidateOf)
-  const candidates = hashed.filter((one) => 'hash' in one)
-  const unique = candidates.filter(({ hash }, index) => candidates.findIndex((other) => other.hash.sha256 === hash.sha256) === index)
+  const hashed = keys.map((read) => (read.ok ? orRefused(read.place, read.key, () => candidateOf(read)) : read))
+  const candidates = hashed.filter((one) => 'sha256' in one)
+  const unique = candidates.filter(({ sha256 }, index) => candidates.findIndex((other) => other.sha256 === sha256) === index)
   const repeated = candidates.filter((one) => !unique.includes(one)).map(repetition)
-  const names = namesOf(unique.map(({ key, hash }) => ({ alias: key.key_alias, sha256: hash.sha256 })))
-  const results = unique.map((candidate, index) => convertOne(candidate, names[index] ?? '', options))
+  const names = namesOf(unique)
+  const results = unique.map((one, index) => orRefused(one.place, one.key, () => convertOne(one, names[index] ?? '', options)))
   return {
     written: results.filter((one) => 'manifest' in one),
     refused: [...hashed.filter((one) => 'reason' in one), ...repeated, ...results.filter((one) => 'reason' in one)],
@@ -68,45 +92,166 @@ export function convert({ keys, notes }: KeyFile, options: ConvertOptions): Conv
   }
 }
 
-function candidateOf(read: ReadKey): Candidate | Refused {
-  if (!read.ok) return read
-  const { place } = read
-  const hash = valueHash(read.key.token, read.key.key_name)
-  if (!hash.ok) return { place, alias: read.key.key_alias, reason: hash.reason, remedy: hash.remedy }
-  const key = withoutValue(read.key, hash.sha256)
-  const plain = 'THE FILE HOLDS THE VALUE of this key; its SHA-256 was written instead. Delete the file when the import is done'
-  const shown = 'a text of this key was its value and is omitted'
-  return { place, key, hash, warnings: [...(hash.wasPlain ? [plain] : []), ...(key === read.key ? [] : [shown])] }
-}
-
-/** Removes an alias, team or user that equals the value, so that no output shows the value. */
-function withoutValue(key: LiteLLMKey, sha256: string): LiteLLMKey {
-  const texts = (['key_alias', 'team_id', 'user_id'] as const).filter((field) => isValue(key[field] ?? '', sha256))
-  return texts.length === 0 ? key : { ...key, ...Object.fromEntries(texts.map((field) => [field, undefined])) }
+function orRefused<T>(place: string, { key_alias: alias }: LiteLLMKey, make: () => T): T | Refused {
+  try {
+    return make()
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error
+    return { place, alias, reason: error.message, remedy: error.remedy }
+  }
 }
 
 function repetition({ place, key }: Candidate): Refused {
   return { place, alias: key.key_alias, reason: 'an entry before it has the same hash', remedy: 'none needed: one ApiKey serves both' }
 }
 
-function convertOne({ place, key, hash, warnings }: Candidate, name: string, options: ConvertOptions): Written | Refused {
-  const refuse = (reason: string, remedy: string): Refused => ({ place, alias: key.key_alias, reason, remedy })
-  const models = modelsOf(key.models, key.team_id, options.teamModels)
-  if (!models.ok) return refuse(models.reason, models.remedy)
-  const expirationTime = key.expires === undefined ? undefined : timeOf(key.expires)
-  if (key.expires !== undefined && expirationTime === undefined)
-    return refuse('expires is not a time', 'correct the file, or create the ApiKey by hand')
-  if (expirationTime !== undefined && Date.parse(expirationTime) <= options.nowMs)
-    return refuse(`the key expired at ${expirationTime}`, 'none needed: it does not work in LiteLLM either')
-  const unusable = unusableNumber(key)
-  if (unusable !== undefined)
-    return refuse(`${unusable} is not a number that a limit can have`, 'correct the file, or create the ApiKey by hand')
-  const limits = limitParts(key, options)
-  const parts = { name, namespace: options.namespace, key, ...hash, models: models.models, limits: limits.fields, expirationTime }
-  const manifest = manifestOf(parts)
+function candidateOf({ place, key: read }: Extract<ReadKey, { ok: true }>): Candidate {
+  const { sha256, hint, isPlain } = hashOf(read)
+  const key = withoutValue(read, sha256)
+  const plain = 'THE FILE HOLDS THE VALUE of this key; its SHA-256 was written instead. Delete the file when the import is done'
+  const shown = 'a text of this key was its value and is omitted'
+  return { place, key, sha256, hint, warnings: [...(isPlain ? [plain] : []), ...(key === read ? [] : [shown])] }
+}
+
+/**
+ * The SHA-256 that LiteLLM stores, or in a file written by hand the value itself, which is hashed as LiteLLM does. A hint has only the form
+ * of `abbreviate_api_key` in LiteLLM: any other text might be a value.
+ */
+function hashOf({ token, key_name: keyName }: LiteLLMKey) {
+  const text = token.trim()
+  if (/^[0-9a-f]{64}$/i.test(text)) {
+    const hint = keyName !== undefined && /^sk-\.\.\.[!-~]{1,4}$/.test(keyName) ? keyName : undefined
+    return { sha256: text.toLowerCase(), hint, isPlain: false }
+  }
+  if (/^sk-[!-~]+$/.test(text))
+    return { sha256: sha256Of(text), hint: text.length < 20 ? undefined : `sk-...${text.slice(-4)}`, isPlain: true }
+  const remedy = 'export the keys from LiteLLM again; it stores the SHA-256 of each value'
+  throw new Refusal('token is not a SHA-256 of 64 hexadecimal digits', remedy)
+}
+
+/** Removes an alias, team or user that equals the value, so that no output shows the value. */
+function withoutValue(key: LiteLLMKey, sha256: string): LiteLLMKey {
+  const texts = (['key_alias', 'team_id', 'user_id'] as const).filter((field) => sha256Of(key[field] ?? '') === sha256)
+  return texts.length === 0 ? key : { ...key, ...Object.fromEntries(texts.map((field) => [field, undefined])) }
+}
+
+function sha256Of(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+function convertOne({ place, key, sha256, hint, warnings }: Candidate, name: string, options: ConvertOptions): Written {
+  const found = [...warnings]
+  const warn: Warn = (text) => void found.push(text)
+  const displayName = key.key_alias === undefined ? undefined : Array.from(key.key_alias).slice(0, MAX_DISPLAY_NAME).join('')
+  const models = modelsOf(key, options.teamModels, warn)
+  const expirationTime = expirationOf(key, options.nowMs)
+  const { state, ...limits } = limitsOf(key, options.subtractSpend, warn)
+  const manifest: KeyManifest = {
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'ApiKey',
+    metadata: { name, namespace: options.namespace, labels: labelsOf(key), annotations: annotationsOf(key) },
+    spec: {
+      ...(displayName !== undefined && { displayName }),
+      ...(state && { state }),
+      models,
+      ...limits,
+      ...(expirationTime !== undefined && { expirationTime }),
+      source: { type: 'Hash', hash: { sha256, ...(hint !== undefined && { hint }) } },
+    },
+  }
   const validated = validateManifest(manifest)
   if (!validated.ok)
-    return refuse(validated.errors.map(({ field, reason }) => `${field}: ${reason}`).join('; '), 'create the ApiKey by hand')
+    throw new Refusal(validated.errors.map(({ field, reason }) => `${field}: ${reason}`).join('; '), 'create the ApiKey by hand')
   const lost = lostOf(key)
-  return { manifest, place, warnings: [...warnings, ...models.warnings, ...limits.warnings, ...lost.warnings], notes: lost.notes }
+  return { manifest, place, warnings: [...found, ...lost.warnings], notes: lost.notes }
+}
+
+/** A label to select the keys of a team: `kubectl get apikeys -l import.headgate.dev/team-id=...` */
+function labelsOf({ team_id: team }: LiteLLMKey): Record<string, string> {
+  const isLabel = team !== undefined && team.length <= 63 && new RegExp(LABEL_VALUE).test(team)
+  return { [`${ORIGIN}/from`]: 'litellm', ...(isLabel && { [`${ORIGIN}/team-id`]: team }) }
+}
+
+function annotationsOf({ key_alias: alias, team_id: team, user_id: user }: LiteLLMKey): Record<string, string> {
+  const entries = Object.entries({ 'key-alias': alias, 'team-id': team, 'user-id': user })
+  return Object.fromEntries(entries.flatMap(([name, text]) => (text === undefined ? [] : [[`${ORIGIN}/${name}`, text.slice(0, 1024)]])))
+}
+
+/** Times as Python and PostgreSQL write them; one without an offset is UTC. */
+const TIME = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:\.(\d+))?\s*(Z|[+-]\d{2}(?::?\d{2})?)?$/
+
+/** @returns RFC 3339 in whole seconds, rounded down */
+function expirationOf({ expires }: LiteLLMKey, nowMs: number): string | undefined {
+  if (expires === undefined) return undefined
+  const [, day = '', time = '', , zone = 'Z'] = TIME.exec(expires.trim()) ?? []
+  const offset = zone === 'Z' ? 'Z' : `${zone.slice(0, 3)}:${zone.slice(3).replace(':', '') || '00'}`
+  const ms = Date.parse(`${day}T${time}${offset}`)
+  if (Number.isNaN(ms)) throw new Refusal('expires is not a time', BY_HAND)
+  const text = rfc3339(ms)
+  if (Date.parse(text) <= nowMs) throw new Refusal(`the key expired at ${text}`, 'none needed: it does not work in LiteLLM either')
+  return text
+}
+
+/** `SpecialModelNames` in litellm/proxy/_types.py */
+const ALL_PROXY = 'all-proxy-models'
+const ALL_TEAM = 'all-team-models'
+const NONE = 'no-default-models'
+/** Bounds of `spec.models`. */
+const MAX_ENTRIES = 256
+const MAX_LENGTH = 8192
+
+/** The models that LiteLLM admits for this key. There, an empty list means all models. No list may admit more than before. */
+function modelsOf({ models: listed, team_id: team }: LiteLLMKey, teams: TeamModels, warn: Warn): readonly string[] {
+  if (listed.includes(NONE))
+    throw new Refusal(`models has ${NONE}, so the key may call nothing`, 'delete the key, or list its models in LiteLLM and export again')
+  if (listed.includes(ALL_TEAM) || (listed.length === 0 && team !== undefined)) return validModels(modelsOfTeam(team, teams), warn)
+  if (listed.length > 0 && !listed.includes(ALL_PROXY)) return validModels(listed, warn)
+  const cause = listed.length === 0 ? 'models is empty in LiteLLM' : `models has ${ALL_PROXY}`
+  warn(`EVERY MODEL: ${cause}, so the key gets models: ["*"]; list its models if it should not call all of them`)
+  return ['*']
+}
+
+function modelsOfTeam(team = 'TEAM', teams: TeamModels): readonly string[] {
+  const models = teams.get(team)
+  if (models !== undefined) return models
+  throw new Refusal(
+    'the key may call the models of its team, and the file does not list them',
+    `add --team-models '${team}=model-a,model-b' ('${team}=*' for every model)`,
+  )
+}
+
+function validModels(listed: readonly string[], warn: Warn): readonly string[] {
+  const models = [...new Set(listed)].filter((name) => new RegExp(MODEL_PATTERN).test(name) && name.length <= 253)
+  if (models.length === 0) throw new Refusal('no entry of models is valid in spec.models', 'create the ApiKey by hand')
+  if (models.length > MAX_ENTRIES || models.join('').length > MAX_LENGTH)
+    throw new Refusal(
+      `models has ${models.length} entries, more than an ApiKey can have`,
+      'replace names with the same beginning by one entry with * at its end, by hand',
+    )
+  for (const name of listed)
+    if (!models.includes(name)) warn(`the model ${JSON.stringify(name.slice(0, 64))} is not valid in spec.models and is omitted`)
+  return models
+}
+
+/** Room for a suffix within the 63 characters of a DNS label. */
+const MAX_NAME = 50
+const SUFFIX = 8
+
+/**
+ * One DNS-safe name per key, in the order of the keys. Aliases that become the same name all get a part of their hash, so that the names do not
+ * depend on the order of the file, and a second import finds the same ApiKeys.
+ */
+function namesOf(keys: readonly Candidate[]): readonly string[] {
+  const plain = keys.map(({ key, sha256 }) => dnsName(key.key_alias ?? '') ?? `key-${sha256.slice(0, SUFFIX)}`)
+  const isShared = (name: string): boolean => plain.indexOf(name) !== plain.lastIndexOf(name)
+  return plain.map((name, index) => (isShared(name) ? `${name}-${keys[index]?.sha256.slice(0, SUFFIX)}` : name))
+}
+
+/** @returns undefined if no character of the alias can be in a name */
+function dnsName(alias: string): string | undefined {
+  const words = alias
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+  return words.replace(/^-+/, '').slice(0, MAX_NAME).replace(/-+$/, '') || undefined
 }

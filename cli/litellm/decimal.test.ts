@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { amountOf, countOf } from './decimal.ts'
-import { parseExactJson } from './exact-json.ts'
+import { parseExactJson } from './read-keys.ts'
 
 test.each([
   ['12.5', '12.50'],

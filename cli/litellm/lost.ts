@@ -1,24 +1,30 @@
 /** Finds fields of a LiteLLM key without a counterpart in an ApiKey, and their remedies. Pure: names of fields, never their values. */
-import type { ExactJson } from './exact-json.ts'
-import { type LiteLLMKey, READ_FIELDS } from './litellm-key.ts'
+import { type ExactJson, type LiteLLMKey, READ_FIELDS } from './read-keys.ts'
 
-/** Fields without a counterpart that change the rights or the calls of a client. Key = field; text = the consequence or the remedy. */
-const WITHOUT_COUNTERPART: Readonly<Record<string, string>> = {
-  aliases: 'models have other names for this key; put the names into spec.aliases of the ServedModel',
-  config: 'settings of this key are not applied',
-  router_settings: 'routing of this key is not applied; a ServedModel has backends with weights and priorities',
+/** Fields without a counterpart that restrict a key in LiteLLM: without them the key may do more than before. The text is the consequence or the remedy. */
+const RESTRICTIONS: Readonly<Record<string, string>> = {
   permissions: 'permissions of this key are not applied',
   allowed_routes: 'the key may call every route of the gateway',
-  allowed_cache_controls: 'the gateway has no cache of answers',
   policies: 'policies and guardrails are not applied',
-  access_group_ids: 'access groups do not exist; list the models of the groups in spec.models',
   object_permission: 'permissions for MCP servers, vector stores and agents are not applied',
   object_permission_id: 'permissions for MCP servers, vector stores and agents are not applied',
   model_max_budget: 'budgets per model do not exist; a budget counts all models of the key together',
   budget_limits: 'more budget windows exist in LiteLLM; an ApiKey can have four budgets, add them by hand',
-  budget_fallbacks: 'another model after a budget is used up does not exist; requests answer 402',
   budget_id: 'limits of a shared budget are not in the key; look them up in LiteLLM and add them by hand',
   litellm_budget_table: 'limits of a shared budget are not taken over; add them by hand',
+  model_rpm_limit: 'limits per model do not exist; the limits of the key count all models together',
+  model_tpm_limit: 'limits per model do not exist; the limits of the key count all models together',
+  guardrails: 'guardrails are not applied',
+}
+
+/** Fields without a counterpart that change the calls of a client otherwise. */
+const DIFFERENCES: Readonly<Record<string, string>> = {
+  aliases: 'models have other names for this key; put the names into spec.aliases of the ServedModel',
+  config: 'settings of this key are not applied',
+  router_settings: 'routing of this key is not applied; a ServedModel has backends with weights and priorities',
+  allowed_cache_controls: 'the gateway has no cache of answers',
+  access_group_ids: 'access groups do not exist; list the models of the groups in spec.models',
+  budget_fallbacks: 'another model after a budget is used up does not exist; requests answer 402',
   soft_budget: 'a soft budget does not exist; add a budget with onExceeded: Audit',
   org_id: 'limits of the organization are not applied; each key has its own',
   organization_id: 'limits of the organization are not applied; each key has its own',
@@ -26,45 +32,18 @@ const WITHOUT_COUNTERPART: Readonly<Record<string, string>> = {
   agent_id: 'limits of the agent are not applied; each key has its own',
   auto_rotate: 'automatic rotation does not exist; change source.hash.sha256 for a new value',
   rotation_interval: 'automatic rotation does not exist; change source.hash.sha256 for a new value',
-  model_rpm_limit: 'limits per model do not exist; the limits of the key count all models together',
-  model_tpm_limit: 'limits per model do not exist; the limits of the key count all models together',
-  guardrails: 'guardrails are not applied',
   tags: 'tags are not recorded; use labels of the ApiKey',
   logging: 'callbacks are not called; the gateway has metrics and an access log',
 }
 
-/** Those of the fields that restrict a key in LiteLLM: without them the key may do more than before. */
-const RESTRICTS: ReadonlySet<string> = new Set([
-  ...[
-    'permissions',
-    'allowed_routes',
-    'policies',
-    'guardrails',
-    'object_permission',
-    'object_permission_id',
-    'model_max_budget',
-    'budget_limits',
-  ],
-  ...['budget_id', 'litellm_budget_table', 'model_rpm_limit', 'model_tpm_limit'],
-])
-
 /** Fields that only describe, or that follow from others. */
-const HARMLESS: ReadonlySet<string> = new Set([
-  ...['soft_budget_cooldown', 'model_spend', 'budget_reset_at', 'created_at', 'created_by', 'updated_at', 'updated_by', 'last_active'],
-  ...[
-    'rotation_count',
-    'last_rotation_at',
-    'key_rotation_at',
-    'key_type',
-    'id',
-    'user',
-    'team',
-    'created_by_user',
-    'user_email',
-    'api_key',
-  ],
-  ...['last_refreshed_at', 'parent_otel_span', 'request_route', 'user_role', 'end_user_id'],
-])
+const HARMLESS: ReadonlySet<string> = new Set(
+  (
+    'soft_budget_cooldown model_spend budget_reset_at created_at created_by updated_at updated_by last_active rotation_count ' +
+    'last_rotation_at key_rotation_at key_type id user team created_by_user user_email api_key last_refreshed_at parent_otel_span ' +
+    'request_route user_role end_user_id'
+  ).split(' '),
+)
 
 /** Texts of empty values: numbers are text here, and a CSV only has text. */
 const EMPTY: ReadonlySet<string> = new Set(['', '{}', '[]', 'f', 'false', '0', '0.0', 'null'])
@@ -81,23 +60,18 @@ export interface Lost {
 }
 
 export function lostOf(key: LiteLLMKey): Lost {
-  const fields: readonly (readonly [string, unknown])[] = [
-    ...Object.entries(key).filter(([name]) => !READ_FIELDS.has(name)),
-    ...Object.entries(key.metadata),
-  ]
-  const present = fields.filter(([, value]) => hasContent(value as ExactJson)).map(([name]) => name)
-  const known = [...new Set(present)].filter((name) => Object.hasOwn(WITHOUT_COUNTERPART, name))
-  const explained = (names: readonly string[]): string[] => names.map((name) => `${name}: ${WITHOUT_COUNTERPART[name] ?? ''}`)
+  const own = Object.entries(key).filter(([name]) => !READ_FIELDS.has(name))
+  const present = (fields: readonly (readonly [string, unknown])[]): readonly string[] =>
+    fields.filter(([, value]) => hasContent(value as ExactJson)).map(([name]) => name)
+  const names = [...new Set(present([...own, ...Object.entries(key.metadata)]))]
+  const explained = (texts: Readonly<Record<string, string>>): readonly string[] =>
+    names.filter((name) => Object.hasOwn(texts, name)).map((name) => `${name}: ${texts[name]}`)
+  const known = { ...RESTRICTIONS, ...DIFFERENCES }
   return {
-    warnings: explained(known.filter((name) => RESTRICTS.has(name))),
-    notes: [...explained(known.filter((name) => !RESTRICTS.has(name))), ...ownerNotes(key)],
-    unknown: unknownOf(key),
+    warnings: explained(RESTRICTIONS),
+    notes: [...explained(DIFFERENCES), ...ownerNotes(key)],
+    unknown: present(own).filter((name) => !Object.hasOwn(known, name) && !HARMLESS.has(name) && !OF_OTHERS.test(name)),
   }
-}
-
-function unknownOf(key: LiteLLMKey): readonly string[] {
-  const own = Object.keys(key).filter((name) => !READ_FIELDS.has(name) && hasContent(key[name] as ExactJson))
-  return own.filter((name) => !Object.hasOwn(WITHOUT_COUNTERPART, name) && !HARMLESS.has(name) && !OF_OTHERS.test(name))
 }
 
 function ownerNotes({ team_id: team, user_id: user }: LiteLLMKey): readonly string[] {

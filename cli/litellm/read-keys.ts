@@ -2,10 +2,103 @@
  * Reads a file with virtual keys of LiteLLM, in any of the forms that LiteLLM and PostgreSQL give: the answers of `GET /key/list` with
  * `return_full_object=true` and of `GET /key/info`, rows of the table as JSON or CSV, and lists of all these.
  */
-import type { z } from 'zod'
-import { csvObjects } from './csv.ts'
-import { type ExactJson, parseExactJson } from './exact-json.ts'
-import { type LiteLLMKey, litellmKey } from './litellm-key.ts'
+import { z } from 'zod'
+
+/** Any JSON value; numbers are the text in the file. */
+export type ExactJson = string | boolean | null | readonly ExactJson[] | { readonly [field: string]: ExactJson }
+
+interface SourceText {
+  readonly source?: string
+}
+
+/** The third argument of a reviver, which TypeScript does not know yet: the text of a value (ECMA-262, JSON.parse source text access). */
+type Reviver = (this: unknown, key: string, value: unknown, context?: SourceText) => unknown
+
+/** @throws SyntaxError if it is not JSON */
+export function parseExactJson(text: string): ExactJson {
+  const keepText: Reviver = (_key, value, context) => (typeof value === 'number' ? (context?.source ?? String(value)) : value)
+  return JSON.parse(text, keepText) as ExactJson
+}
+
+/** Numbers are text here. PostgreSQL writes absent values of a CSV as empty text. */
+const optionalText = z
+  .string()
+  .nullish()
+  .transform((text) => (text === null || text === '' ? undefined : text))
+
+/** true and false; `t` and `f` in a CSV of PostgreSQL. */
+const flag = z
+  .union([z.boolean(), z.enum(['t', 'f', 'true', 'false', ''])])
+  .nullish()
+  .transform((value) => value === true || value === 't' || value === 'true')
+
+/** A list; `{a,"b c"}` in a CSV of PostgreSQL. */
+const textList = z.preprocess(
+  (value) => (typeof value === 'string' ? arrayLiteral(value) : value),
+  z
+    .array(z.string())
+    .nullish()
+    .transform((list) => list ?? []),
+)
+
+const exact: z.ZodType<ExactJson> = z.unknown().transform((value) => value as ExactJson)
+
+/** A JSON object; its text in a CSV. */
+const object = z.preprocess(
+  (value) => (typeof value === 'string' ? parsedObject(value) : value),
+  z
+    .record(z.string(), exact)
+    .nullish()
+    .transform((value) => value ?? {}),
+)
+
+const fields = {
+  token: z.string({ error: 'is missing' }),
+  key_name: optionalText,
+  key_alias: optionalText,
+  models: textList,
+  max_budget: optionalText,
+  budget_duration: optionalText,
+  spend: optionalText,
+  tpm_limit: optionalText,
+  rpm_limit: optionalText,
+  max_parallel_requests: optionalText,
+  expires: optionalText,
+  blocked: flag,
+  team_id: optionalText,
+  user_id: optionalText,
+  metadata: object,
+}
+
+/**
+ * One virtual key: `LiteLLM_VerificationToken` in LiteLLM's `schema.prisma` and `litellm/models/verification_token.py`. Fields without a
+ * counterpart are kept unchanged, for the report.
+ */
+export const litellmKey = z.looseObject(fields)
+export type LiteLLMKey = z.infer<typeof litellmKey>
+
+/** Fields that the import reads. */
+export const READ_FIELDS: ReadonlySet<string> = new Set(Object.keys(fields))
+
+/** Parses the text of a PostgreSQL array or of a JSON array. @returns the text itself if it is neither */
+function arrayLiteral(text: string): unknown {
+  if (text.startsWith('[')) return parsed(text)
+  if (!text.startsWith('{') || !text.endsWith('}')) return text === '' ? [] : text
+  const entries = text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^",]+)/g)
+  return Array.from(entries, ([, quoted, plain]) => (quoted === undefined ? plain : quoted.replace(/\\(.)/g, '$1')))
+}
+
+function parsedObject(text: string): unknown {
+  return text === '' ? undefined : parsed(text)
+}
+
+function parsed(text: string): unknown {
+  try {
+    return parseExactJson(text)
+  } catch {
+    return text // the schema refuses it, with the name of the field
+  }
+}
 
 /** One key of the file. */
 export type ReadKey =
@@ -17,6 +110,17 @@ export interface KeyFile {
   readonly keys: readonly ReadKey[]
   /** Notes about the file as a whole. */
   readonly notes: readonly string[]
+}
+
+/** One key cannot be converted. The message is the reason, and never holds a value. */
+export class Refusal extends Error {
+  readonly remedy: string
+
+  constructor(reason: string, remedy: string) {
+    super(reason)
+    this.name = 'Refusal'
+    this.remedy = remedy
+  }
 }
 
 /** The file as a whole cannot be used. The message names the reason and the remedy. */
@@ -108,4 +212,33 @@ function pageNotes(items: readonly ExactJson[]): readonly string[] {
 
 function isObject(value: ExactJson | undefined): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/**
+ * Reads CSV as PostgreSQL writes it (RFC 4180): quotes around a field, doubled within it.
+ * @returns one object per row, by the names of the first row; `undefined` for text whose quotes do not match
+ */
+function csvObjects(text: string): readonly Readonly<Record<string, string>>[] | undefined {
+  const rows = csvRows(text.replace(/^\uFEFF/, ''))
+  const [names = [], ...rest] = rows ?? []
+  return rows && rest.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index] ?? ''])))
+}
+
+const FIELD = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y
+
+function csvRows(text: string): string[][] | undefined {
+  const rows: string[][] = []
+  let row: string[] = []
+  FIELD.lastIndex = 0
+  while (FIELD.lastIndex < text.length) {
+    const found = FIELD.exec(text)
+    if (found === null) return undefined
+    const [, quoted, plain = '', end] = found
+    row.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'))
+    if (end === ',' && FIELD.lastIndex < text.length) continue
+    if (end === ',') row.push('')
+    rows.push(row)
+    row = []
+  }
+  return rows
 }

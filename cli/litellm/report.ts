@@ -1,6 +1,5 @@
 /** The report of the import to its user, beside the manifests. Pure. */
-import type { KeyManifest } from './api-key.ts'
-import type { Conversion, Refused, Written } from './convert.ts'
+import type { Conversion, KeyManifest, Refused, Written } from './convert.ts'
 
 /** @param target file or stream with the manifests */
 export function reportOf({ written, refused, unknown, notes }: Conversion, target: string): string {
@@ -37,7 +36,7 @@ function takenOver({ spec }: KeyManifest): readonly string[] {
   return [
     count,
     ...Object.entries(limits).map(([name, limit]) => `${name} ${limit}`),
-    ...(budgets as readonly { amount: string; window: string }[]).map(({ amount, window }) => `budget ${amount} (${window})`),
+    ...budgets.map(({ amount, window }) => `budget ${amount} (${window})`),
     ...(expirationTime === undefined ? [] : [`expires ${expirationTime}`]),
     ...(state === undefined ? [] : [state]),
   ]

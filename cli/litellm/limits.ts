@@ -1,0 +1,117 @@
+/** Converts limits and the budget of a LiteLLM key. Pure. */
+import { amountOf, countOf } from './decimal.ts'
+import { type LiteLLMKey, Refusal } from './read-keys.ts'
+
+/** The part of a spec that says how much a key may use. */
+export interface LimitSpec {
+  readonly state?: 'Suspended'
+  readonly limits?: Readonly<Record<string, number>>
+  readonly budgets?: readonly Budget[]
+}
+
+/** A budget as a manifest writes it. */
+export interface Budget {
+  readonly name: string
+  readonly amount: string
+  readonly unit: 'Currency'
+  readonly window: Window
+}
+
+/** Windows of a budget, in rising length. */
+type Window = 'Day' | 'Week' | 'Month' | 'Lifetime'
+
+/** Receives what the user should know about the key. */
+export type Warn = (text: string) => void
+
+const LIMITS = [
+  ['rpm_limit', 'requestsPerMinute', 1_000_000_000],
+  ['tpm_limit', 'tokensPerMinute', 1_000_000_000_000],
+  ['max_parallel_requests', 'maxConcurrentRequests', 1_000_000],
+] as const
+
+/**
+ * @param subtractSpend whether a budget that never resets gets only its rest
+ * @throws Refusal for a limit that cannot be read: without the limit the key would be unlimited
+ */
+export function limitsOf(key: LiteLLMKey, subtractSpend: boolean, warn: Warn): LimitSpec {
+  const given = LIMITS.flatMap(([field, name, max]) => (key[field] === undefined ? [] : [{ field, name, max, count: countIn(key, field) }]))
+  const amount = key.max_budget === undefined ? undefined : (amountOf(key.max_budget) ?? unusable('max_budget'))
+  for (const { field, max, count } of given) if (count > max) warn(`${field} is above ${max}, the largest limit, and is lowered to it`)
+  if (key.blocked) warn('blocked in LiteLLM: the ApiKey is Suspended; set state: Active to let it work')
+  const zeros = given.filter(({ count }) => count === 0)
+  for (const { field } of zeros) warn(`${field} is 0, which lets no request through: the ApiKey is Suspended`)
+  const limits = given.filter(({ count }) => count > 0).map(({ name, max, count }) => [name, Math.min(count, max)] as const)
+  return {
+    ...((key.blocked || zeros.length > 0) && { state: 'Suspended' }),
+    ...(limits.length > 0 && { limits: Object.fromEntries(limits) }),
+    ...(amount && { budgets: [budgetOf(key, amount.text, subtractSpend, warn)] }),
+  }
+}
+
+function countIn(key: LiteLLMKey, field: (typeof LIMITS)[number][0]): number {
+  return countOf(key[field] ?? '') ?? unusable(field)
+}
+
+function unusable(field: string): never {
+  throw new Refusal(`${field} is not a number that a limit can have`, 'correct the file, or create the ApiKey by hand')
+}
+
+function budgetOf(key: LiteLLMKey, amount: string, subtractSpend: boolean, warn: Warn): Budget {
+  const { window, note } = windowOf(key.budget_duration)
+  const spent = amountOf(key.spend ?? '')?.text
+  const isReduced = window === 'Lifetime' && subtractSpend && spent !== undefined
+  const { text, change } = amountOf(isReduced ? rest(amount, spent) : (key.max_budget ?? '')) ?? { text: amount }
+  if (change !== undefined) warn(`max_budget cannot be written exactly and was ${change}`)
+  if (note !== undefined) warn(note)
+  if (spent !== undefined && /[1-9]/.test(spent)) warn(`spend: ${spent} ${spendNote(window, isReduced)}`)
+  return { name: window.toLowerCase(), amount: text, unit: 'Currency', window }
+}
+
+function spendNote(window: Window, isReduced: boolean): string {
+  if (window !== 'Lifetime')
+    return 'of this window were spent in LiteLLM; the budget starts at zero now, and again at the end of the window'
+  return isReduced
+    ? 'were subtracted from the budget, which never resets'
+    : 'were spent in LiteLLM, and the budget starts at zero; --subtract-spend writes the rest'
+}
+
+/** Computes in millionths: exact, whatever the amounts. */
+function rest(amount: string, spent: string): string {
+  const left = millionths(amount) - millionths(spent)
+  const text = String(left < 0n ? 0n : left).padStart(7, '0')
+  return `${text.slice(0, -6)}.${text.slice(-6)}`
+}
+
+function millionths(text: string): bigint {
+  const [whole = '0', decimals = ''] = text.split('.')
+  return BigInt(whole + decimals.padEnd(6, '0').slice(0, 6))
+}
+
+/** `_BUDGET_DURATION_WORD_ALIASES` in litellm/litellm_core_utils/duration_parser.py */
+const WORDS: Readonly<Record<string, string>> = { hourly: '1h', daily: '24h', weekly: '7d', monthly: '30d' }
+/** Durations that LiteLLM resets at midnight, on Monday and on the first (`get_next_standardized_reset_time` there). */
+const CALENDAR: Readonly<Record<string, Window>> = { '1d': 'Day', '24h': 'Day', '7d': 'Week', '1w': 'Week', '30d': 'Month', '1mo': 'Month' }
+const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800, mo: 2_592_000 }
+const LENGTHS: ReadonlyArray<readonly [Window, number]> = [
+  ['Day', 86_400],
+  ['Week', 604_800],
+  ['Month', 2_419_200], // the shortest month: a window must not be shorter than the duration
+]
+
+/**
+ * The calendar window of a `budget_duration`. A duration without its own window gets the next longer one: the key may then spend less than
+ * before, never more. Without a `note`, LiteLLM resets at the same moments.
+ */
+function windowOf(duration: string | undefined): { readonly window: Window; readonly note?: string } {
+  if (duration === undefined) return { window: 'Lifetime' }
+  const text = WORDS[duration.trim().toLowerCase()] ?? duration.trim()
+  const calendar = CALENDAR[text]
+  if (calendar !== undefined) return { window: calendar }
+  const [, count, unit = ''] = /^(\d+)(mo|[smhdw])$/.exec(text) ?? []
+  if (count === undefined)
+    return { window: 'Lifetime', note: `budget_duration ${JSON.stringify(text.slice(0, 16))} is not a duration; the budget never resets` }
+  const seconds = Number(count) * (SECONDS[unit] ?? 0)
+  const window = LENGTHS.find(([, length]) => seconds <= length)?.[0] ?? 'Lifetime'
+  const when = window === 'Lifetime' ? 'the budget never resets' : `the budget is per ${window.toLowerCase()}`
+  return { window, note: `budget_duration ${text} has no calendar window, so ${when}: the key may spend less than before` }
+}
