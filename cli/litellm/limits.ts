@@ -1,5 +1,5 @@
 /** Converts limits and the budget of a LiteLLM key. Pure. */
-import { amountOf, countOf } from './decimal.ts'
+import { type Amount, amountOf, countOf } from './decimal.ts'
 import { type LiteLLMKey, Refusal } from './read-keys.ts'
 
 /** The part of a spec that says how much a key may use. */
@@ -37,15 +37,20 @@ export function limitsOf(key: LiteLLMKey, subtractSpend: boolean, warn: Warn): L
   const given = LIMITS.flatMap(([field, name, max]) => (key[field] === undefined ? [] : [{ field, name, max, count: countIn(key, field) }]))
   const amount = key.max_budget === undefined ? undefined : (amountOf(key.max_budget) ?? unusable('max_budget'))
   for (const { field, max, count } of given) if (count > max) warn(`${field} is above ${max}, the largest limit, and is lowered to it`)
-  if (key.blocked) warn('blocked in LiteLLM: the ApiKey is Suspended; set state: Active to let it work')
-  const zeros = given.filter(({ count }) => count === 0)
-  for (const { field } of zeros) warn(`${field} is 0, which lets no request through: the ApiKey is Suspended`)
+  const zeros = given.filter(({ count }) => count === 0).map(({ field }) => field)
   const limits = given.filter(({ count }) => count > 0).map(({ name, max, count }) => [name, Math.min(count, max)] as const)
   return {
-    ...((key.blocked || zeros.length > 0) && { state: 'Suspended' }),
+    ...(isSuspended(key, zeros, warn) && { state: 'Suspended' }),
     ...(limits.length > 0 && { limits: Object.fromEntries(limits) }),
-    ...(amount && { budgets: [budgetOf(key, amount.text, subtractSpend, warn)] }),
+    ...(amount && { budgets: [budgetOf(key, amount, subtractSpend, warn)] }),
   }
+}
+
+/** @param zeros limits that let no request through */
+function isSuspended({ blocked }: LiteLLMKey, zeros: readonly string[], warn: Warn): boolean {
+  if (blocked) warn('blocked in LiteLLM: the ApiKey is Suspended; set state: Active to let it work')
+  for (const field of zeros) warn(`${field} is 0, which lets no request through: the ApiKey is Suspended`)
+  return blocked || zeros.length > 0
 }
 
 function countIn(key: LiteLLMKey, field: (typeof LIMITS)[number][0]): number {
@@ -56,14 +61,14 @@ function unusable(field: string): never {
   throw new Refusal(`${field} is not a number that a limit can have`, 'correct the file, or create the ApiKey by hand')
 }
 
-function budgetOf(key: LiteLLMKey, amount: string, subtractSpend: boolean, warn: Warn): Budget {
+function budgetOf(key: LiteLLMKey, whole: Amount, subtractSpend: boolean, warn: Warn): Budget {
   const { window, note } = windowOf(key.budget_duration)
-  const spent = amountOf(key.spend ?? '')?.text
-  const isReduced = window === 'Lifetime' && subtractSpend && spent !== undefined
-  const { text, change } = amountOf(isReduced ? rest(amount, spent) : (key.max_budget ?? '')) ?? { text: amount }
+  const spent = amountOf(key.spend ?? '')?.text ?? '0'
+  const isReduced = window === 'Lifetime' && subtractSpend && spent !== '0'
+  const { text, change } = isReduced ? rest(whole, spent) : whole
   if (change !== undefined) warn(`max_budget cannot be written exactly and was ${change}`)
   if (note !== undefined) warn(note)
-  if (spent !== undefined && /[1-9]/.test(spent)) warn(`spend: ${spent} ${spendNote(window, isReduced)}`)
+  if (/[1-9]/.test(spent)) warn(`spend: ${spent} ${spendNote(window, isReduced)}`)
   return { name: window.toLowerCase(), amount: text, unit: 'Currency', window }
 }
 
@@ -76,10 +81,10 @@ function spendNote(window: Window, isReduced: boolean): string {
 }
 
 /** Computes in millionths: exact, whatever the amounts. */
-function rest(amount: string, spent: string): string {
-  const left = millionths(amount) - millionths(spent)
+function rest(whole: Amount, spent: string): Amount {
+  const left = millionths(whole.text) - millionths(spent)
   const text = String(left < 0n ? 0n : left).padStart(7, '0')
-  return `${text.slice(0, -6)}.${text.slice(-6)}`
+  return amountOf(`${text.slice(0, -6)}.${text.slice(-6)}`) ?? whole
 }
 
 function millionths(text: string): bigint {
@@ -107,11 +112,15 @@ function windowOf(duration: string | undefined): { readonly window: Window; read
   const text = WORDS[duration.trim().toLowerCase()] ?? duration.trim()
   const calendar = CALENDAR[text]
   if (calendar !== undefined) return { window: calendar }
-  const [, count, unit = ''] = /^(\d+)(mo|[smhdw])$/.exec(text) ?? []
-  if (count === undefined)
+  const seconds = secondsOf(text)
+  if (seconds === undefined)
     return { window: 'Lifetime', note: `budget_duration ${JSON.stringify(text.slice(0, 16))} is not a duration; the budget never resets` }
-  const seconds = Number(count) * (SECONDS[unit] ?? 0)
   const window = LENGTHS.find(([, length]) => seconds <= length)?.[0] ?? 'Lifetime'
   const when = window === 'Lifetime' ? 'the budget never resets' : `the budget is per ${window.toLowerCase()}`
   return { window, note: `budget_duration ${text} has no calendar window, so ${when}: the key may spend less than before` }
+}
+
+function secondsOf(text: string): number | undefined {
+  const [, count, unit = ''] = /^(\d+)(mo|[smhdw])$/.exec(text) ?? []
+  return count === undefined ? undefined : Number(count) * (SECONDS[unit] ?? 0)
 }
