@@ -10,7 +10,9 @@ import { mayHaveBudgets } from '#contract/records/limits-record.ts'
 import { lowestCommonVersion } from '#contract/records/revision-log.ts'
 import { EVENTS } from '#api/event-table.ts'
 import { Subjects } from './books/subjects.ts'
-import type { KindController, KindRow, OperatorContext, Released } from './kinds/kind.ts'
+import { FormerNamespaces } from './kinds/former-namespaces.ts'
+import type { KindController, KindRow, OperatorContext } from './kinds/kind.ts'
+import { releaseAll, type Released, totalOf } from './kinds/release.ts'
 import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
 import { addServiceIndex, addStandardIndexes, slicesOf } from '#kube/indexes.ts'
@@ -70,6 +72,7 @@ class LeadingOperator implements Operator {
   readonly #projection: Projection
   readonly #acknowledgements: Acknowledgements
   readonly #subjects: Subjects
+  readonly #former: FormerNamespaces
   readonly #ownWrites: OwnWrites
   readonly #stopping = new AbortController()
   #installation = ''
@@ -95,6 +98,10 @@ class LeadingOperator implements Operator {
     const held = (): readonly Level[] => heldAt(this.#ownWrites.watchLagMs)
     this.#queue = new Controller({ kinds: handlers, clock, held, metrics: metrics?.controller })
     const context = this.#createContext()
+    this.#former = new FormerNamespaces(
+      rows.map(({ api }) => api),
+      context,
+    )
     this.#controllers = rows.map((row) => ({ row, controller: row.create(context) }))
     const queues = this.#controllers.flatMap(({ controller }) => controller.queues)
     for (const { name, reconcile } of queues) handlers[name] = { reconcile }
@@ -129,11 +136,9 @@ class LeadingOperator implements Operator {
   async release(): Promise<Released> {
     await this.#end(RELEASE_STOP_MS)
     this.#blocked = 'Headgate is being uninstalled; this operator does nothing any more'
-    const released = await Promise.all(this.#controllers.map(({ controller }) => controller.release()))
-    return {
-      released: released.reduce((sum, each) => sum + each.released, 0),
-      failed: released.reduce((sum, each) => sum + each.failed, 0),
-    }
+    const { informers, kube } = this.#deps
+    const kinds = this.#controllers.map(({ row }) => row.api)
+    return totalOf(await Promise.all(kinds.map((kind) => releaseAll(kind, informers.of(kind.resource).list(), { kube }))))
   }
 
   async #begin(records: readonly ProjectionChange[]): Promise<void> {
@@ -142,6 +147,7 @@ class LeadingOperator implements Operator {
     await this.#projection.start(records, floor)
     if (this.#isStopping) return
     for (const { controller } of this.#controllers) controller.start()
+    void this.#former.release()
     this.#subjects.ledger?.start()
     this.#reportUnreadable()
     this.#scheduleCheck()
@@ -153,6 +159,7 @@ class LeadingOperator implements Operator {
   async #end(withinMs: number): Promise<void> {
     this.#stopping.abort()
     this.#cancelCheck()
+    this.#former.stop()
     this.#resync.stop()
     this.#acknowledgements.stop()
     await this.#queue.stop(withinMs)

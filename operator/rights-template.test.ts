@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest'
 import { operatorRights, OWN_SECRETS } from './rights.ts'
 import { rightsTemplate } from './rights-template.ts'
 
-const PLAIN = { resource: { plural: 'plans' }, finalizer: undefined }
-const FINAL = { resource: { plural: 'accounts' }, finalizer: 'headgate.dev/settle' }
+const PLAIN = { resource: { plural: 'plans', namespaced: true }, finalizer: undefined }
+const FINAL = { resource: { plural: 'accounts', namespaced: true }, finalizer: 'headgate.dev/settle' }
 
 function verbsOf(resource: string, where = 'watched'): readonly string[] {
   const rows = operatorRights([PLAIN, FINAL]).filter((right) => right.resource === resource && right.where === where)
@@ -22,6 +22,13 @@ describe('rights that follow from a kind', () => {
     expect(verbsOf('accounts', 'former')).toEqual(['get', 'list', 'patch'])
   })
 
+  test('a cluster-scoped kind gets its rights in the cluster, and has no former namespaces', () => {
+    const rights = operatorRights([{ ...FINAL, resource: { ...FINAL.resource, namespaced: false } }])
+    expect(new Set(rights.filter(({ resource }) => resource.startsWith('accounts')).map(({ where }) => where))).toEqual(
+      new Set(['cluster']),
+    )
+  })
+
   test('no object of a user is ever updated, and no Secret of a user listed or watched', () => {
     const watched = operatorRights([PLAIN, FINAL]).filter(({ where }) => where !== 'own')
     expect(watched.filter(({ verbs, resource }) => verbs.includes('update') && !resource.endsWith('/finalizers'))).toEqual([])
@@ -36,7 +43,7 @@ describe('rights that follow from a kind', () => {
   })
 
   test('a name that Helm would run is refused', () => {
-    expect(() => rightsTemplate([{ resource: { plural: '{{ .Values }}' }, finalizer: undefined }])).toThrow(TypeError)
+    expect(() => rightsTemplate([{ resource: { plural: '{{ .Values }}', namespaced: true }, finalizer: undefined }])).toThrow(TypeError)
   })
 })
 

@@ -15,7 +15,7 @@ export type Where = 'own' | 'watched' | 'former' | 'cluster'
 
 /** One of Headgate's kinds, as far as rights are concerned. */
 export interface KindRights {
-  readonly resource: { readonly plural: string }
+  readonly resource: { readonly plural: string; readonly namespaced: boolean }
   /** The finalizer that the operator puts on every object of the kind; undefined = none, then it owns no other objects either. */
   readonly finalizer: string | undefined
 }
@@ -51,8 +51,8 @@ export function operatorRights(kinds: readonly KindRights[]): readonly Right[] {
   return [...kinds.flatMap(rightsOnKind), ...WATCHED, ...formerRights(kinds), ...CLUSTER, ...OWN]
 }
 
-function rightsOnKind({ resource: { plural }, finalizer }: KindRights): readonly Right[] {
-  const row = { where: 'watched', group: OURS } as const
+function rightsOnKind({ resource: { plural, namespaced }, finalizer }: KindRights): readonly Right[] {
+  const row = { where: namespaced ? 'watched' : 'cluster', group: OURS } as const
   const always: readonly Right[] = [
     { ...row, resource: plural, verbs: ['list', 'watch'], why: 'what users declare' },
     { ...row, resource: `${plural}/status`, verbs: ['patch'], why: 'what users read back' },
@@ -85,7 +85,7 @@ const WATCHED: readonly Right[] = [
 
 /** In namespaces that are no longer served, the operator revokes the remaining keys. */
 function formerRights(kinds: readonly KindRights[]): readonly Right[] {
-  const finalizers = kinds.filter(({ finalizer }) => finalizer !== undefined)
+  const finalizers = kinds.filter(({ resource, finalizer }) => finalizer !== undefined && resource.namespaced)
   if (finalizers.length === 0) return []
   return [
     ...finalizers.map(({ resource: { plural } }): Right => {

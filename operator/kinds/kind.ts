@@ -101,8 +101,6 @@ export interface Kind<T extends KubeObject, Observed, Step extends StepBase> ext
   polled?(): Iterable<string>
   /** Called every 10 minutes: reads the durable state again, which a user may have changed. */
   check?(): void
-  /** Releases every object, during an uninstall. */
-  release?(): Promise<Released>
 }
 
 /** All objects of one kind, for the composition. */
@@ -123,11 +121,4 @@ export interface KindController {
   /** Called when the version of written records changes. */
   onVersion(): void
   check(): void
-  release(): Promise<Released>
-}
-
-/** Result of an uninstall for the objects of one kind: numbers of released objects, and of objects that could not be released. */
-export interface Released {
-  readonly released: number
-  readonly failed: number
 }

@@ -5,7 +5,7 @@ import { type KubeObject, type ObjectRef, refOf } from '#kube/port.ts'
 import type { Level } from '../loop/level.ts'
 import { createReconcile, isWait, type StepBase } from '../loop/reconciler.ts'
 import type { ProjectionChange } from '../projection/store.ts'
-import type { Kind, KindController, OperatorContext, Queue, Released, Wake } from './kind.ts'
+import type { Kind, KindController, OperatorContext, Queue, Wake } from './kind.ts'
 
 /** Most objects per turn of the event loop. */
 const TURN = 100
@@ -71,10 +71,6 @@ class ObjectController<T extends KubeObject, Observed, Step extends StepBase> im
 
   check(): void {
     this.#kind.check?.()
-  }
-
-  async release(): Promise<Released> {
-    return (await this.#kind.release?.()) ?? { released: 0, failed: 0 }
   }
 
   /** The queue holds the events of a start until the workers start. */

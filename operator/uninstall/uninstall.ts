@@ -8,11 +8,10 @@ import { randomUUID } from 'node:crypto'
 import { sleep, systemClock as clock } from '#platform/clock.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import { createLog } from '#platform/log.ts'
-import { releaseAll } from '../kinds/apikey/release.ts'
-import { apiKeys } from '#api/resources.ts'
+import { API_KINDS } from '#api/kinds.ts'
+import { releaseAll, type Released, type ReleasedKind, totalOf } from '../kinds/release.ts'
 import { loadConfig, type OperatorConfig } from '../config.ts'
 import { connect, type Connections } from '../connect.ts'
-import type { Released } from '../kinds/kind.ts'
 import { LEASE_NAME } from '#kube/leader.ts'
 import { type Lease, leases } from '#kube/resources.ts'
 import { purge } from './purge.ts'
@@ -35,6 +34,9 @@ const LEADER_WITHIN_MS = 25_000
 /** Longest time of the command, ms: an uninstall may take a minute. */
 const TOTAL_MS = 50_000
 const POLL_MS = 500
+/** The kinds whose objects have a finalizer of the operator. */
+const HELD_KINDS = API_KINDS.filter(({ finalizer }) => finalizer !== undefined)
+const HELD = HELD_KINDS.map(({ resource }) => `${resource.kind}s`).join(' and ')
 
 /** @returns the exit code */
 export async function uninstall(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
@@ -48,7 +50,10 @@ export async function uninstall(args: readonly string[], env: NodeJS.ProcessEnv)
   } catch (error) {
     const lines = error instanceof Misconfigured ? error.lines : [messageOf(error)]
     for (const line of lines) print(`uninstall: ${line}`)
-    print('uninstall: not finished. Remove the finalizer headgate.dev/revoke from the remaining ApiKeys: kubectl get apikeys -A')
+    const remedies = HELD_KINDS.map(
+      ({ finalizer, resource: { kind, plural } }) => `the finalizer ${finalizer} from the remaining ${kind}s: kubectl get ${plural} -A`,
+    )
+    print(`uninstall: not finished. Remove ${remedies.join('; ')}`)
   }
   return 0
 }
@@ -68,7 +73,7 @@ async function run(config: OperatorConfig, kubeconfig: string | undefined, isPur
   const connections = connect(config, log, kubeconfig, (reason) => print(`uninstall: ${reason.message}`))
   try {
     const { released, failed } = (await askLeader(connections, config)) ?? (await releaseAlone(connections, config))
-    print(`uninstall: ${released} ApiKeys were released${failed > 0 ? `, ${failed} could not be` : ''}`)
+    print(`uninstall: ${released} ${HELD} were released${failed > 0 ? `, ${failed} could not be` : ''}`)
     if (isPurge) await purge(connections, config, print)
     else print('uninstall: the keyring is kept; after a new installation the same keys work')
   } finally {
@@ -119,7 +124,7 @@ async function ask(kube: Connections['kube'], lease: Lease, id: string): Promise
   const annotations = { ...lease.metadata.annotations, [REQUEST_ANNOTATION]: encodeRequest({ id, atMs: clock.now() }) }
   try {
     await kube.update(leases, { ...lease, metadata: { ...lease.metadata, annotations } })
-    print('uninstall: waiting for the leader to release every ApiKey')
+    print(`uninstall: waiting for the leader to release all ${HELD}`)
     return true
   } catch {
     return false // the next poll tries again with the newer Lease
@@ -130,16 +135,10 @@ async function ask(kube: Connections['kube'], lease: Lease, id: string): Promise
 async function releaseAlone({ kube, lease }: Connections, { watchNamespaces, formerNamespaces }: OperatorConfig): Promise<Released> {
   print('uninstall: no operator leads; taking the Lease')
   await lease.acquire()
-  const namespaces = watchNamespaces.length === 0 ? [''] : [...new Set([...watchNamespaces, ...formerNamespaces])]
-  const outcome = { released: 0, failed: 0 }
-  for (const namespace of namespaces) {
-    try {
-      const { released, failed } = await releaseAll(await kube.list(apiKeys, namespace), { kube })
-      outcome.released += released
-      outcome.failed += failed
-    } catch (error) {
-      print(`uninstall: ApiKeys of ${namespace === '' ? 'the cluster' : `namespace ${namespace}`} cannot be read: ${messageOf(error)}`)
-    }
+  const watched = watchNamespaces.length === 0 ? [''] : [...new Set([...watchNamespaces, ...formerNamespaces])]
+  const outcomes: Released[] = []
+  for (const kind of HELD_KINDS) {
+    for (const namespace of kind.resource.namespaced ? watched : ['']) outcomes.push(await releaseIn(namespace, kind, kube))
   }
   try {
     await lease.annotate({ [REQUEST_ANNOTATION]: null, [RESULT_ANNOTATION]: null }) // otherwise a new installation would serve the request
@@ -147,7 +146,17 @@ async function releaseAlone({ kube, lease }: Connections, { watchNamespaces, for
     print(`uninstall: the request remains on the Lease (${messageOf(error)}); do not install again within ten minutes`)
   }
   await lease.release()
-  return outcome
+  return totalOf(outcomes)
+}
+
+async function releaseIn(namespace: string, kind: ReleasedKind, kube: Connections['kube']): Promise<Released> {
+  try {
+    return await releaseAll(kind, await kube.list(kind.resource, namespace), { kube })
+  } catch (error) {
+    const where = namespace === '' ? 'the cluster' : `namespace ${namespace}`
+    print(`uninstall: ${kind.resource.kind}s of ${where} cannot be read: ${messageOf(error)}`)
+    return { released: 0, failed: 0 }
+  }
 }
 
 function print(text: string): void {

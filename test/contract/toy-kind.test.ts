@@ -18,6 +18,8 @@ import { OperatorWorld } from '../support/operator-world.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { toyRow } from '../support/toy-kind/kind.ts'
 import { type Toy, toyKind } from '../support/toy-kind/toy-kind.ts'
+import { TOY_RECORD, toyCodec } from '../support/toy-kind/toy-record.ts'
+import { releaseAll } from '../../operator/kinds/release.ts'
 
 const kinds: readonly ApiKind[] = [...API_KINDS, toyKind]
 const clusterToy: ApiKind = { ...toyKind, resource: { ...toyKind.resource, namespaced: false } }
@@ -154,7 +156,7 @@ describe('the operator', () => {
     await world.settle()
     expect(await world.condition(toyKind.resource, 'train', 'Ready')).toBe('False Broken')
     expect(await world.message(toyKind.resource, 'train', 'Ready')).toBe('A piece is missing. Buy another toy.')
-    expect(world.writes.filter((write) => write.includes('toys'))).toEqual(['status toys train', 'status toys train'])
+    expect(world.writes.filter((write) => write.startsWith('status toys'))).toEqual(['status toys train', 'status toys train'])
   })
 
   test('finds the toys that exist when it starts', async () => {
@@ -163,6 +165,32 @@ describe('the operator', () => {
     await world.apply(toyKind.resource, train)
     await world.start()
     expect(await world.condition(toyKind.resource, 'train', 'Ready')).toBe('True Ready')
+  })
+
+  test('gives gateways the record of a toy, changes it, and takes it away before the toy is gone', async () => {
+    const world = await worldOf(rows)
+    const colors = async () => (await world.texts(TOY_RECORD)).map((text) => toyCodec.decode(text).color)
+    await world.apply(toyKind.resource, train)
+    await world.settle()
+    expect(await colors()).toEqual(['Red'])
+    const [present] = await world.objects.list(toyKind.resource, 'shop')
+    expect(present?.metadata.finalizers).toEqual([toyKind.finalizer])
+    await world.apply(toyKind.resource, { ...present!, spec: { ...train.spec, color: 'Blue' } })
+    await world.settle()
+    expect(await colors()).toEqual(['Blue'])
+    await world.objects.remove(toyKind.resource, { namespace: 'shop', name: 'train' })
+    await world.settle()
+    expect([await colors(), await world.objects.list(toyKind.resource, 'shop')]).toEqual([[], []])
+  })
+
+  test('releases the toys when Headgate is uninstalled, and in namespaces that are no longer watched', async () => {
+    const objects = new ObjectStore()
+    const held = await objects.create(toyKind.resource, {
+      ...train,
+      metadata: { ...train.metadata, finalizers: [toyKind.finalizer ?? ''] },
+    })
+    expect(await releaseAll(toyKind, [held], { kube: objects })).toEqual({ released: 1, failed: 0 })
+    expect((await objects.get(toyKind.resource, { namespace: 'shop', name: 'train' }))?.metadata.finalizers).toEqual([])
   })
 
   test('issues keys in the same way as without the kind', async () => {
@@ -186,6 +214,9 @@ describe('the operator', () => {
     expect(added).toMatchObject([
       { where: 'watched', group: 'headgate.dev', resource: 'toys', verbs: ['list', 'watch'] },
       { where: 'watched', group: 'headgate.dev', resource: 'toys/status', verbs: ['patch'] },
+      { where: 'watched', group: 'headgate.dev', resource: 'toys', verbs: ['get', 'patch'] },
+      { where: 'watched', group: 'headgate.dev', resource: 'toys/finalizers', verbs: ['update'] },
+      { where: 'former', group: 'headgate.dev', resource: 'toys', verbs: ['get', 'list', 'patch'] },
     ])
     expect(rightsTemplate(kinds)).toContain('resources: [toys/status]')
     expect(generatedFiles(kinds).get('charts/headgate/templates/_rights.tpl')).toBe(rightsTemplate(kinds))

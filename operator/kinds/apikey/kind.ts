@@ -13,18 +13,16 @@ import { createReconcile } from '../../loop/reconciler.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { NamespaceShareFull } from '../../shards/keyring.ts'
 import { ShardFull } from '../../shards/shard-writer.ts'
-import { type Kind, type KindRow, type OperatorContext, type Queue, type Released, type Wake, watch } from '../kind.ts'
+import { type Kind, type KindRow, type OperatorContext, type Queue, type Wake, watch } from '../kind.ts'
 import { createController } from '../object-controller.ts'
 import { apply } from './apply.ts'
 import { type ApiKeyDeps, createDeps } from './deps.ts'
-import { FormerNamespaces } from './former-namespaces.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
 import { isSettledOnGateways } from './key-state.ts'
 import { nextEndMs } from './keyring-entry.ts'
 import { observe } from './observe.ts'
 import type { FailureTopic, Observed } from './observed.ts'
 import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
-import { releaseAll } from './release.ts'
 import { prepareKeys } from './start-records.ts'
 import type { Step } from './step.ts'
 import { nextStep, reportStep } from './steps.ts'
@@ -47,7 +45,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   readonly nextStep = nextStep
   readonly report = reportStep
   readonly #deps: ApiKeyDeps
-  readonly #former: FormerNamespaces
   readonly #keyringOutage: OutageLog
   /** Keys that are not restored yet. */
   #open: ReadonlySet<string> = new Set()
@@ -60,7 +57,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     this.watches = [watch(this.informer, (before, after) => this.#changed(before, after))]
     this.queues = [{ name: ORPHAN_QUEUE, reconcile: createReconcile(createOrphans(this.#deps), context) }]
     this.#keyringOutage = new OutageLog('the keyring', context.log, context.clock)
-    this.#former = new FormerNamespaces(context)
     context.subjects.add(this.#subjects())
     this.#deps.keyring.onSettled((uid, error) => this.#settled(uid, error))
   }
@@ -109,14 +105,12 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   start(): void {
     void this.#enqueueOrphans()
-    void this.#former.release()
   }
 
   async stop(): Promise<void> {
     const { limits, shownUsage, keyring, log } = this.#deps
     limits.stop()
     shownUsage.stop()
-    this.#former.stop()
     await keyring.flush().catch((error: Error) => log.warn(`the keyring could not be written at the end (${error.message})`))
     keyring.stop()
   }
@@ -152,10 +146,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     void keyring.expireTombstones(clock.now())
     void this.#enqueueOrphans()
     this.#reportUnreadable()
-  }
-
-  release(): Promise<Released> {
-    return releaseAll(this.informer.list(), this.#deps)
   }
 
   #subjects(): SubjectKind {

@@ -1,46 +1,71 @@
 /** The kind Toy as the operator runs it: its row in the operator's table of kinds. */
 import { conditionList } from '#api/condition-list.ts'
 import { sameStatus } from '#api/same-status.ts'
-import { refOf } from '#kube/port.ts'
+import { refOf, uidOf } from '#kube/port.ts'
 import { type Kind, type KindRow, type OperatorContext, watch } from '../../../operator/kinds/kind.ts'
 import { createController } from '../../../operator/kinds/object-controller.ts'
 import { type Check, firstAnswer, type StepBase } from '../../../operator/loop/reconciler.ts'
 import { type Toy, TOY_CONDITIONS, toyKind } from './toy-kind.ts'
+import { TOY_RECORD, toyCodec } from './toy-record.ts'
 
 /** The observed state of one Toy. */
 interface ObservedToy {
   readonly toy: Toy
+  /** The wanted record; undefined for a toy that is deleted. */
+  readonly text: string | undefined
+  readonly isProjected: boolean
   readonly now: number
 }
 
 interface Step extends StepBase {
-  readonly do: 'write-status'
+  readonly do: 'add-finalizer' | 'project' | 'write-status' | 'remove-finalizer'
 }
-
-const CHECKS: ReadonlyArray<Check<ObservedToy, Step>> = [writeStatus]
 
 /** One row of the table of kinds. */
 export const toyRow: KindRow = { api: toyKind, create: (context) => createController(toys(context), context) }
 
-function toys({ informer, kube, clock, ownWrites }: OperatorContext): Kind<Toy, ObservedToy, Step> {
+function toys({ informer, kube, clock, ownWrites, projection }: OperatorContext): Kind<Toy, ObservedToy, Step> {
   const cache = informer(toyKind)
+  const patch = async ({ toy }: ObservedToy, path: string, op: object): Promise<void> =>
+    ownWrites.remember(await kube.patch(toyKind.resource, refOf(toy), [{ path: `/metadata/finalizers${path}`, ...op } as never]))
   return {
     name: toyKind.resource.kind,
     informer: cache,
     watches: [watch(cache, (before, after) => (after ? [{ ref: refOf(after), level: before ? 'change' : 'create' }] : []))],
+    prepare: async () => [],
     observe(ref) {
       const cached = cache.get(ref)
-      return cached && { toy: ownWrites.newest(cached), now: clock.now() }
+      if (!cached) return undefined
+      const toy = ownWrites.newest(cached)
+      const text = recordText(toy)
+      return { toy, text, isProjected: projection.present(TOY_RECORD, uidOf(toy), text) !== undefined, now: clock.now() }
     },
     nextStep: (observed) => firstAnswer(CHECKS, observed),
-    async apply(_step, observed) {
-      ownWrites.remember(await kube.applyStatus(toyKind.resource, { ...observed.toy, status: statusOf(observed) }))
+    async apply(step, observed) {
+      const { toy, text } = observed
+      if (step.do === 'add-finalizer') return await patch(observed, '', { op: 'add', value: [toyKind.finalizer] })
+      if (step.do === 'project') return projection.want(TOY_RECORD, uidOf(toy), text, step.level)
+      if (step.do === 'remove-finalizer') return await patch(observed, '/0', { op: 'remove' })
+      ownWrites.remember(await kube.applyStatus(toyKind.resource, { ...toy, status: statusOf(observed) }))
     },
   }
 }
 
-function writeStatus(observed: ObservedToy): Step | undefined {
-  return sameStatus(statusOf(observed), observed.toy.status) ? undefined : { do: 'write-status', level: 'background' }
+function recordText({ metadata, spec }: Toy): string | undefined {
+  if (metadata.deletionTimestamp !== undefined) return undefined
+  const { name, namespace = '', uid = '' } = metadata
+  return toyCodec.encode({ version: 1, revision: 0, uid, name, namespace, color: spec.color })
+}
+
+const CHECKS: ReadonlyArray<Check<ObservedToy, Step>> = [
+  ({ toy, text }) => (text !== undefined && !isHeld(toy) ? { do: 'add-finalizer', level: 'create' } : undefined),
+  ({ isProjected }) => (isProjected ? undefined : { do: 'project', level: 'change' }),
+  ({ toy, text }) => (text === undefined && isHeld(toy) ? { do: 'remove-finalizer', level: 'change' } : undefined),
+  (observed) => (sameStatus(statusOf(observed), observed.toy.status) ? undefined : { do: 'write-status', level: 'background' }),
+]
+
+function isHeld({ metadata }: Toy): boolean {
+  return metadata.finalizers?.includes(toyKind.finalizer ?? '') === true
 }
 
 /** A toy that may lose all its pieces counts as broken. */

@@ -1,10 +1,11 @@
-/** A kind that exists only in tests, with the least that a new kind of the API needs. */
+/** A kind that exists only in tests, with the least that a kind of the API with a record and a finalizer needs. */
 import { z } from 'zod'
 import { mapOf, text } from '#api/bounded.ts'
 import type { ConditionTable } from '#api/conditions.ts'
 import { AGE, type ApiKind, READY_STATUS } from '#api/kind.ts'
 import { API_GROUP, API_VERSION, condition } from '#api/metadata.ts'
 import { located, type RulePlace, rulePlace } from '#api/rule.ts'
+import { TOY_RECORD } from './toy-record.ts'
 import type { KubeObject } from '#kube/port.ts'
 
 /** spec of a Toy */
@@ -69,6 +70,6 @@ export const toyKind: ApiKind<Toy> = {
     { name: 'Color', type: 'string', jsonPath: '.spec.color', description: 'Its color.', wide: true },
   ],
   selectable: ['.spec.color'],
-  finalizer: undefined,
-  recordKind: undefined,
+  finalizer: 'headgate.dev/put-away',
+  recordKind: TOY_RECORD,
 }

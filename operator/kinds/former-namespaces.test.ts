@@ -1,12 +1,12 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { ObjectStore } from '../../../standalone/object-store.ts'
-import { ManualClock } from '../../../test/support/manual-clock.ts'
-import { apiKey, SHOP } from '../../../test/support/objects.ts'
+import { ObjectStore } from '../../standalone/object-store.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
+import { apiKey, SHOP } from '../../test/support/objects.ts'
 import { FINALIZER } from '#api/apikey.ts'
+import { apiKeyKind } from '#api/apikey-kind.ts'
 import { apiKeys } from '#api/resources.ts'
-import type { OperatorContext } from '../kind.ts'
 import { KubeError, type KubeObject, type KubePort } from '#kube/port.ts'
-import { FormerNamespaces } from './former-namespaces.ts'
+import { FormerNamespaces, type FormerNamespacesDeps } from './former-namespaces.ts'
 
 describe('namespaces that are no longer watched', () => {
   let clock: ManualClock
@@ -34,10 +34,10 @@ describe('namespaces that are no longer watched', () => {
       refusedNames.has(ref.name) ? forbidden() : objects.patch(resource, ref, operations)
     const kube = { list, patch, get: (...args) => objects.get(...args) } as KubePort
     const log = { info: () => undefined, warn: (message: string) => void warnings.push(message) }
-    return new FormerNamespaces({
+    return new FormerNamespaces([apiKeyKind], {
       ...{ kube, clock, log, settings: { formerNamespaces } },
       recordEvent: ({ metadata }: KubeObject, reason: string) => void events.push(`${metadata.namespace ?? ''}/${metadata.name} ${reason}`),
-    } as unknown as OperatorContext)
+    } as unknown as FormerNamespacesDeps)
   }
 
   async function held(): Promise<string[]> {
