@@ -45,6 +45,12 @@ test('test/README.md lists the promise tests by their paths', () => {
   expect(listed.filter((path) => !path.includes('*') && !existsSync(join(ROOT, path)))).toEqual([])
 })
 
+test.each(['## A manifest', '## A request', '## A settlement'])('docs/architecture.md: %s names five files to open', (heading) => {
+  const files = codeSpans(sectionOf(read('docs/architecture.md'), heading)).filter((span) => span.endsWith('.ts'))
+  expect(files.map((path) => [path, existsSync(join(ROOT, path))])).toEqual(files.map((path) => [path, true]))
+  expect(files).toHaveLength(5)
+})
+
 test('every decision that a comment names by number is in docs/decisions', () => {
   const numbers = new Set(filesBelow('docs/decisions').map((path) => Number(basename(path).slice(0, 2))))
   const named = filesBelow('.')
