@@ -12,7 +12,6 @@ import { bodyLimits } from './http/body-budget.ts'
 import { createGatewayServer } from './http/server.ts'
 import { LeaseLedger } from './limits/lease-ledger.ts'
 import { MemoryLedgerStore } from './limits/memory-ledger.ts'
-import { endlessWindowAt as windowAt } from './limits/window-at.ts'
 import { systemClock } from '#platform/clock.ts'
 import { settingsWith } from './config.ts'
 
@@ -47,7 +46,7 @@ beforeEach(async () => {
   const log = { debug: drop, info: drop, warn: drop, error: drop }
   gateway = new Gateway({
     settings: settingsWith({ podName: 'pod-1', accessLog: 'errors', maxBodyBytes: 1_000_000 }),
-    ledger: new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'p', live: () => 1, windowAt }),
+    ledger: new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'p', live: () => 1 }),
     ...{
       source: store,
       clock: systemClock,

@@ -1,7 +1,6 @@
 /** The ledger of `make run`: in memory. It stores the spend of budgets every ten seconds and at the end; rates restart at zero. */
 import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
-import { endlessWindowAt as windowAt } from '../gateway/limits/window-at.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { SavedSpend } from './state-folder.ts'
@@ -33,7 +32,7 @@ export class DurableLedger extends LeaseLedger {
   constructor(deps: DurableLedgerDeps) {
     const { clock, process, resumed } = deps
     const store = new SeededStore(() => Math.floor(clock.now()), process, resumed?.spent ?? {})
-    super({ store, clock, process, live: () => 1, windowAt })
+    super({ store, clock, process, live: () => 1 })
     this.#deps = deps
     this.#store = store
     if (resumed) this.#save(false) // from now on a crash loses spend

@@ -1,7 +1,6 @@
 import type { LedgerBatch, RateKind, SlotAmount } from '#contract/ledger/ledger-call.ts'
 import { bookingSlot, LEDGER_CAPS, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
-import type { Booking, Piece } from './booking.ts'
-import type { RateLease } from './rate-lease.ts'
+import type { Booking, Piece, RateLease } from './rate-lease.ts'
 
 interface FrozenBatch {
   readonly number: number

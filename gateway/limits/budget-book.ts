@@ -1,8 +1,9 @@
-import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '#contract/ledger/ledger-call.ts'
-import { budgetField, budgetID, type LedgerTiming, longestLeaseMs, MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
+import type { BudgetReply, BudgetReport, BudgetRequest } from '#contract/ledger/ledger-call.ts'
+import { budgetField, budgetID, GRANTS, type LedgerTiming, longestLeaseMs, MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
+import { type BudgetWindow, type BudgetWindows, isIn, type windowsAt } from '#contract/values/budget-window.ts'
 import { appended } from './short-list.ts'
 import { DemandAverage } from './demand-average.ts'
-import type { BudgetSpec, WindowAt } from './ledger.ts'
+import type { BudgetSpec } from './ledger.ts'
 import { LEAST_AHEAD, type Waiting } from './rate-lease.ts'
 
 /** One window of a budget in one process. */
@@ -33,6 +34,9 @@ export interface SentReport {
   readonly row: BudgetReport
 }
 
+/** Calendar of budgets. */
+export type Calendar = typeof windowsAt
+
 /** The present time on two clocks. */
 export interface Times {
   /** Monotonic ms. */
@@ -47,19 +51,17 @@ const MAX_FLOAT_MICROS = 50_000
 const FLOAT_IDLE_MS = 2_000
 /** A refill is due when one part in `REFILL_PART` of the last grant is left. */
 const REFILL_PART = 4
-/** The last part of a budget, one in `LAST_PART`, is granted without a float. */
-const LAST_PART = 20
 
 /** One budget of one subject in one process. Monotonic times are called `now`, times of the store `storeNow`. */
 export class BudgetBook {
   spec: BudgetSpec
   readonly id: string
-  readonly #windowAt: WindowAt
+  readonly #calendar: Calendar
   /** Rarely more than one. */
   #accounts: BudgetAccount[] = []
   /** Undefined without demand. */
   #demand: DemandAverage | undefined
-  #windows: Windows | undefined
+  #windows: BudgetWindows | undefined
   #current: BudgetAccount | undefined
   /** Monotonic ms before which the window of `#current` has not ended. */
   #currentUntil = -Infinity
@@ -73,10 +75,10 @@ export class BudgetBook {
   /** Whether a request has cost more than it held since the last reply. */
   #isPassed = false
 
-  constructor(spec: BudgetSpec, windowAt: WindowAt) {
+  constructor(spec: BudgetSpec, calendar: Calendar) {
     this.spec = spec
     this.id = shared(budgetID(spec))
-    this.#windowAt = windowAt
+    this.#calendar = calendar
   }
 
   /** Whether an amount fits. An `Audit` budget admits everything. */
@@ -121,7 +123,7 @@ export class BudgetBook {
 
   /** Whether to ask for a float before any request waits. */
   isRefillDue(now: number, timing: LedgerTiming): boolean {
-    if (this.#rest === undefined || this.#rest * LAST_PART <= this.spec.amount) return false
+    if (this.#rest === undefined || this.#rest * GRANTS.lastBudgetPart <= this.spec.amount) return false
     if (this.#demand === undefined || this.#demand.within(timing.leaseMs) === 0) return false
     return this.#spendableFloat(now) * REFILL_PART <= this.#lastGrant && this.#expected(timing) > 0
   }
@@ -195,7 +197,7 @@ export class BudgetBook {
 
   /** A twentieth of the amount was free at the last reply, and no request has cost more than it held: no request waits for holds. */
   get isRoomy(): boolean {
-    return this.#isAudit || (this.#rest !== undefined && this.#rest * LAST_PART > this.spec.amount && !this.#isPassed)
+    return this.#isAudit || (this.#rest !== undefined && this.#rest * GRANTS.lastBudgetPart > this.spec.amount && !this.#isPassed)
   }
 
   /** Whether there is no hold and the store knows everything. The spend of this process in open windows stays known. */
@@ -273,10 +275,11 @@ export class BudgetBook {
     return account
   }
 
-  #windowsAt(storeNow: number): Windows {
+  #windowsAt(storeNow: number): BudgetWindows {
     const known = this.#windows
-    if (known && known[0].startMs <= storeNow && storeNow < known[0].endMs) return known
-    this.#windows = windowsAt(this.#windowAt, this.spec, storeNow)
+    if (known && isIn(known[0], storeNow)) return known
+    const { window, timeZone } = this.spec
+    this.#windows = this.#calendar(window, timeZone, storeNow)
     return this.#windows
   }
 }
@@ -290,23 +293,6 @@ function shared(id: string): string {
   if (found !== undefined) return found
   if (names.size < MOST_NAMES) names.set(id, id)
   return id
-}
-
-type Windows = readonly [present: BudgetWindow, next: BudgetWindow]
-
-/** Windows, each stored once: thousands of budgets have the same window. */
-const known = new WeakMap<WindowAt, Map<string, Windows>>()
-
-function windowsAt(windowAt: WindowAt, { window, timeZone }: BudgetSpec, storeNow: number): Windows {
-  const byName = known.get(windowAt) ?? new Map<string, Windows>()
-  known.set(windowAt, byName)
-  const name = `${window} ${timeZone}`
-  const found = byName.get(name)
-  if (found && found[0].startMs <= storeNow && storeNow < found[0].endMs) return found
-  const present = windowAt(window, timeZone, storeNow)
-  const made: Windows = [present, Number.isFinite(present.endMs) ? windowAt(window, timeZone, present.endMs) : present]
-  byName.set(name, made)
-  return made
 }
 
 /** Notes that the store has counted a report. */

@@ -1,14 +1,26 @@
 /** The ledger of one process: spends leases in memory, and asks the store if the leases do not suffice. */
 import type { Clock } from '#platform/clock.ts'
+import type { LedgerAnswer } from '#contract/ledger/ledger-call.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import { windowsAt } from '#contract/values/budget-window.ts'
 import type { BreakerState } from './breaker.ts'
-import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, RateStates, Refused, SettledUsage, Verdict, WindowAt } from './ledger.ts'
+import type {
+  BudgetSnapshot,
+  Hold,
+  Ledger,
+  LedgerSnapshot,
+  LimitSubject,
+  Need,
+  RateState,
+  RateStates,
+  Refused,
+  SettledUsage,
+  Verdict,
+} from './ledger.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { localShortages, takeLocally } from './local-admission.ts'
-import { isSafeNeed, isSafeUsage, usageOfHold } from './settlement.ts'
-import { snapshotOf } from './snapshot.ts'
-import type { Times } from './budget-book.ts'
-import type { Demand, Portion, SubjectBooks } from './subject-books.ts'
+import type { Calendar, Times } from './budget-book.ts'
+import type { Demand, Portion, SentParts, SubjectBooks } from './subject-books.ts'
 import type { AskOutcome } from './subject-calls.ts'
 import { type Entry, SubjectRegistry } from './subject-registry.ts'
 import { foreverRefused, type NamedShortage, ratesOf, refusal, unavailable } from './verdicts.ts'
@@ -21,7 +33,8 @@ export interface LeaseLedgerDeps {
   readonly process: string
   /** Number of live processes that share the limits, as last known; below 1 counts as 1. */
   readonly live: () => number
-  readonly windowAt: WindowAt
+  /** UTC in tests. */
+  readonly calendar?: Calendar
   readonly timing?: LedgerTiming
   /** Called for each error reply of the store, with a message that holds no value of a key. */
   readonly onRefused?: (error: Error) => void
@@ -79,10 +92,10 @@ export class LeaseLedger implements Ledger {
   #isClosed = false
 
   constructor(deps: LeaseLedgerDeps) {
-    const { store, clock, process, windowAt, timing = LEDGER_TIMING, onRefused = () => undefined } = deps
+    const { store, clock, process, calendar = windowsAt, timing = LEDGER_TIMING, onRefused = () => undefined } = deps
     this.#deps = deps
     this.#timing = timing
-    this.#subjects = new SubjectRegistry({ store, clock, process, windowAt, timing, onRefused, live: () => this.#live() })
+    this.#subjects = new SubjectRegistry({ store, clock, process, calendar, timing, onRefused, live: () => this.#live() })
   }
 
   get stats(): LedgerStats {
@@ -313,4 +326,45 @@ const ONE_REQUEST: Demand = { ...NOTHING, requests: 1 }
 
 function demandAt(demands: readonly Demand[], at: number): Demand {
   return demands[at] ?? NOTHING
+}
+
+const isAmount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
+
+/** Whether every amount is a whole number that the ledger can hold. */
+function isSafeNeed({ tokens, certainTokens = 0, holdByUnit }: Need): boolean {
+  const { Currency = 0, Tokens } = holdByUnit
+  return isAmount(tokens) && isAmount(certainTokens) && isAmount(Currency) && isAmount(Tokens)
+}
+
+/** As `isSafeNeed`, for usage. */
+function isSafeUsage({ inputTokens, outputTokens, costMicros = 0 }: SettledUsage): boolean {
+  const areTokensSafe = isAmount(inputTokens) && isAmount(outputTokens) && isAmount(inputTokens + outputTokens)
+  return areTokensSafe && isAmount(costMicros)
+}
+
+/** The whole hold: unreadable usage is never zero. */
+function usageOfHold({ tokens, holdByUnit }: Need): SettledUsage {
+  const inputTokens = Math.max(tokens, holdByUnit.Tokens)
+  return { inputTokens, outputTokens: 0, costMicros: holdByUnit.Currency }
+}
+
+/** Builds a snapshot of a subject from an answer that contains every limit. @param now monotonic ms */
+function snapshotOf(books: SubjectBooks, { parts, books: asked }: SentParts, answer: LedgerAnswer, now: number): LedgerSnapshot {
+  const rates: Partial<Record<'requests' | 'tokens', RateState>> = {}
+  for (const lease of [books.requests, books.tokens]) {
+    const state = lease.state(now)
+    if (state) rates[lease.kind === 'r' ? 'requests' : 'tokens'] = state
+  }
+  const limit = books.permits.limit
+  const concurrency = limit !== undefined && answer.permits ? { limit, used: limit - answer.permits.rest } : undefined
+  const budgets = asked.flatMap(({ spec }, index): BudgetSnapshot[] => {
+    const reply = answer.budgets[index]
+    const window = parts.budgets[index]?.windows.find(({ startMs }) => startMs === reply?.startMs)
+    if (!reply || !window) return []
+    const { name, unit, amount } = spec
+    const { spent, held, unsettled, startMs } = reply
+    const endMs = spec.window === 'Lifetime' ? Infinity : window.endMs
+    return [{ name, unit, window: spec.window, amount, spent, held, unsettled, startMs, endMs }]
+  })
+  return { ...rates, ...(concurrency ? { concurrency } : {}), budgets }
 }

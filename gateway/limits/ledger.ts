@@ -1,5 +1,4 @@
 /** The interface of limits for a request: reserve before the backend, settle or release once afterwards. */
-import type { BudgetWindow } from '#contract/ledger/ledger-call.ts'
 import type { BudgetRecord, Limits } from '#contract/records/limits-record.ts'
 import type { LimitOwner } from '#policy/effective.ts'
 
@@ -143,9 +142,3 @@ export interface Ledger {
   /** Sends pending reports and returns leases, for at most `deadlineMs`. New requests are Unavailable. */
   close(deadlineMs: number): Promise<void>
 }
-
-/**
- * Calendar of a budget.
- * @returns the window that holds `atMs` (ms since 1970); for Lifetime start 0 and end Infinity
- */
-export type WindowAt = (window: BudgetWindowName, timeZone: string, atMs: number) => BudgetWindow

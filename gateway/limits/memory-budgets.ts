@@ -1,5 +1,6 @@
-import type { BudgetReply, BudgetReport, BudgetRequest, BudgetWindow } from '#contract/ledger/ledger-call.ts'
-import { budgetField } from '#contract/ledger/ledger-layout.ts'
+import type { BudgetReply, BudgetReport, BudgetRequest } from '#contract/ledger/ledger-call.ts'
+import { type BudgetWindow, isIn } from '#contract/values/budget-window.ts'
+import { budgetField, GRANTS } from '#contract/ledger/ledger-layout.ts'
 
 interface ProcessShare {
   held: number
@@ -62,7 +63,7 @@ export class MemoryBudgets {
 
   /** The window that contains `nowMs`; undefined if neither does. */
   static pick({ windows }: BudgetRequest, nowMs: number): BudgetWindow | undefined {
-    return windows.find(({ startMs, endMs }) => startMs <= nowMs && nowMs < endMs)
+    return windows.find((window) => isIn(window, nowMs))
   }
 
   /** The reason why `need` does not fit; see `BudgetReply`. */
@@ -142,14 +143,9 @@ export class MemoryBudgets {
   }
 }
 
-/** The last part of a budget, 1 in 20, is given out without a float; a float is 1 in 100 of the rest at most. */
-const LAST_PART = 20
-const FLOAT_PART = 100
-const FLOAT_SHARE = 4
-
 function budgetGrant({ amount, need, ask, want }: BudgetRequest, rest: number, live: number): number {
   const granted = Math.max(0, Math.min(rest, Math.max(need, ask)))
   const free = rest - granted
-  if (free < Math.floor(amount / LAST_PART)) return granted
-  return granted + Math.max(0, Math.min(want, Math.floor(free / FLOAT_PART), Math.floor(free / (FLOAT_SHARE * live))))
+  if (free < Math.floor(amount / GRANTS.lastBudgetPart)) return granted
+  return granted + Math.max(0, Math.min(want, Math.floor(free / GRANTS.floatPart), Math.floor(free / (GRANTS.floatShare * live))))
 }

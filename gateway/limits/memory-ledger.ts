@@ -6,14 +6,15 @@ import {
   type LedgerBatch,
   type LedgerCall,
   type LedgerReply,
+  type PermitReply,
+  type PermitRequest,
   type RateKind,
   type RateReply,
   type RateRequest,
 } from '#contract/ledger/ledger-call.ts'
-import { bookingSlot, CLOCK_STEP_MS, LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import { bookingSlot, CLOCK_STEP_MS, GRANTS, LEDGER_TIMING, PERMIT_LIFE_MS, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { MemoryBudgets } from './memory-budgets.ts'
-import { isPermitShort, MemoryPermits } from './memory-permits.ts'
 import { RollingWindow } from './rolling-window.ts'
 
 interface Subject {
@@ -176,4 +177,55 @@ function isRateShort({ need, limit }: RateRequest, window: RollingWindow): boole
 /** Grants waiting units as far as they fit; for expected units, half of the free units, divided by all processes. */
 function rateGrant({ need, ask, want }: RateRequest, free: number, live: number): number {
   return Math.max(0, Math.min(free, Math.max(need, ask, Math.min(want, Math.floor(free / (2 * live))))))
+}
+
+/** Permits of one subject, by process. A process that reports nothing for 15 s has none. */
+class MemoryPermits {
+  readonly #processes = new Map<string, { held: number; expiresMs: number }>()
+
+  /** Counts the permits of a process, and drops silent processes. */
+  report(process: string, held: number, nowMs: number): void {
+    for (const [other, { expiresMs }] of this.#processes) {
+      const isOver = expiresMs < nowMs || expiresMs > nowMs + PERMIT_LIFE_MS // the second: the clock went back
+      if (isOver) this.#processes.delete(other)
+    }
+    this.#set(process, held, nowMs)
+  }
+
+  free(limit: number): number {
+    let sum = 0
+    for (const { held } of this.#processes.values()) sum += held
+    return limit - sum
+  }
+
+  /**
+   * Grants permits, or nothing if anything in the call is short.
+   * @param live processes that share the limit
+   */
+  grant(process: string, request: PermitRequest, isShort: boolean, when: { readonly live: number; readonly nowMs: number }): PermitReply {
+    const free = this.free(request.limit)
+    const grant = isShort ? 0 : permitGrant(request, free, when.live)
+    if (grant > 0) this.#set(process, request.held + grant, when.nowMs)
+    return { grant, rest: free - grant, waitMs: isPermitShort(request, free) ? PERMIT_WAIT_MS : 0 }
+  }
+
+  #set(process: string, held: number, nowMs: number): void {
+    if (held > 0) this.#processes.set(process, { held, expiresMs: nowMs + PERMIT_LIFE_MS })
+    else this.#processes.delete(process)
+  }
+}
+
+/** Retry time, because the end of a running request cannot be predicted. */
+const PERMIT_WAIT_MS = 1_000
+
+/** Whether `need` does not fit. */
+function isPermitShort({ need }: PermitRequest, free: number): boolean {
+  return need > 0 && free < need
+}
+
+function permitGrant({ limit, need, ask, want }: PermitRequest, free: number, live: number): number {
+  const granted = Math.min(free, Math.max(need, ask))
+  if (granted < 0) return 0
+  const isIdleAllowed = limit >= GRANTS.idlePermitsFrom * live && 2 * (free - granted) >= limit
+  return granted + (isIdleAllowed ? Math.min(want, Math.floor((free - granted) / (2 * live))) : 0)
 }

@@ -1,13 +1,10 @@
 import type { PermitReply, PermitRequest } from '#contract/ledger/ledger-call.ts'
-import { PERMIT_LIFE_MS } from '#contract/ledger/ledger-layout.ts'
-import { localShare } from './local-share.ts'
-import type { Waiting } from './rate-lease.ts'
+import { GRANTS, PERMIT_LIFE_MS } from '#contract/ledger/ledger-layout.ts'
+import { localShare, type Waiting } from './rate-lease.ts'
 
 /** Interval of permit reports, shorter than the time after which the store forgets permits, ms. */
 const RENEW_MS = 5_000
 const IDLE_MS = 1_000
-/** From this many permits per process, some are kept for the next request. */
-const IDLE_FROM_PER_PROCESS = 8
 /** A process asks for one idle permit per this many running requests. */
 const RUNNING_PER_IDLE = 4
 
@@ -40,7 +37,7 @@ export class PermitPool {
   free(permits: number, now: number, live: number): boolean {
     if (permits === 0) return false
     this.#running -= permits
-    const isRoomy = this.limit !== undefined && this.limit >= IDLE_FROM_PER_PROCESS * live && 2 * this.#rest >= this.limit
+    const isRoomy = this.limit !== undefined && this.limit >= GRANTS.idlePermitsFrom * live && 2 * this.#rest >= this.limit
     if (isRoomy && !this.#isExpired(now)) this.#idle += permits
     return !isRoomy
   }

@@ -8,7 +8,6 @@ import { ObservedStore, type StoreCalls } from './observed-store.ts'
 import { RedisLedgerStore } from './redis-ledger.ts'
 import { RedisWatch } from './redis-watch.ts'
 import { SettledSubjects } from './settled-subjects.ts'
-import { endlessWindowAt } from './window-at.ts'
 
 /** What the ledger needs. */
 export interface PodLedgerDeps {
@@ -66,7 +65,6 @@ export class PodLedger extends LeaseLedger {
       clock,
       process,
       live: () => watch.live,
-      windowAt: endlessWindowAt,
       onRefused: (error) => store.refused(error),
     })
     this.#parts = parts

@@ -56,6 +56,6 @@ export function goDuration(ms: number): string {
 }
 
 /** RFC 3339 in UTC, rounded up to a second. */
-function instant(ms: number): string {
+export function instant(ms: number): string {
   return rfc3339(Math.ceil(ms / SECOND_MS) * SECOND_MS)
 }

@@ -1,10 +1,36 @@
 import { bookingSlot, longestLeaseMs, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { RateKind, RateReply, RateRequest } from '#contract/ledger/ledger-call.ts'
-import type { Booking, Piece } from './booking.ts'
 import { DemandAverage } from './demand-average.ts'
 import type { RateState } from './ledger.ts'
-import { localShare } from './local-share.ts'
 import { appended, emptyList, kept } from './short-list.ts'
+
+/** Units that this process has booked in one slot of a rolling window: first a lease, later the used units of that lease. */
+export interface Booking {
+  readonly kind: RateKind
+  readonly slot: number
+  /**
+   * Number of the call with this booking; Infinity until the store has acknowledged it. A store that lost the call has lost the booking.
+   */
+  number: number
+  /** Booked units: granted minus returned. */
+  net: number
+  /** Unused units. */
+  left: number
+  /** End of the lease, monotonic ms; no unit is used afterwards. */
+  expiresAt: number
+  /** Units that the next batch returns; `net` no longer counts them. */
+  refund: number
+  /** False for an admission without the store while no batch contains it. */
+  isSent: boolean
+  /** Whether the booking is in the list for the next batch. */
+  isChanged: boolean
+}
+
+/** The part of a booking that one request uses. */
+export interface Piece {
+  readonly booking: Booking
+  amount: number
+}
 
 /** Units that requests wait for: those of the first request, and those of all. */
 export interface Waiting {
@@ -297,4 +323,21 @@ export class RateLease {
 
 function isOver({ slot }: Booking, present: number): boolean {
   return slot <= present
+}
+
+/** The units that one process may admit while the store is unavailable: the limit divided by the number of processes that share it. */
+export interface LocalShare {
+  /** Units in any rolling window. */
+  readonly units: number
+  /** Least ms between two admissions; 0 unless the share is below one unit. */
+  readonly spacingMs: number
+}
+
+/**
+ * @param live processes that share the limit, at least 1
+ * @param windowMs length of the rolling window
+ */
+export function localShare(limit: number, live: number, windowMs: number): LocalShare {
+  const units = Math.floor(limit / live)
+  return units >= 1 ? { units, spacingMs: 0 } : { units: 1, spacingMs: Math.ceil((windowMs * live) / Math.max(1, limit)) }
 }

@@ -3,6 +3,7 @@ import type { Redis } from 'ioredis'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
+import { LIVE_FOR_MS } from '#contract/records/revision-log.ts'
 import { evictionError } from '#platform/redis-connection.ts'
 
 /** What the watch needs. */
@@ -18,8 +19,6 @@ export interface RedisWatchDeps {
 }
 
 const READ_EVERY_MS = 1_000
-/** A pod without a heartbeat for this long counts as dead. */
-const LIVE_MS = 5_000
 /** Number of stored answers: a Redis that has just lost its data knows no pod until the next heartbeats. */
 const REMEMBERED = 5
 /** Reads between two checks of the policy. */
@@ -75,7 +74,7 @@ export class RedisWatch {
   /** Counts pods by the clock of Redis, which the heartbeats use too. */
   async #count(redis: Pick<Redis, 'time' | 'zcount'>): Promise<number> {
     const [seconds] = await redis.time()
-    return await redis.zcount(this.#deps.pods, Number(seconds) * 1_000 - LIVE_MS, '+inf')
+    return await redis.zcount(this.#deps.pods, Number(seconds) * 1_000 - LIVE_FOR_MS, '+inf')
   }
 
   async #checkPolicy(redis: Pick<Redis, 'info'>): Promise<void> {

@@ -1,3 +1,6 @@
+import { NEVER, type BudgetReply, type LedgerAnswer, type LedgerCall } from '#contract/ledger/ledger-call.ts'
+import { longestLeaseMs, MAX_AMOUNT, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import type { BudgetBook } from './budget-book.ts'
 import type { RefusedLimit } from './ledger.ts'
 
 /** A limit that the store has found short. */
@@ -14,7 +17,7 @@ export interface Shortage {
 }
 
 /** Others may return units of such a limit at any time. */
-export const SHORT_CACHE_MS = 250
+const SHORT_CACHE_MS = 250
 
 /** Recent refusals of the store, so that a storm of requests costs no calls. */
 export class Refusals {
@@ -43,4 +46,63 @@ export class Refusals {
   get isEmpty(): boolean {
     return this.#shortages === undefined
   }
+}
+
+/** Retry-After of a request that waits for the end of others. */
+const HELD_WAIT_MS = 1_000
+
+type Named = readonly [limit: string, shortage: Shortage]
+
+/** A call and the answer of the store. */
+interface Answered {
+  readonly parts: Pick<LedgerCall, 'rates' | 'permits' | 'budgets'>
+  /** Budgets of the rows of `parts.budgets`. */
+  readonly books: readonly BudgetBook[]
+  readonly answer: LedgerAnswer
+  readonly timing: LedgerTiming
+}
+
+/** The shortages in an answer, by limit. @param now monotonic ms of the answer */
+export function shortagesOf(answered: Answered, now: number): Named[] {
+  return [...rateShortages(answered, now), ...permitShortage(answered.answer, now), ...budgetShortages(answered, now)]
+}
+
+/**
+ * Tokens come back when a request has used less than it held. Requests come back after their minute, or with the unused lease of another
+ * process, which takes as long as a lease can live.
+ */
+function rateShortages({ parts, answer, timing }: Answered, now: number): Named[] {
+  return parts.rates.flatMap(({ kind }, index): Named[] => {
+    const reply = answer.rates[index]
+    if (!reply || reply.waitMs === 0) return []
+    const passesAt = reply.waitMs === NEVER ? Infinity : now + reply.waitMs
+    const cachedUntil = Math.min(passesAt, now + (kind === 'r' ? longestLeaseMs(timing) : SHORT_CACHE_MS))
+    return [[kind, { limit: kind === 'r' ? 'requests' : 'tokens', rest: Math.max(0, reply.rest), passesAt, cachedUntil }]]
+  })
+}
+
+function permitShortage({ permits }: LedgerAnswer, now: number): Named[] {
+  if (!permits || permits.waitMs === 0) return []
+  const rest = Math.max(0, permits.rest)
+  return [['permits', { limit: 'concurrency', rest, passesAt: now + permits.waitMs, cachedUntil: now + SHORT_CACHE_MS }]]
+}
+
+function budgetShortages({ parts, books, answer }: Answered, now: number): Named[] {
+  return books.flatMap((book, index): Named[] => {
+    const request = parts.budgets[index]
+    const reply = answer.budgets[index]
+    if (!request || !reply || reply.short === 'No') return []
+    const endMs = request.windows.find(({ startMs }) => startMs === reply.startMs)?.endMs ?? 0
+    return [[book.id, budgetShortage(book, reply, now, endMs === MAX_AMOUNT ? Infinity : now + endMs - answer.nowMs)]]
+  })
+}
+
+/** Only the end of the window restores a spent budget; a part of a held one may come back with a running request. */
+function budgetShortage(book: BudgetBook, reply: BudgetReply, now: number, windowEnd: number): Shortage {
+  const unspent = book.spec.amount - reply.spent - reply.unsettled
+  const rest = Math.max(0, unspent - reply.held)
+  const cached = Math.min(windowEnd, now + SHORT_CACHE_MS)
+  const budget = book.spec.name
+  if (reply.short === 'Held') return { limit: 'budgetHeld', budget, rest, passesAt: now + HELD_WAIT_MS, cachedUntil: cached }
+  return { limit: 'budgetSpent', budget, rest, passesAt: windowEnd, cachedUntil: unspent <= 0 ? windowEnd : cached }
 }

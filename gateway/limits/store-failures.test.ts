@@ -170,7 +170,7 @@ test('a time zone that the calendar does not know makes its key unavailable, and
     clock: world.clock,
     process: 'p1',
     live: () => 1,
-    windowAt: () => {
+    calendar: () => {
       throw new RangeError('no such time zone')
     },
     onRefused: ({ message }) => seen.push(message),

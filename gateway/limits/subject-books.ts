@@ -3,13 +3,11 @@ import type { LedgerAnswer, LedgerCall } from '#contract/ledger/ledger-call.ts'
 import { budgetID, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { BatchQueue } from './batch-queue.ts'
-import type { Piece } from './booking.ts'
-import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type Times } from './budget-book.ts'
-import type { BudgetSpec, LimitSubject, Need, SettledUsage, WindowAt } from './ledger.ts'
+import { acknowledgeReport, BudgetBook, type BudgetPiece, type Calendar, type SentReport, type Times } from './budget-book.ts'
+import type { BudgetSpec, LimitSubject, Need, SettledUsage } from './ledger.ts'
 import { PermitPool } from './permit-pool.ts'
-import { NO_WAITING, RateLease, type Waiting } from './rate-lease.ts'
-import { Refusals, type Shortage } from './refusals.ts'
-import { shortagesOf } from './shortages.ts'
+import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
+import { Refusals, type Shortage, shortagesOf } from './refusals.ts'
 
 /** What one request needs of one subject. */
 export interface Demand {
@@ -55,7 +53,7 @@ export interface SentParts {
 /** Inputs of the books. */
 export interface BooksDeps {
   readonly timing: LedgerTiming
-  readonly windowAt: WindowAt
+  readonly calendar: Calendar
   /** Processes that share the limits, at least 1. */
   readonly live: () => number
 }
@@ -385,7 +383,7 @@ export class SubjectBooks {
       known.spec = spec
       return known
     }
-    const book = new BudgetBook(spec, this.#deps.windowAt)
+    const book = new BudgetBook(spec, this.#deps.calendar)
     this.#budgets = this.#budgets.concat(book)
     return book
   }

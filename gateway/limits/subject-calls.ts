@@ -1,11 +1,9 @@
 /** The calls of one process to the store about one subject: one at a time, shared by all waiting requests. */
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { LedgerAnswer, LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
-import { answerDeadline } from './answer-deadline.ts'
-import type { Breaker } from './breaker.ts'
+import { answerDeadline, type Breaker } from './breaker.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 import { appended } from './short-list.ts'
-import type { StoreTime } from './store-time.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 
 /** Result of a wait for the store. `answered`: the caller reads the books again. */
@@ -329,4 +327,24 @@ export class SubjectCalls {
 
 function wakeAll(waiters: readonly Waiter[], outcome: AskOutcome): void {
   for (const { wake } of waiters) wake(outcome)
+}
+
+/** The clock of the store as this process knows it. Between calls it advances with the monotonic clock. */
+export class StoreTime {
+  #offset: number
+
+  /** @param offset guess before the first answer: wall clock minus monotonic clock, in ms */
+  constructor(offset: number) {
+    this.#offset = offset
+  }
+
+  /** Takes the time `nowMs` from the answer to a call that left at `sentAt`. The result of `at` is never behind the store. */
+  observe(nowMs: number, sentAt: number): void {
+    this.#offset = nowMs + 1 - sentAt // the store rounds its time down to whole ms
+  }
+
+  /** ms since 1970, whole. @param now monotonic ms */
+  at(now: number): number {
+    return Math.floor(now + this.#offset)
+  }
 }

@@ -2,11 +2,11 @@
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
-import type { LimitSubject, WindowAt } from './ledger.ts'
+import type { LimitSubject } from './ledger.ts'
+import type { Calendar } from './budget-book.ts'
 import type { LedgerStore } from './ledger-store.ts'
-import { StoreTime } from './store-time.ts'
 import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
-import { type CallDeps, SubjectCalls } from './subject-calls.ts'
+import { type CallDeps, StoreTime, SubjectCalls } from './subject-calls.ts'
 
 /** What a registry needs. */
 export interface RegistryDeps {
@@ -16,7 +16,7 @@ export interface RegistryDeps {
   readonly process: string
   /** At least 1. */
   readonly live: () => number
-  readonly windowAt: WindowAt
+  readonly calendar: Calendar
   readonly timing: LedgerTiming
   readonly onRefused: (error: Error) => void
 }
@@ -91,9 +91,9 @@ export class SubjectRegistry {
   #cancelTick: Cancel | undefined
 
   constructor(deps: RegistryDeps) {
-    const { store, clock, process, live, windowAt, timing, onRefused } = deps
+    const { store, clock, process, live, calendar, timing, onRefused } = deps
     this.#deps = deps
-    this.#booksDeps = { timing, windowAt, live }
+    this.#booksDeps = { timing, calendar, live }
     this.#breaker = new Breaker({ clock, ping: () => store.ping(), timeoutMs: TIMEOUT_MS })
     this.#callDeps = {
       ...{ store, clock, process, live, onRefused, timeoutMs: TIMEOUT_MS },

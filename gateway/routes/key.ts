@@ -1,11 +1,11 @@
 /** `GET /v1/key`: the limits and budgets of the caller's key, its usage, and the times of the resets. */
-import { rfc3339 } from '#contract/values/rfc3339.ts'
 import { sentCredential } from '../auth/credential-header.ts'
 import type { Caller } from '../auth/caller.ts'
 import { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { BudgetSnapshot, LimitSubject, RateState } from '../limits/ledger.ts'
 import { limitSubject } from '../limits/limit-subject.ts'
+import { instant } from '../limits/rate-headers.ts'
 import type { SnapshotCache, TimedSnapshot } from '../limits/snapshot-cache.ts'
 import { credentialPrefix } from '#contract/values/credential.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
@@ -31,7 +31,7 @@ export function showKey(deps: KeyDeps): RouteHandler {
     const body = {
       object: 'key',
       prefix: prefixOf(exchange),
-      expires_at: instant(caller.expiresAt),
+      expires_at: resetAt(caller.expiresAt),
       models: modelsOf(caller, deps),
       limits: subject && used ? limitsOf(subject, used) : [],
       budgets: subject && used ? used.snapshot.budgets.map((budget) => shownBudget(budget, subject)) : [],
@@ -66,7 +66,7 @@ function limitsOf({ whose }: LimitSubject, { snapshot, atMs }: TimedSnapshot): o
   const { requests, tokens, concurrency } = snapshot
   const rate = (kind: string, { limit, remaining, resetMs }: RateState): object => ({
     ...{ kind, limit, remaining },
-    reset_at: instant(atMs + resetMs),
+    reset_at: resetAt(atMs + resetMs),
     source: whose,
   })
   return [
@@ -88,12 +88,12 @@ function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs
   return {
     ...{ kind: 'budget', name, unit, window, on_exceeded: spec?.onExceeded },
     ...{ limit: shown(amount), used: shown(used), remaining: shown(Math.max(0, amount - used)), held: shown(held) },
-    reset_at: instant(endMs),
+    reset_at: resetAt(endMs),
     source: spec?.whose ?? subject.whose,
   }
 }
 
-/** Formats a time as RFC 3339 in UTC, rounded up to a second; null for Infinity. */
-function instant(ms: number): string | null {
-  return Number.isFinite(ms) ? rfc3339(Math.ceil(ms / 1_000) * 1_000) : null
+/** A time, or null for Infinity. */
+function resetAt(ms: number): string | null {
+  return Number.isFinite(ms) ? instant(ms) : null
 }

@@ -8,7 +8,6 @@ import { Redis } from 'ioredis'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { LimitSubject, Need, SettledUsage } from '../../gateway/limits/ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
-import { endlessWindowAt as windowAt } from '../../gateway/limits/window-at.ts'
 import { systemClock } from '#platform/clock.ts'
 
 /** Its settings. */
@@ -36,7 +35,7 @@ const SETTLE_MS = 20_000
 const config = JSON.parse(process.argv[2] ?? '') as SubjectsConfig // written by subjects.ts
 const redis = new Redis({ ...config.redis, protocol: 2, disableClientInfo: true, enableOfflineQueue: true })
 const store = new RedisLedgerStore(redis, 'hg')
-const ledger = new LeaseLedger({ store, clock: systemClock, process: PROCESS, live: () => 2, windowAt })
+const ledger = new LeaseLedger({ store, clock: systemClock, process: PROCESS, live: () => 2 })
 const subjects = Array.from({ length: config.subjects }, (_, at) => subjectOf(at))
 const need: Need = { tokens: 1_200, holdByUnit: { Currency: 900, Tokens: 1_200 } }
 const used: SettledUsage = { inputTokens: 300, outputTokens: 64, costMicros: 100 }

@@ -4,7 +4,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { LimitSubject } from '../../gateway/limits/ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
-import { endlessWindowAt } from '../../gateway/limits/window-at.ts'
 import { systemClock } from '#platform/clock.ts'
 import { RedisConnection } from '#platform/redis-connection.ts'
 import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
@@ -173,7 +172,7 @@ describe('a Headgate whose gateways count in Redis', () => {
     const client = stack.redis.connect('admin')
     clients.push(client)
     const store = new RedisLedgerStore(client, 'hg')
-    const ledger = new LeaseLedger({ store, clock: systemClock, process: name, live: () => 1, windowAt: endlessWindowAt })
+    const ledger = new LeaseLedger({ store, clock: systemClock, process: name, live: () => 1 })
     ledgers.push(ledger)
     return ledger
   }

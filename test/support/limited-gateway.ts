@@ -17,7 +17,6 @@ import type { Ledger } from '../../gateway/limits/ledger.ts'
 import type { LedgerFacts } from '../../gateway/limits/metrics.ts'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
-import { endlessWindowAt as windowAt } from '../../gateway/limits/window-at.ts'
 import { availableMemory } from '#platform/available-memory.ts'
 import { systemClock } from '#platform/clock.ts'
 import { runProgram, type Running } from '#platform/lifecycle.ts'
@@ -123,7 +122,6 @@ function ledgerOf({ timing, live, admissions }: LimitedGatewayConfig, process: s
     clock: systemClock,
     process,
     live: () => live,
-    windowAt,
     timing,
     onRefused: (error) => log.error({ error: error.message }, 'ledger'),
   })

@@ -1,5 +1,7 @@
 /** One call of a process to the ledger of one subject, and the store's reply. Every amount is a safe integer. */
 
+import type { BudgetWindows } from '../values/budget-window.ts'
+
 /** `r` requests, `t` tokens. */
 export type RateKind = 'r' | 't'
 export const RATE_KINDS: readonly RateKind[] = ['r', 't']
@@ -60,12 +62,6 @@ export interface RateRequest {
   readonly leaseMs: number
 }
 
-/** A calendar window: [startMs, endMs) since 1970. */
-export interface BudgetWindow {
-  readonly startMs: number
-  readonly endMs: number
-}
-
 /** What a process needs from a budget. */
 export interface BudgetRequest {
   /** `budgetID` */
@@ -76,7 +72,7 @@ export interface BudgetRequest {
   /** Float beyond `ask`. */
   readonly want: number
   /** The current window and the next; the store's time decides. */
-  readonly windows: readonly [BudgetWindow, BudgetWindow]
+  readonly windows: BudgetWindows
 }
 
 /** Arguments of one call. */

@@ -1,6 +1,7 @@
 /** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire`. */
 import {
   CLOCK_STEP_MS,
+  GRANTS,
   LEDGER_CAPS,
   LEDGER_TIMING,
   longestLeaseMs,
@@ -100,6 +101,10 @@ function constants(timing: LedgerTiming): string[] {
     MAX_BUDGETS: LEDGER_CAPS.budgets,
     MAX_PROCESSES: LEDGER_CAPS.processes,
     MAX_BUDGET_FIELDS: LEDGER_CAPS.budgetFields,
+    IDLE_PERMITS_FROM: GRANTS.idlePermitsFrom,
+    LAST_BUDGET_PART: GRANTS.lastBudgetPart,
+    FLOAT_PART: GRANTS.floatPart,
+    FLOAT_SHARE: GRANTS.floatShare,
   }
   return Object.entries(values).map(([name, value]) => `local ${name} = ${value}`)
 }

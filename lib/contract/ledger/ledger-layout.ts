@@ -64,6 +64,18 @@ export const LEDGER_CAPS = {
   budgetFields: 16_384,
 } as const
 
+/** Sizes of grants beyond the need of waiting requests. */
+export const GRANTS = {
+  /** From this many permits per process on, a process keeps idle permits. */
+  idlePermitsFrom: 8,
+  /** The last part of a budget, one in this number, is granted without a float. */
+  lastBudgetPart: 20,
+  /** A float is at most one part in this number of the rest, */
+  floatPart: 100,
+  /** and at most one part in this number of the share of a process. */
+  floatShare: 4,
+} as const
+
 /** Largest number anywhere in the ledger, because Lua's numbers are doubles. */
 export const MAX_AMOUNT = Number.MAX_SAFE_INTEGER
 

@@ -39,7 +39,7 @@ end
 local function permit_grant(row, free, live)
   local granted = math.min(free, math.max(row.need, row.ask))
   if granted < 0 then return 0 end
-  if row.limit < 8 * live or 2 * (free - granted) < row.limit then return granted end
+  if row.limit < IDLE_PERMITS_FROM * live or 2 * (free - granted) < row.limit then return granted end
   return granted + math.min(row.want, math.floor((free - granted) / (2 * live)))
 end
 
@@ -149,7 +149,7 @@ end
 local function budget_grant(row, rest, live)
   local granted = math.max(0, math.min(rest, math.max(row.need, row.ask)))
   local free = rest - granted
-  if free < math.floor(row.amount / 20) then return granted end
-  return granted + math.max(0, math.min(row.want, math.floor(free / 100), math.floor(free / (4 * live))))
+  if free < math.floor(row.amount / LAST_BUDGET_PART) then return granted end
+  return granted + math.max(0, math.min(row.want, math.floor(free / FLOAT_PART), math.floor(free / (FLOAT_SHARE * live))))
 end
 `.trim()

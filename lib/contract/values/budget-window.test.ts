@@ -1,10 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { type BudgetWindowKind, isTimeZone, windowAt } from './budget-window.ts'
+import { type BudgetWindowKind, isTimeZone, windowAt, windowsAt } from './budget-window.ts'
 
 const at = (text: string): number => Date.parse(text)
-const iso = (ms: number | undefined): string | undefined =>
-  ms === undefined ? undefined : new Date(ms).toISOString().replace(':00.000Z', 'Z')
-function windowOf(kind: BudgetWindowKind, timeZone: string, instant: string): readonly [string | undefined, string | undefined] {
+const iso = (ms: number): string => new Date(ms).toISOString().replace(':00.000Z', 'Z')
+function windowOf(kind: BudgetWindowKind, timeZone: string, instant: string): readonly [string, string] {
   const { startMs, endMs } = windowAt(kind, timeZone, at(instant))
   return [iso(startMs), iso(endMs)]
 }
@@ -45,27 +44,25 @@ describe('the window of a budget', () => {
   })
 
   test('of a lifetime begins at 0 and has no end, whatever the zone', () => {
-    expect(windowAt('Lifetime', 'no zone', at('2026-11-23T12:00Z'))).toEqual({ startMs: 0, endMs: undefined })
+    expect(windowAt('Lifetime', 'no zone', at('2026-11-23T12:00Z'))).toEqual({ startMs: 0, endMs: Infinity })
   })
 
   test('#9098 ends in the instant in which the next one begins, and is found again after others were asked for', () => {
     const zone = 'America/New_York'
     const first = windowAt('Month', zone, at('2026-01-31T12:00Z'))
-    const second = windowAt('Month', zone, first.endMs!)
-    const third = windowAt('Month', zone, second.endMs!)
+    const second = windowAt('Month', zone, first.endMs)
+    const third = windowAt('Month', zone, second.endMs)
     expect([second.startMs, third.startMs]).toEqual([first.endMs, second.endMs])
     expect(windowAt('Month', zone, first.startMs)).toEqual(first)
-    expect(windowAt('Month', zone, first.endMs! - 1)).toEqual(first)
+    expect(windowAt('Month', zone, first.endMs - 1)).toEqual(first)
     expect(windowAt('Day', zone, first.startMs).endMs).toBe(at('2026-01-02T05:00Z'))
   })
 
-  test('is the same object for this window and the next one asked by turns: requests do no calendar arithmetic', () => {
-    const now = windowAt('Week', 'Asia/Tokyo', at('2026-11-23T12:00Z'))
-    const next = windowAt('Week', 'Asia/Tokyo', now.endMs!)
-    for (let i = 1; i < 4; i++) {
-      expect(windowAt('Week', 'Asia/Tokyo', now.startMs + i)).toBe(now)
-      expect(windowAt('Week', 'Asia/Tokyo', next.startMs + i)).toBe(next)
-    }
+  test('and the next one are the same object for each instant in the window: requests do no calendar arithmetic', () => {
+    const windows = windowsAt('Week', 'Asia/Tokyo', at('2026-11-23T12:00Z'))
+    const [now, next] = windows
+    for (const atMs of [now.startMs, now.startMs + 1, now.endMs - 1]) expect(windowsAt('Week', 'Asia/Tokyo', atMs)).toBe(windows)
+    expect(windowAt('Week', 'Asia/Tokyo', now.endMs)).toEqual(next)
   })
 })
 

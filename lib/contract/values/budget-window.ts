@@ -10,13 +10,17 @@ export type BudgetWindowKind = 'Lifetime' | 'Day' | 'Week' | 'Month'
 /** One window, from its first instant to that of the next one; ms since 1970. */
 export interface BudgetWindow {
   readonly startMs: number
-  /** First instant after the window; undefined for a window without an end. */
-  readonly endMs: number | undefined
+  /** First instant after the window; Infinity for a window without an end. */
+  readonly endMs: number
 }
+
+/** The window of an instant and the one after it. A window without an end is both. */
+export type BudgetWindows = readonly [present: BudgetWindow, next: BudgetWindow]
 
 type CalendarKind = Exclude<BudgetWindowKind, 'Lifetime'>
 
-const LIFETIME: BudgetWindow = Object.freeze({ startMs: 0, endMs: undefined })
+const FOREVER: BudgetWindow = Object.freeze({ startMs: 0, endMs: Infinity })
+const LIFETIME: BudgetWindows = [FOREVER, FOREVER]
 const LENGTHS: Readonly<Record<CalendarKind, Temporal.DurationLike>> = { Day: { days: 1 }, Week: { weeks: 1 }, Month: { months: 1 } }
 /** Form of a zone's name such as `Europe/Berlin` or `UTC`. Offsets such as `+01:00` are not names. */
 export const TIME_ZONE_NAME = '^[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*$'
@@ -25,32 +29,37 @@ const MAX_ZONE_NAME = 64
 /** Maximum number of cached zones and kinds. There are about 600 zones, and names may be in any case. */
 const MAX_REMEMBERED = 2_000
 
-/** The last used windows of a zone and kind: the current one and its neighbour, because callers ask for both in turn. */
-interface Remembered {
-  newest: BudgetWindow
-  other: BudgetWindow
-}
-
 const zones = new Map<string, boolean>()
-const remembered: Readonly<Record<CalendarKind, Map<string, Remembered>>> = { Day: new Map(), Week: new Map(), Month: new Map() }
+/** The last used windows by zone. Thousands of budgets share them. */
+const remembered: Readonly<Record<CalendarKind, Map<string, BudgetWindows>>> = { Day: new Map(), Week: new Map(), Month: new Map() }
 
 /**
- * Finds the window of an instant. A day begins with its first instant in the zone (00:00, or later if the clocks skip midnight), a week on
+ * Finds the window of an instant and the next one. A day begins with its first instant in the zone (00:00, or later if the clocks skip midnight), a week on
  * Monday, a month on the 1st. Windows have no gaps between them: a day that the clocks enter twice begins with the first time.
  * @param timeZone a name that `isTimeZone` accepts; ignored for `Lifetime`
  * @param atMs ms since 1970
  * @throws RangeError for an unknown zone
  */
-export function windowAt(kind: BudgetWindowKind, timeZone: string, atMs: number): BudgetWindow {
+export function windowsAt(kind: BudgetWindowKind, timeZone: string, atMs: number): BudgetWindows {
   if (kind === 'Lifetime') return LIFETIME
-  const known = remembered[kind].get(timeZone)
-  if (known !== undefined) {
-    if (isIn(known.newest, atMs)) return known.newest
-    if (isIn(known.other, atMs)) return known.other
-  }
-  const window = computed(kind, timeZone, atMs)
-  remember(remembered[kind], timeZone, window)
-  return window
+  const ofKind = remembered[kind]
+  const known = ofKind.get(timeZone)
+  if (known !== undefined && isIn(known[0], atMs)) return known
+  const present = computed(kind, timeZone, atMs)
+  const windows: BudgetWindows = [present, computed(kind, timeZone, present.endMs)]
+  if (known === undefined && ofKind.size >= MAX_REMEMBERED) ofKind.clear()
+  ofKind.set(timeZone, windows)
+  return windows
+}
+
+/** Finds the window of an instant; see `windowsAt`. */
+export function windowAt(kind: BudgetWindowKind, timeZone: string, atMs: number): BudgetWindow {
+  return windowsAt(kind, timeZone, atMs)[0]
+}
+
+/** Whether an instant lies in a window. */
+export function isIn({ startMs, endMs }: BudgetWindow, atMs: number): boolean {
+  return atMs >= startMs && atMs < endMs
 }
 
 /** Whether a text names a time zone of this program's IANA database. */
@@ -71,21 +80,6 @@ function isInDatabase(text: string): boolean {
   } catch {
     return false // the library throws for unknown names
   }
-}
-
-function isIn({ startMs, endMs = Infinity }: BudgetWindow, atMs: number): boolean {
-  return atMs >= startMs && atMs < endMs
-}
-
-function remember(windows: Map<string, Remembered>, timeZone: string, window: BudgetWindow): void {
-  const known = windows.get(timeZone)
-  if (known !== undefined) {
-    known.other = known.newest
-    known.newest = window
-    return
-  }
-  if (windows.size >= MAX_REMEMBERED) windows.clear()
-  windows.set(timeZone, { newest: window, other: window })
 }
 
 /** Clocks may return into a finished day (St. John's left Sunday 00:01 for Saturday 23:01). A window that has begun does not end again. */
