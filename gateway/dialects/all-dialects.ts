@@ -1,4 +1,7 @@
-/** The dialects by path. A function cannot be sent to another thread, so the worker for large bodies gets the path. */
+/**
+ * The dialects by path. Each one is a route of model calls. A function cannot be sent to another thread, so the worker for large bodies gets the
+ * path.
+ */
 import { chatCompletions } from './chat-completions.ts'
 import type { Dialect } from './dialect.ts'
 import { messages } from './messages.ts'

@@ -1,7 +1,7 @@
 /** Classifies the events of a backend's stream. Implementations have no state: one object serves all requests. */
 import { asObject, type JsonObject, parseObject } from './json-body.ts'
 import { parseSseEvent } from './sse.ts'
-import { anthropicUsage, openaiUsage, type UsageReport } from './usage.ts'
+import { anthropicUsage, openaiUsage, tokensOfBytes, type UsageReport } from './usage.ts'
 
 /**
  * Kind of an event for the relay.
@@ -32,6 +32,8 @@ export interface BackendEvents {
   usageOf(event: Buffer, latin1?: string): EventUsage | undefined
   /** Reads the token counts of a plain answer. */
   usageIn(answer: JsonObject): UsageReport | undefined
+  /** Estimates the tokens of a plain answer without counts that is too large to read. */
+  unreadTokens(bytes: number): number
 }
 
 /** Chat completions streams: unnamed events, `[DONE]` at the end. */
@@ -39,6 +41,7 @@ export const openaiEvents: BackendEvents = {
   kindOf: (event, latin1 = event.toString('latin1')) => openaiKind(event, latin1),
   usageOf: (event, latin1) => usageOf(event, openaiUsage, latin1),
   usageIn: openaiUsage,
+  unreadTokens: tokensOfBytes,
 }
 
 /** Messages streams: named events, `message_stop` at the end, no `[DONE]`. */
@@ -46,6 +49,7 @@ export const anthropicEvents: BackendEvents = {
   kindOf: (event, latin1 = event.toString('latin1')) => anthropicKind(event, latin1),
   usageOf: (event, latin1) => usageOf(event, messageUsage, latin1),
   usageIn: anthropicUsage,
+  unreadTokens: tokensOfBytes,
 }
 
 const USAGE = '"usage"'

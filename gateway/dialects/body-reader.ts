@@ -41,7 +41,7 @@ export type BodyResult = ReadRequest | GatewayError | undefined
 
 /**
  * Reads request bodies: small ones at once, large ones one after the other in the only worker of the process. Bodies that would take too
- * long to parse are refused by their bytes alone (`json-structure.ts`). The worker only protects the latency of other callers.
+ * long to parse are refused by their bytes alone (`read-request.ts`). The worker only protects the latency of other callers.
  */
 export class BodyReader {
   readonly #deps: BodyReaderDeps

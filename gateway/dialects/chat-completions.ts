@@ -1,7 +1,7 @@
 import { openaiEvents } from './backend-events.ts'
 import { openaiFraming } from './client-framing.ts'
 import type { Dialect } from './dialect.ts'
-import { readMessagesRequest } from './request-shape.ts'
+import { wrongMessages } from './request-shape.ts'
 
 /** OpenAI chat completions; every backend serves them. */
 export const chatCompletions: Dialect = {
@@ -10,5 +10,5 @@ export const chatCompletions: Dialect = {
   hasUsageOption: true,
   framing: openaiFraming,
   events: openaiEvents,
-  readRequest: readMessagesRequest,
+  wrongPrompt: wrongMessages,
 }

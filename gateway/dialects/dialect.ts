@@ -22,12 +22,14 @@ export interface ModelRequest {
 export interface Dialect {
   /** Path of the route, and of the same route on a backend. */
   readonly path: string
+  /** Other paths of the route. */
+  readonly otherPaths?: readonly string[]
   /** Whether only backends with `messages: Native` serve this route. */
   readonly needsNative: boolean
   /** Whether streams contain usage only if the request asks for it with `stream_options`. */
   readonly hasUsageOption: boolean
   readonly framing: ClientFraming
   readonly events: BackendEvents
-  /** Reads and checks a parsed body. @returns the request, or row 11 with the first wrong field */
-  readRequest(body: JsonObject): ModelRequest | GatewayError
+  /** Checks the fields that hold the prompt. All other checks are common to all dialects. @returns row 11 with the first wrong field */
+  wrongPrompt(body: JsonObject): GatewayError | undefined
 }

@@ -1,14 +1,15 @@
 import { anthropicEvents } from './backend-events.ts'
 import { anthropicFraming } from './client-framing.ts'
 import type { Dialect } from './dialect.ts'
-import { readMessagesRequest } from './request-shape.ts'
+import { wrongMessages } from './request-shape.ts'
 
 /** Anthropic Messages, forwarded unchanged to backends that support them. */
 export const messages: Dialect = {
   path: '/v1/messages',
+  otherPaths: ['/v1/v1/messages'], // a base URL that ends in /v1, with an Anthropic SDK
   needsNative: true,
   hasUsageOption: false,
   framing: anthropicFraming,
   events: anthropicEvents,
-  readRequest: readMessagesRequest,
+  wrongPrompt: wrongMessages,
 }

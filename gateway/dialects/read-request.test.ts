@@ -1,7 +1,7 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../errors.ts'
 import { chatCompletions } from './chat-completions.ts'
-import { readRequest } from './read-request.ts'
+import { hasTooManyParts, readRequest } from './read-request.ts'
 import { bytesFor } from './request-body.ts'
 
 /** Duplicate options: a body with them is serialised again to request usage. */
@@ -21,4 +21,27 @@ test('an unmetered call requests its stream with the original bytes', () => {
 test('a metered call requests the usage of its stream, and changes nothing else', () => {
   const asked = JSON.parse(TEXT) as object
   expect(JSON.parse(sent(true).toString())).toEqual({ ...asked, stream_options: { x: 1, include_usage: true } })
+})
+
+const repeated = (part: string, count: number): Buffer => Buffer.from(`{"model":"m","messages":[${part.repeat(count)}]}`)
+
+describe('a body has too many parts', () => {
+  test.each([
+    ['empty objects', repeated('{},', 150_000)],
+    ['arrays that only open', Buffer.from('['.repeat(200_001))],
+    ['distinct keys', Buffer.from(`{${Array.from({ length: 200_002 }, (_, i) => `"k${i}":1`).join(',')}}`)],
+    ['numbers', repeated('1,', 200_001)],
+  ])('when it holds hundreds of thousands of %s', (_what, bytes) => {
+    expect(hasTooManyParts(bytes)).toBe(true)
+  })
+
+  test.each([
+    ['a long text full of brackets, commas, quotes and escapes', repeated(JSON.stringify('{[,"\\'.repeat(200_000)), 1)],
+    ['an image in base64', repeated(`"${'a'.repeat(8 * 2 ** 20)}"`, 1)],
+    ['ten thousand messages', repeated('{"role":"user","content":[{"type":"text","text":"a, b"}]},', 10_000)],
+    ['a text of escaped quotes and backslashes', repeated(`"${'\\\\\\"{,'.repeat(200_000)}"`, 1)],
+    ['a text that never ends', Buffer.from(`{"a":"${'x,'.repeat(300_000)}`)],
+  ])('but not when it is %s', (_what, bytes) => {
+    expect(hasTooManyParts(bytes)).toBe(false)
+  })
 })

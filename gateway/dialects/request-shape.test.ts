@@ -1,12 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../errors.ts'
-import { MODEL_CHOOSING, readMessagesRequest } from './request-shape.ts'
+import { MODEL_CHOOSING, requestFields, wrongMessages } from './request-shape.ts'
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 
 /** Row and field of the refusal; undefined for a request that passes. */
 function refusal(body: object): readonly [number, string | undefined] | undefined {
-  const read = readMessagesRequest(body as Record<string, unknown>)
+  const read = requestFields(body as Record<string, unknown>, { wrongPrompt: wrongMessages })
   return read instanceof GatewayError ? [read.row.number, read.params.field] : undefined
 }
 
@@ -50,6 +50,11 @@ describe('the declarations of a request about its answer', () => {
     ['usage not wanted', { stream_options: { include_usage: false } }, {}],
     ['usage wanted in no known way', { stream_options: { include_usage: 'true' } }, {}],
   ])('%s', (_, fields, declares) => {
-    expect(readMessagesRequest({ ...ASK, ...fields })).toEqual({ model: 'llama', stream: false, ...NOTHING, ...declares })
+    expect(requestFields({ ...ASK, ...fields }, { wrongPrompt: wrongMessages })).toEqual({
+      model: 'llama',
+      stream: false,
+      ...NOTHING,
+      ...declares,
+    })
   })
 })

@@ -1,9 +1,7 @@
-/** Checks of request bodies for both dialects. They check only fields on which the gateway decides. */
+/** Checks of request bodies of all dialects. They check only fields on which the gateway decides. */
 import { GatewayError } from '../errors.ts'
-import type { ModelRequest } from './dialect.ts'
-import { asObject } from './json-body.ts'
-
-type Body = Readonly<Record<string, unknown>>
+import type { Dialect, ModelRequest } from './dialect.ts'
+import { asObject, type JsonObject } from './json-body.ts'
 
 /** Fields that decide scope, streaming or cost, or that the gateway writes. */
 const DECIDING = new Set(['model', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens'])
@@ -35,21 +33,22 @@ const CHOOSING_LENGTHS = new Set([...MODEL_CHOOSING].map((name) => name.length))
 const MAX_DEPTH = 200
 
 /**
- * Reads the fields on which the gateway decides, and checks the shape of a request with `messages`.
- * @returns row 11 with the first wrong field
+ * Reads the fields on which the gateway decides, and checks the shape of a request.
+ * @returns row 11 with the first wrong field, or row 42
  */
-export function readMessagesRequest(body: Body): ModelRequest | GatewayError {
+export function requestFields(body: JsonObject, { wrongPrompt }: Pick<Dialect, 'wrongPrompt'>): ModelRequest | GatewayError {
   const { model, stream } = body
   if (model === undefined) return invalid('model', 'is required')
   if (typeof model !== 'string' || model === '') return invalid('model', 'must be a non-empty string')
-  return invalidShape(body) ?? { model, stream: stream === true, ...declared(body) }
+  const wrong = ambiguousKey(body) ?? modelChoosingKey(body) ?? wrongStream(body) ?? wrongCount(body) ?? wrongPrompt(body) ?? tooDeep(body)
+  return wrong ?? { model, stream: stream === true, ...declared(body) }
 }
 
 /**
  * Reads the declarations of a request of either dialect about its answer. Counts other than integers above 0 declare nothing: -1 means "no
  * cap" to llama.cpp.
  */
-export function declared(body: Body): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
+export function declared(body: JsonObject): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
   let maxOutputTokens: number | undefined
   for (const name of CAPS) {
     const cap = body[name]
@@ -63,29 +62,11 @@ function isCount(value: unknown): value is number {
   return Number.isInteger(value) && Number(value) > 0
 }
 
-/** The checks, in the order in which they answer. */
-const CHECKS: readonly ((body: Body) => GatewayError | undefined)[] = [
-  ambiguousKey,
-  modelChoosingKey,
-  wrongStream,
-  wrongCount,
-  wrongMessages,
-  tooDeep,
-]
-
-function invalidShape(body: Body): GatewayError | undefined {
-  for (const check of CHECKS) {
-    const error = check(body)
-    if (error) return error
-  }
-  return undefined
-}
-
 /**
  * Refuses a key that differs from a deciding one only in case: Go's decoder takes `"Model"` for `model` (and `ſtream` for `stream`), so the
  * backend could read another model than the authorised one. Also refuses a key with U+0000, where parsers with C strings end the key.
  */
-function ambiguousKey(body: Body): GatewayError | undefined {
+function ambiguousKey(body: JsonObject): GatewayError | undefined {
   for (const key of Object.keys(body)) {
     if (key.includes('\0')) return invalid(key, 'has a NUL character in its name')
     if (!LENGTHS.has(key.length) || DECIDING.has(key)) continue
@@ -96,7 +77,7 @@ function ambiguousKey(body: Body): GatewayError | undefined {
 }
 
 /** Refuses fields that choose a model, spelled in any case (see `ambiguousKey`). A null chooses nothing. */
-function modelChoosingKey(body: Body): GatewayError | undefined {
+function modelChoosingKey(body: JsonObject): GatewayError | undefined {
   for (const key of Object.keys(body)) {
     if (!CHOOSING_LENGTHS.has(key.length) || !MODEL_CHOOSING.has(key.toLowerCase())) continue
     if (body[key] !== null) return new GatewayError('modelChoice', { field: key })
@@ -104,22 +85,23 @@ function modelChoosingKey(body: Body): GatewayError | undefined {
   return undefined
 }
 
-function wrongStream({ stream }: Body): GatewayError | undefined {
+function wrongStream({ stream }: JsonObject): GatewayError | undefined {
   return stream === undefined || stream === null || typeof stream === 'boolean' ? undefined : invalid('stream', 'must be true or false')
 }
 
-function wrongCount(body: Body): GatewayError | undefined {
+function wrongCount(body: JsonObject): GatewayError | undefined {
   const wrong = COUNTS.find((name) => body[name] !== undefined && body[name] !== null && !Number.isInteger(body[name]))
   return wrong === undefined ? undefined : invalid(wrong, 'must be an integer')
 }
 
-function wrongMessages({ messages }: Body): GatewayError | undefined {
+/** Checks the prompt of a request with `messages`. */
+export function wrongMessages({ messages }: JsonObject): GatewayError | undefined {
   if (messages === undefined) return invalid('messages', 'is required')
   if (!Array.isArray(messages) || messages.length === 0) return invalid('messages', 'must be a non-empty array')
   return messages.every(isObject) ? undefined : invalid('messages', 'must hold objects')
 }
 
-function tooDeep(body: Body): GatewayError | undefined {
+function tooDeep(body: JsonObject): GatewayError | undefined {
   for (const key of Object.keys(body)) {
     if (isNested(body[key]) && nestsDeeper(body[key], MAX_DEPTH)) return invalid(key, `is nested deeper than ${MAX_DEPTH} levels`)
   }
@@ -145,6 +127,7 @@ function isObject(value: unknown): boolean {
   return isNested(value) && !Array.isArray(value)
 }
 
-function invalid(field: string, reason: string): GatewayError {
+/** Row 11. */
+export function invalid(field: string, reason: string): GatewayError {
   return new GatewayError('invalidField', { field, reason })
 }

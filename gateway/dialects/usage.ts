@@ -12,6 +12,13 @@ export interface Usage {
   readonly isEstimated: boolean
 }
 
+const BYTES_PER_TOKEN = 4
+
+/** Estimates the tokens of a text that is not read, by its length. */
+export function tokensOfBytes(bytes: number): number {
+  return Math.ceil(bytes / BYTES_PER_TOKEN)
+}
+
 /** The reports of a backend on one answer until now; undefined for fields that it has not reported. */
 export interface UsageReport {
   /** The whole prompt (OpenAI). */

@@ -1,10 +1,10 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
-import { completionsRoute } from '../../test/support/toy-dialect/completions.ts'
+import { completions } from '../../test/support/toy-dialect/completions.ts'
 import { BodyReader } from '../dialects/body-reader.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
 import { systemClock } from '#platform/clock.ts'
-import { ROUTES, type Route } from './route-table.ts'
+import { callRoute, ROUTES, type Route } from './route-table.ts'
 
 let front: FrontGateway
 afterEach(() => front.stop())
@@ -42,8 +42,8 @@ describe('a new dialect', () => {
   const send = (key: string, body: object): Promise<Response> =>
     fetch(`${front.base}/v1/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: JSON.stringify(body) })
 
-  test('is one folder and one row: scope, errors and the call of the backend follow from it', async () => {
-    front = await startFront({ routes: [...ROUTES, completionsRoute] })
+  test('is one file and one row: scope, errors and the call of the backend follow from it', async () => {
+    front = await startFront({ routes: [...ROUTES, callRoute(completions)] })
     const key = front.issue({ models: [['llama']] })
     expect((await send(key, { model: 'llama', prompt: 'once' })).status).toBe(200)
     expect(front.jobs[0]).toMatchObject({ askedName: 'llama', dialect: { path: '/v1/completions' } })

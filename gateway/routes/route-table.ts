@@ -1,6 +1,6 @@
 /** All routes. The app, the rows 5 and 6, the labels of metrics and the table in `docs/contract.md` follow from this table. */
-import { chatCompletions } from '../dialects/chat-completions.ts'
-import { messages } from '../dialects/messages.ts'
+import { DIALECTS } from '../dialects/all-dialects.ts'
+import type { Dialect } from '../dialects/dialect.ts'
 import { home } from './home.ts'
 import { inference, type InferenceDeps } from './inference.ts'
 import { type KeyDeps, showKey } from './key.ts'
@@ -21,23 +21,18 @@ export interface Route {
 }
 
 export const ROUTES: readonly Route[] = [
-  {
-    methods: 'POST',
-    paths: [chatCompletions.path],
-    label: chatCompletions.path,
-    handler: (deps) => inference(chatCompletions, deps),
-  },
-  {
-    methods: 'POST',
-    paths: [messages.path, '/v1/v1/messages'], // a base URL that ends in /v1, with an Anthropic SDK
-    label: messages.path,
-    handler: (deps) => inference(messages, deps),
-  },
+  ...[...DIALECTS.values()].map(callRoute),
   { methods: 'GET, HEAD', paths: ['/v1/models', '/v1/v1/models'], label: '/v1/models', handler: listModels },
   { methods: 'GET, HEAD', paths: ['/v1/models/{id}', '/v1/v1/models/{id}'], label: '/v1/models', handler: oneModel },
   { methods: 'GET, HEAD', paths: ['/v1/key'], label: '/v1/key', handler: showKey },
   { methods: 'GET, HEAD', paths: ['/'], label: '/', handler: () => home },
 ]
+
+/** The route of model calls in one dialect. */
+export function callRoute(dialect: Dialect): Route {
+  const { path, otherPaths = [] } = dialect
+  return { methods: 'POST', paths: [path, ...otherPaths], label: path, handler: (deps) => inference(dialect, deps) }
+}
 
 /** Makes the pattern by which Express matches a path. */
 export function pathPattern(path: string): string | RegExp {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { GatewayError, type RowID } from '../errors.ts'
-import { settledUsage, type Usage } from '../dialects/usage.ts'
+import { settledUsage, tokensOfBytes, type Usage } from '../dialects/usage.ts'
 import { requestIdHeaders } from '../http/request-id.ts'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
@@ -63,8 +63,6 @@ type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | '
 
 /** Ticks that a connection has to end its answer after the result, so that it can be used again. */
 const AFTER_END_TICKS = 2
-/** Bytes per token of a prompt that was not measured. */
-const BYTES_PER_TOKEN = 4
 const ABORTED = new Error('the gateway has given up this request')
 
 /**
@@ -129,7 +127,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const { path, headers, body, isRenamed, addsUsage } = backendCall(job, job.body, target, { forwarded, credential })
     this.isRenamed = isRenamed
     this.addsUsage = addsUsage
-    this.#inputTokens = job.inputTokens ?? Math.ceil(job.body.bytes.length / BYTES_PER_TOKEN)
+    this.#inputTokens = job.inputTokens ?? tokensOfBytes(job.body.bytes.length)
     target.health.inFlight++
     ticker.add(this)
     pools.of(target.pool).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)

@@ -10,8 +10,6 @@ import { returnedHeaders } from './upstream-headers.ts'
 
 /** Answers up to this size, bytes, are read whole before anything is sent, so that an unreadable one becomes a proper error. */
 const READ_WHOLE_BYTES = 65_536
-/** Bytes per token of an answer without usage that is not read. */
-const BYTES_PER_TOKEN = 4
 const OPENING_BRACE = /^\s*\{/
 
 /** Relays an answer that is not streamed. Small answers are checked, larger ones are passed through with back-pressure. */
@@ -59,7 +57,7 @@ export class PlainRelay implements AnswerRelay {
   usage(inputTokens: number): Usage | undefined {
     if (!this.#isMetered || this.#bytes === 0) return undefined
     const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has produced the whole answer, even if the client left
-    const outputTokens = this.#writtenTokens ?? Math.ceil(Math.max(this.#bytes, length) / BYTES_PER_TOKEN)
+    const outputTokens = this.#writtenTokens ?? this.#host.job.dialect.events.unreadTokens(Math.max(this.#bytes, length))
     return settledUsage(this.#report, { inputTokens, outputTokens })
   }
 

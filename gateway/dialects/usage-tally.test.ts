@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DeltaText } from './delta-text.ts'
-import { UsageTally } from './usage-tally.ts'
+import { DeltaText, UsageTally } from './usage-tally.ts'
 
 const reader = new DeltaText()
 const deltaBytes = (event: string): number => reader.bytesOf(event)
