@@ -18,7 +18,9 @@ import { readInstallation } from './shards/installation.ts'
 import { addServiceIndex, addStandardIndexes, slicesOf } from '#kube/indexes.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
 import { retryAfterMs, type KubeObject } from '#kube/port.ts'
-import { Controller, type KindHandlers } from './loop/controller.ts'
+import { createController } from './loop/controller.ts'
+import type { Reconcile } from './loop/reconciler.ts'
+import type { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
 import { inParallel } from './loop/in-parallel.ts'
 import { itemOf } from './loop/item.ts'
@@ -67,7 +69,7 @@ export function createOperator(deps: OperatorDeps, rows: readonly KindRow[] = KI
 class LeadingOperator implements Operator {
   readonly #deps: OperatorDeps
   readonly #controllers: ReadonlyArray<{ readonly row: KindRow; readonly controller: KindController }>
-  readonly #queue: Controller
+  readonly #queue: WorkQueue
   readonly #resync: Resync
   readonly #projection: Projection
   readonly #acknowledgements: Acknowledgements
@@ -94,9 +96,9 @@ class LeadingOperator implements Operator {
     this.#projection = this.#createProjection()
     this.#acknowledgements = this.#createAcknowledgements()
     this.#subjects = new Subjects(deps, this.#acknowledgements)
-    const handlers: Record<string, KindHandlers> = {}
+    const reconciles: Record<string, Reconcile> = {}
     const held = (): readonly Level[] => heldAt(this.#ownWrites.watchLagMs)
-    this.#queue = new Controller({ kinds: handlers, clock, held, metrics: metrics?.controller })
+    this.#queue = createController({ kinds: reconciles, clock, held, metrics: metrics?.controller })
     const context = this.#createContext()
     this.#former = new FormerNamespaces(
       rows.map(({ api }) => api),
@@ -104,9 +106,9 @@ class LeadingOperator implements Operator {
     )
     this.#controllers = rows.map((row) => ({ row, controller: row.create(context) }))
     const queues = this.#controllers.flatMap(({ controller }) => controller.queues)
-    for (const { name, reconcile } of queues) handlers[name] = { reconcile }
+    for (const { name, reconcile } of queues) reconciles[name] = reconcile
     const resynced = queues.flatMap(({ name, informer }) => (informer ? [{ kind: name, informer }] : []))
-    this.#resync = new Resync({ clock, random, kinds: resynced, enqueue: (item, level) => this.#queue.enqueue(item, level) })
+    this.#resync = new Resync({ clock, random, kinds: resynced, enqueue: (item, level) => this.#queue.add(item, level) })
   }
 
   get blocked(): string | undefined {
@@ -246,8 +248,8 @@ class LeadingOperator implements Operator {
       clock,
       epoch: () => this.#projection.epoch,
       gatewaySlices: () => slicesOf(informers.endpointSlices, settings.namespace, settings.gatewayService),
-      onConfirmed: (key) => this.#queue.enqueue(itemOf(key), 'change'),
-      onProgress: (key) => this.#queue.enqueue(itemOf(key), 'background'),
+      onConfirmed: (key) => this.#queue.add(itemOf(key), 'change'),
+      onProgress: (key) => this.#queue.add(itemOf(key), 'background'),
       onServingChanged: () => this.#servingChanged(),
       onPoll: () => this.#polled(),
     })
@@ -267,8 +269,8 @@ class LeadingOperator implements Operator {
       models: new ProjectedModels(),
       ownWrites: this.#ownWrites,
       subjects: this.#subjects,
-      enqueue: (kind, ref, level) => this.#queue.enqueue({ kind, ref }, level),
-      enqueueAfter: (kind, ref, delayMs, level) => this.#queue.enqueueAfter({ kind, ref }, delayMs, level),
+      enqueue: (kind, ref, level) => this.#queue.add({ kind, ref }, level),
+      enqueueAfter: (kind, ref, delayMs, level) => this.#queue.addAfter({ kind, ref }, delayMs, level),
       backlogOf: (namespace) => this.#queue.backlogOf(namespace),
       recordEvent: (object, reason, note) => deps.events.record(object, { ...EVENTS[reason], reason, note }),
       version: () => this.#version,

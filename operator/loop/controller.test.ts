@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
 import type { ObjectRef } from '#kube/port.ts'
-import { Controller } from './controller.ts'
+import { createController } from './controller.ts'
+import type { WorkQueue } from './work-queue.ts'
 import type { Item } from './item.ts'
 import type { Level } from './level.ts'
 import type { Reconcile, Requeue } from './reconciler.ts'
 
 interface World {
-  readonly controller: Controller
+  readonly controller: WorkQueue
   readonly clock: ManualClock
   readonly results: string[]
   readonly retries: true[]
@@ -18,8 +19,8 @@ function worldOf(reconcile: Reconcile, workers = 4): World {
   const results: string[] = []
   const retries: true[] = []
   const nothing = (): void => undefined
-  const controller = new Controller({
-    kinds: { ApiKey: { reconcile } },
+  const controller = createController({
+    kinds: { ApiKey: reconcile },
     workers,
     clock,
     metrics: {
@@ -49,7 +50,7 @@ describe('runs', () => {
       return {}
     })
     for (let time = 0; time < 3; time += 1) {
-      controller.enqueue(a, 'change')
+      controller.add(a, 'change')
       await settle()
     }
     expect(runs).toBe(1)
@@ -67,8 +68,8 @@ describe('runs', () => {
       return {}
     })
     const gold = { namespace: '', name: 'plan.gold' }
-    controller.enqueue(a, 'urgent')
-    controller.enqueue({ kind: 'ApiKey', ref: gold }, 'background')
+    controller.add(a, 'urgent')
+    controller.add({ kind: 'ApiKey', ref: gold }, 'background')
     await settle()
     expect(seen).toEqual([
       [ref, 'urgent'],
@@ -83,7 +84,7 @@ describe('runs', () => {
       levels.push(level)
       return answers.shift() ?? {}
     })
-    controller.enqueue(a, 'change')
+    controller.add(a, 'change')
     await clock.advance(4_999)
     expect(levels).toHaveLength(1)
     await clock.advance(1)
@@ -98,8 +99,8 @@ describe('runs', () => {
       runs.push(`${name} ${level}`)
       return name === 'a' && level === 'urgent' ? { at: 'background' } : {}
     }, 1)
-    controller.enqueue(a, 'urgent')
-    controller.enqueue({ ...a, ref: { ...ref, name: 'b' } }, 'change')
+    controller.add(a, 'urgent')
+    controller.add({ ...a, ref: { ...ref, name: 'b' } }, 'change')
     await settle()
     expect(runs.toSorted()).toEqual(['a background', 'a urgent', 'b change'])
   })
@@ -112,8 +113,8 @@ describe('runs', () => {
       await new Promise<void>((resolve) => ends.push(resolve))
       return {}
     }, 1)
-    controller.enqueue(a, 'change')
-    controller.enqueue({ ...a, ref: { ...ref, name: 'b' } }, 'change')
+    controller.add(a, 'change')
+    controller.add({ ...a, ref: { ...ref, name: 'b' } }, 'change')
     await settle()
     const tooShort = controller.stop(1_000)
     await clock.advance(1_000)
@@ -135,7 +136,7 @@ test('a failure and a bug are counted, and the object runs again after the pause
     levels.push(level)
     return answers.shift() ?? {}
   })
-  controller.enqueue(a, 'urgent')
+  controller.add(a, 'urgent')
   await clock.advance(999)
   expect(levels).toEqual(['urgent'])
   await clock.advance(1)

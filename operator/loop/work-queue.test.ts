@@ -65,7 +65,8 @@ describe('a level that is held', () => {
     expect(runs).toEqual([])
     queue.done({ kind: 'ApiKey', ref: { namespace: 'other', name: 'o' } })
     expect(await take()).toEqual(['b3 background'])
-    queue.close()
+    void queue.stop(0)
+    await clock.advance(0)
     expect(clock.pending).toBe(0)
   })
 })
@@ -162,21 +163,17 @@ test('waiting and working times are measured, and unfinished work is visible', a
   expect(log).toEqual(['added change', 'waited change 2', 'worked 3'])
 })
 
-test('closing drops waiting items, and idle resolves after running items', async () => {
+test('a stop drops waiting items, takes no others, and ends after running items', async () => {
   const levels: Level[] = ['urgent', 'change', 'background']
   queue.start()
   queue.add(item('a'), 'change')
   queue.addAfter(item('later'), 10, 'change')
   await settle()
-  queue.close()
-  let idle = false
-  void queue.idle().then(() => (idle = true))
+  const stopped = queue.stop(1_000)
   await clock.advance(100)
-  expect(idle).toBe(false)
   for (const level of levels) queue.add(item('b'), level)
   queue.done(item('a'))
-  await settle()
-  expect(idle).toBe(true)
+  expect(await stopped).toBe(true)
   expect(runs).toEqual(['a change'])
   expect(clock.pending).toBe(0)
 })

@@ -1,4 +1,4 @@
-import type { Cancel, Clock } from '#platform/clock.ts'
+import { type Cancel, type Clock, sleep } from '#platform/clock.ts'
 import { Capacity } from './capacity.ts'
 import { DelayedAdds } from './delayed-adds.ts'
 import { itemKey, type Item } from './item.ts'
@@ -124,8 +124,19 @@ export class WorkQueue {
     if (this.#processing.size === 0) for (const wake of this.#idleWaiters.splice(0)) wake()
   }
 
-  /** Stops handing out items. The next leader reads every object anyway. */
-  close(): void {
+  /**
+   * Stops handing out items, and waits for the work under way. The next leader reads every object anyway.
+   * @returns whether the work ended within `timeoutMs`
+   */
+  async stop(timeoutMs: number): Promise<boolean> {
+    this.#close()
+    const ended = new AbortController()
+    const idle = this.#idle().then(() => ended.abort())
+    await Promise.race([idle, sleep(this.#options.clock, timeoutMs, ended.signal)])
+    return this.active === 0
+  }
+
+  #close(): void {
     this.#state = 'Closed'
     this.#cancelHold?.()
     this.#ready.clear()
@@ -135,7 +146,7 @@ export class WorkQueue {
   }
 
   /** Resolves when no item is worked on. */
-  idle(): Promise<void> {
+  #idle(): Promise<void> {
     if (this.#processing.size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#idleWaiters.push(resolve))
   }

@@ -80,15 +80,6 @@ describe('statuses about use', () => {
     expect(await scene.passed(100)).toEqual([])
   })
 
-  test('that fill every turn are reported with their duration', async () => {
-    const scene = new Scene()
-    for (const uid of uids(65)) scene.read(uid)
-    await scene.passed(6)
-    expect(scene.usage.fullForMs).toBe(5_000)
-    await scene.passed(1)
-    expect(scene.usage.fullForMs).toBe(0)
-  })
-
   test('need no timer while no key is used', async () => {
     const scene = new Scene()
     scene.read('a')

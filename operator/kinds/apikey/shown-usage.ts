@@ -33,7 +33,6 @@ export class ShownUsage {
   readonly #shown = new Map<string, { readonly usage: SubjectUsage; readonly atMs: number }>()
   readonly #waiting = new Map<string, Waiting>()
   #cancel: Cancel | undefined
-  #fullSinceMs: number | undefined
 
   constructor(deps: ShownUsageDeps) {
     this.#deps = deps
@@ -42,11 +41,6 @@ export class ShownUsage {
   /** The reading for the status; undefined keeps the use that the status shows. */
   shown(uid: string): SubjectUsage | undefined {
     return this.#shown.get(uid)?.usage
-  }
-
-  /** ms for which every turn has been full; 0 if the last turn was not full. */
-  get fullForMs(): number {
-    return this.#fullSinceMs === undefined ? 0 : this.#deps.clock.monotonic() - this.#fullSinceMs
   }
 
   /** Called with each new reading of a key. */
@@ -72,7 +66,6 @@ export class ShownUsage {
     const nowMs = this.#deps.clock.monotonic()
     const due = [...this.#waiting].filter(([uid]) => (this.#shown.get(uid)?.atMs ?? -Infinity) + KEY_EVERY_MS <= nowMs)
     for (const [uid, { usage }] of due.toSorted(([, a], [, b]) => b.size - a.size).slice(0, PER_TURN)) this.#show(uid, usage)
-    this.#fullSinceMs = due.length < PER_TURN ? undefined : (this.#fullSinceMs ?? nowMs)
     this.#cancel = this.#waiting.size === 0 ? undefined : this.#deps.clock.after(TURN_MS, () => this.#turn())
   }
 
