@@ -124,7 +124,7 @@ describe.each(SDKS)('%s', (name) => {
     const key = await limits.issue(`busy-${count++}`, { limits: { maxConcurrentRequests: 1 } })
     const leaving = new AbortController()
     const running = limits.call(key, { headers: { 'x-session-id': 'stub:delay=60000' }, signal: leaving.signal })
-    await eventually(async () => expect(Object.keys(await limits.ledger(key.record.uid, 'conc'))).not.toEqual([]))
+    await eventually(async () => expect(await limits.permits(key)).toBe(1))
     const { wire, call } = CLIENTS[name](key)
     const answered = call()
     await eventually(() => expect(wire.statuses).toEqual([429]))

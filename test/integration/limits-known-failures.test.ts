@@ -7,7 +7,6 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { longestLeaseMs } from '#contract/ledger/ledger-layout.ts'
-import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { apiKeySpec } from '#api/apikey.ts'
 import { type Answer, callHeaders, expectRow, PATHS, type Question, smallBody, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
 import { IMPATIENT, serveImpatientModel } from '../support/impatient-model.ts'
@@ -16,7 +15,7 @@ import { type LimitedCallOptions, LimitsLab } from '../support/limit-processes.t
 import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
 import { STORE_FORMS, type StoreForm, StoreForms } from '../support/store-forms.ts'
-import { eventually, waitFor } from '../support/wait-for.ts'
+import { eventually } from '../support/wait-for.ts'
 
 const lab = openLab()
 let limits: LimitedAnswers
@@ -40,15 +39,6 @@ const issue = (change: Partial<KeyRecord>, spent: Parameters<LimitedAnswers['iss
 /** A call with directives for the stub model: `examples/stub-model/stub-directives.ts`. */
 const directed = (directives: string): Question => ({ headers: { 'x-session-id': `stub:${directives}` } })
 const stream = (isStream: boolean): Question => (isStream ? { fields: { stream: true } } : {})
-
-/** Number of permits that processes hold, from the fields of the hash in Redis. */
-function permitsIn(fields: Readonly<Record<string, string>>): number {
-  return Object.entries(fields).reduce((sum, [name, value]) => sum + (name.startsWith('n:') ? Number(value) : 0), 0)
-}
-
-async function permits(key: IssuedKey): Promise<number> {
-  return permitsIn(await limits.ledger(key.record.uid, 'conc'))
-}
 
 describe('#34728, kuadrant-operator#1864: every route for model calls, plain and streamed,', () => {
   interface Way {
@@ -127,7 +117,7 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
   test('fills the same permits, and is refused while the others hold them', async () => {
     const key = await issue({ limits: { maxConcurrentRequests: WAYS.length } })
     const running = WAYS.map((way) => callBy(way, key, 'delay=1500'))
-    await eventually(async () => expect(await permits(key)).toBe(WAYS.length))
+    await eventually(async () => expect(await limits.permits(key)).toBe(WAYS.length))
     for (const refused of await Promise.all(WAYS.map((way) => callBy(way, key))))
       expect(refused).toMatchObject({ status: 429, text: expect.stringContaining('concurrent requests of this key') })
     for (const { status } of await Promise.all(running)) expect(status).toBe(200)
@@ -163,9 +153,9 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
 
   /** As many calls as the limit allows are admitted at once, and not one more. */
   async function expectAllFree(key: IssuedKey): Promise<void> {
-    await eventually(async () => expect(await permits(key)).toBe(0))
+    await eventually(async () => expect(await limits.permits(key)).toBe(0))
     const next = fullSet(key, 'delay=700')
-    await eventually(async () => expect(await permits(key)).toBe(SET.length))
+    await eventually(async () => expect(await limits.permits(key)).toBe(SET.length))
     for (const gateway of limits.gateways) expect((await limits.call(key, { format }, gateway)).status).toBe(429)
     expect((await Promise.all(next)).map(({ status }) => status)).toEqual(SET.map(() => 200))
   }
@@ -204,7 +194,7 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
     const key = await limited()
     const leaving = new AbortController()
     const calls = fullSet(key, directives, { ...how, signal: leaving.signal })
-    await eventually(async () => expect(await permits(key)).toBe(SET.length))
+    await eventually(async () => expect(await limits.permits(key)).toBe(SET.length))
     leaving.abort()
     expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(SET.map(() => 'rejected'))
     await expectAllFree(key)
@@ -284,7 +274,7 @@ describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: answers to %s client
   async function begin({ first, runs = false }: Cause, key: IssuedKey): Promise<() => Promise<unknown>> {
     const leaving = new AbortController()
     const call = first && ask(key, { ...first, signal: leaving.signal }, false)
-    if (runs) await eventually(async () => expect(await permits(key)).toBe(1))
+    if (runs) await eventually(async () => expect(await limits.permits(key)).toBe(1))
     else if (call) expect((await call).status).toBe(200)
     return () => {
       leaving.abort()
@@ -344,8 +334,8 @@ describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: answers to %s client
 })
 
 /**
- * These slow cases run in parallel with the tests above: windows of 6 s, and the permits of a process that was killed. The wall clocks of the
- * two processes are 10 s apart.
+ * These slow cases, with windows of 6 s, run in parallel with the tests above. The wall clocks of the two processes are 10 s apart. The permits
+ * of a process that was killed: `limits-processes.test.ts`.
  */
 const TIMING = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
 const CLOCK_SHIFTS_MS = [5_000, -5_000]
@@ -361,27 +351,23 @@ const RETRIES: ReadonlyArray<{
   { uid: 'tokens-plain', admits: 1, limit: { tokensPerMinute: 120 }, call: FILLING },
   { uid: 'tokens-streamed', admits: 1, limit: { tokensPerMinute: 120 }, call: { ...FILLING, stream: true } },
 ]
-const KILLED = 'killed'
-const KILLED_PERMITS = 4
 
 let scaled: LimitsLab
 let retried: Promise<readonly Retried[]>
-let afterKill: Promise<AfterKill>
 
 async function beginScaled(): Promise<void> {
   const keys = Object.fromEntries(RETRIES.map(({ uid, limit }) => [uid, { limits: limit }]))
   scaled = await LimitsLab.start({
     timing: TIMING,
     clockShiftsMs: CLOCK_SHIFTS_MS,
-    keys: { ...keys, [KILLED]: { limits: { maxConcurrentRequests: KILLED_PERMITS } } },
+    keys,
   })
   retried = Promise.all(RETRIES.map(retry))
-  afterKill = retried.then(kill)
-  afterKill.catch(() => undefined) // the tests that await these results report the errors
+  retried.catch(() => undefined) // the tests that await the results report the errors
 }
 
 async function endScaled(): Promise<void> {
-  await Promise.allSettled([afterKill])
+  await Promise.allSettled([retried])
   await scaled.stop()
 }
 
@@ -418,28 +404,6 @@ async function retry({ uid, admits, call }: (typeof RETRIES)[number]): Promise<R
 
 type Pod = LimitsLab['gateways'][number]
 
-interface AfterKill {
-  /** Statuses of two calls: while the later killed process holds all permits, and just after the end of that process. */
-  readonly statuses: readonly number[]
-}
-
-async function kill(): Promise<AfterKill> {
-  const [living, dying] = scaled.gateways as readonly [Pod, Pod]
-  for (const options of [{ directives: 'delay=60000' }, { directives: 'hang=1', stream: true }])
-    for (let i = 0; i < KILLED_PERMITS / 2; i += 1) scaled.open(dying, KILLED, options).catch(() => undefined) // the test kills the process
-  const { conc } = ledgerKeys('hg', KILLED)
-  await waitFor('every permit to be held', async () => permitsIn(await scaled.redis.hash(conc)) === KILLED_PERMITS)
-  const before = await asked(living, KILLED, {})
-  await dying.process.kill()
-  const after = await asked(living, KILLED, {})
-  const full = async (): Promise<boolean> => {
-    const calls = Array.from({ length: KILLED_PERMITS }, () => scaled.call(living, KILLED, { directives: 'delay=500' }))
-    return (await Promise.all(calls)).every((status) => status === 200)
-  }
-  await waitFor('the permits of the process that was killed', full, { everyMs: 250 })
-  return { statuses: [before.status, after.status] }
-}
-
 describe('#5764, #27748, #14144, #37000: a retry', () => {
   test.each(RETRIES)('at the time of Retry-After passes at either pod, and one half-way does not: $uid', async ({ uid, admits }) => {
     const { waitMs, retryAfter, statuses } = (await retried).find((one) => one.uid === uid)!
@@ -448,11 +412,6 @@ describe('#5764, #27748, #14144, #37000: a retry', () => {
     expect(waitMs).toBeGreaterThan(TIMING.windowMs / 2)
     expect(waitMs).toBeLessThanOrEqual(TIMING.windowMs + longestLeaseMs(TIMING) + TIMING.slotMs)
   })
-})
-
-test('#16011, #20256, #27955, #28160: the permits of a process that is killed stay counted at first, and are free later', async () => {
-  const { statuses } = await afterKill
-  expect(statuses).toEqual([429, 429])
 })
 
 describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {

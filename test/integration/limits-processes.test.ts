@@ -48,7 +48,7 @@ const cost = (admissions: readonly Admission[]): number =>
   admissions.reduce((sum, { heldMicros, costMicros = heldMicros }) => sum + costMicros, 0)
 
 describe('at three times the limit, with one process killed', () => {
-  test('L2 no rolling window exceeds it, nine tenths of it are used, and the permits of the killed process become free', async () => {
+  test('L2 #16011, #20256, #27955, #28160: no rolling window exceeds it, nine tenths of it are used, and the permits of the killed process become free', async () => {
     const [dying, living] = lab.gateways
     const hanging = { directives: 'hang=1', stream: true }
     await Promise.all([dying!, dying!, living!].map((gateway) => lab.open(gateway, 'running', hanging)))
@@ -75,13 +75,14 @@ describe('at three times the limit, with one process killed', () => {
     expect(perWindow(tokens, TIMING.windowMs, ({ heldTokens, usedTokens = heldTokens }) => usedTokens) / TOKENS).toBeGreaterThan(0.9)
   })
 
-  /** Waits until so many calls run at once that they need the permits of the dead process. */
+  /** Waits until so many calls run at once that they need the permits of the dead process, which count at first. */
   async function freePermits(): Promise<void> {
     const other = lab.gateways[2]!
     const two = async (): Promise<boolean> => {
       const calls = Array.from({ length: PERMITS - 1 }, () => lab.call(other, 'running', { directives: 'delay=300' }))
       return (await Promise.all(calls)).every((status) => status === 200)
     }
+    expect(await two()).toBe(false)
     await waitFor('the permits of the dead process', two, { everyMs: 250 })
   }
 })

@@ -148,7 +148,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
   test('concurrency: one call more than allowed is refused with a wait of a second, and passes when another call has ended', async () => {
     const key = await issue({ limits: { maxConcurrentRequests: 2 } })
     const running = [1, 2].map(() => limits.call(key, { format, ...slow(1_500) }))
-    await eventually(async () => expect(await permits(key)).toBe(2))
+    await eventually(async () => expect(await limits.permits(key)).toBe(2))
     expect(expectWait(await limits.call(key, { format }), format, ROWS.concurrency)).toBe(1_000)
     expect(await Promise.all(running)).toMatchObject([{ status: 200 }, { status: 200 }])
     expect((await limits.call(key, { format })).status).toBe(200)
@@ -182,12 +182,6 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
   })
 })
 
-/** Permits that all pods hold of a key. */
-async function permits(key: IssuedKey): Promise<number> {
-  const fields = Object.entries(await limits.ledger(key.record.uid, 'conc'))
-  return fields.reduce((sum, [name, value]) => sum + (name.startsWith('n:') ? Number(value) : 0), 0)
-}
-
 test('L7 the reset of Anthropic routes is a time in UTC, whatever the time zone of the pod', async () => {
   const key = await issue({ limits: { requestsPerMinute: 5 } })
   const { headers } = await limits.call(key, { format: 'anthropic' })
@@ -198,7 +192,7 @@ test('L8 a refusal of any kind consumes nothing of any limit', async () => {
   const budget = lifeBudget({ amount: 10_000 })
   const key = await issue({ limits: { requestsPerMinute: 50, tokensPerMinute: 5_000, maxConcurrentRequests: 1 }, budgets: [budget] })
   const running = limits.call(key, { ...slow(3_000), fields: { max_tokens: 50 } })
-  await eventually(async () => expect(await permits(key)).toBe(1))
+  await eventually(async () => expect(await limits.permits(key)).toBe(1))
   const refusals: readonly [number, Question][] = [
     [400, { body: '{' }],
     [403, { model: 'priced', headers: { authorization: `Bearer ${(await issue({ models: [['other']] })).credential}` } }],
@@ -249,11 +243,11 @@ describe('the hold of a call', () => {
       fields: { stream: true, max_tokens: 2_000 },
       signal: leaving.signal,
     })
-    await eventually(async () => expect(await permits(key)).toBe(1))
+    await eventually(async () => expect(await limits.permits(key)).toBe(1))
     await sleep(500)
     leaving.abort()
     await expect(call).rejects.toThrow()
-    await eventually(async () => expect(await permits(key)).toBe(0))
+    await eventually(async () => expect(await limits.permits(key)).toBe(0))
     await eventually(async () => expect((await view(key)).budgets[0]).toMatchObject({ held: '0.00' }), { everyMs: 500 })
     expect(Number((await view(key)).budgets[0]?.used)).toBeGreaterThan(0)
   })

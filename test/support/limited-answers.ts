@@ -131,6 +131,12 @@ export class LimitedAnswers {
     return await this.redis.admin.hgetall(ledgerKeys('hg', uid)[part])
   }
 
+  /** Permits that all pods hold of a key. */
+  async permits(key: IssuedKey): Promise<number> {
+    const fields = Object.entries(await this.ledger(key.record.uid, 'conc'))
+    return fields.reduce((sum, [name, value]) => sum + (name.startsWith('n:') ? Number(value) : 0), 0)
+  }
+
   async close(): Promise<void> {
     await Promise.all(this.gateways.map((gateway) => gateway.stop()))
     this.#operator.close()

@@ -1,6 +1,5 @@
 /** The operator image's subcommand `uninstall`, as the chart's pre-delete Job runs it, with the operator's own environment. */
 import { join } from 'node:path'
-import { FINALIZER } from './finalizer.ts'
 import { freePort } from './free-port.ts'
 import { objectPath } from './kube-admin.ts'
 import { ManagedProcess } from './managed-process.ts'
@@ -14,6 +13,8 @@ export interface Uninstalled {
 }
 
 const GROUP = 'headgate.dev/v1alpha1'
+/** As users see it. */
+const FINALIZER = 'headgate.dev/revoke'
 let runs = 0
 
 /** Runs it to its end; SIGKILL after `deadlineMs`, which shows as code null. */
