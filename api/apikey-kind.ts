@@ -1,9 +1,140 @@
 /** The definition of the kind ApiKey. */
-import { type ApiKey, apiKeySpec, apiKeyStatus, FINALIZER } from './apikey.ts'
-import { API_KEY_RULES } from './apikey-rules.ts'
+import { type ApiKey, apiKeySpec, apiKeyStatus, FINALIZER, type ApiKeySpec } from './apikey.ts'
 import { API_KEY_CONDITIONS } from './conditions.ts'
 import { AGE, type ApiKind, READY_REASON, READY_STATUS } from './kind.ts'
 import { apiKeys } from './resources.ts'
+import { labelKeys, ownKeys } from './label-rules.ts'
+import { budgetRules, limitsRules } from './limits.ts'
+import { located, type Located, locatedItems, type RulePlace, rulePlace } from './rule.ts'
+
+/** The part of an ApiKey that the rules read. */
+interface ApiKeyDocument {
+  readonly metadata: { readonly name: string }
+  readonly spec: ApiKeySpec
+}
+
+type Entries = Readonly<Record<string, string>>
+
+/** Most characters of all entries of `models` together. Every gateway holds them in memory for every key. */
+const MAX_MODELS_LENGTH = 8192
+
+function secretName(key: ApiKeyDocument): string {
+  return key.spec.secret?.name ?? key.metadata.name
+}
+
+function sourceType(spec: ApiKeySpec): 'Generated' | 'Hash' {
+  return spec.source?.type ?? 'Generated'
+}
+
+const celIsHash = (spec: string) => `(has(${spec}.source) && ${spec}.source.type == 'Hash')`
+
+const CEL_SECRET_NAME = (self: string) =>
+  `(has(${self}.spec.secret) && has(${self}.spec.secret.name) ? ${self}.spec.secret.name : ${self}.metadata.name)`
+
+/** Rules of ApiKey. A rule that must also hold when its field is removed belongs to the parent of the field. */
+const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
+  rulePlace('', (key) => [{ field: '', value: key }], [
+    {
+      id: 'secret-name-immutable',
+      cel: `${CEL_SECRET_NAME('self')} == ${CEL_SECRET_NAME('oldSelf')}`,
+      field: '.spec.secret.name',
+      reason: 'secret.name (metadata.name where it is absent) cannot be changed',
+      remedy: 'restore the old name, or create another ApiKey for a Secret with another name',
+      keeps: (self, old) => secretName(self) === secretName(old),
+    },
+  ]),
+  rulePlace('spec', (key) => located('spec', key.spec), [
+    {
+      id: 'one-end',
+      cel: '!(has(self.expirationTime) && has(self.ttlSeconds))',
+      field: '.ttlSeconds',
+      reason: 'ttlSeconds and expirationTime are both set, and a key has one end only',
+      remedy: 'remove one of the two',
+      holds: (self) => self.expirationTime === undefined || self.ttlSeconds === undefined,
+    },
+    {
+      id: 'revoked-is-final',
+      cel: "!has(oldSelf.state) || oldSelf.state != 'Revoked' || (has(self.state) && self.state == 'Revoked')",
+      field: '.state',
+      reason: 'state is Revoked, which is final',
+      remedy: 'leave it Revoked and create another ApiKey; to stop a key for a while, use Suspended',
+      keeps: (self, old) => old.state !== 'Revoked' || self.state === 'Revoked',
+    },
+    {
+      id: 'source-type-immutable',
+      cel: `${celIsHash('self')} == ${celIsHash('oldSelf')}`,
+      field: '.source.type',
+      reason: 'source.type (Generated where it is absent) cannot be changed',
+      remedy: 'restore the old type, or create another ApiKey for a key of the other type',
+      keeps: (self, old) => sourceType(self) === sourceType(old),
+    },
+    {
+      id: 'secret-of-generated',
+      cel: `!has(self.secret) || !${celIsHash('self')}`,
+      field: '.secret',
+      reason: 'secret is set with source.type Hash, and no Secret is written for a value that exists elsewhere',
+      remedy: 'remove secret',
+      holds: (self) => self.secret === undefined || sourceType(self) !== 'Hash',
+    },
+    {
+      id: 'rotation-of-hash',
+      cel: `!has(self.rotation) || ${celIsHash('self')}`,
+      field: '.rotation',
+      reason: 'rotation is set with source.type Generated, and the value of such a key does not change',
+      remedy: 'remove rotation; for a new value, create another ApiKey',
+      holds: (self) => self.rotation === undefined || sourceType(self) === 'Hash',
+    },
+  ]),
+  rulePlace('spec.source', (key) => located('spec.source', key.spec.source), [
+    {
+      id: 'hash-of-type-hash',
+      cel: "self.type != 'Hash' || has(self.hash)",
+      field: '.hash',
+      reason: 'source.type is Hash, and source.hash is absent',
+      remedy: 'set source.hash.sha256 to the SHA-256 of the value, or set type: Generated',
+      holds: (self) => self.type !== 'Hash' || self.hash !== undefined,
+    },
+    {
+      id: 'no-hash-of-type-generated',
+      cel: "self.type == 'Hash' || !has(self.hash)",
+      field: '.hash',
+      reason: 'source.hash is set with source.type Generated',
+      remedy: 'set type: Hash, or remove source.hash',
+      holds: (self) => self.type === 'Hash' || self.hash === undefined,
+    },
+  ]),
+  rulePlace('spec.models', (key) => located('spec.models', key.spec.models), [
+    {
+      id: 'models-total',
+      cel: `self.map(entry, size(entry)).sum() <= ${MAX_MODELS_LENGTH}`,
+      reason: `models has more than ${MAX_MODELS_LENGTH} characters in all entries together`,
+      remedy: 'replace names that begin alike by one entry with * at its end',
+      holds: (self) => self.reduce((sum, entry) => sum + entry.length, 0) <= MAX_MODELS_LENGTH,
+    },
+  ]),
+  rulePlace('spec.expirationTime', (key) => located('spec.expirationTime', key.spec.expirationTime), [
+    {
+      id: 'four-digit-year',
+      cel: "self.getFullYear('UTC') >= 1 && self.getFullYear('UTC') <= 9999",
+      reason: 'expirationTime is not within the years 0001 to 9999 in UTC',
+      remedy: 'write a time within them, such as 2027-01-01T00:00:00Z',
+      holds: (self) => isFourDigitYear(new Date(self).getUTCFullYear()),
+    },
+  ]),
+  rulePlace('spec.limits', (key) => located('spec.limits', key.spec.limits), limitsRules),
+  rulePlace('spec.budgets[]', (key) => locatedItems('spec.budgets', key.spec.budgets), budgetRules),
+  rulePlace('spec.secret.template.labels', (key) => templateOf(key, 'labels'), [labelKeys, ownKeys]),
+  rulePlace('spec.secret.template.annotations', (key) => templateOf(key, 'annotations'), [labelKeys, ownKeys]),
+]
+
+function templateOf(key: ApiKeyDocument, part: 'labels' | 'annotations'): Located<Entries>[] {
+  return located(`spec.secret.template.${part}`, key.spec.secret?.template?.[part])
+}
+
+/** Statuses hold times with a year of four digits; the API server refuses `+010000-01-01` there. */
+function isFourDigitYear(year: number): boolean {
+  return year >= 1 && year <= 9999
+}
 
 /** ApiKey: one manifest is one working, enforced key. */
 export const apiKeyKind: ApiKind<ApiKey> = {

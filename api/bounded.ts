@@ -3,7 +3,7 @@
  * is copied into the generated schema unchanged) and checks the same limit in zod.
  */
 import { z } from 'zod'
-import { shownText } from './shown-value.ts'
+import { shownText } from './manifest-error.ts'
 
 /** Maximum number of entries of any map in a spec. */
 export const MAX_MAP_ENTRIES = 16

@@ -1,7 +1,7 @@
 /** Rules for the keys of label and annotation maps, shared by all kinds. */
-import { API_GROUP, LABEL_KEY, LABEL_KEY_PREFIX } from './metadata.ts'
+import { API_GROUP, isLabelKey, LABEL_KEY, LABEL_KEY_PREFIX } from './metadata.ts'
 import type { Rule } from './rule.ts'
-import { shownText } from './shown-value.ts'
+import { shownText } from './manifest-error.ts'
 
 type Entries = Readonly<Record<string, string>>
 
@@ -25,8 +25,4 @@ export const ownKeys: Rule<Entries> = {
   remedy: 'choose another prefix',
   values: (self) => shownText(Object.keys(self).find((key) => key.startsWith(OWN_PREFIX)) ?? ''),
   holds: (self) => Object.keys(self).every((key) => !key.startsWith(OWN_PREFIX)),
-}
-
-function isLabelKey(key: string): boolean {
-  return new RegExp(LABEL_KEY).test(key) && new RegExp(LABEL_KEY_PREFIX).test(key)
 }

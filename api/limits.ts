@@ -4,7 +4,7 @@ import { budgetFields, limitFields, MAX_BUDGETS } from '#contract/records/limits
 import { mapOf } from './bounded.ts'
 import { DECIMAL_AMOUNT, TOKEN_AMOUNT } from './decimal-amount.ts'
 import type { Rule } from './rule.ts'
-import { shownText } from './shown-value.ts'
+import { shownText } from './manifest-error.ts'
 
 /** Rates and concurrency. A rule requires at least one field. */
 export const limitsSchema = z.strictObject(limitFields)

@@ -1,14 +1,14 @@
 /** metadata of a manifest that a user wrote, validated as the API server does. */
 import { z } from 'zod'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
-import { DNS_SUBDOMAIN, LABEL_KEY, LABEL_KEY_PREFIX, LABEL_VALUE } from './metadata.ts'
+import { DNS_SUBDOMAIN, isLabelKey, LABEL_VALUE } from './metadata.ts'
 
 /** Maximum size of all annotations of an object together, as Kubernetes sets it, bytes. */
 const MAX_ANNOTATION_BYTES = 262_144
 
 const labels = z.record(z.string(), z.string()).check(({ value, issues }) => {
   for (const [key, label] of Object.entries(value)) {
-    const isFine = isKey(key) && label.length <= 63 && new RegExp(LABEL_VALUE).test(label)
+    const isFine = isLabelKey(key) && label.length <= 63 && new RegExp(LABEL_VALUE).test(label)
     if (!isFine) issues.push({ code: 'custom', input: value, message: `has the entry ${key}, which is not a valid label` })
   }
 })
@@ -16,7 +16,7 @@ const labels = z.record(z.string(), z.string()).check(({ value, issues }) => {
 /** Upper-case letters count as lower case in keys of annotations, but not in keys of labels. */
 const annotations = z.record(z.string(), z.string()).check(({ value, issues }) => {
   for (const key of Object.keys(value)) {
-    if (!isKey(key.toLowerCase()))
+    if (!isLabelKey(key.toLowerCase()))
       issues.push({ code: 'custom', input: value, message: `has the key ${key}, which is not of the form [prefix/]name` })
   }
   const bytes = Object.entries(value).reduce((sum, [key, entry]) => sum + Buffer.byteLength(key) + Buffer.byteLength(entry), 0)
@@ -54,7 +54,3 @@ export const objectMetadata = z
       ...(metadata.annotations === undefined ? {} : { annotations: metadata.annotations }),
     }
   })
-
-function isKey(key: string): boolean {
-  return new RegExp(LABEL_KEY).test(key) && new RegExp(LABEL_KEY_PREFIX).test(key)
-}

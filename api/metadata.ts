@@ -17,6 +17,11 @@ export const LABEL_KEY_PREFIX = '^[^/]{0,253}(/[^/]*)?$'
 /** Value of a label. */
 export const LABEL_VALUE = '^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$'
 
+/** @returns whether a text can be the key of a label or an annotation */
+export function isLabelKey(key: string): boolean {
+  return new RegExp(LABEL_KEY).test(key) && new RegExp(LABEL_KEY_PREFIX).test(key)
+}
+
 const CONDITION_TYPE = '^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'
 const CONDITION_REASON = '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$'
 

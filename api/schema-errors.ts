@@ -1,13 +1,10 @@
 /** Translates zod issues into manifest errors with a field, the value, a reason and a remedy. */
-import type { z } from 'zod'
-import { nearest } from './did-you-mean.ts'
-import type { ManifestError } from './manifest-error.ts'
-import { fieldsAt, pathsOfField } from './schema-fields.ts'
-import { shownText, shownValue } from './shown-value.ts'
+import { z } from 'zod'
+import { type ManifestError, nearest, shownText, shownValue, typeOf } from './manifest-error.ts'
 import { patternForm, type TextForm, timeForm } from './text-forms.ts'
-import { typeError } from './type-errors.ts'
 
 type Issue = z.core.$ZodIssue
+type Schema = z.core.$ZodType
 
 /** What an error message depends on besides the issue. */
 export interface ErrorContext {
@@ -85,9 +82,50 @@ function missing(path: readonly PropertyKey[], { document }: ErrorContext): Text
     : { reason: 'is missing', remedy: remedy ?? 'add it' }
 }
 
+/** The value of an object is not shown: users sometimes write a token instead of an object. */
 function wrongType(issue: z.core.$ZodIssueInvalidType, context: ErrorContext): TextForm {
   const { expected, input: value, path } = issue
-  return typeError({ expected, value, shown: shownIn(issue, context), field: String(path.at(-1)), fields: fieldsAt(context.schema, path) })
+  const shown = shownIn(issue, context)
+  const is = `${subject(issue, context)}is ${typeOf(value)}`
+  switch (expected) {
+    case 'array':
+      return {
+        reason: `${is}, not a list`,
+        remedy: `write a list: ${shown === undefined ? 'one entry per line, each after "- "' : `[${shown}]`}`,
+      }
+    case 'object':
+    case 'record':
+      return { reason: `is ${typeOf(value)}, not an object`, remedy: objectRemedy(fieldsAt(context.schema, path)) }
+    case 'string':
+      return { reason: `${is}, not text`, remedy: textRemedy(value, shown) }
+    case 'int':
+    case 'number':
+      if (typeof value === 'number')
+        return { reason: `${subject(issue, context)}is not a whole number`, remedy: 'write a number without a fraction' }
+      return { reason: `${is}, not a number`, remedy: numberRemedy(value, String(path.at(-1))) }
+    default:
+      return { reason: `is ${typeOf(value)}, not ${expected}`, remedy: 'change the value' }
+  }
+}
+
+function objectRemedy(fields: readonly string[]): string {
+  return fields.length === 0 ? 'write its entries as "key: value" below it' : `write an object with the fields ${fields.join(', ')}`
+}
+
+function textRemedy(value: unknown, shown: string | undefined): string {
+  if (typeof value !== 'number' && typeof value !== 'boolean') return 'write a text'
+  return `write it in quotes${shown === undefined ? '' : `: "${shown}"`}`
+}
+
+const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600, d: 86_400 }
+
+function numberRemedy(value: unknown, field: string): string {
+  const text = typeof value === 'string' ? value.trim() : ''
+  if (/^-?\d{1,15}$/.test(text)) return `remove the quotes: ${Number(text)}`
+  const [, count, unit = ''] = /^(\d{1,9})([smhd])$/.exec(text) ?? []
+  const factor = SECONDS[unit]
+  const isDuration = count !== undefined && factor !== undefined && field.endsWith('Seconds')
+  return isDuration ? `write the seconds: ${Number(count) * factor}` : 'write a whole number'
 }
 
 function unknownValue(issue: z.core.$ZodIssueInvalidValue, context: ErrorContext): TextForm {
@@ -138,4 +176,38 @@ function valueAt(document: unknown, path: readonly PropertyKey[]): unknown {
     (value, step) => (typeof value === 'object' && value !== null ? Object.getOwnPropertyDescriptor(value, step)?.value : undefined),
     document,
   )
+}
+
+/** @returns names of the fields of the object at this path; [] if the path has no object with fixed fields */
+function fieldsAt(root: Schema, path: readonly PropertyKey[]): readonly string[] {
+  const place = path.reduce<Schema | undefined>((schema, step) => schema && below(schema, step), root)
+  return place === undefined ? [] : Object.keys(shapeOf(place))
+}
+
+/** @returns paths of all fields with this name, such as `spec.limits.requestsPerMinute`; entries of lists are not searched */
+function pathsOfField(root: Schema, name: string): readonly string[] {
+  return Object.entries(shapeOf(root)).flatMap(([field, schema]) => [
+    ...(field === name ? [field] : []),
+    ...pathsOfField(schema, name).map((path) => `${field}.${path}`),
+  ])
+}
+
+function below(schema: Schema, step: PropertyKey): Schema | undefined {
+  const plain = unwrapped(schema)
+  if (plain instanceof z.ZodArray) return plain.element
+  if (plain instanceof z.ZodRecord) return plain.valueType
+  return shapeOf(plain)[String(step)]
+}
+
+function shapeOf(schema: Schema): Readonly<Record<string, Schema>> {
+  const plain = unwrapped(schema)
+  return plain instanceof z.ZodObject ? plain.shape : {}
+}
+
+/** The schema without its wrappers: optional, a default, a transformation of the result. */
+function unwrapped(schema: Schema): Schema {
+  if (schema instanceof z.ZodPipe) return unwrapped(schema.in)
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodExactOptional) return unwrapped(schema.unwrap())
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodPrefault) return unwrapped(schema.unwrap())
+  return schema
 }

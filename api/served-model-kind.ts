@@ -2,8 +2,160 @@
 import { SERVED_MODEL_CONDITIONS } from './conditions.ts'
 import { AGE, type ApiKind, READY_REASON, READY_STATUS } from './kind.ts'
 import { servedModels } from './resources.ts'
-import { SERVED_MODEL_RULES } from './served-model-rules.ts'
-import { type ServedModel, servedModelSpec, servedModelStatus } from './served-model.ts'
+import { type ServedModel, servedModelSpec, servedModelStatus, type ServedModelSpec } from './served-model.ts'
+import { labelKeys } from './label-rules.ts'
+import { located, type Located, locatedItems, type Rule, type RulePlace, rulePlace } from './rule.ts'
+import { shownText } from './manifest-error.ts'
+
+/** The part of a ServedModel that the rules read. */
+interface ServedModelDocument {
+  readonly spec: ServedModelSpec
+}
+
+type Backend = ServedModelSpec['backends'][number]
+type Selector = NonNullable<ServedModelSpec['allowedNamespaces']['selector']>
+type Expression = NonNullable<Selector['matchExpressions']>[number]
+
+const SELECTOR = 'spec.allowedNamespaces.selector'
+const PORT = '([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])'
+/** The host has ASCII characters only and no escapes, so that every URL parser reads the URL the same way. */
+const BASE_URL = `^https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9.])?)(:${PORT})?(/[A-Za-z0-9._~!$&()*+,;=:%/-]*)?$`
+/** Host names at which clouds give credentials to any pod. The operator also checks addresses; the gateway repeats that when it connects. */
+const METADATA_HOST = '^https?://metadata[.](google[.]internal|goog)[.]*([:/].*)?$'
+
+const backendRules: readonly Rule<Backend>[] = [
+  {
+    id: 'not-service-and-url',
+    cel: '!(has(self.service) && has(self.url))',
+    reason: 'a backend has both service and url',
+    remedy: 'remove one of the two',
+    holds: (self) => self.service === undefined || self.url === undefined,
+  },
+  {
+    id: 'service-or-url',
+    cel: 'has(self.service) || has(self.url)',
+    reason: 'a backend has neither service nor url',
+    remedy: 'set service to a Service in this namespace, or url to the base URL of a server',
+    holds: (self) => self.service !== undefined || self.url !== undefined,
+  },
+]
+
+const urlRules: readonly Rule<string>[] = [
+  {
+    id: 'url-form',
+    cel: `self.contains('@') || self.matches(r'${BASE_URL}')`,
+    reason: 'url is not of the form http(s)://host[:port][/path]',
+    remedy: 'write http:// or https://, a host, and where needed a port and a path; no query and no fragment',
+    values: shownText,
+    holds: (self) => self.includes('@') || new RegExp(BASE_URL).test(self),
+  },
+  {
+    id: 'url-no-version',
+    cel: "!self.matches('/v1/*$')",
+    reason: 'url ends in /v1, which the gateway appends itself',
+    remedy: 'remove /v1 from the end',
+    holds: (self) => !/\/v1\/*$/.test(self),
+  },
+  {
+    id: 'url-no-user-info',
+    cel: "!self.contains('@')",
+    reason: 'url contains @, and a URL must not hold a password',
+    remedy: 'put the token into a Secret and name that Secret in authSecretRef',
+    holds: (self) => !self.includes('@'),
+  },
+  {
+    id: 'url-no-metadata-server',
+    cel: `!self.lowerAscii().matches(r'${METADATA_HOST}')`,
+    reason: 'url names the metadata server of a cloud',
+    remedy: 'use the URL of a model server',
+    holds: (self) => !new RegExp(METADATA_HOST).test(self.toLowerCase()),
+  },
+]
+
+const listRules: readonly Rule<readonly Backend[]>[] = [
+  {
+    id: 'some-weight',
+    cel: 'self.exists(backend, !has(backend.weight) || backend.weight > 0)',
+    reason: 'backends all have weight 0, so no request could be sent',
+    remedy: 'set the weight of at least one backend above 0',
+    holds: (self) => self.some((backend) => backend.weight > 0),
+  },
+]
+
+const selectorRules: readonly Rule<Selector>[] = [
+  {
+    id: 'selector-not-empty',
+    cel: '(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)',
+    reason: 'selector is empty and would match every namespace',
+    remedy: 'add matchLabels or matchExpressions, or write from: All',
+    holds: (self) => Object.keys(self.matchLabels ?? {}).length + (self.matchExpressions ?? []).length > 0,
+  },
+]
+
+const expressionRules: readonly Rule<Expression>[] = [
+  {
+    id: 'values-with-in',
+    cel: "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
+    field: '.values',
+    reason: 'values is missing with In or NotIn, or set with Exists or DoesNotExist',
+    remedy: 'set at least one value with In and NotIn, and none with the other operators',
+    holds: (self) => ['In', 'NotIn'].includes(self.operator) === (self.values ?? []).length > 0,
+  },
+]
+
+/** Rules of ServedModel. */
+const SERVED_MODEL_RULES: readonly RulePlace<ServedModelDocument>[] = [
+  rulePlace('spec', (model) => located('spec', model.spec), [
+    {
+      id: 'output-within-context',
+      cel: '!has(self.maxOutputTokens) || !has(self.contextTokens) || self.maxOutputTokens <= self.contextTokens',
+      field: '.maxOutputTokens',
+      reason: 'maxOutputTokens is above contextTokens',
+      remedy: 'lower maxOutputTokens or raise contextTokens',
+      values: ({ maxOutputTokens, contextTokens }) => `${maxOutputTokens} and ${contextTokens}`,
+      holds: (self) => self.maxOutputTokens === undefined || self.contextTokens === undefined || self.maxOutputTokens <= self.contextTokens,
+    },
+  ]),
+  rulePlace('spec.allowedNamespaces', (model) => located('spec.allowedNamespaces', model.spec.allowedNamespaces), [
+    {
+      id: 'selector-iff-from-selector',
+      cel: "(has(self.from) && self.from == 'Selector') == has(self.selector)",
+      field: '.selector',
+      reason: 'selector and from: Selector must be used together',
+      remedy: 'set both of them or neither',
+      holds: (self) => (self.from === 'Selector') === (self.selector !== undefined),
+    },
+  ]),
+  rulePlace(SELECTOR, (model) => located(SELECTOR, model.spec.allowedNamespaces.selector), selectorRules),
+  rulePlace(`${SELECTOR}.matchLabels`, (model) => located(`${SELECTOR}.matchLabels`, selectorOf(model).matchLabels), [labelKeys]),
+  rulePlace(
+    `${SELECTOR}.matchExpressions[]`,
+    (model) => locatedItems(`${SELECTOR}.matchExpressions`, selectorOf(model).matchExpressions),
+    expressionRules,
+  ),
+  rulePlace('spec.backends', (model) => located('spec.backends', model.spec.backends), listRules),
+  rulePlace('spec.backends[]', (model) => locatedItems('spec.backends', model.spec.backends), backendRules),
+  rulePlace('spec.backends[].url', urlsOf, urlRules),
+  rulePlace('spec.timeouts', (model) => located('spec.timeouts', model.spec.timeouts), [
+    {
+      id: 'first-byte-within-total',
+      cel: '!has(self.firstByteSeconds) || !has(self.totalSeconds) || self.firstByteSeconds <= self.totalSeconds',
+      field: '.firstByteSeconds',
+      reason: 'firstByteSeconds is above totalSeconds',
+      remedy: 'lower firstByteSeconds, which is 600 where it is absent, or raise totalSeconds, which is 3600 where it is absent',
+      values: ({ firstByteSeconds, totalSeconds }) => `${firstByteSeconds} and ${totalSeconds}`,
+      holds: (self) => self.firstByteSeconds <= self.totalSeconds,
+    },
+  ]),
+]
+
+function selectorOf(model: ServedModelDocument): Selector {
+  return model.spec.allowedNamespaces.selector ?? {}
+}
+
+function urlsOf(model: ServedModelDocument): Located<string>[] {
+  return locatedItems('spec.backends', model.spec.backends).flatMap(({ field, value }) => located(`${field}.url`, value.url))
+}
 
 /** ServedModel: a model name that clients use, and the servers behind it. */
 export const servedModelKind: ApiKind<ServedModel> = {

@@ -1,8 +1,6 @@
 /** Computes the changes that make the store equal to the manifests. Pure: files and present objects in, changes and complaints out. */
-import { nearest } from '#api/did-you-mean.ts'
-import type { ManifestError } from '#api/manifest-error.ts'
+import { nearest, type ManifestError, shownText } from '#api/manifest-error.ts'
 import { API_GROUP } from '#api/metadata.ts'
-import { shownText } from '#api/shown-value.ts'
 import type { KubeObject, Resource } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
 import { objectId, type ManifestDocument, type ManifestFile } from './manifest-file.ts'

@@ -1,6 +1,5 @@
 import { isMap, isNode, isSeq, parseAllDocuments, type Document } from 'yaml'
-import type { ManifestError } from '#api/manifest-error.ts'
-import { shownText, shownValue, typeOf } from '#api/shown-value.ts'
+import { type ManifestError, shownText, shownValue, typeOf } from '#api/manifest-error.ts'
 import { type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
 import type { DocumentPlace } from './manifest-position.ts'
 import { positionAt, type Position, type UnreadableFile } from './manifest-text.ts'

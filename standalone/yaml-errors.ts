@@ -1,7 +1,6 @@
 /** Explains, with a position, why a document of a file cannot be read. Never shows a value of a Secret. */
 import { isAlias, isNode, visit, type Document, type ErrorCode } from 'yaml'
-import type { ManifestError } from '#api/manifest-error.ts'
-import { shownText } from '#api/shown-value.ts'
+import { type ManifestError, shownText } from '#api/manifest-error.ts'
 
 /** Reason and remedy. */
 type Words = readonly [reason: string, remedy: string]

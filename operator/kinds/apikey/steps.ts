@@ -3,11 +3,10 @@
  * any two steps is just another observation. The order of the checks is the order of the promises: nothing is minted before the finalizer;
  * nothing is live before it is durable; nothing is readable before it is live; edits that restrict go before all others.
  */
-import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
-import { sameEntry } from '#contract/records/keyring-entry.ts'
+import { type KeyringEntry, type KeyringVerifier, sameEntry } from '#contract/records/keyring-entry.ts'
 import { FINALIZER } from '#api/apikey.ts'
 import { budgetsWithoutZone } from '#api/key-policy.ts'
-import { sameStatus } from '#api/same-status.ts'
+import { sameStatus } from '#api/condition-list.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { type Check, firstAnswer } from '../../loop/reconciler.ts'
 import { hashFacts, isHashKey, wantedVerifiers } from './hash-source.ts'

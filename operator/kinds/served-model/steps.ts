@@ -1,6 +1,5 @@
 /** The specification of a ServedModel's reconcile: derives the next step from the observed state. Pure. */
-import { sameStatus } from '#api/same-status.ts'
-import { findCondition } from '#api/condition-list.ts'
+import { sameStatus, findCondition } from '#api/condition-list.ts'
 import type { Level } from '../../loop/level.ts'
 import { type Check, firstAnswer, type Wait } from '../../loop/reconciler.ts'
 import type { CredentialRef } from './backend-credential.ts'

@@ -1,6 +1,5 @@
 /** The kind Toy as the operator runs it: its row in the operator's table of kinds. */
-import { conditionList } from '#api/condition-list.ts'
-import { sameStatus } from '#api/same-status.ts'
+import { conditionList, sameStatus } from '#api/condition-list.ts'
 import { refOf, uidOf } from '#kube/port.ts'
 import { type Kind, type KindRow, type OperatorContext, watch } from '../../../operator/kinds/kind.ts'
 import { createController } from '../../../operator/kinds/object-controller.ts'
