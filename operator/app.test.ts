@@ -211,18 +211,6 @@ describe('createOperator', () => {
     expect(records.length).toBeLessThan(250)
   }, 20_000)
 
-  test('only the Secret of a key holds its value', async () => {
-    await world.start()
-    await world.applyKey()
-    await world.settle()
-    const issued = await world.value()
-    await world.objects.remove(apiKeys, BOT)
-    await world.settle()
-    const left = [world.logs, world.events, await world.objects.list(secrets, ''), await world.keyRecords()]
-    expect(issued).toHaveLength(65)
-    for (const form of [issued, Buffer.from(issued).toString('base64')]) expect(JSON.stringify(left)).not.toContain(form)
-  })
-
   describe('a start that does not get through', () => {
     const isKeyring = ({ verb, plural, namespace }: WorldCall): boolean =>
       verb === 'list' && plural === 'secrets' && namespace === 'headgate'
