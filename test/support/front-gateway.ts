@@ -17,10 +17,11 @@ import { RequestTurns } from '../../gateway/http/request-turns.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import { hashCredential, mintCredential, type KeyHash } from '#contract/values/credential.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import { encodeModelRecord, type BackendRecord, type ModelRecord } from '#contract/records/model-record.ts'
+import { encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import type { Route } from '../../gateway/routes/route-table.ts'
 import type { ForwardJob, Outcome } from '../../gateway/upstream/dispatch.ts'
 import { ModelTable } from '../../gateway/upstream/model-table.ts'
+import { backendRecord, modelRecord as shopModel } from './records.ts'
 import { sharedBodyReader } from './shared-body-reader.ts'
 
 const MAX_BODY_BYTES = 32 * 2 ** 20
@@ -159,32 +160,8 @@ function callerIn(record: KeyRecord | undefined, hash: KeyHash): Caller | undefi
 
 /** A model of namespace `shop` with one backend on a port without a listener. */
 export function modelRecord(servedName: string, change: Partial<ModelRecord> = {}): ModelRecord {
-  const endpoints = ['127.0.0.1:9'] // the discard port, without a listener
-  const backend: BackendRecord = {
-    name: 'one',
-    endpoints,
-    service: null,
-    url: null,
-    upstreamModel: servedName,
-    weight: 1,
-    messages: 'Native',
-    credentialSum: null,
-    formerCredentialSum: null,
-  }
-  const base: ModelRecord = {
-    version: 1,
-    revision: 1,
-    uid: `uid-${servedName}`,
-    namespace: 'shop',
-    name: servedName,
-    createdMs: Date.UTC(2026, 0, 2),
-    servedName,
-    aliases: [],
-    allowedNamespaces: ['shop'],
-    timeouts: { firstByteSeconds: 600, idleSeconds: 120, totalSeconds: 3600 },
-    backends: [backend],
-  }
-  return { ...base, ...change }
+  const backends = [backendRecord({ endpoints: ['127.0.0.1:9'], upstreamModel: servedName })] // the discard port
+  return shopModel(servedName, { revision: 1, uid: `uid-${servedName}`, createdMs: Date.UTC(2026, 0, 2), backends, ...change })
 }
 
 /** The answer of the fake backend. */

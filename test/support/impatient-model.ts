@@ -1,11 +1,10 @@
 /** A model with timeouts of one second: for the first byte, and for silence within an answer. */
 import { RedisConnection } from '#platform/redis-connection.ts'
-import type { BackendRecord } from '#contract/records/model-record.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { startStubModel } from '../../examples/stub-model/stub-model.ts'
 import type { Lab } from './lab.ts'
 import type { LimitedAnswers } from './limited-answers.ts'
-import { modelText, writer } from './records.ts'
+import { backendRecord, modelText, writer } from './records.ts'
 import { redisSettings } from './redis-gateway.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -18,10 +17,7 @@ const TIMEOUTS = { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 60 }
 export async function serveImpatientModel(lab: Lab, limits: LimitedAnswers): Promise<() => Promise<void>> {
   const { ip } = lab.address
   const server = await startStubModel({ host: ip })
-  const backend: BackendRecord = {
-    ...{ name: 'stub', endpoints: [`${ip}:${server.port}`], service: null, url: null, upstreamModel: IMPATIENT, weight: 1 },
-    ...{ messages: 'Native', credentialSum: null, formerCredentialSum: null },
-  }
+  const backend = backendRecord({ name: 'stub', endpoints: [`${ip}:${server.port}`], upstreamModel: IMPATIENT })
   const revision = await publish(limits, modelText(IMPATIENT, { backends: [backend], timeouts: TIMEOUTS }))
   await waitFor('every pod to know the model', async () => {
     const seen = await Promise.all(limits.gateways.map((gateway) => gateway.metric('headgate_projection_revision')))

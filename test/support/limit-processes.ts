@@ -11,7 +11,7 @@ import { freePorts } from './free-port.ts'
 import { LedgerRedis } from './ledger-redis.ts'
 import type { LimitedGatewayConfig, ProjectedRecord } from './limited-gateway.ts'
 import { ManagedProcess } from './managed-process.ts'
-import { issuedKey, modelText, recordText } from './records.ts'
+import { backendRecord, issuedKey, modelText, recordText } from './records.ts'
 import { waitFor } from './wait-for.ts'
 import { type Admission, readAdmissions } from './witnessed-ledger.ts'
 
@@ -224,9 +224,6 @@ function limitedProcess(config: LimitedGatewayConfig & { readonly admissions: st
 }
 
 function modelOf({ url }: StubModel): string {
-  const server = {
-    ...{ name: 'stub', endpoints: [], service: null, url, upstreamModel: MODEL, weight: 1, messages: 'Native' as const },
-    ...{ credentialSum: null, formerCredentialSum: null },
-  }
+  const server = backendRecord({ name: 'stub', url, upstreamModel: MODEL })
   return modelText(MODEL, { backends: [server], pricing: PRICING, maxOutputTokens: MODEL_OUTPUT })
 }

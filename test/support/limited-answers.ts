@@ -7,14 +7,14 @@ import type { KeyRecord } from '#contract/records/key-record.ts'
 import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { budgetField, budgetID } from '#contract/ledger/ledger-layout.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
-import type { BackendRecord, ModelRecord } from '#contract/records/model-record.ts'
+import type { ModelRecord } from '#contract/records/model-record.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask, type Answer, type Question } from './ask.ts'
 import type { Lab } from './lab.ts'
 import { Program } from './program.ts'
-import { issuedKey, modelText, recordText, writer, type IssuedKey } from './records.ts'
+import { backendRecord, issuedKey, modelText, recordText, writer, type IssuedKey } from './records.ts'
 import { redisSettings } from './redis-gateway.ts'
 import type { RedisPart } from './redis-part.ts'
 import { waitFor } from './wait-for.ts'
@@ -146,10 +146,7 @@ export class LimitedAnswers {
   #served(uid: string, pricing: ModelRecord['pricing']) {
     const { ip } = this.#lab.address
     const endpoints = [...(uid === 'twice' ? [`${ip}:9`] : []), `${ip}:${this.#model.port}`] // the discard port has no listener
-    const backend: BackendRecord = {
-      ...{ name: 'stub', endpoints, service: null, url: null, upstreamModel: uid, weight: 1 },
-      ...{ messages: 'Native', credentialSum: null, formerCredentialSum: null },
-    }
+    const backend = backendRecord({ name: 'stub', endpoints, upstreamModel: uid })
     const text = modelText(uid, { backends: [backend], contextTokens: 8_000, ...(pricing ? { pricing } : {}) })
     return { kind: 'model' as const, op: 'put' as const, id: uid, text }
   }

@@ -68,7 +68,7 @@ export class Program {
   }
 
   /** @throws at once when the process has ended, with the end of its log; else after the deadline */
-  async ready(deadlineMs = 30_000): Promise<void> {
+  async ready(deadlineMs = 90_000): Promise<void> {
     await waitFor(`${this.spec.pod} to be ready`, async () => !this.process.running || (await this.isReady()), { deadlineMs })
     if (!this.process.running) throw new Error(`${this.spec.pod} has ended:\n${this.process.log().slice(-2000)}`)
   }

@@ -57,24 +57,34 @@ export function keyringEntry(record: KeyRecord, change: Partial<KeyringEntry> = 
   return { ...record, verifiers: record.verifiers.map((verifier) => ({ ...verifier, ...rest })), deletedMs: null, ...change }
 }
 
-/** A model of namespace `shop` with one backend, as text. */
-export function modelText(uid: string, change: Partial<ModelRecord> = {}): string {
-  const backend: BackendRecord = {
-    ...{ name: 'one', endpoints: [], service: 'llama.shop.svc:8000', url: null, upstreamModel: uid, weight: 1 },
+/** A backend as a record names it. */
+export function backendRecord(change: Partial<BackendRecord> = {}): BackendRecord {
+  return {
+    ...{ name: 'one', endpoints: [], service: null, url: null, upstreamModel: 'llama', weight: 1 },
     ...{ messages: 'Native', credentialSum: null, formerCredentialSum: null },
+    ...change,
   }
-  return encodeModelRecord({
+}
+
+/** A model of namespace `shop` with one backend. */
+export function modelRecord(name: string, change: Partial<ModelRecord> = {}): ModelRecord {
+  return {
     version: 1,
     revision: 0,
-    uid,
+    uid: name,
     namespace: 'shop',
-    name: uid,
+    name,
     createdMs: 0,
-    servedName: uid,
+    servedName: name,
     aliases: [],
     allowedNamespaces: ['shop'],
     timeouts: { firstByteSeconds: 600, idleSeconds: 120, totalSeconds: 3600 },
-    backends: [backend],
+    backends: [backendRecord({ service: 'llama.shop.svc:8000', upstreamModel: name })],
     ...change,
-  })
+  }
+}
+
+/** The same model as text. */
+export function modelText(uid: string, change: Partial<ModelRecord> = {}): string {
+  return encodeModelRecord(modelRecord(uid, change))
 }

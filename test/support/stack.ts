@@ -38,7 +38,7 @@ export interface Expected {
   readonly namespace?: string
   readonly status?: 'True' | 'False' | 'Unknown'
   readonly reason?: string
-  /** Longest wait, ms; default: 30 s. */
+  /** Longest wait, ms; default: 90 s. */
   readonly deadlineMs?: number
 }
 
@@ -284,7 +284,7 @@ export class Stack {
 
   /** Waits until a condition of the present generation is True, or what `expected` says. @returns the object as it was then */
   async untilCondition(kind: 'ApiKey' | 'ServedModel', name: string, type: string, expected: Expected = {}): Promise<TestObject> {
-    const { namespace = this.namespace, status = 'True', reason, deadlineMs = 30_000 } = expected
+    const { namespace = this.namespace, status = 'True', reason, deadlineMs = 90_000 } = expected
     let seen: unknown
     const probe = async () => {
       const object = await this.kube.get(this.path(kind, name, namespace))

@@ -25,6 +25,7 @@ import type { ForwardJob, Outcome } from '../../gateway/upstream/forward-job.ts'
 import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { readJson } from '../../gateway/dialects/json-body.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
+import { backendRecord as anyBackend, modelRecord as shopModel } from './records.ts'
 
 type RoutePath = Dialect['path']
 
@@ -87,36 +88,14 @@ export async function deadAddress(): Promise<string> {
 
 /** A backend as a record names it. */
 export function backendRecord(changes: Partial<BackendRecord> = {}): BackendRecord {
-  return {
-    name: 'main',
-    endpoints: [],
-    service: null,
-    url: null,
-    upstreamModel: 'llama',
-    weight: 100,
-    messages: 'Native',
-    credentialSum: null,
-    formerCredentialSum: null,
-    ...changes,
-  }
+  return anyBackend({ name: 'main', weight: 100, ...changes })
 }
 
 /** A model with the name `llama` in namespace `shop`, open to all. */
 export function modelRecord(changes: Partial<ModelRecord> = {}): ModelRecord {
-  return {
-    version: 1,
-    revision: 1,
-    uid: 'uid-1',
-    namespace: 'shop',
-    name: 'llama',
-    createdMs: 1,
-    servedName: 'llama',
-    aliases: [],
-    allowedNamespaces: '*',
-    timeouts: { firstByteSeconds: 600, idleSeconds: 600, totalSeconds: 3600 },
-    backends: [backendRecord()],
-    ...changes,
-  }
+  const timeouts = { firstByteSeconds: 600, idleSeconds: 600, totalSeconds: 3600 }
+  const backends = [backendRecord()]
+  return shopModel('llama', { revision: 1, uid: 'uid-1', createdMs: 1, allowedNamespaces: '*', timeouts, backends, ...changes })
 }
 
 /** The upstream side behind a small front server. */

@@ -1,6 +1,9 @@
 /** Waits for a condition. The deadline only catches hangs, and its message names the last state. */
 import { setTimeout as sleep } from 'node:timers/promises'
 
+/** Only catches hangs, also on a machine with other work, ms. */
+const HANG_MS = 90_000
+
 /** Limits of one wait, ms. */
 export interface WaitOptions {
   readonly deadlineMs?: number
@@ -16,7 +19,7 @@ export async function waitFor<T>(
   probe: () => Promise<T | undefined | false> | T | undefined | false,
   options: WaitOptions = {},
 ): Promise<T> {
-  const { deadlineMs = 30_000, everyMs = 25 } = options
+  const { deadlineMs = HANG_MS, everyMs = 25 } = options
   const end = performance.now() + deadlineMs
   let last: unknown
   for (;;) {
@@ -38,7 +41,7 @@ export async function waitFor<T>(
  * @throws what `check` threw last, once the deadline is over
  */
 export async function eventually(check: () => Promise<void> | void, options: WaitOptions = {}): Promise<void> {
-  const { deadlineMs = 30_000, everyMs = 25 } = options
+  const { deadlineMs = HANG_MS, everyMs = 25 } = options
   const end = performance.now() + deadlineMs
   for (;;) {
     try {
