@@ -2,15 +2,14 @@
  * Proxies between an operator and the Kubernetes API and Redis that kill the operator at a chosen write: before the write is
  * applied, or after the write but before its answer.
  */
-import { execFile } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, request as tlsRequest } from 'node:https'
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { redisFunctions } from '#contract/redis/redis-functions.ts'
 import type { ControlPlane } from './control-plane.ts'
+import { PrivateCa } from './private-ca.ts'
 
 /** When to kill: at the n-th write from now, counted from 0. */
 export interface KillAt {
@@ -120,31 +119,9 @@ function forward(
 }
 
 /** A server certificate of the control plane's own CA, so that the operator checks the proxy as it would the API server. */
-export async function certificate(plane: ControlPlane): Promise<{ key: Buffer; cert: Buffer; ca: Buffer }> {
-  const pki = join(plane.address.folder, 'pki')
-  const own = join(plane.address.folder, 'crash-proxy')
-  mkdirSync(own, { recursive: true })
-  const file = (name: string): string => join(own, name)
-  writeFileSync(file('ext'), `subjectAltName=IP:${plane.address.ip}\n`)
-  const openssl = (...args: string[]): Promise<unknown> => promisify(execFile)('openssl', args)
-  await openssl(
-    'req',
-    '-new',
-    '-newkey',
-    'ec',
-    '-pkeyopt',
-    'ec_paramgen_curve:prime256v1',
-    '-nodes',
-    '-keyout',
-    file('key'),
-    '-out',
-    file('csr'),
-    '-subj',
-    '/CN=crash-proxy',
-  )
-  const ca = ['-CA', join(pki, 'ca.crt'), '-CAkey', join(pki, 'ca.key')]
-  await openssl('x509', '-req', '-in', file('csr'), ...ca, '-set_serial', '77', '-days', '2', '-extfile', file('ext'), '-out', file('crt'))
-  return { key: readFileSync(file('key')), cert: readFileSync(file('crt')), ca: readFileSync(join(pki, 'ca.crt')) }
+export async function certificate({ address: { folder, ip } }: ControlPlane): Promise<{ key: Buffer; cert: Buffer; ca: Buffer }> {
+  const ca = new PrivateCa(join(folder, 'pki'))
+  return { ...(await ca.certify(`IP:${ip}`)), ca: readFileSync(ca.file) }
 }
 
 async function listen(server: Server, ip: string): Promise<number> {

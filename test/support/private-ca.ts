@@ -1,5 +1,6 @@
-/** A certificate authority of a test's own, made by openssl, and a TLS front for a plain server. */
+/** A certificate authority, made by openssl, and a TLS front for a plain server. */
 import { execFile } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { connect, type AddressInfo, type Socket } from 'node:net'
@@ -15,7 +16,8 @@ const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-
 export class PrivateCa {
   readonly #folder: string
 
-  private constructor(folder: string) {
+  /** @param folder with `ca.crt` and `ca.key` */
+  constructor(folder: string) {
     this.#folder = folder
   }
 
@@ -33,7 +35,7 @@ export class PrivateCa {
 
   /** Makes a certificate. @param subject alternative name, such as `IP:10.0.0.1` or `DNS:model` */
   async certify(subject: string): Promise<{ readonly key: Buffer; readonly cert: Buffer }> {
-    const name = subject.replaceAll(/\W/g, '-')
+    const name = randomUUID()
     const [key, csr, cert, extensions] = ['key', 'csr', 'crt', 'ext'].map((ending) => this.#file(`${name}.${ending}`)) as [
       string,
       string,
