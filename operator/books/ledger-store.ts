@@ -58,8 +58,8 @@ export interface LedgerKey {
  * Every method rejects if the store does not answer or lacks the functions. Some of its writes may have happened then.
  */
 export interface OperatorLedgerStore {
-  /** Loads missing or older functions. */
-  prepare(): Promise<void>
+  /** Loads missing or older functions. @returns the number of libraries that were loaded */
+  prepare(): Promise<0 | 1>
   /** Takes names out of the set of subjects with a settlement. @param limit most names */
   settled(limit: number): Promise<readonly string[]>
   read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]>

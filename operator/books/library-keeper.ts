@@ -12,11 +12,14 @@ export interface KeptLibrary {
 /**
  * Loads a missing or older library. A newer library stays. The check costs one function call. The texts are compared only after an unexpected
  * answer, because a list of functions with their text costs a hundred times as much.
+ * @returns the number of libraries that were loaded, 0 or 1
  * @throws errors of Redis
  */
-export async function keepLibrary(redis: RedisCalls, kept: KeptLibrary, revision: number): Promise<void> {
+export async function keepLibrary(redis: RedisCalls, kept: KeptLibrary, revision: number): Promise<0 | 1> {
   const present = await loadedRevision(redis, kept)
-  if (present === undefined || present < revision) await loadRedisFunctions(redis, kept)
+  if (present !== undefined && present >= revision) return 0
+  await loadRedisFunctions(redis, kept)
+  return 1
 }
 
 async function loadedRevision(redis: RedisCalls, { revision }: KeptLibrary): Promise<number | undefined> {

@@ -48,7 +48,7 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     this.#revision = libraryRevision(this.#functions.code)
   }
 
-  prepare(): Promise<void> {
+  prepare(): Promise<0 | 1> {
     return this.#redis.run((client) => keepLibrary(client, this.#functions, this.#revision))
   }
 

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import { type KeyringEntry, readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
+import { type KeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { KeyHash } from '#contract/values/credential.ts'
 import { RECORDS_KEY, shardSecretName } from '#contract/records/mounted-folder.ts'
 import { packShard, unpackShard } from '#contract/records/shard-text.ts'
@@ -9,7 +9,6 @@ import { issuedKey, keyringEntry } from '../../test/support/records.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
 import { Keyring, NamespaceShareFull } from './keyring.ts'
 import { shardOf } from './secret-shards.ts'
-import { ShardFull } from './shard-writer.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 
 const NAMESPACE = 'headgate'
@@ -83,13 +82,6 @@ async function put(data: Readonly<Record<string, string>>, shard = 0, shards = 1
 }
 const packed = async (lines: readonly string[]): Promise<Record<string, string>> => ({
   [RECORDS_KEY]: (await packShard({ shards: 1, shard: 0 }, lines)).toString('base64'),
-})
-
-test('a key that is durable is read by the next process', async () => {
-  const first = entry('a')
-  await committed(await opened(), first)
-  expect((await texts()).map(readKeyringEntry)).toEqual([first])
-  expect((await opened()).get('a')).toEqual(first)
 })
 
 describe('the keyring', () => {
@@ -190,35 +182,6 @@ describe('an entry of another version', () => {
     await committed(keyring, { ...a, state: 'Suspended' })
     expect(await texts()).toEqual([JSON.stringify({ ...wireOf(a), state: 'Suspended', tier: 1 }), foreign, untouched])
   })
-
-  test('in a shard of another version is never changed', async () => {
-    const data = { [RECORDS_KEY]: (await packShard({ shards: 1, shard: 0 }, [foreign], 2)).toString('base64') }
-    await put(data)
-    const keyring = await opened()
-    const errors: unknown[] = []
-    keyring.onSettled((_, error) => errors.push(error))
-    await committed(keyring, entry('a'))
-    expect(errors).toEqual([expect.objectContaining({ message: expect.stringContaining('version 2') })])
-    expect((await stored())?.data).toEqual(data)
-    expect([...keyring.unreadable()]).toEqual([{ secret: 'hg-keyring-1-0', id: undefined, why: 'version 2' }])
-  })
-})
-
-test('a full shard refuses the key that does not fit, and takes the tombstone of another one', async () => {
-  const keyring = await opened(1, 20_000)
-  const noise = (n: number): string[] => Array.from({ length: n }, () => crypto.randomUUID())
-  const fat = (uid: string): KeyringEntry => entry(uid, { models: [noise(100)] })
-  await committed(keyring, ...'abcdefgh'.split('').map(fat), entry('small'))
-  const errors = new Map<string, unknown>()
-  keyring.onSettled((uid, error) => errors.set(uid, error))
-  keyring.commit(fat('i'), 'create')
-  keyring.commit(fat('j'), 'create')
-  keyring.commit(tombstoneOf(entry('small'), 7), 'urgent')
-  await durable(keyring)
-  expect(errors.get('small')).toBeUndefined()
-  expect(keyring.get('small')?.deletedMs).toBe(7)
-  expect(errors.get('j')).toBeInstanceOf(ShardFull)
-  expect(errors.get('j')).toMatchObject({ message: expect.stringMatching(/above 20000: raise keyring.shards/) })
 })
 
 describe('the share of a namespace', () => {

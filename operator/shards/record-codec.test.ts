@@ -10,10 +10,6 @@ const entries = (count: number, change = ''): string[] =>
   Array.from({ length: count }, (_, n) => JSON.stringify({ uid: `key-${n}`, h: `${n * 7919}`.repeat(8), change }))
 
 describe('a shard that is packed again and again', () => {
-  test.each([0, 1, 5, 2_000])('of %d entries reads as it was given', async (count) => {
-    expect(await unpackShard(await pack(new BlockPacker(), entries(count)))).toEqual(entries(count))
-  })
-
   test('reads as it was given after any change', async () => {
     const packer = new BlockPacker()
     const texts = entries(2_000)

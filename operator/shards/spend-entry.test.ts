@@ -5,7 +5,7 @@ import { ManualClock } from '../../test/support/manual-clock.ts'
 import { PendingWork } from '../../test/support/pending-work.ts'
 import { SecretShards } from './secret-shards.ts'
 import { SPEND_SET } from './sets.ts'
-import { readSpendEntry, type SpendEntry, spendCodec, writeSpendEntry } from './spend-entry.ts'
+import { readSpendEntry, type SpendEntry, writeSpendEntry } from './spend-entry.ts'
 
 const TEXT = '{"v":1,"uid":"u1","s":{"month:Currency:Month:1767225600000":25000000},"at":1767225700000,"un":[1,2]}'
 
@@ -26,22 +26,6 @@ test.each([['{"v":1,"uid":"u1","s":{"f":-1},"at":1}'], ['{"v":1,"uid":"u1","s":{
     expect(() => readSpendEntry(text)).toThrow()
   },
 )
-
-test('an entry of a newer version is never changed', async () => {
-  const newer = TEXT.replace('"v":1', '"v":99')
-  const data = await spendCodec.encode({ shards: 8, shard: 0 }, [
-    { id: 'u1', text: newer, entry: undefined },
-    { id: 'u2', text: TEXT.replace('u1', 'u2'), entry: undefined },
-  ])
-  const { entries, damaged } = await spendCodec.decode(data)
-  expect([entries.map(({ id, text, entry }) => [id, text === newer, entry?.uid]), damaged]).toEqual([
-    [
-      ['u1', true, undefined],
-      ['u2', false, 'u2'],
-    ],
-    0,
-  ])
-})
 
 describe('spend that another process wrote meanwhile', () => {
   const FIELD = 'month:Currency:Month:1767225600000'

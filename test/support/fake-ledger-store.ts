@@ -56,9 +56,11 @@ export class FakeLedgerStore implements OperatorLedgerStore {
     this.others.clear()
   }
 
-  async prepare(): Promise<void> {
+  async prepare(): Promise<0 | 1> {
     this.#ask('prepare')
+    const loaded = this.isLoaded ? 0 : 1
     this.isLoaded = true
+    return loaded
   }
 
   async settled(limit: number): Promise<readonly string[]> {
