@@ -4,9 +4,8 @@ import { z } from 'zod'
 import type { RedisConnection } from '#platform/redis-connection.ts'
 import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { LEDGER_CAPS } from '#contract/ledger/ledger-layout.ts'
-import { libraryRevision } from '#contract/redis/redis-functions.ts'
 import { ledgerKeys, ledgerPattern, settledSubjects } from '#contract/redis/redis-keys.ts'
-import { keepLibrary } from './library-keeper.ts'
+import { loadLibrary } from '../redis-library.ts'
 import type {
   BudgetRead,
   BudgetSurvey,
@@ -38,18 +37,16 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   readonly #redis: RedisConnection
   readonly #prefix: string
   readonly #functions: LedgerFunctions
-  readonly #revision: number
 
   /** @param keyPrefix chart value `redis.keyPrefix` */
   constructor(redis: RedisConnection, keyPrefix: string) {
     this.#redis = redis
     this.#prefix = keyPrefix
     this.#functions = ledgerFunctions(keyPrefix)
-    this.#revision = libraryRevision(this.#functions.code)
   }
 
   prepare(): Promise<0 | 1> {
-    return this.#redis.run((client) => keepLibrary(client, this.#functions, this.#revision))
+    return this.#redis.run((client) => loadLibrary(client, this.#functions))
   }
 
   async settled(limit: number): Promise<readonly string[]> {

@@ -7,7 +7,7 @@ import { LOG_LENGTH, redisKeys, type RedisKeys } from '#contract/redis/redis-key
 import { type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import { LIVE_FOR_MS, type ProjectionMeta, stampRevision } from '#contract/records/revision-log.ts'
 import { liveProcess } from './live-process.ts'
-import { loadRedisFunctions } from './load-redis-functions.ts'
+import { isMissingFunction, loadLibrary } from '../redis-library.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from './store.ts'
 
 /** Records per HSET during a rebuild. */
@@ -39,8 +39,8 @@ export class RedisProjectionStore implements ProjectionStore {
     this.#functions = redisFunctions(keyPrefix)
   }
 
-  prepare(): Promise<void> {
-    return this.#redis.run((client) => loadRedisFunctions(client, this.#functions))
+  async prepare(): Promise<void> {
+    await this.#redis.run((client) => loadLibrary(client, this.#functions))
   }
 
   async meta(): Promise<ProjectionMeta | undefined> {
@@ -127,8 +127,8 @@ export class RedisProjectionStore implements ProjectionStore {
       try {
         return await call()
       } catch (error) {
-        if (!(error instanceof Error) || !error.message.includes('Function not found')) throw error
-        await loadRedisFunctions(client, this.#functions)
+        if (!isMissingFunction(error)) throw error
+        await loadLibrary(client, this.#functions)
         return await call()
       }
     })

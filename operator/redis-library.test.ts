@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { keepLibrary } from './library-keeper.ts'
+import { loadLibrary } from './redis-library.ts'
 
 const CODE = '#!lua name=lib\n-- headgate revision 5\n'
 const KEPT = { library: 'lib', code: CODE, revision: 'lib_revision' }
@@ -36,7 +36,7 @@ test('a server with missing or older functions gets the functions, and no other 
     same: new Server(5, CODE),
     newer: new Server(6, '-- headgate revision 6'),
   }
-  for (const server of Object.values(servers)) await keepLibrary(server, KEPT, 5)
+  for (const server of Object.values(servers)) await loadLibrary(server, KEPT)
   expect(Object.entries(servers).map(([name, server]) => [name, isLoaded(server)])).toEqual([
     ['empty', true],
     ['silent', true],
@@ -52,5 +52,5 @@ test('a server with missing or older functions gets the functions, and no other 
 
 test('a server that refuses the call does not count as a server without functions', async () => {
   const refusing = { call: () => Promise.reject(new Error('NOPERM this user has no permissions')) }
-  await expect(keepLibrary(refusing, KEPT, 5)).rejects.toThrow('NOPERM')
+  await expect(loadLibrary(refusing, KEPT)).rejects.toThrow('NOPERM')
 })
