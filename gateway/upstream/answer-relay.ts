@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { GatewayError } from '../errors.ts'
 import type { Usage } from '../dialects/usage.ts'
-import type { Failure } from './backend-error.ts'
+import type { BackendAnswer, Failure } from './backend-error.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 
@@ -44,6 +44,8 @@ export interface RelayPort {
   finish(bytes?: Buffer): void
   /** Ends the attempt as a failure. Before the first byte another backend may be asked. */
   fail(failure: Failure): void
+  /** `fail` with an unsuccessful answer, or an error event, of the backend. */
+  refused(answer: BackendAnswer): void
 }
 
 /** Head of an answer of a backend. */

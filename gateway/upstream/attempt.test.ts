@@ -63,10 +63,8 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
   const pools = { of: () => ({ dispatch }) as Pool }
   const names = { failure: () => nameFailure }
   if (nameFailure) health.connectFailed(target.health)
-  const attempt = new Attempt(
-    { job, target, startedAt: ticker.now },
-    { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), keepAliveTicks: 15 },
-  )
+  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), keepAliveTicks: 15 }
+  const attempt = new Attempt(job, target, ticker.now, deps)
   attempt.start(undefined)
   return { attempt, target, ticker, clock, loop, response, controller: fakeController(), dispatched }
 }

@@ -8,7 +8,7 @@ import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { backendCall } from './backend-call.ts'
-import { backendBroken, type Failure, ourOwn } from './backend-error.ts'
+import { type BackendAnswer, backendBroken, backendFailure, type Failure, ourOwn } from './backend-error.ts'
 import type { BackendHealth } from './backend-health.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
 import { ErrorAnswer } from './error-answer.ts'
@@ -32,14 +32,6 @@ export interface AttemptDeps {
   readonly forwarded: ReadonlySet<string>
   /** Seconds of silence after which a stream is kept alive. Time-outs come from the model. */
   readonly keepAliveTicks: number
-}
-
-/** One request to one server. */
-export interface AttemptOptions {
-  readonly job: ForwardJob
-  readonly target: Target
-  /** Tick at which the request arrived. A second attempt does not get the time again. */
-  readonly startedAt: number
 }
 
 type Controller = Dispatcher.DispatchController
@@ -95,7 +87,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   /** Tick of the result. */
   #settledAt = 0
 
-  constructor({ job, target, startedAt }: AttemptOptions, deps: AttemptDeps) {
+  /** @param startedAt tick at which the request arrived: a second attempt does not get the time again */
+  constructor(job: ForwardJob, target: Target, startedAt: number, deps: AttemptDeps) {
     const { promise, resolve } = Promise.withResolvers<AttemptResult>()
     this.job = job
     this.target = target
@@ -232,6 +225,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#abort()
   }
 
+  refused(answer: BackendAnswer): void {
+    const names = { askedName: this.job.askedName, upstreamModel: this.target.backend.upstreamModel }
+    this.fail(backendFailure(answer, names))
+  }
+
   // --- events from outside the exchange
 
   /** Handles the end of the response: the client has left, or has received everything. */
@@ -250,10 +248,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   onTick(now: number): void {
-    this.#contain(() => this.#look(now))
+    this.#contain(() => this.#ticked(now))
   }
 
-  #look(now: number): void {
+  #ticked(now: number): void {
     if (this.#isSettled) return this.#afterEnd(now)
     if (this.#flow.onTick()) this.#heardAt = now
     const ended = this.job.reasonToEnd?.()

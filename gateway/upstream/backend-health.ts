@@ -4,6 +4,7 @@
  * request waits for (decision 19). Ejection never makes a model unavailable: if no other endpoint is left, `pick-backend.ts` uses ejected
  * ones too.
  */
+import { connect, type LookupFunction } from 'node:net'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 
@@ -108,4 +109,27 @@ export class BackendHealth implements Ticked {
     endpoint.failures = FAILURES_TO_EJECT - 1 // an open port proves little: one more failure ejects the endpoint again, for longer
     this.#readmit(endpoint)
   }
+}
+
+/** Options of the connection. */
+interface TcpProbeOptions {
+  /** Guarded like the look-up of a request, because a probe must not reach an address that a request may not. */
+  readonly lookup: (namespace: string) => LookupFunction
+  readonly timeoutMs: number
+}
+
+/** Makes the Probe: it opens a TCP connection and closes it at once, without sending anything. */
+export function tcpProbe({ lookup, timeoutMs }: TcpProbeOptions): Probe {
+  return ({ host, port, namespace }) =>
+    new Promise((resolve) => {
+      const socket = connect({ host, port, lookup: lookup(namespace), timeout: timeoutMs })
+      const done = (isOpen: boolean): void => {
+        socket.destroy()
+        resolve(isOpen)
+      }
+      socket.unref()
+      socket.once('connect', () => done(true))
+      socket.once('timeout', () => done(false))
+      socket.once('error', () => done(false))
+    })
 }

@@ -87,7 +87,7 @@ class Forwarding implements Interruptible, PickRules {
     this.#job.exchange.backend = target.backend.name // set before the answer, because the log also needs it for failures
     this.tried.push(target)
     const { credential } = credentialFor(target.backend, this.#deps.credentials)
-    this.#attempt = new Attempt({ job: this.#job, target, startedAt: this.#startedAt }, this.#deps)
+    this.#attempt = new Attempt(this.#job, target, this.#startedAt, this.#deps)
     this.#attempt.start(credential)
     return this.#attempt.result
   }

@@ -1,5 +1,5 @@
 import type { GatewayError } from '../errors.ts'
-import { backendFailure, statusIn } from './backend-error.ts'
+import { statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { parseObject } from '../dialects/json-body.ts'
 
@@ -27,12 +27,10 @@ export class ErrorAnswer implements AnswerRelay {
   }
 
   end(): void {
-    const { job, target } = this.#host
     const body = parseObject(Buffer.concat(this.#chunks).toString('utf8'))
     const status = this.#head.status === 200 ? statusIn(body) : this.#head.status
     const retryAfter = this.#head.headers['retry-after']
-    const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
-    this.#host.fail(backendFailure({ status, body, retryAfter }, names))
+    this.#host.refused({ status, body, retryAfter })
   }
 
   /** A refusal costs nothing. */

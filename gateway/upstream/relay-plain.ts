@@ -2,7 +2,7 @@ import { AnswerTail } from '../dialects/answer-tail.ts'
 import { answerTokens } from '../dialects/prompt-size.ts'
 import { settledUsage, type Usage, type UsageReport } from '../dialects/usage.ts'
 import type { GatewayError } from '../errors.ts'
-import { backendBroken, backendFailure, statusIn } from './backend-error.ts'
+import { backendBroken, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { asObject, readJson, type JsonObject } from '../dialects/json-body.ts'
 import { renamedBody, renamedStart } from './rename-model.ts'
@@ -47,7 +47,7 @@ export class PlainRelay implements AnswerRelay {
     if (this.isOpen) return this.#piped()
     const body = readJson(this.#collected())
     if (body === undefined) return this.#unreadable('its answer is no JSON object')
-    if (isError(body.value)) return this.#failed(body.value)
+    if (isError(body.value)) return this.#host.refused({ status: statusIn(body.value), body: body.value })
     if (this.#isMetered) this.#meter(body.value)
     const shown = renamedBody(body, this.#host.job.askedName)
     this.#open(shown.length)
@@ -107,12 +107,6 @@ export class PlainRelay implements AnswerRelay {
 
   #unreadable(reason: string): void {
     this.#host.fail(backendBroken(reason))
-  }
-
-  #failed(body: JsonObject): void {
-    const { job, target } = this.#host
-    const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
-    this.#host.fail(backendFailure({ status: statusIn(body), body }, names))
   }
 }
 

@@ -4,8 +4,8 @@ import type { Usage } from '../dialects/usage.ts'
 import { UsageTally } from '../dialects/usage-tally.ts'
 import { errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
-import { backendBroken, backendFailure, statusIn } from './backend-error.ts'
-import { renamedEvent } from './rename-event.ts'
+import { backendBroken, statusIn } from './backend-error.ts'
+import { renamedEvent } from './rename-model.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { parseObject } from '../dialects/json-body.ts'
 
@@ -182,10 +182,8 @@ export class StreamRelay implements AnswerRelay {
   /** @param before earlier events of the same chunk */
   #errorEvent(event: Buffer, before: readonly Buffer[]): void {
     this.#pass(Buffer.concat(before))
-    const { job, target } = this.#host
     const body = parseObject(parseSseEvent(event).data ?? '')
-    const names = { askedName: job.askedName, upstreamModel: target.backend.upstreamModel }
-    this.#host.fail(backendFailure({ status: statusIn(body), body }, names))
+    this.#host.refused({ status: statusIn(body), body })
   }
 
   #fail(reason: string, isRetryable: boolean): void {
