@@ -11,7 +11,7 @@ export type Program = (typeof PROGRAMS)[number]
 const WORKERS: Readonly<Record<Program, Readonly<Record<string, string>>>> = {
   gateway: { 'body-worker': 'gateway/dialects/body-worker.ts' },
   operator: {},
-  standalone: { 'body-worker': 'gateway/dialects/body-worker.ts', 'manifest-worker': 'standalone/manifest-worker.ts' },
+  standalone: { 'body-worker': 'gateway/dialects/body-worker.ts' },
   headgate: {},
 }
 

@@ -56,6 +56,8 @@ export interface Operator {
   release(): Promise<Released>
   /** Why this leader cannot work yet; undefined once it works. */
   readonly blocked: string | undefined
+  /** Whether it works, nothing is to be reconciled now, and no acknowledgement of a gateway is awaited. */
+  readonly isIdle: boolean
 }
 
 /**
@@ -113,6 +115,10 @@ class LeadingOperator implements Operator {
 
   get blocked(): string | undefined {
     return this.#blocked ?? this.#foreignStore
+  }
+
+  get isIdle(): boolean {
+    return this.blocked === undefined && this.#queue.isIdle && this.#acknowledgements.waiting === 0
   }
 
   async start(): Promise<void> {

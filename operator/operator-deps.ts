@@ -92,7 +92,7 @@ export interface OperatorDeps {
   readonly random: () => number
   readonly log: Log
   readonly settings: OperatorSettings
-  /** Standalone reads from them only whether the operator has work. */
+  /** Absent in standalone. */
   readonly metrics?: OperatorMetrics
   /** Called when Redis turns out to belong to another installation; absent: the operator says so and waits. */
   readonly onForeignStore?: (why: string) => void

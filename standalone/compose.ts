@@ -20,7 +20,6 @@ import type { Log } from '#platform/log.ts'
 import { createOperator, type Operator } from '../operator/app.ts'
 import { readInstallation } from '../operator/shards/installation.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
-import type { EventRecorder } from '#kube/events.ts'
 import { apiKeys } from '#api/resources.ts'
 import { type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
@@ -28,16 +27,14 @@ import { stoppedLine, stoppingLine } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
 import { DurableLedger, resumedLine } from './durable-ledger.ts'
 import { exposureWarning, listen, localURL } from './listen-address.ts'
-import { KubeInTurns } from './kube-in-turns.ts'
 import { ManifestFolder } from './manifest-folder.ts'
 import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
-import { OperatorProgress } from './operator-progress.ts'
 import { openProjection, type ProjectionEnds } from './projection-ends.ts'
 import { SpentUsage } from './spent-usage.ts'
 import { type RunRecord, type SavedSpend, StateFolder } from './state-folder.ts'
 import { StatusConsole } from './status-console.ts'
-import { Turns } from './turns.ts'
+import { inTurns, makeTurns, type Turns } from './turns.ts'
 
 /** What the program provides. */
 export interface StandaloneDeps {
@@ -62,12 +59,23 @@ const CREDENTIALS = { namespace: OPERATOR_NAMESPACE, name: shardSecretName('upst
 /** Large, because the machine has no other tenants. */
 const MAX_OBJECTS = 100_000
 const REVOCATION_WAIT_MS = 30_000
+const OPERATOR_SETTINGS = {
+  namespace: OPERATOR_NAMESPACE,
+  gatewayService: 'headgate-gateway',
+  keyringShards: KEYRING_SHARDS,
+  mountedShards: MOUNTED_SHARDS,
+  revocationWaitMs: REVOCATION_WAIT_MS,
+  watchNamespaces: [],
+  formerNamespaces: [],
+  maxApiKeysPerNamespace: MAX_OBJECTS,
+  maxModelBytesPerNamespace: Infinity,
+  maxServedModelsPerNamespace: MAX_OBJECTS,
+  publishingNamespaces: ['*'],
+  allowLoopback: true,
+}
 /** Time for running answers after Ctrl-C; short, because a person waits for the prompt. */
 const DRAIN_MS = 3_000
 const POLL_MS = 5
-/** The first lines wait for the first state of every object: until QUIET_MS without a change, at most SETTLE_WITHIN_MS. */
-const QUIET_MS = 100
-const SETTLE_WITHIN_MS = 5_000
 const MAX_PATH_CHARACTERS = 256
 const PROCESS_BYTES = 9
 
@@ -77,24 +85,23 @@ const PROCESS_BYTES = 9
  */
 export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   await using parts = new AsyncDisposableStack() // ended in reverse, also when a later step fails
-  const failed = Promise.withResolvers<never>()
-  failed.promise.catch(() => undefined) // the program handles it; during the start the failing step reports itself
-  const world = await openWorld(deps, parts)
+  const { promise: failed, reject: fail } = Promise.withResolvers<never>()
+  failed.catch(() => undefined) // the program handles it; during the start the failing step reports itself
+  const world = await openWorld(deps, parts, fail)
   const gateway = createGateway(deps, world)
   const baseURL = await serve(deps, gateway, parts)
-  const status = createConsole(deps, world)
   const folder = parts.adopt(followManifests(deps, world), (one) => one.stop())
   await folder.start()
-  const progress = new OperatorProgress()
-  const operator = parts.adopt(composeOperator({ deps, world, baseURL, fail: failed.reject, status, progress }), (one) => one.stop())
+  const operator = composeOperator(deps, world, baseURL)
   parts.adopt(gateway, endGateway)
-  parts.adopt(status, (one) => one.stop())
-  gateway.follower.failed.catch(failed.reject)
+  const status = parts.adopt(createConsole(deps, world, operator), (one) => one.stop())
+  gateway.follower.failed.catch(fail)
   await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // an earlier gateway would only log errors
-  while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed.promise])
-  parts.adopt(announce(deps, world, baseURL, { status, progress }), (end) => end())
+  while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed])
+  announce(deps, world, baseURL)
+  status.start(baseURL, world.resumed ? resumedLine(world.resumed) : '')
   const running = parts.move()
-  return { stop: () => stop(deps, running), failed: failed.promise }
+  return { stop: () => stop(deps, running), failed }
 }
 
 async function stop({ isText, print, config, stateFolder, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {
@@ -116,6 +123,10 @@ async function serve({ config, log }: StandaloneDeps, gateway: Gateway, parts: A
 
 /** The parts that operator and gateway share. */
 interface World {
+  /** Ended at the end, in reverse. */
+  readonly parts: AsyncDisposableStack
+  /** Ends the program. */
+  readonly fail: (reason: Error) => void
   readonly state: StateFolder
   readonly store: ObjectStore
   readonly ends: ProjectionEnds
@@ -127,7 +138,7 @@ interface World {
   readonly turns: Turns
 }
 
-async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: AsyncDisposableStack): Promise<World> {
+async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: AsyncDisposableStack, fail: World['fail']): Promise<World> {
   const isInternal = ({ namespace, name }: ObjectRef): boolean => namespace === OPERATOR_NAMESPACE && name !== CREDENTIALS.name
   const state = parts.adopt(new StateFolder(stateFolder, { isInternal }), (folder) => folder.close())
   const resumed = state.fact('spend')
@@ -138,12 +149,12 @@ async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: As
     save: (spend) => state.setFact('spend', spend),
     onUnsaved: (error) => log.error(`${stateFolder}: ${String(error)}; a crash now loses the spend of budgets since the last write`),
   })
+  const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
   const store = new ObjectStore({ persist: (change) => state.persist(change) })
-  store.restore(state.load())
+  store.restore(state.load().map(({ resource, object }) => ({ resource, object: withModelServer(object, models.url) })))
   const installation = (): Promise<string> => readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })
   const ends = parts.adopt(await openProjection(config, installation), closeProjection)
-  const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
-  return { state, store, ends, models, ledger, resumed, turns: new Turns() }
+  return { parts, fail, state, store, ends, models, ledger, resumed, turns: makeTurns() }
 }
 
 function createGateway({ config, log, version }: StandaloneDeps, { ends, state, ledger, store }: World): Gateway {
@@ -182,9 +193,10 @@ function accessFields(store: ObjectStore): (exchange: Exchange) => Readonly<Reco
   }
 }
 
-function createConsole({ config, log, print }: StandaloneDeps, { store, state }: World): StatusConsole {
+function createConsole({ config, log, print }: StandaloneDeps, { store, state }: World, operator: Pick<Operator, 'isIdle'>): StatusConsole {
   const secretFile = (secret: Parameters<StateFolder['entryPath']>[0]): string => state.entryPath(secret, 'SERVICE_API_KEY')
-  return new StatusConsole({ store, clock: systemClock, log, print, manifests: config.manifests, secretFile })
+  const isBusy = (): boolean => !operator.isIdle
+  return new StatusConsole({ store, clock: systemClock, log, print, manifests: config.manifests, secretFile, isBusy })
 }
 
 function followManifests({ config, log }: StandaloneDeps, { store, models, turns }: World): ManifestFolder {
@@ -199,38 +211,16 @@ function followManifests({ config, log }: StandaloneDeps, { store, models, turns
   })
 }
 
-/** The outputs that show the operator's work to a person. */
-interface Shown {
-  readonly status: StatusConsole
-  readonly progress: OperatorProgress
-}
-
-interface OperatorParts extends Shown {
-  readonly deps: StandaloneDeps
-  readonly world: World
-  readonly baseURL: string
-  readonly fail: (reason: Error) => void
-}
-
-/** A recorder whose Events are also reported. */
-function reported(events: EventRecorder, status: StatusConsole): EventRecorder {
-  return {
-    record: (object, text) => {
-      status.event(object, text)
-      events.record(object, text)
-    },
-  }
-}
-
-function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'> {
-  const { deps, world, baseURL, fail, status, progress } = parts
-  const { config, log } = deps
-  const { store, ends, ledger, turns } = world
+function composeOperator({ config, log }: StandaloneDeps, { parts, fail, store, ends, ledger, turns }: World, baseURL: string): Operator {
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
-  const usage = new SpentUsage({ clock: systemClock, keys: store.informer(apiKeys), spent: () => ledger.spent() })
+  parts.adopt(events, (one) => one.flush())
+  const usage = parts.adopt(new SpentUsage({ clock: systemClock, keys: store.informer(apiKeys), spent: () => ledger.spent() }), (one) =>
+    one.stop(),
+  )
+  usage.start()
   let fence = 1 // no other operator uses the folder; a Redis may have seen higher ones
   const operator = createOperator({
-    kube: new KubeInTurns(store, turns),
+    kube: inTurns(store, turns),
     informers: {
       of: (resource) => store.informer(resource),
       services: store.informer(services),
@@ -245,73 +235,26 @@ function composeOperator(parts: OperatorParts): Pick<Operator, 'start' | 'stop'>
       onFenced: () => fail(new Misconfigured('REDIS_URL: another operator writes to this Redis; stop it or use another Redis')),
     },
     onForeignStore: (why) => fail(new Misconfigured(`REDIS_URL: ${why}`)),
-    events: reported(events, status),
+    events,
     clock: systemClock,
     random: Math.random,
     log,
-    metrics: progress.metrics,
     usage,
-    settings: {
-      namespace: OPERATOR_NAMESPACE,
-      gatewayService: 'headgate-gateway',
-      keyringShards: KEYRING_SHARDS,
-      mountedShards: MOUNTED_SHARDS,
-      publicURL: baseURL,
-      revocationWaitMs: REVOCATION_WAIT_MS,
-      watchNamespaces: [],
-      formerNamespaces: [],
-      maxApiKeysPerNamespace: MAX_OBJECTS,
-      maxModelBytesPerNamespace: Infinity,
-      maxServedModelsPerNamespace: MAX_OBJECTS,
-      publishingNamespaces: ['*'],
-      redisTakeOver: config.redisTakeOver,
-      allowLoopback: true,
-    },
+    settings: { ...OPERATOR_SETTINGS, publicURL: baseURL, redisTakeOver: config.redisTakeOver },
   })
-  return {
-    start: async () => {
-      await operator.start()
-      usage.start()
-    },
-    stop: async () => {
-      usage.stop()
-      await operator.stop()
-      await events.flush()
-    },
-  }
+  return parts.adopt(operator, (one) => one.stop())
 }
 
 async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
   while ((await source.meta()) === undefined) await sleep(POLL_MS)
 }
 
-/**
- * Reports the current state once it is known, and how to use Headgate.
- * @returns a function that ends the reports and records the end of the run
- */
-function announce({ config, log, version }: StandaloneDeps, { state, resumed }: World, baseURL: string, shown: Shown): () => void {
-  const { status, progress } = shown
+/** Records the run, now and at its end. */
+function announce({ config, log, version }: StandaloneDeps, { parts, state }: World, baseURL: string): void {
   const run: RunRecord = { pid: process.pid, baseURL, manifests: config.manifests, startedMs: Date.now() }
-  let isStopped = false
   state.setFact('run', run)
+  parts.defer(() => state.setFact('run', { ...run, endedMs: Date.now() }))
   log.info({ baseURL, version }, 'listening')
-  void untilSettled(() => isStopped || (progress.isIdle && status.isSettled)).then(() => {
-    if (!isStopped) status.start(baseURL, resumed ? resumedLine(resumed) : '')
-  })
-  return () => {
-    isStopped = true
-    state.setFact('run', { ...run, endedMs: Date.now() })
-  }
-}
-
-/** Resolves when the first state of every object is known, or after a few seconds: an unknown state is then reported as such. */
-async function untilSettled(isQuiet: () => boolean): Promise<void> {
-  const startedMs = systemClock.monotonic()
-  let quietSinceMs = startedMs
-  while (systemClock.monotonic() - quietSinceMs < QUIET_MS && systemClock.monotonic() - startedMs < SETTLE_WITHIN_MS) {
-    await sleep(POLL_MS)
-    if (!isQuiet()) quietSinceMs = systemClock.monotonic()
-  }
 }
 
 async function endGateway(gateway: Gateway): Promise<void> {

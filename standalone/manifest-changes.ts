@@ -1,13 +1,15 @@
-/** Computes the changes that make the store equal to the manifests. Pure: files and present objects in, changes and complaints out. */
+/** Computes the changes that make the store equal to the manifests: files and present objects in, changes and complaints out. */
 import { nearest, type ManifestError, shownText } from '#api/manifest-error.ts'
 import { API_GROUP } from '#api/metadata.ts'
-import type { KubeObject, Resource } from '#kube/port.ts'
+import { refKey, refOf, type KubeObject, type ObjectRef, type Resource } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
-import { objectId, type ManifestDocument, type ManifestFile } from './manifest-file.ts'
+import { objectId, type ManifestDocument, type ManifestFile } from './manifest-documents.ts'
 import { type ManifestKind, type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
-import { FOLDER_ANNOTATION, MANIFEST_ANNOTATION, originOf } from './manifest-origin.ts'
-import { positionsIn, type Locate } from './manifest-position.ts'
-import { type Complaint, decideRemovals, type ManifestRemoval } from './manifest-removals.ts'
+
+/** On every object from a folder: the file of its manifest. The folder never changes or deletes an object without this annotation. */
+export const MANIFEST_ANNOTATION = 'headgate.dev/manifest'
+/** The folder of that file, as an absolute path: objects of another folder are not deleted because this folder lacks their manifests. */
+export const FOLDER_ANNOTATION = 'headgate.dev/manifest-folder'
 
 /** A wanted write; `before` undefined = create. */
 export interface ManifestWrite {
@@ -16,7 +18,24 @@ export interface ManifestWrite {
   readonly before: KubeObject | undefined
 }
 
-/** All changes, and one line for each problem that a person must fix. */
+/** An object to delete because its manifest is missing. */
+export interface ManifestRemoval {
+  readonly resource: Resource
+  readonly ref: ObjectRef
+  /** File of its former manifest. */
+  readonly path: string
+  /** Whether the file still exists: a slow writer may be about to write the document again. */
+  readonly isFileThere: boolean
+}
+
+/** A problem that a person must fix. */
+export interface Complaint {
+  /** The file or the folder with the problem. */
+  readonly path: string
+  readonly line: string
+}
+
+/** All changes, and one line for each problem. */
 export interface ManifestChanges {
   readonly writes: readonly ManifestWrite[]
   readonly removals: readonly ManifestRemoval[]
@@ -32,175 +51,202 @@ export interface ManifestOptions {
   readonly shownFolder?: string
   /** Delete the objects of another folder, and all objects if the folder has no manifest left. */
   readonly prunesAll?: boolean
+  /** Called after each document: thousands of documents take seconds. */
+  readonly pause?: () => Promise<void>
 }
 
 interface Claim {
-  readonly file: ManifestFile
+  readonly path: string
   readonly document: ManifestDocument
 }
 
+/** A write, or the reason against it; neither while the former object of the name is being deleted. */
 interface Checked {
   readonly write?: ManifestWrite
-  readonly complaints: readonly Complaint[]
+  readonly complaint?: Complaint
 }
 
-/** As `manifestChangeSteps`, at once. */
-export function decideManifestChanges(
-  files: readonly ManifestFile[],
-  present: readonly KubeObject[],
-  options: ManifestOptions = {},
-): ManifestChanges {
-  const steps = manifestChangeSteps(files, present, options)
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done) return value
-  }
-}
+/** Maximum number of names in a line. */
+const MOST_NAMES = 5
 
 /**
- * Compares the folder with the store, one document per step: thousands of documents take seconds.
+ * Compares the folder with the store.
  * - The first file by path wins a name; the others are named.
  * - An invalid document keeps the last valid version of its object. A document without an identity keeps all objects from its file,
- *   and so does a file without documents.
+ *   and so does a file without documents: a deleted key is revoked permanently, so a likely accident deletes nothing.
  * - An object whose document or file was deleted is deleted, unless the folder has no manifest left.
  * @param files in any order
  * @param present all stored objects of the kinds that manifests may have
  */
-export function* manifestChangeSteps(
+export async function decideManifestChanges(
   files: readonly ManifestFile[],
   present: readonly KubeObject[],
   options: ManifestOptions = {},
-): Generator<void, ManifestChanges> {
-  const { kinds = manifestKinds(), folder = '', shownFolder = folder, prunesAll = false } = options
+): Promise<ManifestChanges> {
+  const { kinds = manifestKinds(), folder = '', pause = async () => undefined } = options
   const known = new Map(present.map((object) => [idOf(object), object]))
-  const sorted = files.toSorted((a, b) => (a.path < b.path ? -1 : 1))
-  const { claims, complaints } = yield* claimNames(sorted)
-  const checker = new Checker(kinds, folder)
+  const { claims, complaints } = claimNames(files.toSorted((a, b) => (a.path < b.path ? -1 : 1)))
   const checked: Checked[] = []
   for (const [id, claim] of claims) {
-    checked.push(checker.check(claim, known.get(id)))
-    yield
+    checked.push(check(claim, known.get(id), { kinds, folder }))
+    await pause()
   }
-  const removals = decideRemovals({
-    files: sorted,
-    present: present.filter(({ kind }) => kinds.has(kind)),
-    isClaimed: (object) => claims.has(idOf(object)),
-    hasManifests: [...claims.values()].some(({ document }) => kinds.has(document.kind)),
-    resourceOf: ({ kind }) => kinds.get(kind)?.resource,
-    folder,
-    shownFolder,
-    prunesAll,
-  })
+  const unclaimed = present.filter((object) => !claims.has(idOf(object)))
+  const hasManifests = [...claims.values()].some(({ document }) => kinds.has(document.kind))
+  const removals = decideRemovals(files, unclaimed, { ...options, kinds, folder, hasManifests })
   return {
-    writes: checked.flatMap(({ write }) => (write === undefined ? [] : [write])),
+    writes: checked.flatMap(({ write }) => write ?? []),
     removals: removals.removals,
-    complaints: [...complaints, ...removals.complaints, ...checked.flatMap((one) => one.complaints)],
+    complaints: [...complaints, ...removals.complaints, ...checked.flatMap((one) => one.complaint ?? [])],
   }
 }
 
-function* claimNames(files: readonly ManifestFile[]): Generator<void, { claims: Map<string, Claim>; complaints: Complaint[] }> {
+function claimNames(files: readonly ManifestFile[]): { claims: Map<string, Claim>; complaints: Complaint[] } {
   const claims = new Map<string, Claim>()
   const complaints: Complaint[] = []
-  for (const file of files) {
-    const locate = positionsIn(file.text)
-    for (const document of file.documents) {
+  for (const { path, documents } of files) {
+    for (const document of documents) {
+      const claim = { path, document }
       const first = claims.get(document.id ?? '')
-      if (document.id === undefined)
-        complaints.push(complaint({ file, document }, document.error ?? UNNAMED, locate, 'objects from this file stay in force'))
-      else if (first === undefined) claims.set(document.id, { file, document })
-      else complaints.push(complaint({ file, document }, takenName(first, file), locate))
-      yield
+      if (document.id === undefined) complaints.push(complaint(claim, document.error, 'objects from this file stay in force'))
+      else if (first === undefined) claims.set(document.id, claim)
+      else complaints.push(complaint(claim, takenName(first, path)))
     }
   }
   return { claims, complaints }
 }
 
-const UNNAMED: ManifestError = { field: 'metadata.name', reason: 'is missing', remedy: 'write a name below metadata' }
-
-function takenName({ file, document }: Claim, own: ManifestFile): ManifestError {
-  const place = file === own ? `${document.number} of this file` : `${document.number} of ${file.path}`
+function takenName({ path, document }: Claim, own: string): ManifestError {
+  const place = `${document.number} of ${path === own ? 'this file' : path}`
   return { field: 'metadata.name', reason: `is the name of ${place} too, which is in force`, remedy: 'rename or remove one of the two' }
 }
 
-/** Checks documents with a name. */
-class Checker {
-  readonly #kinds: ManifestKinds
-  readonly #folder: string
-  /** Position finders by file. */
-  readonly #locates = new Map<ManifestFile, Locate>()
-
-  constructor(kinds: ManifestKinds, folder: string) {
-    this.#kinds = kinds
-    this.#folder = folder
-  }
-
-  check(claim: Claim, before: KubeObject | undefined): Checked {
-    const kind = this.#kinds.get(claim.document.kind)
-    if (kind === undefined) return this.#refused(claim, unusedKind(claim.document, [...this.#kinds.values()]))
-    if (before?.metadata.deletionTimestamp !== undefined) return { complaints: [] } // the new object waits until the old one is deleted
-    if (before !== undefined && kind.resource === secrets && originOf(before) === undefined) return this.#refused(claim, NOT_OURS)
-    const checked = kind.check(claim.document.value, before)
-    if (!checked.ok) return this.#invalid(claim, checked.errors, before !== undefined)
-    const write = { resource: kind.resource, object: this.#withOrigin(checked.object, claim.file.path), before }
-    return { write, complaints: this.#ignored(claim) }
-  }
-
-  #refused(claim: Claim, error: ManifestError): Checked {
-    return { complaints: [complaint(claim, error, this.#locate(claim.file))] }
-  }
-
-  #invalid(claim: Claim, [error = UNNAMED, ...more]: readonly ManifestError[], hasLastValid: boolean): Checked {
-    const fields = new Set(more.map(({ field }) => field))
-    const rest = more.length === 0 ? '' : `${more.length} more in ${[...fields].join(', ')}; `
-    const consequence = rest + (hasLastValid ? 'the last valid version stays in force' : 'it is not in force')
-    return { complaints: [complaint(claim, error, this.#locate(claim.file), consequence)] }
-  }
-
-  /** A complaint about finalizers. The operator's own one is in every object exported from a cluster, and is accepted. */
-  #ignored(claim: Claim): readonly Complaint[] {
-    const { metadata } = claim.document.value as { readonly metadata: { readonly finalizers?: unknown } } // checked
-    const { finalizers } = metadata
-    const foreign = Array.isArray(finalizers) ? finalizers.filter((name) => !String(name).startsWith(`${API_GROUP}/`)) : []
-    if (foreign.length === 0) return []
-    const error = { field: 'metadata.finalizers', reason: 'is ignored without a cluster', remedy: 'remove it' }
-    return [complaint(claim, error, this.#locate(claim.file), 'the rest is in force')]
-  }
-
-  #locate(file: ManifestFile): Locate {
-    const locate = this.#locates.get(file) ?? positionsIn(file.text)
-    this.#locates.set(file, locate)
-    return locate
-  }
-
-  #withOrigin(object: KubeObject, path: string): KubeObject {
-    const annotations = { ...object.metadata.annotations, [MANIFEST_ANNOTATION]: path, [FOLDER_ANNOTATION]: this.#folder }
-    return { ...object, metadata: { ...object.metadata, annotations } }
-  }
+/** Checks a document with a name. */
+function check(claim: Claim, before: KubeObject | undefined, { kinds, folder }: { kinds: ManifestKinds; folder: string }): Checked {
+  const { path, document } = claim
+  const kind = kinds.get(document.kind)
+  if (kind === undefined) return { complaint: complaint(claim, unusedKind(document, [...kinds.values()])) }
+  if (before?.metadata.deletionTimestamp !== undefined) return {}
+  if (before !== undefined && kind.resource === secrets && originOf(before) === undefined) return { complaint: complaint(claim, NOT_OURS) }
+  const checked = kind.check(document.value, before)
+  if (!checked.ok) return { complaint: invalid(claim, checked.errors, before !== undefined) }
+  const annotations = { ...checked.object.metadata.annotations, [MANIFEST_ANNOTATION]: path, [FOLDER_ANNOTATION]: folder }
+  const object = { ...checked.object, metadata: { ...checked.object.metadata, annotations } }
+  return { write: { resource: kind.resource, object, before } }
 }
 
 const NOT_OURS: ManifestError = { field: 'metadata.name', reason: 'is a Secret of the operator', remedy: 'choose another name' }
 
-/** An unknown kind is a typing mistake; a known one is used only in a cluster. */
-function unusedKind({ kind, value }: ManifestDocument, kinds: readonly ManifestKind[]): ManifestError {
-  const known = kinds.map(({ resource }) => resource.kind)
-  const near = nearest(kind, known)
-  const own = kinds.filter(({ resource }) => resource.group === API_GROUP).map(({ resource }) => resource.kind)
-  const isOwnGroup =
-    typeof value === 'object' && value !== null && 'apiVersion' in value && String(value.apiVersion).startsWith(`${API_GROUP}/`)
-  const reason = `${shownText(kind) ?? 'this kind'} is not known`
-  if (near !== undefined) return { field: 'kind', reason, remedy: `did you mean ${near}?` }
-  if (isOwnGroup) return { field: 'kind', reason, remedy: `use ${own.join(' or ')}` }
-  return { field: 'kind', reason: `${shownText(kind) ?? 'this kind'} is not used without a cluster`, remedy: 'remove the document' }
+function invalid(claim: Claim, [error, ...more]: readonly ManifestError[], hasLastValid: boolean): Complaint {
+  const fields = [...new Set(more.map(({ field }) => field))].join(', ')
+  const rest = more.length === 0 ? '' : `${more.length} more in ${fields}; `
+  return complaint(claim, error, rest + (hasLastValid ? 'the last valid version stays in force' : 'it is not in force'))
 }
 
-function complaint({ file, document }: Claim, error: ManifestError, locate: Locate, consequence?: string): Complaint {
-  const position = document.position ?? locate(document.place, error.field)
-  const place = position === undefined ? file.path : `${file.path}:${position.line}:${position.column}`
-  const subject = [place, document.title, error.field].filter((part) => part !== '').join(': ')
+/** An unknown kind is a typing mistake; a known one is used only in a cluster. */
+function unusedKind({ kind, value }: ManifestDocument, kinds: readonly ManifestKind[]): ManifestError {
+  const shown = shownText(kind) ?? 'this kind'
+  const names = kinds.map(({ resource }) => resource.kind)
+  const near = nearest(kind, names)
+  const { apiVersion } = value as { readonly apiVersion?: unknown } // an object, since it has a kind
+  const isOurs = String(apiVersion).startsWith(`${API_GROUP}/`)
+  if (near === undefined && !isOurs)
+    return { field: 'kind', reason: `${shown} is not used without a cluster`, remedy: 'remove the document' }
+  const own = kinds.filter(({ resource }) => resource.group === API_GROUP).map(({ resource }) => resource.kind)
   return {
-    path: file.path,
-    line: `${subject}: ${error.reason}; ${error.remedy}${consequence === undefined ? '' : ` (${consequence})`}`,
+    field: 'kind',
+    reason: `${shown} is not known`,
+    remedy: near === undefined ? `use ${own.join(' or ')}` : `did you mean ${near}?`,
   }
+}
+
+const UNNAMED: ManifestError = { field: 'metadata.name', reason: 'is missing', remedy: 'write a name below metadata' }
+
+function complaint({ path, document }: Claim, error: ManifestError = UNNAMED, consequence?: string): Complaint {
+  const subject = [document.placeOf(error.field), document.title, error.field].filter((part) => part !== '').join(': ')
+  const effect = consequence === undefined ? '' : ` (${consequence})`
+  return { path, line: `${subject}: ${error.reason}; ${error.remedy}${effect}` }
+}
+
+interface RemovalOptions extends ManifestOptions {
+  readonly kinds: ManifestKinds
+  readonly folder: string
+  /** Whether the folder has at least one manifest with an identity. */
+  readonly hasManifests: boolean
+}
+
+interface Unclaimed {
+  readonly object: KubeObject
+  readonly path: string
+  readonly folder: string
+}
+
+/** @returns the objects to delete, and one line for each group of objects that stay although their manifests are missing */
+function decideRemovals(
+  files: readonly ManifestFile[],
+  unclaimed: readonly KubeObject[],
+  { kinds, folder, shownFolder = folder, prunesAll = false, hasManifests }: RemovalOptions,
+): Pick<ManifestChanges, 'removals' | 'complaints'> {
+  const byPath = new Map(files.map((file) => [file.path, file]))
+  const candidates = unclaimed.flatMap((object): Unclaimed[] => {
+    const origin = originOf(object)
+    return origin === undefined || object.metadata.deletionTimestamp !== undefined ? [] : [{ object, ...origin }]
+  })
+  const [others, own] = split(candidates, (one) => one.folder !== folder && !prunesAll)
+  const [kept, missing] = split(own, (one) => one.folder === folder && mayHoldMore(byPath.get(one.path)))
+  const isDeleted = hasManifests || prunesAll
+  const removals = missing.flatMap(({ object, path, folder: of }): ManifestRemoval[] => {
+    const resource = kinds.get(object.kind)?.resource
+    return resource && isDeleted ? [{ resource, ref: refOf(object), path, isFileThere: of === folder && byPath.has(path) }] : []
+  })
+  const empty = files.filter(({ documents }) => documents.length === 0).map(({ path }) => emptyFile(path, kept))
+  const emptyFolder = isDeleted || missing.length === 0 ? [] : [emptyFolderLine(shownFolder, missing)]
+  return { removals, complaints: [...empty, ...emptyFolder, ...otherFolders(others)] }
+}
+
+function split<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
+  return [all.filter(isFirst), all.filter((one) => !isFirst(one))]
+}
+
+/** Whether a file may contain more objects than could be read. */
+function mayHoldMore(file: ManifestFile | undefined): boolean {
+  return file !== undefined && (file.documents.length === 0 || file.documents.some(({ id }) => id === undefined))
+}
+
+function emptyFile(path: string, kept: readonly Unclaimed[]): Complaint {
+  const objects = kept.filter((one) => one.path === path)
+  const rest =
+    objects.length === 0
+      ? 'write a manifest, or delete the file'
+      : `${stay(objects)}; restore the manifest, or delete the file to delete its objects`
+  return { path, line: `${path}: the file holds no manifest; ${rest}` }
+}
+
+function emptyFolderLine(path: string, missing: readonly Unclaimed[]): Complaint {
+  const remedy = 'restore the manifests, or set PRUNE_ALL=true to delete all objects from them'
+  return { path, line: `${path}: the folder holds no manifest; ${stay(missing)}; ${remedy}` }
+}
+
+function otherFolders(others: readonly Unclaimed[]): readonly Complaint[] {
+  const remedy = 'set MANIFESTS to it again, or set PRUNE_ALL=true to delete the objects from it'
+  return [...Map.groupBy(others, ({ folder }) => folder)].map(([path, objects]) => ({
+    path,
+    line: `${path}: MANIFESTS named this folder before; ${stay(objects)}; ${remedy}`,
+  }))
+}
+
+/** `ApiKey default/a and ApiKey default/b stay in force`. */
+function stay(objects: readonly Unclaimed[]): string {
+  const names = objects.map(({ object }) => `${object.kind} ${refKey(refOf(object))}`)
+  const shown = names.length > MOST_NAMES ? [...names.slice(0, MOST_NAMES), `${names.length - MOST_NAMES} more`] : names
+  const list = shown.length === 1 ? shown.join('') : `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`
+  return `${list} ${names.length === 1 ? 'stays' : 'stay'} in force`
+}
+
+/** File and folder of an object's manifest. @returns undefined for an object that is not from a folder */
+export function originOf({ metadata: { annotations = {} } }: KubeObject): { readonly path: string; readonly folder: string } | undefined {
+  const path = annotations[MANIFEST_ANNOTATION]
+  return path === undefined ? undefined : { path, folder: annotations[FOLDER_ANNOTATION] ?? '' }
 }
 
 function idOf(object: KubeObject): string {

@@ -15,17 +15,13 @@ import type { Log } from '#platform/log.ts'
 import { apiKeys } from '#api/resources.ts'
 import { isKubeError, refKey, refOf, type KubeObject } from '#kube/port.ts'
 import { namespaces } from '#kube/resources.ts'
-import { fileSystemError, type FolderScan, readUnchanged, scanFolder } from './folder-scan.ts'
-import { manifestChangeSteps, type ManifestWrite } from './manifest-changes.ts'
-import { unreadableManifestFile, type ManifestFile } from './manifest-file.ts'
+import { type Complaint, decideManifestChanges, type ManifestRemoval, type ManifestWrite, originOf } from './manifest-changes.ts'
+import { type ManifestFile, parseManifestFile, unreadableFile } from './manifest-documents.ts'
+import { fileSystemError, type FolderScan, readManifest, scanFolder, UnreadableFile } from './manifest-files.ts'
 import { manifestKinds, namespaceObject } from './manifest-kinds.ts'
-import { originOf } from './manifest-origin.ts'
-import { parseManifestFile } from './manifest-parser.ts'
-import type { Complaint, ManifestRemoval } from './manifest-removals.ts'
-import { decodeManifest, UnreadableFile } from './manifest-text.ts'
+import { logLines, type ObjectLine } from './object-lines.ts'
 import type { ObjectStore } from './object-store.ts'
-import { alikeLines, type LinePart } from './status-lines.ts'
-import { Turns } from './turns.ts'
+import { makeTurns, type Turns } from './turns.ts'
 
 /** What the folder needs. */
 export interface ManifestFolderOptions {
@@ -41,7 +37,7 @@ export interface ManifestFolderOptions {
   readonly turns?: Turns
 }
 
-/** Time from the end of one poll to the next; at worst an edit takes effect POLL_MS twice plus SETTLE_MS after it. */
+/** Time from the end of one poll to the next; an edit takes effect at most POLL_MS twice plus SETTLE_MS after it. */
 export const POLL_MS = 150
 /** A file must have been unchanged for this time, ms. */
 export const SETTLE_MS = 300
@@ -49,41 +45,43 @@ export const SETTLE_MS = 300
 export const UNFINISHED_MS = 2_000
 /** A file that lost a document must have been unchanged for this time before the object is deleted, ms. */
 export const REMOVAL_GRACE_MS = 5_000
-/** Longest pause between two polls of a folder that is slow to list, ms. The time to read changed files does not count. */
-const LONGEST_PAUSE_MS = 1_000
-const BUSY_FACTOR = 10
 
 const ABSENT = 'absent'
 /** Before the signature of a file that was read and seemed to be unfinished. */
 const UNFINISHED = 'unfinished '
-const NO_COMPLAINTS: ReadonlyMap<string, string> = new Map()
+
+/** What the folder knows of a path. */
+interface Known {
+  /** ABSENT: the file was deleted. */
+  signature: string
+  /** Time since which the signature is the same, on the monotonic clock. */
+  sinceMs: number
+  /** Signature of the content in `file`. */
+  taken?: string
+  file?: ManifestFile
+}
 
 /** Syncs one folder into one store until `stop`. */
 export class ManifestFolder {
   readonly #options: ManifestFolderOptions
   readonly #turns: Turns
-  readonly #files = new Map<string, ManifestFile>()
-  /** Signatures of the files in `#files`. */
-  readonly #taken = new Map<string, string>()
-  readonly #seen = new Map<string, { readonly signature: string; readonly sinceMs: number }>()
-  /** Line → path of its file or folder. */
-  #complaints = NO_COMPLAINTS
-  #notes: FolderScan['notes'] = NO_COMPLAINTS
   /** Absolute path. */
   readonly #folder: string
-  /** Changes of the running apply. */
-  readonly #carriedOut: LinePart[] = []
+  readonly #known = new Map<string, Known>()
+  #notes: FolderScan['notes'] = new Map()
+  /** Logged line → path of its file or folder. */
+  #complaints: ReadonlyMap<string, string> = new Map()
   #isDirty = true
   /** Time at which a postponed removal is due. */
   #dueMs = Infinity
   #isAway = false
-  readonly #stopping = new AbortController()
+  #isStopping = false
   #polling: Promise<void> = Promise.resolve()
   #cancel: () => void = () => undefined
 
   constructor(options: ManifestFolderOptions) {
     this.#options = options
-    this.#turns = options.turns ?? new Turns()
+    this.#turns = options.turns ?? makeTurns()
     this.#folder = resolve(options.path)
     for (const { resource } of manifestKinds().values()) {
       options.store.informer(resource).subscribe((before, after) => {
@@ -105,164 +103,154 @@ export class ManifestFolder {
       throw new Misconfigured(`MANIFESTS: ${path} ${reason}; create the folder or set MANIFESTS to a folder of manifests`, { cause: error })
     }
     await this.#apply()
-    this.#schedule(POLL_MS)
+    this.#pollSoon()
   }
 
-  /** Polls once, now. @returns duration of the listing of the folder, ms */
-  async poll(): Promise<number> {
-    const { path, clock } = this.#options
-    const startedMs = clock.monotonic()
+  /** Polls once, now. */
+  async poll(): Promise<void> {
+    const { path, clock, log } = this.#options
     try {
       const scan = await scanFolder(path)
-      const tookMs = clock.monotonic() - startedMs
-      this.#back()
+      if (this.#isAway) log.info(`${path}: the folder can be read again`)
+      this.#isAway = false
       await this.#take(scan, SETTLE_MS)
-      if (this.#isDirty || clock.monotonic() >= this.#dueMs) await this.#applyOrComplain()
-      return tookMs
     } catch (error) {
-      if (!this.#stopping.signal.aborted) this.#away(error)
-      return clock.monotonic() - startedMs
+      if (error instanceof Ended) return
+      const [reason] = fileSystemError(error)
+      if (!this.#isAway) log.warn(`${path}: the folder ${reason}; all objects from it stay in force until the folder can be read`)
+      this.#isAway = true
+      return
     }
-  }
-
-  #away(error: unknown): void {
-    const { path, log } = this.#options
-    if (this.#isAway) return
-    this.#isAway = true
-    const [reason] = fileSystemError(error)
-    log.warn(`${path}: the folder ${reason}; all objects from it stay in force until the folder can be read`)
-  }
-
-  #back(): void {
-    const { path, log } = this.#options
-    if (!this.#isAway) return
-    this.#isAway = false
-    log.info(`${path}: the folder can be read again`)
-  }
-
-  async #applyOrComplain(): Promise<void> {
-    const { path } = this.#options
-    await this.#apply().catch((error: unknown) => {
-      this.#isDirty = true
-      this.#complain([{ path, line: `the manifests of ${path} cannot be applied: ${messageOf(error)}; Headgate keeps trying` }])
-    })
+    if (this.#isDirty || clock.monotonic() >= this.#dueMs) await this.#apply()
   }
 
   /** Ends after the running poll. */
   async stop(): Promise<void> {
-    this.#stopping.abort()
+    this.#isStopping = true
     this.#cancel()
     await this.#polling
   }
 
-  #schedule(delayMs: number): void {
-    this.#cancel = this.#options.clock.after(delayMs, () => {
-      this.#polling = this.poll().then((listedMs) => {
-        if (!this.#stopping.signal.aborted) this.#schedule(Math.min(Math.max(POLL_MS, BUSY_FACTOR * listedMs), LONGEST_PAUSE_MS))
+  #pollSoon(): void {
+    this.#cancel = this.#options.clock.after(POLL_MS, () => {
+      this.#polling = this.poll().then(() => {
+        if (!this.#isStopping) this.#pollSoon()
       })
     })
   }
 
   async #take({ files, notes }: FolderScan, settleMs: number): Promise<void> {
-    const deleted = [...this.#taken.keys()].filter((path) => !files.has(path))
-    const settled = deleted.filter((path) => this.#isSettled(path, ABSENT, settleMs))
-    if (settled.length === deleted.length) for (const path of deleted) this.#drop(path) // otherwise a folder that is deleted file by file would lose its first files
-    for (const [path, signature] of files) if (this.#isDue(path, signature, settleMs)) await this.#read(path, signature)
-    if ([...notes].some(([path, note]) => this.#notes.get(path) !== note) || notes.size !== this.#notes.size) this.#isDirty = true
+    const deleted = [...this.#known.keys()].filter((path) => !files.has(path))
+    const settled = deleted.filter((path) => this.#unchangedMs(path, ABSENT) >= settleMs)
+    if (settled.length > 0 && settled.length === deleted.length) {
+      for (const path of deleted) this.#known.delete(path) // all at once: a folder that is deleted file by file must not lose its first files
+      this.#isDirty = true
+    }
+    for (const [path, signature] of files) {
+      const unchangedMs = this.#unchangedMs(path, signature)
+      if (unchangedMs >= settleMs && this.#isUnread(path, signature, unchangedMs)) await this.#read(path, signature)
+    }
+    if ([...notes].join() !== [...this.#notes].join()) this.#isDirty = true
     this.#notes = notes
   }
 
-  /** Whether a file is to be read. */
-  #isDue(path: string, signature: string, settleMs: number): boolean {
-    const taken = this.#taken.get(path)
-    if (!this.#isSettled(path, signature, settleMs) || taken === signature) return false
-    return taken !== UNFINISHED + signature || this.#isSettled(path, signature, UNFINISHED_MS)
+  #isUnread(path: string, signature: string, unchangedMs: number): boolean {
+    const taken = this.#known.get(path)?.taken
+    return taken !== signature && (taken !== UNFINISHED + signature || unchangedMs >= UNFINISHED_MS)
   }
 
-  #isSettled(path: string, signature: string, settleMs: number): boolean {
+  /** Notes the present signature of a path. @returns time for which it has been the same, ms */
+  #unchangedMs(path: string, signature: string): number {
     const nowMs = this.#options.clock.monotonic()
-    const last = this.#seen.get(path)
-    if (last?.signature !== signature) this.#seen.set(path, { signature, sinceMs: nowMs })
-    const sinceMs = last?.signature === signature ? last.sinceMs : nowMs
-    return nowMs - sinceMs >= settleMs
-  }
-
-  #drop(path: string): void {
-    this.#files.delete(path)
-    this.#taken.delete(path)
-    this.#seen.delete(path)
-    this.#isDirty = true
+    const known = this.#known.get(path)
+    if (known === undefined) this.#known.set(path, { signature, sinceMs: nowMs })
+    else if (known.signature !== signature) Object.assign(known, { signature, sinceMs: nowMs })
+    return nowMs - (this.#known.get(path)?.sinceMs ?? nowMs)
   }
 
   async #read(path: string, signature: string): Promise<void> {
-    let taken = signature
+    const known = this.#known.get(path)
+    if (known === undefined || this.#isStopping) return
     try {
-      const read = await readUnchanged(`${this.#options.path}/${path}`, signature)
+      const read = await readManifest(`${this.#options.path}/${path}`, signature)
       if (read === undefined) return
-      const text = decodeManifest(read.bytes)
-      const isUnfinished = endsWithinLine(path, text) && !this.#isOld(path, signature, read.changedMs)
-      if (isUnfinished) taken = UNFINISHED + signature
-      const { signal } = this.#stopping
-      this.#files.set(path, isUnfinished ? unreadableManifestFile(path, HALF_A_LINE) : await parseManifestFile(path, text, signal))
+      const unchangedMs = Math.max(this.#unchangedMs(path, signature), this.#options.clock.now() - read.changedMs) // at a start, the file knows for how long
+      const isUnfinished = endsWithinLine(path, read.text) && unchangedMs < UNFINISHED_MS
+      known.taken = isUnfinished ? UNFINISHED + signature : signature
+      known.file = isUnfinished
+        ? unreadableFile(path, ...HALF_A_LINE)
+        : await parseManifestFile(path, read.text, { pause: () => this.#pause() })
     } catch (error) {
       if (!(error instanceof UnreadableFile)) throw error
-      this.#files.set(path, unreadableManifestFile(path, error))
+      known.taken = signature
+      known.file = unreadableFile(path, error.message, error.remedy, error.position)
     }
-    this.#taken.set(path, taken)
     this.#isDirty = true
   }
 
-  /** Whether a file has not changed for UNFINISHED_MS: as far as polls have seen, or, at a start, by the time that it has. */
-  #isOld(path: string, signature: string, changedMs: number): boolean {
-    return this.#isSettled(path, signature, UNFINISHED_MS) || this.#options.clock.now() - changedMs >= UNFINISHED_MS
+  /** Leaves a turn of the event loop to others. @throws when the program ends in the middle of long work */
+  async #pause(): Promise<void> {
+    await this.#turns()
+    if (this.#isStopping) throw new Ended()
   }
 
   async #apply(): Promise<void> {
-    const { store, log, path: shownFolder, prunesAll = false } = this.#options
+    const { path } = this.#options
     this.#isDirty = false
-    const present = await Promise.all([...manifestKinds().values()].map(({ resource }) => store.list(resource, '')))
-    const options = { folder: this.#folder, shownFolder, prunesAll }
-    const changes = await this.#turns.run(manifestChangeSteps([...this.#files.values()], present.flat(), options))
-    const { due, postponed } = this.#split(changes.removals)
+    try {
+      await this.#applyAll()
+    } catch (error) {
+      if (error instanceof Ended) return
+      this.#isDirty = true
+      this.#complain([{ path, line: `the manifests of ${path} cannot be applied: ${messageOf(error)}; Headgate keeps trying` }])
+    }
+  }
+
+  async #applyAll(): Promise<void> {
+    const { store, log, path: shownFolder, prunesAll = false } = this.#options
+    const present = (await Promise.all([...manifestKinds().values()].map(({ resource }) => store.list(resource, '')))).flat()
+    const files = [...this.#known.values()].flatMap(({ file }) => file ?? [])
+    const options = { folder: this.#folder, shownFolder, prunesAll, pause: () => this.#pause() }
+    const { writes, removals, complaints } = await decideManifestChanges(files, present, options)
+    const { due, postponed } = this.#whenDue(removals)
     const failures: Complaint[] = []
-    const attempt = async (path: string, what: string, act: () => Promise<void>): Promise<void> => {
-      await this.#turns.next()
-      if (this.#stopping.signal.aborted) return
-      await act().catch((error: unknown) => failures.push({ path, line: `${what}: ${messageOf(error)}; Headgate keeps trying` }))
+    const done: ObjectLine[] = []
+    const attempt = async (path: string, failure: string, act: () => Promise<ObjectLine | undefined>): Promise<void> => {
+      await this.#pause()
+      try {
+        done.push(...[await act()].filter((line) => line !== undefined))
+      } catch (error) {
+        failures.push({ path, line: `${failure}: ${messageOf(error)}; Headgate keeps trying` })
+      }
     }
     for (const removal of due)
       await attempt(removal.path, `${removal.resource.kind} ${refKey(removal.ref)} cannot be deleted`, () => this.#remove(removal))
-    for (const write of changes.writes)
+    for (const write of writes)
       await attempt(shownFolder, `${write.resource.kind} ${refKey(refOf(write.object))} cannot be written`, () => this.#write(write))
-    for (const object of keptObjects(present.flat(), changes.writes, due))
-      await attempt(shownFolder, `${object.kind} ${refKey(refOf(object))} cannot be written`, () => this.#adaptKept(object))
-    for (const { fields, text } of alikeLines(this.#carriedOut.splice(0))) log.info({ ...fields }, text)
+    logLines(log, done)
     if (failures.length > 0) this.#isDirty = true
     const notes = [...this.#notes].map(([path, note]) => ({ path, line: `${path}: ${note}` }))
-    this.#complain([...notes, ...changes.complaints, ...postponed.map(postponedLine), ...failures])
+    this.#complain([...notes, ...complaints, ...postponed.map(postponedLine), ...failures])
   }
 
-  /** Splits removals. One whose file still exists waits until the file has been unchanged for a while. */
-  #split(removals: readonly ManifestRemoval[]): {
-    readonly due: readonly ManifestRemoval[]
-    readonly postponed: readonly ManifestRemoval[]
-  } {
+  /** A removal whose file still exists waits until the file has been unchanged for a while. */
+  #whenDue(removals: readonly ManifestRemoval[]): Record<'due' | 'postponed', readonly ManifestRemoval[]> {
     const nowMs = this.#options.clock.monotonic()
     const dueMs = ({ path, isFileThere }: ManifestRemoval): number =>
-      isFileThere ? (this.#seen.get(path)?.sinceMs ?? nowMs) + REMOVAL_GRACE_MS : nowMs
+      isFileThere ? (this.#known.get(path)?.sinceMs ?? nowMs) + REMOVAL_GRACE_MS : nowMs
     const postponed = removals.filter((removal) => dueMs(removal) > nowMs)
     this.#dueMs = Math.min(...postponed.map(dueMs)) // Infinity without any
     return { due: removals.filter((removal) => dueMs(removal) <= nowMs), postponed }
   }
 
-  async #remove({ resource, ref, path, isFileThere }: ManifestRemoval): Promise<void> {
+  async #remove({ resource, ref, path, isFileThere }: ManifestRemoval): Promise<ObjectLine> {
     await this.#options.store.remove(resource, ref)
     const cause = isFileThere ? `its document was removed from ${path}` : `its manifest ${path} was deleted`
-    const effect = resource.plural === apiKeys.plural ? 'the key is revoked' : 'deleted'
-    this.#carriedOut.push(carriedOut('Deleted', resource.kind, refKey(ref), `${cause}; ${effect}`))
+    const words = `${cause}; ${resource.plural === apiKeys.plural ? 'the key is revoked' : 'deleted'}`
+    return { level: 'info', kind: resource.kind, name: refKey(ref), words, facts: { change: 'Deleted', message: words } }
   }
 
-  async #write({ resource, object, before: checked }: ManifestWrite): Promise<void> {
+  async #write({ resource, object, before: checked }: ManifestWrite): Promise<ObjectLine | undefined> {
     const { store, adapt = (same) => same } = this.#options
     await this.#ensureNamespace(object.metadata.namespace)
     const wanted = adapt(object)
@@ -270,20 +258,12 @@ export class ManifestFolder {
     if (!isStill(before, checked)) return void (this.#isDirty = true)
     try {
       const after = before === undefined ? await store.create(resource, wanted) : await store.update(resource, succeed(before, wanted))
-      if (after.metadata.resourceVersion !== before?.metadata.resourceVersion)
-        this.#carriedOut.push(carriedOut('Applied', resource.kind, refKey(refOf(object)), 'applied'))
+      if (after.metadata.resourceVersion === before?.metadata.resourceVersion) return undefined
+      return { level: 'info', kind: resource.kind, name: refKey(refOf(object)), words: 'applied', facts: { change: 'Applied' } }
     } catch (error) {
       if (!isKubeError(error, 'Conflict', 'AlreadyExists')) throw error
-      this.#isDirty = true // the operator wrote it in between: try again at the next poll
+      return void (this.#isDirty = true) // the operator wrote it in between: try again at the next poll
     }
-  }
-
-  /** Adapts an object that stays in force without a valid manifest, which also follows the model server. */
-  async #adaptKept(object: KubeObject): Promise<void> {
-    const { store, adapt = (same) => same } = this.#options
-    const resource = manifestKinds().get(object.kind)?.resource
-    const adapted = adapt(object)
-    if (resource !== undefined && adapted !== object) await store.update(resource, adapted)
   }
 
   /** Creates a missing namespace, because namespaces need no manifest. One with a manifest keeps its labels. */
@@ -299,36 +279,18 @@ export class ManifestFolder {
     const next = new Map(complaints.map(({ path, line }) => [line, path]))
     for (const line of next.keys()) if (!this.#complaints.has(line)) log.warn(line)
     const open = new Set(next.values())
-    const resolved = new Set([...this.#complaints.values()].filter((path) => !open.has(path) && this.#files.has(path)))
+    const resolved = new Set([...this.#complaints.values()].filter((path) => !open.has(path) && this.#known.has(path)))
     for (const path of resolved) log.info(`${path}: the file is in force again without problems`)
     this.#complaints = next
   }
 }
 
+/** The program ends in the middle of long work. */
+class Ended extends Error {}
+
 /** Whether the present object is the one that was checked, and is not about to be deleted. */
 function isStill(present: KubeObject | undefined, checked: KubeObject | undefined): boolean {
   return present?.metadata.uid === checked?.metadata.uid && present?.metadata.deletionTimestamp === undefined
-}
-
-/** Objects from a folder that are neither written nor deleted. */
-function keptObjects(
-  present: readonly KubeObject[],
-  writes: readonly ManifestWrite[],
-  removals: readonly ManifestRemoval[],
-): readonly KubeObject[] {
-  const idOf = (kind: string, ref: string): string => `${kind} ${ref}`
-  const handled = new Set([
-    ...writes.map(({ object }) => idOf(object.kind, refKey(refOf(object)))),
-    ...removals.map(({ resource, ref }) => idOf(resource.kind, refKey(ref))),
-  ])
-  return present.filter((object) => {
-    const isOurs = originOf(object) !== undefined && object.metadata.deletionTimestamp === undefined
-    return isOurs && !handled.has(idOf(object.kind, refKey(refOf(object))))
-  })
-}
-
-function carriedOut(change: 'Applied' | 'Deleted', kind: string, name: string, words: string): LinePart {
-  return { level: 'info', kind, name, words, text: '', facts: { change, ...(change === 'Deleted' ? { message: words } : {}) } }
 }
 
 function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {
@@ -339,10 +301,10 @@ function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {
   }
 }
 
-const HALF_A_LINE = new UnreadableFile(
+const HALF_A_LINE = [
   'does not end with a line break, as if a program were still writing the file',
   `end the file with a line break; without one it takes effect when it has not changed for ${UNFINISHED_MS / 1_000} s`,
-)
+] as const
 
 /** JSON that is cut off is never valid. */
 function endsWithinLine(path: string, text: string): boolean {

@@ -7,7 +7,7 @@ import { objectMetadata } from '#api/manifest-metadata.ts'
 import { schemaErrors } from '#api/schema-errors.ts'
 import { validateManifest } from '#api/validate.ts'
 import type { KubeObject, Resource } from '#kube/port.ts'
-import { namespaces, secrets, type Secret } from '#kube/resources.ts'
+import { namespaces, secrets } from '#kube/resources.ts'
 
 /** A checked manifest: an object for the store, or its errors. */
 export type CheckedManifest =
@@ -29,11 +29,7 @@ export function manifestKinds(kinds: readonly ApiKind[] = API_KINDS): ManifestKi
     resource: kind.resource,
     check: (document, previous) => validateManifest(document, previous, kinds),
   }))
-  const builtIn: readonly ManifestKind[] = [
-    { resource: secrets, check: checkSecret },
-    { resource: namespaces, check: checkNamespace },
-  ]
-  return new Map([...own, ...builtIn].map((kind) => [kind.resource.kind, kind]))
+  return new Map([...own, SECRET, NAMESPACE].map((kind) => [kind.resource.kind, kind]))
 }
 
 const base64 = z.base64({ error: 'is not base64' })
@@ -54,28 +50,26 @@ const namespaceManifest = z.strictObject({
   status: z.unknown().optional(),
 })
 
-function checkSecret(document: unknown): CheckedManifest {
-  const parsed = secretManifest.safeParse(document, { reportInput: true })
-  const context = { schema: secretManifest, document, isSecret: true } // an error must not show a value
-  if (!parsed.success) return { ok: false, errors: schemaErrors(parsed.error.issues, context) }
-  const { apiVersion, kind, metadata, type, data, stringData } = parsed.data
-  const written = Object.entries(stringData ?? {}).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
-  const object: Secret = { apiVersion, kind, metadata, type: type ?? 'Opaque', data: { ...data, ...Object.fromEntries(written) } }
-  return { ok: true, object }
-}
+const SECRET = builtIn(secrets, secretManifest, ({ apiVersion, kind, metadata, type = 'Opaque', data, stringData = {} }) => {
+  const written = Object.entries(stringData).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
+  return { apiVersion, kind, metadata, type, data: { ...data, ...Object.fromEntries(written) } }
+})
+const NAMESPACE = builtIn(namespaces, namespaceManifest, ({ metadata: { name, labels } }) => namespaceObject(name, labels))
 
-function checkNamespace(document: unknown): CheckedManifest {
-  const parsed = namespaceManifest.safeParse(document, { reportInput: true })
-  if (!parsed.success) return { ok: false, errors: schemaErrors(parsed.error.issues, { schema: namespaceManifest, document }) }
-  const { apiVersion, kind, metadata } = parsed.data
-  return { ok: true, object: namespaceObject(metadata.name, metadata.labels, { apiVersion, kind }) }
+/** A kind whose manifests are only checked for their form. */
+function builtIn<T>(resource: Resource, schema: z.ZodType<T>, toObject: (manifest: T) => KubeObject): ManifestKind {
+  return {
+    resource,
+    check: (document) => {
+      const parsed = schema.safeParse(document, { reportInput: true })
+      if (parsed.success) return { ok: true, object: toObject(parsed.data) }
+      const context = { schema, document, isSecret: resource === secrets } // an error must not show a value
+      return { ok: false, errors: schemaErrors(parsed.error.issues, context) }
+    },
+  }
 }
 
 /** A Namespace with the label that every real one has. */
-export function namespaceObject(
-  name: string,
-  labels: Readonly<Record<string, string>> = {},
-  type = { apiVersion: 'v1', kind: 'Namespace' },
-): KubeObject {
-  return { ...type, metadata: { name, labels: { ...labels, 'kubernetes.io/metadata.name': name } } }
+export function namespaceObject(name: string, labels: Readonly<Record<string, string>> = {}): KubeObject {
+  return { apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels: { ...labels, 'kubernetes.io/metadata.name': name } } }
 }

@@ -10,62 +10,15 @@ const put = (id: string, body = 'x'): ProjectionChange => ({
   id,
   text: `{"v":1,"rev":0,"uid":"${id}","body":"${body}"}`,
 })
-const del = (id: string): ProjectionChange => ({ kind: 'key', op: 'del', id })
 const ack = acknowledgement({ epoch: 'e1', revision: 10 })
 
-describe('MemoryProjection', () => {
+describe('MemoryProjection, beyond the suite of all projections', () => {
   let nowMs = 0
   let projection: MemoryProjection
 
   beforeEach(async () => {
     nowMs = 1_000_000
     projection = new MemoryProjection({ now: () => nowMs, logLength: 3 })
-  })
-
-  const records = async (epoch = 'e1'): Promise<Record<string, string>> => {
-    const all: Array<readonly [string, string]> = []
-    await projection.scan(epoch, 'key', (batch) => void all.push(...batch))
-    return Object.fromEntries(all)
-  }
-
-  it('is empty until an operator has built it, and asks a writer to build it', async () => {
-    expect(await projection.meta()).toBeUndefined()
-    expect(await projection.write(writer(), 'e1', [put('a')])).toEqual({ outcome: 'foreign-epoch' })
-    expect(await projection.read(0, 0)).toEqual([])
-  })
-
-  it('a rebuild switches epoch and revision at once and stamps the revision into every record', async () => {
-    expect(await projection.rebuild(writer(), 'e1', 10, [put('a'), put('b')])).toEqual({ outcome: 'written', revisions: [10, 10] })
-    expect(await projection.meta()).toEqual({ schema: 1, epoch: 'e1', revision: 10, fence: 1, installation: '' })
-    expect(await records()).toEqual({ a: '{"v":1,"rev":10,"uid":"a","body":"x"}', b: '{"v":1,"rev":10,"uid":"b","body":"x"}' })
-    expect(await records('e0')).toEqual({})
-    expect(await projection.ids('e1', 'key')).toEqual(['a', 'b'])
-    expect(await projection.ids('e1', 'model')).toEqual([])
-    expect(await projection.ids('e0', 'key')).toEqual([])
-  })
-
-  it('gives each change its own revision, an unchanged record none, and logs what changed in order', async () => {
-    await projection.rebuild(writer(), 'e1', 10, [put('a')])
-    const outcome = await projection.write(writer(), 'e1', [put('a'), put('a', 'y'), put('b'), del('a'), del('ghost')])
-    expect(outcome).toEqual({ outcome: 'written', revisions: [10, 11, 12, 13, 13] })
-    expect(await projection.read(10, 0)).toEqual([
-      { revision: 11, kind: 'key', op: 'put', id: 'a' },
-      { revision: 12, kind: 'key', op: 'put', id: 'b' },
-      { revision: 13, kind: 'key', op: 'del', id: 'a' },
-    ])
-    expect(await projection.read(12, 0)).toHaveLength(1)
-    expect(await projection.read(13, 0)).toEqual([])
-    expect(Object.keys(await records())).toEqual(['b'])
-  })
-
-  it('refuses a lower fence for writes and rebuilds, and remembers a higher one', async () => {
-    await projection.rebuild(writer(2), 'e1', 10, [])
-    expect(await projection.write(writer(), 'e1', [put('a')])).toEqual({ outcome: 'fenced', fence: 2 })
-    expect(await projection.rebuild(writer(), 'e2', 20, [])).toEqual({ outcome: 'fenced', fence: 2 })
-    await projection.write(writer(5), 'e1', [])
-    expect(await projection.write(writer(4), 'e1', [put('a')])).toEqual({ outcome: 'fenced', fence: 5 })
-    expect(await projection.write(writer(5), 'other', [put('a')])).toEqual({ outcome: 'foreign-epoch' })
-    expect(await records()).toEqual({})
   })
 
   it('a reader that fell behind the bounded log sees a gap', async () => {

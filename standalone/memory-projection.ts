@@ -108,23 +108,13 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
   }
 
   async records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {
-    if (epoch !== this.#meta?.epoch) return new Map()
-    return new Map(
-      ids.flatMap((id): Array<[string, string]> => {
-        const text = this.#records.of(kind).get(id)?.text
-        return text === undefined ? [] : [[id, text]]
-      }),
-    )
+    const all = epoch === this.#meta?.epoch ? this.#records.of(kind) : new Map<string, StoredRecord>()
+    return new Map(ids.flatMap((id) => (all.has(id) ? [[id, all.get(id)?.text ?? ''] as const] : [])))
   }
 
   async liveProcesses(): Promise<readonly LiveProcess[]> {
-    const since = this.#now() - LIVE_FOR_MS
-    const live: LiveProcess[] = []
-    for (const [process, { atMs, text }] of this.#heartbeats) {
-      if (atMs < since) continue
-      live.push(liveProcess(process, text, this.#meta ?? { epoch: '', revision: 0 }))
-    }
-    return live
+    const live = [...this.#heartbeats].filter(([, { atMs }]) => atMs >= this.#now() - LIVE_FOR_MS)
+    return live.map(([process, { text }]) => liveProcess(process, text, this.#meta ?? { epoch: '', revision: 0 }))
   }
 
   async scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void> {

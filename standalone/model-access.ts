@@ -32,37 +32,45 @@ export interface KeyAccess {
   readonly problem: Problem | undefined
 }
 
+/** Most causes in a line. */
 const NAMED = 3
+const CORRECT = 'Correct spec.models, or add the ServedModel.'
+const OPEN = 'Open the ServedModel with allowedNamespaces, or create the key in its namespace.'
 
-/** @param models all models, usable or not */
 export function accessOf(key: ApiKey, models: Models): KeyAccess {
   const visible = visibleTo(namespaceOf(key), models)
   const allowed = winners(visible).filter(({ model }) => admits(effective(keyPolicy(key.spec)), namesOf(model)))
   const usable = allowed.find(({ unusable }) => unusable === undefined)
   const complaints = key.spec.models.flatMap((entry) => complaintOf(entry, key, visible, models))
-  return {
-    model: usable && namesOf(usable.model)[0],
-    problem: usable ? (complaints.length === 0 ? undefined : ofList(complaints)) : noModel(allowed, complaints),
-  }
+  const waiting = usable ? [] : allowed.map(({ model, unusable }) => `ServedModel ${nameOf(model)} is not usable (${unusable})`)
+  const causes = [...waiting, ...complaints.map(({ text }) => text)]
+  const rest = causes.length > NAMED ? `; and ${causes.length - NAMED} more` : ''
+  const text = [`${causes.slice(0, NAMED).join('; ')}${rest}.`, ...new Set(complaints.map(({ remedy }) => remedy))].join(' ')
+  if (usable === undefined)
+    return { model: undefined, problem: { ...NO_MODEL, text, weight: allowed.some(isPassing) ? 'Passing' : 'Warning' } }
+  return { model: namesOf(usable.model)[0], problem: complaints.length === 0 ? undefined : { ...NOT_FOUND, text } }
 }
+
+const NO_MODEL = {
+  headline: 'no model that this key may call yet',
+  reason: 'NoModel',
+  over: 'a model that this key may call can be called now',
+}
+const NOT_FOUND = {
+  headline: 'check spec.models',
+  reason: 'ModelNotFound',
+  weight: 'Warning',
+  over: 'every entry of spec.models has a ServedModel now',
+} as const
 
 /** Models of the own namespace, usable ones first, then those of other namespaces by age. */
 function visibleTo(namespace: string, { all, labelsOf }: Models): readonly ModelState[] {
-  const ofNamespace = all.filter(({ model }) => namespaceOf(model) === namespace)
-  const own = ofNamespace.toSorted((a, b) => Number(a.unusable !== undefined) - Number(b.unusable !== undefined))
+  const own = all.filter(({ model }) => namespaceOf(model) === namespace)
   const others = all.filter(({ model }) => namespaceOf(model) !== namespace && isOpenTo(model, labelsOf(namespace)))
-  return [...own, ...others.toSorted((a, b) => createdMs(a.model) - createdMs(b.model))]
-}
-
-/** The models that win their names: a served name belongs to the first model with this name. */
-function winners(visible: readonly ModelState[]): readonly ModelState[] {
-  const taken = new Set<string>()
-  return visible.filter(({ model }) => {
-    const [name = ''] = namesOf(model)
-    const isTaken = taken.has(name)
-    taken.add(name)
-    return !isTaken
-  })
+  return [
+    ...own.toSorted((a, b) => Number(a.unusable !== undefined) - Number(b.unusable !== undefined)),
+    ...others.toSorted((a, b) => createdMs(a.model) - createdMs(b.model)),
+  ]
 }
 
 function isOpenTo({ spec }: ServedModel, labels: Readonly<Record<string, string>>): boolean {
@@ -70,52 +78,37 @@ function isOpenTo({ spec }: ServedModel, labels: Readonly<Record<string, string>
   return from === 'All' || (from === 'Selector' && selector !== undefined && selects(selector, labels))
 }
 
-/** A problem of one entry of `spec.models`. */
-interface Complaint {
-  readonly text: string
-  readonly remedy: string
+/** A served name belongs to the first model with this name. */
+function winners(visible: readonly ModelState[]): readonly ModelState[] {
+  const taken = new Set<string>()
+  return visible.filter(({ model }) => {
+    const [name = ''] = namesOf(model)
+    return !taken.has(name) && taken.add(name)
+  })
 }
 
-const CORRECT = 'Correct spec.models, or add the ServedModel.'
-const LISTED = 'every entry of spec.models has a ServedModel now'
-const OPEN = 'Open the ServedModel with allowedNamespaces, or create the key in its namespace.'
-
-function complaintOf(entry: string, key: ApiKey, visible: readonly ModelState[], { all }: Models): readonly Complaint[] {
+/** The problem of one entry of `spec.models`. */
+// oxlint-disable-next-line max-params -- an entry and the three sets in which its model may be
+function complaintOf(
+  entry: string,
+  key: ApiKey,
+  visible: readonly ModelState[],
+  { all }: Models,
+): readonly { text: string; remedy: string }[] {
   const list = nameList([entry])
   const isNamed = ({ model }: ModelState): boolean => namesOf(model).some((name) => listAdmits(list, name))
   if (visible.some(isNamed)) return []
   const elsewhere = all.find(isNamed)
-  const namespace = namespaceOf(key)
   if (elsewhere === undefined && entry === '*') return [{ text: 'there is no ServedModel', remedy: 'Add one.' }]
   if (elsewhere === undefined) return [{ text: `it allows ${entry}, and no ServedModel has that name`, remedy: CORRECT }]
-  const other = entry === '*' ? 'no ServedModel is open' : `ServedModel ${refKey(refOf(elsewhere.model))} is not open`
-  return [{ text: `it allows ${entry}, and ${other} to namespace ${namespace}`, remedy: OPEN }]
+  const other = entry === '*' ? 'no ServedModel is open' : `ServedModel ${nameOf(elsewhere.model)} is not open`
+  return [{ text: `it allows ${entry}, and ${other} to namespace ${namespaceOf(key)}`, remedy: OPEN }]
 }
 
-function ofList(complaints: readonly Complaint[]): Problem {
-  return { headline: 'check spec.models', reason: 'ModelNotFound', text: textOf([], complaints), weight: 'Warning', over: LISTED }
+function isPassing(state: ModelState): boolean {
+  return state.isPassing
 }
 
-/** @param allowed models that the key may call, none of which is usable */
-function noModel(allowed: readonly ModelState[], complaints: readonly Complaint[]): Problem {
-  const waiting = allowed.map(({ model, unusable }) => `ServedModel ${refKey(refOf(model))} is not usable (${unusable ?? ''})`)
-  const identity = [...allowed.map(({ model }) => refKey(refOf(model))), ...complaints.map(({ text }) => text)].join('; ') // a model may change its reason
-  return {
-    identity,
-    headline: 'no model that this key may call yet',
-    reason: 'NoModel',
-    text: textOf(waiting, complaints),
-    weight: allowed.some(({ isPassing }) => isPassing) ? 'Passing' : 'Warning',
-    over: 'a model that this key may call can be called now',
-  }
-}
-
-function textOf(waiting: readonly string[], complaints: readonly Complaint[]): string {
-  const remedies = new Set(complaints.map(({ remedy }) => remedy))
-  return [`${listed([...waiting, ...complaints.map(({ text }) => text)])}.`, ...remedies].join(' ')
-}
-
-function listed(parts: readonly string[]): string {
-  const rest = parts.length - NAMED
-  return `${parts.slice(0, NAMED).join('; ')}${rest > 0 ? `; and ${rest} more` : ''}`
+function nameOf(model: ServedModel): string {
+  return refKey(refOf(model))
 }

@@ -1,10 +1,9 @@
 /** A summary of an object's status for a person: whether the object works, and each problem with its reason and its remedy. Pure. */
 import { findCondition } from '#api/condition-list.ts'
 import type { ApiKind } from '#api/kind.ts'
-import { servedModels } from '#api/resources.ts'
 import type { Condition } from '#api/metadata.ts'
 import { refKey, refOf, type KubeObject } from '#kube/port.ts'
-import { remedied } from './remedies.ts'
+import type { ObjectLine } from './object-lines.ts'
 
 /** A problem that keeps an object from working as in its manifest. */
 export interface Problem {
@@ -18,8 +17,6 @@ export interface Problem {
   readonly text: string
   /** `Wanted`: the manifest asks for it. `Passing`: work is under way, and usually ends within a second. */
   readonly weight: 'Warning' | 'Wanted' | 'Passing'
-  /** Problems with equal identities are the same, whatever their texts; default: the text. */
-  readonly identity?: string
   /** Text for the end of the problem; default: that the object is ready, or no longer `reason`. */
   readonly over?: string
 }
@@ -36,8 +33,6 @@ export interface ObjectReport {
   readonly problems: readonly Problem[]
 }
 
-type Status = { readonly status?: { readonly conditions?: readonly Condition[]; readonly observedGeneration?: number } }
-
 /** Conditions that are a note, not a problem: a model without a price works, and a key that needs the price reports it. */
 const NOTES: ReadonlySet<string> = new Set(['Priced'])
 const WANTED: ReadonlySet<string> = new Set(['Suspended', 'Revoked'])
@@ -45,18 +40,43 @@ const WANTED: ReadonlySet<string> = new Set(['Suspended', 'Revoked'])
 const POINTERS: ReadonlySet<string> = new Set(['NotAccepted', 'SecretNotIssued', 'NotProgrammed', 'NoEndpoints'])
 const PASSING: ReadonlySet<string> = new Set(['Pending', 'NotProgrammed', 'NoGateways'])
 
+const START_SERVER = 'Start the model server, or correct the `url` of the backend.'
+const START_REDIS = 'Start the Redis of REDIS_URL. Headgate continues by itself; until then the last edit is not in force.'
+const RAISE = 'Raise the amount of the budget, or wait for its next window.'
+
+/** Remedies by reason, if the message has no remedy, or one that needs a cluster. `Kind/Reason` where the kinds differ. */
+const REMEDIES: Readonly<Record<string, string>> = {
+  'ApiKey/StoreUnreachable': START_REDIS,
+  'ApiKey/WaitingForStore': START_REDIS,
+  'ApiKey/BudgetExhausted': 'Raise the amount of the budget to let the key work before that.',
+  'ServedModel/AddressRefused': 'Write the address of a model server.',
+  'ServedModel/SecretNotFound': 'Add the Secret to the manifests, with the label headgate.dev/upstream-auth: "true".',
+  'ServedModel/Unreachable': START_SERVER,
+  'ServedModel/Degraded': START_SERVER,
+}
+const EVENT_REMEDIES: Readonly<Record<string, string>> = {
+  BudgetNearlyUsed: RAISE,
+  BudgetExhausted: RAISE,
+  RevocationUnconfirmed: 'Start Headgate again to be sure: a key that is revoked is never loaded.',
+}
+/** The operator's message about a backend whose Service does not exist. */
+const NO_SERVICE = /(backends\[[^\]]*\]\.service): .*? The backend is used as soon as it exists\./g
+const NO_SERVICES = '$1: there are no Services without a cluster. Write `url: http://<host>:<port>` instead of `service`.'
+
 /** @param more problems without a condition */
 export function reportOf(kind: ApiKind, object: KubeObject, more: readonly Problem[] = []): ObjectReport {
-  const { status } = object as KubeObject & Status
+  const { status } = object as KubeObject & {
+    readonly status?: { readonly conditions?: readonly Condition[]; readonly observedGeneration?: number }
+  }
   const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True'
-  const name = refKey(refOf(object))
   const isCurrent = status?.observedGeneration === object.metadata.generation && status?.conditions !== undefined
-  return { kind: kind.resource.kind, name, isReady, isCurrent, problems: [...problemsOf(kind, status?.conditions ?? []), ...more] }
+  const problems = [...problemsOf(kind, status?.conditions ?? []), ...more]
+  return { kind: kind.resource.kind, name: refKey(refOf(object)), isReady, isCurrent, problems }
 }
 
-/** `ApiKey demo/first-key` */
-export function titleOf({ kind, name }: Pick<ObjectReport, 'kind' | 'name'>): string {
-  return `${kind} ${name}`
+/** Whether work is under way that usually ends by itself at once. */
+export function isPassing({ isCurrent, problems }: ObjectReport): boolean {
+  return !isCurrent || problems.some(({ weight }) => weight === 'Passing')
 }
 
 /**
@@ -68,15 +88,18 @@ function problemsOf({ conditions: table, resource }: ApiKind, conditions: readon
     const condition = presence === 'Always' && !NOTES.has(type) ? findCondition(conditions, type) : undefined
     return condition === undefined || condition.status === 'True' ? [] : [condition]
   })
-  const groups = [...Map.groupBy(failing, ({ message }) => message).values()]
-  const problems = groups.flatMap((group) => {
+  const problems = [...Map.groupBy(failing, ({ message }) => message).values()].flatMap((group) => {
     const cause = group.find(({ reason }) => !POINTERS.has(reason)) ?? group.at(-1)
     if (cause === undefined) return []
     const { type, status, reason, message } = cause
-    const text = remedied({ reason, message, isModel: resource.kind === servedModels.kind })
+    const text = withRemedy(message.replace(NO_SERVICE, NO_SERVICES), REMEDIES[`${resource.kind}/${reason}`])
     return [{ headline: headlineOf(group, conditions), reason, condition: { type, status }, text, weight: weightOf(reason) }]
   })
   return problems.filter(({ reason }, index) => problems.findIndex((other) => other.reason === reason) === index)
+}
+
+function withRemedy(text: string, remedy: string | undefined): string {
+  return remedy === undefined ? text : `${text} ${remedy}`
 }
 
 function weightOf(reason: string): Problem['weight'] {
@@ -86,8 +109,60 @@ function weightOf(reason: string): Problem['weight'] {
 
 function headlineOf(group: readonly Condition[], all: readonly Condition[]): string {
   const [first] = group
-  if (first === undefined) return ''
-  if (first.type === 'Ready') return first.status === 'False' ? 'not ready' : 'not known whether it is ready'
-  const words = `${group.map(({ type }) => type).join(' and ')} ${group.length > 1 ? 'are' : 'is'} ${first.status}`
+  if (first?.type === 'Ready') return first.status === 'False' ? 'not ready' : 'not known whether it is ready'
+  const words = `${group.map(({ type }) => type).join(' and ')} ${group.length > 1 ? 'are' : 'is'} ${first?.status ?? ''}`
   return findCondition(all, 'Ready')?.status === 'True' ? `ready, but ${words}` : words
+}
+
+/**
+ * The lines about a change, each problem once.
+ * @param before undefined: the object was not reported yet
+ */
+export function linesOfChange(before: ObjectReport | undefined, after: ObjectReport): readonly ObjectLine[] {
+  const known = new Set(before?.problems.map(textOf))
+  const begun = after.problems.filter((problem) => !known.has(textOf(problem)))
+  const { kind, name } = after
+  const conditions = begun.map(({ headline, reason, condition, text, weight }): ObjectLine => {
+    const facts = { change: 'Condition', ...condition, reason, message: text } as const
+    return { level: weight === 'Wanted' ? 'info' : 'warn', kind, name, words: `${headline} (${reason})`, text, facts }
+  })
+  return [...conditions, ...recoveries(before, after)]
+}
+
+function textOf({ headline, reason, text }: Problem): string {
+  return `${headline} ${reason} ${text}`
+}
+
+const READY = { type: 'Ready', status: 'True', reason: 'Ready' }
+
+function recoveries(before: ObjectReport | undefined, { kind, name, isReady, problems }: ObjectReport): readonly ObjectLine[] {
+  const line = (words: string, facts: Omit<ObjectLine['facts'], 'change'>): ObjectLine => {
+    return { level: 'info', kind, name, words, facts: { change: 'Recovery', ...facts } }
+  }
+  if (before === undefined) return isReady && problems.length === 0 ? [line('ready', READY)] : []
+  const lasting = new Set(problems.map(({ reason }) => reason))
+  const ended = before.problems.filter(({ reason }) => !lasting.has(reason))
+  const unnamed = ended.filter(({ over }) => over === undefined).map(({ reason }) => reason)
+  if (!before.isReady && isReady) {
+    const words = unnamed.length === 0 ? 'ready' : `ready now (it was ${unnamed.join(', ')})`
+    return [line(words, { ...READY, ended: ended.map(({ reason }) => reason) })]
+  }
+  const named = ended.flatMap(({ over, reason }) => (over === undefined ? [] : [line(over, { ended: [reason] })]))
+  return [...named, ...(unnamed.length === 0 ? [] : [line(`no longer ${unnamed.join(', ')}`, { ended: unnamed })])]
+}
+
+/** The line about a deleted object. */
+export function deletedLine(kind: string, name: string): ObjectLine {
+  const text = kind === 'ApiKey' ? { text: 'the key is revoked, and its Secret is removed' } : {}
+  return { level: 'info', kind, name, words: 'deleted', ...text, facts: { change: 'Deleted', ...(text.text && { message: text.text }) } }
+}
+
+/** The line about a Warning Event. */
+export function eventLine(
+  kind: string,
+  name: string,
+  { reason, note = '' }: { readonly reason: string; readonly note?: string },
+): ObjectLine {
+  const text = withRemedy(note, EVENT_REMEDIES[reason])
+  return { level: 'warn', kind, name, words: reason, text, facts: { change: 'Event', type: 'Warning', reason, message: text } }
 }

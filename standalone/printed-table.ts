@@ -22,28 +22,32 @@ export function tableOf(kind: ApiKind, objects: readonly KubeObject[], nowMs: nu
   ])
   const all = [['NAMESPACE', 'NAME', ...columns.map(({ name }) => name.toUpperCase())], ...rows]
   const widths = (all[0] ?? []).map((_, index) => Math.max(...all.map((row) => row[index]?.length ?? 0)))
-  return all
-    .map(
-      (row) =>
-        `${row
-          .map((cell, index) => cell.padEnd((widths[index] ?? 0) + GAP))
-          .join('')
-          .trimEnd()}\n`,
-    )
-    .join('')
+  const line = (row: readonly string[]): string => row.map((cell, index) => cell.padEnd((widths[index] ?? 0) + GAP)).join('')
+  return all.map((row) => `${line(row).trimEnd()}\n`).join('')
 }
 
-/** An age as kubectl writes it: two units while the first is small. */
+/** The units of an age as kubectl writes it: two of them while the first is small. */
+const AGES: ReadonlyArray<readonly [belowMs: number, ...units: ReadonlyArray<readonly [ms: number, name: string]>]> = [
+  [2 * MINUTE, [SECOND, 's']],
+  [10 * MINUTE, [MINUTE, 'm'], [SECOND, 's']],
+  [3 * HOUR, [MINUTE, 'm']],
+  [8 * HOUR, [HOUR, 'h'], [MINUTE, 'm']],
+  [2 * DAY, [HOUR, 'h']],
+  [8 * DAY, [DAY, 'd'], [HOUR, 'h']],
+  [2 * YEAR, [DAY, 'd']],
+  [8 * YEAR, [YEAR, 'y'], [DAY, 'd']],
+  [Infinity, [YEAR, 'y']],
+]
+
 export function ageOf(ms: number): string {
-  if (ms < 0) return '0s'
-  if (ms < 2 * MINUTE) return `${Math.floor(ms / SECOND)}s`
-  if (ms < 10 * MINUTE) return inTwo(ms, MINUTE, 'm', SECOND, 's')
-  if (ms < 3 * HOUR) return `${Math.floor(ms / MINUTE)}m`
-  if (ms < 8 * HOUR) return inTwo(ms, HOUR, 'h', MINUTE, 'm')
-  if (ms < 2 * DAY) return `${Math.floor(ms / HOUR)}h`
-  if (ms < 8 * DAY) return inTwo(ms, DAY, 'd', HOUR, 'h')
-  if (ms < 2 * YEAR) return `${Math.floor(ms / DAY)}d`
-  return ms < 8 * YEAR ? inTwo(ms, YEAR, 'y', DAY, 'd') : `${Math.floor(ms / YEAR)}y`
+  const [, ...units] = AGES.find(([belowMs]) => ms < belowMs) ?? []
+  let restMs = Math.max(0, ms)
+  const counts = units.map(([unitMs, name], index) => {
+    const count = Math.floor(restMs / unitMs)
+    restMs %= unitMs
+    return count === 0 && index > 0 ? '' : `${count}${name}`
+  })
+  return counts.join('')
 }
 
 /** The value at a path of a column; undefined if the object has none. @throws TypeError for a path of another form */
@@ -65,12 +69,6 @@ function cellOf({ type, jsonPath }: Column, object: KubeObject, nowMs: number): 
   const value = valueAt(object, jsonPath)
   if (type === 'date') return typeof value === 'string' ? ageOf(nowMs - Date.parse(value)) : '<unknown>'
   return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
-}
-
-// oxlint-disable-next-line max-params -- a number and two units
-function inTwo(ms: number, large: number, largeName: string, small: number, smallName: string): string {
-  const rest = Math.floor((ms % large) / small)
-  return `${Math.floor(ms / large)}${largeName}${rest === 0 ? '' : `${rest}${smallName}`}`
 }
 
 function placeOf({ metadata }: KubeObject): string {

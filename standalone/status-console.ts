@@ -1,5 +1,8 @@
-/** Follows ApiKeys and ServedModels, logs their state, and prints a command for each key that works now. */
-import type { Clock } from '#platform/clock.ts'
+/**
+ * Logs the state of each object, as `kubectl get`, `describe` and the Events show it in a cluster, and prints a command for each key that
+ * works. The console compares states and not changes: it does not log a state of a moment, and always logs the last state.
+ */
+import type { Cancel, Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeyKind } from '#api/apikey-kind.ts'
@@ -7,17 +10,15 @@ import { findCondition } from '#api/condition-list.ts'
 import type { ApiKind } from '#api/kind.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { servedModelKind } from '#api/served-model-kind.ts'
-import type { EventText } from '#kube/events.ts'
 import { refKey, refOf, uidOf, type Informer, type KubeObject, type ObjectRef } from '#kube/port.ts'
-import { namespaces } from '#kube/resources.ts'
+import { events, type KubeEvent, namespaces } from '#kube/resources.ts'
 import { namesOf } from '../operator/kinds/served-model/names.ts'
 import { curlLine, limitsLine, moreKeysLine, startBanner } from './banner.ts'
 import { accessOf, type Models, type ModelState } from './model-access.ts'
-import { reportOf, type ObjectReport, type Problem } from './object-report.ts'
+import { logLines } from './object-lines.ts'
+import { deletedLine, eventLine, isPassing, linesOfChange, reportOf, type ObjectReport, type Problem } from './object-report.ts'
 import type { ObjectStore } from './object-store.ts'
-import { connectByTcp, NOT_TRIED, ServerProbe, type Connect } from './server-probe.ts'
-import type { ReportChange } from './status-lines.ts'
-import { StatusReporter } from './status-reporter.ts'
+import { NOT_TRIED, ServerProbe, type Connect } from './server-probe.ts'
 
 /** What the console needs. */
 export interface StatusConsoleDeps {
@@ -28,98 +29,198 @@ export interface StatusConsoleDeps {
   readonly manifests: string
   /** Path of the file with the value of a key. */
   readonly secretFile: (secret: ObjectRef) => string
+  /** Whether the operator has work now, so that states are about to change. */
+  readonly isBusy: () => boolean
   readonly connect?: Connect
+}
+
+/** A change that is not logged yet. */
+interface Pending {
+  readonly kind: ApiKind
+  readonly ref: ObjectRef
+  readonly sinceMs: number
+}
+
+/** The arguments of `start`, and its time. */
+interface Start {
+  readonly baseURL: string
+  readonly text: string
+  readonly atMs: number
+}
+
+interface Difference extends Pending {
+  readonly id: string
+  /** undefined: the object was deleted. */
+  readonly report: ObjectReport | undefined
 }
 
 /** Maximum number of commands printed at once: for more keys that begin to work together, a line of the log is enough. */
 const MOST_COMMANDS = 3
+const CHECK_MS = 50
+const QUIET_CHECKS = 3
+/** A state is logged after it has lasted for this time, ms. */
+const LASTING_MS = 150
+/** The same while the operator works, and for a state that usually ends by itself, ms. */
+const PASSING_MS = 5_000
 
 /** One per process. */
 export class StatusConsole {
   readonly #deps: StatusConsoleDeps
   readonly #keys: Informer<ApiKey>
   readonly #models: Informer<ServedModel>
-  readonly #reporter: StatusReporter
   readonly #probe: ServerProbe
+  /** By kind and name. */
+  readonly #pending = new Map<string, Pending>()
+  readonly #logged = new Map<string, ObjectReport>()
+  #events: KubeEvent[] = []
   /** Uids of keys whose command was printed. */
   readonly #printed = new Set<string>()
   #known: Models | undefined
-  #baseURL: string | undefined
-  /** Keys that worked at the start. */
-  #waiting: readonly ApiKey[] = []
+  #start: Start | undefined
+  /** Time of the last check that did not wait for the operator. */
+  #checkedMs = -Infinity
+  /** Checks in a row that found no work under way; Infinity once the first state is logged. */
+  #quietChecks = 0
+  #cancel: Cancel | undefined
 
   constructor(deps: StatusConsoleDeps) {
-    const { store, clock, log, connect = connectByTcp } = deps
+    const { store, clock, connect } = deps
     this.#deps = deps
     this.#keys = store.informer(apiKeyKind.resource)
     this.#models = store.informer(servedModelKind.resource)
-    this.#probe = new ServerProbe({ clock, connect, onChange: () => this.#modelsChanged() })
-    this.#reporter = new StatusReporter({
-      clock,
-      log,
-      report: (kind, name) => this.#report(kind, name),
-      onReported: (changes) => this.#reported(changes),
-    })
-    this.#keys.subscribe((before, after) => this.#changed(apiKeyKind, before, after))
+    this.#probe = new ServerProbe({ clock, ...(connect && { connect }), onChange: () => this.#modelsChanged() })
+    this.#keys.subscribe((before, after) => this.#changed(apiKeyKind, after ?? before))
     this.#models.subscribe((before, after) => {
-      this.#changed(servedModelKind, before, after)
+      this.#changed(servedModelKind, after ?? before)
       this.#modelsChanged()
     })
     store.informer(namespaces).subscribe(() => this.#modelsChanged())
-  }
-
-  /** Reports an Event of the operator. */
-  event(object: KubeObject, text: EventText): void {
-    this.#reporter.event(object, text)
-  }
-
-  /** Whether no work is under way that usually ends by itself at once. */
-  get isSettled(): boolean {
-    return this.#reporter.isSettled
+    store.informer(events).subscribe((before, after) => {
+      if (before === undefined && after?.type === 'Warning') this.#events.push(after) // a repeated Event is a change of the first
+      this.#checkSoon()
+    })
   }
 
   /**
-   * Reports the current state, prints the first lines, and reports each change from then on.
+   * Logs the first state of every object once it is known, or after PASSING_MS, and prints the first lines. From then on logs each change.
    * @param text printed before the first command
    */
   start(baseURL: string, text: string): void {
-    const { print, manifests } = this.#deps
-    this.#reporter.start()
-    const { all } = this.#modelStates()
-    const usable = all.filter((state) => state.unusable === undefined)
-    print(
-      startBanner({
-        baseURL,
-        manifests,
-        models: [...new Set(usable.flatMap(({ model }) => namesOf(model)))].toSorted(),
-        unusable: all.flatMap(({ model, unusable: why }) => (why === undefined ? [] : [`${refKey(refOf(model))} (${why})`])),
-        keys: { total: [...this.#keys.list()].length, usable: this.#waiting.length },
-      }) + text,
-    )
-    this.#baseURL = baseURL
-    if (this.#waiting.length > 0) print(this.#commands(this.#waiting, baseURL))
+    this.#start = { baseURL, text, atMs: this.#deps.clock.monotonic() }
+    this.#checkSoon()
   }
 
   stop(): void {
-    this.#reporter.stop()
+    this.#start = undefined
+    this.#cancel?.()
     this.#probe.stop()
   }
 
-  #changed(kind: ApiKind, before: KubeObject | undefined, after: KubeObject | undefined): void {
-    if (after === undefined) this.#reporter.deleted(kind, nameOf(before))
-    else this.#reporter.changed(kind, nameOf(after))
+  #changed(kind: ApiKind, object: KubeObject | undefined): void {
+    if (object === undefined) return
+    const id = `${kind.resource.kind} ${nameOf(object)}`
+    const sinceMs = this.#pending.get(id)?.sinceMs ?? this.#deps.clock.monotonic()
+    this.#pending.set(id, { kind, ref: refOf(object), sinceMs })
+    this.#checkSoon()
   }
 
-  /** Makes every report that depends on models again, once for any number of changes. */
+  /** The reports of all models, and of all keys, depend on the models. */
   #modelsChanged(): void {
     if (this.#known === undefined) return
     this.#known = undefined
-    for (const model of this.#models.list()) this.#reporter.changed(servedModelKind, nameOf(model))
-    for (const key of this.#keys.list()) this.#reporter.changed(apiKeyKind, nameOf(key))
+    for (const model of this.#models.list()) this.#changed(servedModelKind, model)
+    for (const key of this.#keys.list()) this.#changed(apiKeyKind, key)
   }
 
-  #report(kind: ApiKind, name: string): ObjectReport | 'Deleting' | undefined {
-    const ref = refFrom(name)
+  #checkSoon(): void {
+    const start = this.#start
+    if (start === undefined || this.#cancel !== undefined) return
+    this.#cancel = this.#deps.clock.after(CHECK_MS, () => {
+      this.#cancel = undefined
+      if (this.#quietChecks === Infinity) this.#check(start.baseURL)
+      else this.#begin(start)
+      if (this.#quietChecks < Infinity || this.#pending.size > 0 || this.#events.length > 0) this.#checkSoon()
+    })
+  }
+
+  #begin({ baseURL, text, atMs }: Start): void {
+    const { isBusy, clock, manifests, print } = this.#deps
+    const isSettled = this.#differences().every(({ report }) => report === undefined || !isPassing(report)) // also starts the probes
+    const isQuiet = isSettled && !isBusy()
+    this.#quietChecks = isQuiet ? this.#quietChecks + 1 : 0
+    if (this.#quietChecks < QUIET_CHECKS && clock.monotonic() - atMs < PASSING_MS) return
+    this.#quietChecks = Infinity
+    const usable = this.#log(this.#differences().filter(({ report }) => report?.isCurrent !== false))
+    const { all } = this.#modelStates()
+    const callable = all.filter(({ unusable }) => unusable === undefined)
+    const banner = startBanner({
+      baseURL,
+      manifests,
+      models: [...new Set(callable.flatMap(({ model }) => namesOf(model)))].toSorted(),
+      unusable: all.flatMap(({ model, unusable }) => (unusable === undefined ? [] : [`${nameOf(model)} (${unusable})`])),
+      keys: { total: [...this.#keys.list()].length, usable: usable.length },
+    })
+    print(banner + text + this.#commands(usable, baseURL))
+  }
+
+  /** While the operator works, everything waits, so that the changes of many objects come together. */
+  #check(baseURL: string): void {
+    const nowMs = this.#deps.clock.monotonic()
+    const oldestMs = Math.min(...[...this.#pending.values()].map(({ sinceMs }) => sinceMs))
+    if (this.#deps.isBusy() && nowMs - Math.max(oldestMs, this.#checkedMs) < PASSING_MS) return
+    this.#checkedMs = nowMs
+    const isDue = ({ report, sinceMs }: Difference): boolean =>
+      nowMs - sinceMs >= (report !== undefined && isPassing(report) ? PASSING_MS : LASTING_MS)
+    const usable = this.#log(this.#differences().filter(isDue))
+    this.#logEvents()
+    if (usable.length > 0 && usable.length <= MOST_COMMANDS) this.#deps.print(`\n${this.#commands(usable, baseURL)}`)
+  }
+
+  /** The objects whose state is not the logged one. An object that is about to be deleted is one when it is deleted. */
+  #differences(): readonly Difference[] {
+    return [...this.#pending].flatMap(([id, one]) => {
+      const report = this.#report(one)
+      if (report !== undefined && (report === 'Deleting' || JSON.stringify(report) === JSON.stringify(this.#logged.get(id)))) {
+        this.#pending.delete(id)
+        return []
+      }
+      return [{ ...one, id, report }]
+    })
+  }
+
+  /** Logs differences. @returns keys that work now and did not before */
+  #log(differences: readonly Difference[]): readonly ApiKey[] {
+    const usable: ApiKey[] = []
+    const lines = differences.flatMap(({ id, kind, ref, report }) => {
+      this.#pending.delete(id)
+      const before = this.#logged.get(id)
+      if (report === undefined) {
+        this.#logged.delete(id)
+        return [deletedLine(kind.resource.kind, refKey(ref))]
+      }
+      this.#logged.set(id, report)
+      const key = kind === apiKeyKind ? this.#keys.get(ref) : undefined
+      if (key && isUsable(key, report) && !this.#printed.has(uidOf(key))) usable.push(key)
+      return linesOfChange(before, report)
+    })
+    for (const key of usable) this.#printed.add(uidOf(key))
+    logLines(this.#deps.log, lines)
+    return usable
+  }
+
+  /** Logs Warnings, unless a condition of the object has the same content. */
+  #logEvents(): void {
+    const lines = this.#events.splice(0).flatMap((event) => {
+      const { kind = '', namespace = '', name = '' } = event.regarding ?? {}
+      const report = this.#logged.get(`${kind} ${namespace}/${name}`)
+      const isSaid = report?.problems.some(({ reason }) => reason === event.reason) === true
+      return isSaid ? [] : [eventLine(kind, `${namespace}/${name}`, event)]
+    })
+    logLines(this.#deps.log, lines)
+  }
+
+  /** The report of an object; undefined if it does not exist. */
+  #report({ kind, ref }: Pick<Pending, 'kind' | 'ref'>): ObjectReport | 'Deleting' | undefined {
     if (kind === servedModelKind) {
       this.#modelStates() // starts the probes
       const model = this.#models.get(ref)
@@ -127,11 +228,7 @@ export class StatusConsole {
     }
     const key = this.#keys.get(ref)
     if (key === undefined) return undefined
-    return key.metadata.deletionTimestamp === undefined ? this.#keyReport(key) : 'Deleting'
-  }
-
-  /** The report of a key: the reasons if it does not work, otherwise the problems of its models. */
-  #keyReport(key: ApiKey): ObjectReport {
+    if (key.metadata.deletionTimestamp !== undefined) return 'Deleting'
     const report = reportOf(apiKeyKind, key)
     const problem = report.isReady ? accessOf(key, this.#modelStates()).problem : undefined
     return problem === undefined ? report : { ...report, problems: [...report.problems, problem] }
@@ -150,70 +247,49 @@ export class StatusConsole {
     return this.#known
   }
 
-  #reported(changes: readonly ReportChange[]): void {
-    const usable = changes.flatMap(({ kind, name, after }) => {
-      const key = kind === apiKeyKind.resource.kind ? this.#keys.get(refFrom(name)) : undefined
-      return key === undefined || after === undefined || !isUsable(key, after) ? [] : [key]
-    })
-    const first = usable.filter((key) => !this.#printed.has(uidOf(key)))
-    for (const key of first) this.#printed.add(uidOf(key))
-    if (this.#baseURL === undefined) this.#waiting = first
-    else if (first.length > 0 && first.length <= MOST_COMMANDS) this.#deps.print(`\n${this.#commands(first, this.#baseURL)}`)
-  }
-
   #commands(keys: readonly ApiKey[], baseURL: string): string {
     const sorted = keys.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
     const more = keys.length - MOST_COMMANDS
-    const commands = sorted.slice(0, MOST_COMMANDS).map((key) => this.#command(key, baseURL))
+    const commands = sorted.slice(0, MOST_COMMANDS).map((key) => {
+      const { model = '' } = accessOf(key, this.#modelStates())
+      const { namespace = '', name } = key.metadata
+      const secretFile = this.#deps.secretFile({ namespace, name: key.status?.secretRef?.name ?? name })
+      const ready = { baseURL, key, secretFile, model }
+      return curlLine(ready) + limitsLine(ready)
+    })
     return (more > 0 ? moreKeysLine(more) : '') + commands.join('')
-  }
-
-  #command(key: ApiKey, baseURL: string): string {
-    const { namespace = '', name } = key.metadata
-    const { model } = accessOf(key, this.#modelStates())
-    if (model === undefined) return ''
-    const secretFile = this.#deps.secretFile({ namespace, name: key.status?.secretRef?.name ?? name })
-    const ready = { baseURL, key, secretFile, model }
-    return curlLine(ready) + limitsLine(ready)
   }
 }
 
+/** Whether the key may call a model now. */
 function isUsable(key: ApiKey, report: ObjectReport): boolean {
   const isIssued = findCondition(key.status?.conditions, 'SecretIssued')?.status === 'True'
   return report.isReady && isIssued && report.problems.every(({ reason }) => reason !== 'NoModel')
 }
 
+/** Servers that do not answer are a problem before the gateway has noticed it from requests. */
 function modelReport(model: ServedModel, probe: ServerProbe): ObjectReport {
   const isAccepted = findCondition(model.status?.conditions, 'Accepted')?.status === 'True'
-  return reportOf(servedModelKind, model, isAccepted ? silentServers(model, probe) : [])
-}
-
-/** Servers that do not answer, before the gateway has noticed it from requests. */
-function silentServers({ spec }: ServedModel, probe: ServerProbe): readonly Problem[] {
-  return spec.backends.flatMap(({ name, url }): Problem[] => {
-    const failure = url === undefined ? undefined : probe.failureOf(url)
+  const silent = model.spec.backends.flatMap(({ name, url = '' }): Problem[] => {
+    const failure = isAccepted ? probe.failureOf(url) : undefined
     if (failure === undefined) return []
-    const text = `${url ?? ''} (backends[${name}].url): ${failure}. Start the model server, or correct the url.`
+    const text = `${url} (backends[${name}].url): ${failure}. Start the model server, or correct the url.`
     const weight = failure === NOT_TRIED ? 'Passing' : 'Warning'
     return [{ headline: 'no server answers', reason: 'NotAnswering', text, weight, over: 'its server answers now' }]
   })
+  return reportOf(servedModelKind, model, silent)
 }
 
+/** A model is usable while one of its servers answers. */
 function stateOf(model: ServedModel, probe: ServerProbe): ModelState {
   const { isReady, problems } = modelReport(model, probe)
-  const [first] = problems
-  if (!isReady) return { model, unusable: first?.reason ?? 'NotReady', isPassing: first === undefined || first.weight === 'Passing' }
   const silent = problems.filter(({ reason }) => reason === 'NotAnswering')
-  const [one] = silent
-  if (one === undefined || silent.length < model.spec.backends.length) return { model, unusable: undefined, isPassing: false }
-  return { model, unusable: one.reason, isPassing: one.weight === 'Passing' }
+  const isUsableNow = isReady && silent.length < model.spec.backends.length
+  if (isUsableNow) return { model, unusable: undefined, isPassing: false }
+  const [cause] = isReady ? silent : problems
+  return { model, unusable: cause?.reason ?? 'NotReady', isPassing: cause === undefined || cause.weight === 'Passing' }
 }
 
-function nameOf(object: KubeObject | undefined): string {
-  return object === undefined ? '' : refKey(refOf(object))
-}
-
-function refFrom(name: string): ObjectRef {
-  const [namespace = '', object = ''] = name.split('/')
-  return { namespace, name: object }
+function nameOf(object: KubeObject): string {
+  return refKey(refOf(object))
 }

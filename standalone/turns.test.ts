@@ -2,9 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { apiKeys } from '#api/resources.ts'
 import { apiKey } from '../test/support/objects.ts'
 import { turnsDuring } from '../test/support/turns-during.ts'
-import { KubeInTurns } from './kube-in-turns.ts'
 import { ObjectStore } from './object-store.ts'
-import { Turns } from './turns.ts'
+import { inTurns, makeTurns } from './turns.ts'
 
 /** Keeps the processor busy. */
 const work = (ms: number): void => {
@@ -14,10 +13,10 @@ const work = (ms: number): void => {
 
 describe('turns', () => {
   it('leave the event loop to others between two parts of long work, also of many that work at once', async () => {
-    const turns = new Turns()
+    const turns = makeTurns()
     const done: number[] = []
     const one = async (index: number): Promise<void> => {
-      await turns.next()
+      await turns()
       work(4)
       done.push(index)
     }
@@ -27,13 +26,13 @@ describe('turns', () => {
   })
 
   it('cost no turn while there is little to do', async () => {
-    const turns = new Turns()
-    expect(await turnsDuring(async () => await turns.next())).toBe(0)
+    const turns = makeTurns()
+    expect(await turnsDuring(async () => await turns())).toBe(0)
   })
 
   it('are taken by the calls of the operator, so that the reconcile of many keys leaves turns to others', async () => {
     const store = new ObjectStore({ persist: () => work(2) })
-    const kube = new KubeInTurns(store, new Turns())
+    const kube = inTurns(store, makeTurns())
     const keys = Array.from({ length: 100 }, (_, index) => apiKey(`k${index}`))
     expect(await turnsDuring(() => Promise.all(keys.map((key) => kube.create(apiKeys, key))))).toBeGreaterThan(8)
     expect(await kube.list(apiKeys, '')).toHaveLength(100)

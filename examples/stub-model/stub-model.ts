@@ -1,9 +1,8 @@
-/**
- * A small model server for chat completions and messages whose answers follow directives (`stub-directives.ts`).
- * `make run` starts it as the backend of the example; tests start it on port 0.
- */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+/** A small model server for chat completions and messages. README.md lists the directives that its answers follow. */
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
+import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseStubDirectives, type StubDirectives } from './stub-directives.ts'
 import {
@@ -53,9 +52,15 @@ export async function startStubModel(options: StubModelOptions = {}): Promise<St
   const server = createServer((request, response) => {
     handle(request, response, options).catch(() => response.destroy()) // only a client that has left causes this
   })
-  await listen(server, host, options.port ?? 0)
+  await once(server.listen(options.port ?? 0, host), 'listening')
   const { port } = server.address() as AddressInfo // a listener on TCP has no pipe name
-  return { port, url: `http://${host}:${port}`, close: () => close(server) }
+  const close = async (): Promise<void> => {
+    const closed = once(server, 'close')
+    server.close()
+    server.closeAllConnections()
+    await closed
+  }
+  return { port, url: `http://${host}:${port}`, close }
 }
 
 async function handle(request: IncomingMessage, response: ServerResponse, options: StubModelOptions): Promise<void> {
@@ -64,7 +69,7 @@ async function handle(request: IncomingMessage, response: ServerResponse, option
   const ended = new Promise<'answered' | 'aborted'>((resolve) => {
     response.once('close', () => resolve(response.writableFinished ? 'answered' : 'aborted'))
   })
-  const body = await readBody(request)
+  const body = await buffer(request)
   options.onRequest?.({ method, path, headers, body, ended })
   const format = method === 'POST' ? formats.get(path) : undefined
   if (format !== undefined) return answer(request, response, format, body)
@@ -76,7 +81,8 @@ const NO_ROUTE = '{"error":{"message":"the stub model has no such route","type":
 
 function pageAt(path: string, models: readonly string[]): string | undefined {
   if (path === '/health') return '{"status":"ok"}'
-  return path === '/v1/models' ? modelList(models) : undefined
+  const data = models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'stub' }))
+  return path === '/v1/models' ? JSON.stringify({ object: 'list', data }) : undefined
 }
 
 const formats: ReadonlyMap<string, StubFormat> = new Map([
@@ -136,31 +142,13 @@ function breakOff(response: ServerResponse): void {
 }
 
 async function drained(response: ServerResponse): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const done = (): void => {
-      response.off('drain', done)
-      response.off('close', done)
-      resolve()
-    }
-    response.on('drain', done)
-    response.on('close', done)
-  })
+  const done = new AbortController()
+  await Promise.race(['drain', 'close'].map((event) => once(response, event, done))).finally(() => done.abort())
 }
 
 function sendJson(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
   response.end(text)
-}
-
-function modelList(models: readonly string[]): string {
-  const data = models.map((id) => ({ id, object: 'model', created: 0, owned_by: 'stub' }))
-  return JSON.stringify({ object: 'list', data })
-}
-
-async function readBody(request: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  for await (const chunk of request) chunks.push(chunk as Buffer)
-  return Buffer.concat(chunks)
 }
 
 function parsedOrUndefined(body: Buffer): StubRequest | undefined {
@@ -169,21 +157,4 @@ function parsedOrUndefined(body: Buffer): StubRequest | undefined {
   } catch {
     return undefined // answered with 400 by the caller
   }
-}
-
-function listen(server: Server, host: string, port: number): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject)
-    server.listen(port, host, () => {
-      server.off('error', reject)
-      resolve()
-    })
-  })
-}
-
-function close(server: Server): Promise<void> {
-  return new Promise((resolve) => {
-    server.close(() => resolve())
-    server.closeAllConnections()
-  })
 }

@@ -96,7 +96,8 @@ const REDIS_URL_REMEDY = 'set it to redis://host:port or rediss://host:port; a %
 
 /** The address of a Redis that may be absent. */
 export function optionalRedisURL(about: string) {
-  return setting(redisURL.optional(), { about, remedy: `${REDIS_URL_REMEDY}; or unset it`, secret: true })
+  const schema = z.string().refine(isRedisUrl, 'is not a redis:// or rediss:// URL').optional()
+  return setting(schema, { about, remedy: 'set it to redis://<host>:<port>, or unset it', secret: true })
 }
 
 /** What all keys of one installation begin with. */

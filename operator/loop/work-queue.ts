@@ -67,6 +67,11 @@ export class WorkQueue {
     return this.#ready.depth(level)
   }
 
+  /** Whether no item waits to be run now, and none runs. */
+  get isIdle(): boolean {
+    return this.active === 0 && LEVELS.every((level) => this.depth(level) === 0)
+  }
+
   /** Items of one namespace that wait for anything but background work. */
   backlogOf(namespace: string): number {
     return this.#ready.backlogOf(namespace)

@@ -10,7 +10,7 @@ import type { KindRow } from '../../operator/kinds/kind.ts'
 import { operatorRights } from '../../operator/rights.ts'
 import { rightsTemplate } from '../../operator/rights-template.ts'
 import { decideManifestChanges } from '../../standalone/manifest-changes.ts'
-import { readManifestFile } from '../../standalone/manifest-file.ts'
+import { parseManifestFile } from '../../standalone/manifest-documents.ts'
 import { manifestKinds } from '../../standalone/manifest-kinds.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 import { StateFolder } from '../../standalone/state-folder.ts'
@@ -106,19 +106,20 @@ describe('the validation', () => {
 })
 
 describe('standalone', () => {
-  test('takes manifests of the kind', () => {
+  test('takes manifests of the kind', async () => {
     const known = manifestKinds(kinds)
-    const files = [readManifestFile('a.yaml', JSON.stringify(good), known), readManifestFile('b.yaml', JSON.stringify(bad), known)]
-    const [first, second] = files.map((file) => decideManifestChanges([file], [], { kinds: known }))
-    expect(first?.writes).toMatchObject([{ resource: toyKind.resource, object: { kind: 'Toy', spec: { color: 'Red' } } }])
-    expect(second?.complaints).toMatchObject([
+    const changesOf = async (path: string, manifest: object) =>
+      decideManifestChanges([await parseManifestFile(path, JSON.stringify(manifest), { kinds: known })], [], { kinds: known })
+    const [first, second] = [await changesOf('a.yaml', good), await changesOf('b.yaml', bad)]
+    expect(first.writes).toMatchObject([{ resource: toyKind.resource, object: { kind: 'Toy', spec: { color: 'Red' } } }])
+    expect(second.complaints).toMatchObject([
       { path: 'b.yaml', line: expect.stringContaining('Toy default/train: spec.sparePieces: sparePieces is above pieces') },
     ])
   })
 
-  test('identifies a cluster-scoped object by its name alone', () => {
+  test('identifies a cluster-scoped object by its name alone', async () => {
     const known = manifestKinds([clusterToy])
-    const [document] = readManifestFile('a.yaml', JSON.stringify(good), known).documents
+    const [document] = (await parseManifestFile('a.yaml', JSON.stringify(good), { kinds: known })).documents
     expect(document).toMatchObject({ title: 'Toy train', id: 'Toy//train' })
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { textLine } from './text-line.ts'
+import { textLine } from './output.ts'
 
 const line = (fields: Record<string, unknown>, showAll = false): string =>
   (

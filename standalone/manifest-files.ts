@@ -1,8 +1,8 @@
-/** Which files of a folder are manifests, and their bytes. Opens regular files only: a pipe would block for ever. */
+/** Which files of a folder are manifests, and their text. Opens regular files only: a pipe would block for ever. */
+import { isUtf8 } from 'node:buffer'
 import { constants, type Dirent, type Stats } from 'node:fs'
 import { open, readdir, stat } from 'node:fs/promises'
 import { join, relative } from 'node:path'
-import { UnreadableFile } from './manifest-text.ts'
 
 const MANIFEST_NAME = /^[^.].*\.(ya?ml|json)$/
 /** Names that a person may take for names of manifests. */
@@ -16,8 +16,22 @@ const UNKNOWN_STATE = 'unknown'
 export interface FolderScan {
   /** Path relative to the folder → a text that changes when the file does. */
   readonly files: ReadonlyMap<string, string>
-  /** Skipped files that a person may expect to be read, by path. */
+  /** Skipped files that a person may expect to be read: reason and remedy by path. */
   readonly notes: ReadonlyMap<string, string>
+}
+
+/** A file that cannot be read as text; its objects stay unchanged. */
+export class UnreadableFile extends Error {
+  override readonly name = 'UnreadableFile'
+  readonly remedy: string
+  /** Line and column of the error, as in `:2:3`; '' if there is none. */
+  readonly position: string
+
+  constructor(reason: string, remedy: string, position = '') {
+    super(reason)
+    this.remedy = remedy
+    this.position = position
+  }
 }
 
 /** The manifest files below a folder. Skips hidden files and folders. @throws the error of the file system */
@@ -27,31 +41,29 @@ export async function scanFolder(root: string): Promise<FolderScan> {
   for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
     const path = relative(root, join(entry.parentPath, entry.name))
     if (path.split('/').some((part) => part.startsWith('.'))) continue
-    const stats = await statsOf(join(root, path), entry)
+    if (!entry.isSymbolicLink() && !NEARLY_MANIFEST_NAME.test(entry.name)) continue
+    const stats = await stat(join(root, path)).catch(() => undefined) // a broken link, or just deleted
     const note = noteOn(entry, stats)
     if (note !== undefined) notes.set(path, note)
-    else if (stats !== undefined && MANIFEST_NAME.test(entry.name)) files.set(path, signatureOf(stats))
+    else if (MANIFEST_NAME.test(entry.name) && (stats !== undefined || entry.isSymbolicLink())) files.set(path, signatureOf(stats))
   }
   return { files, notes }
 }
 
 /**
  * Reads one file.
- * @returns undefined if the file changed during the read: it is not finished, and the next scan sees another signature. `changedMs`: time of
- * the last change, ms since 1970, by the clock of the file system
+ * @returns undefined if the file has changed since the scan: the next one has another signature. `changedMs`: ms since 1970
  * @throws UnreadableFile
  */
-export async function readUnchanged(
-  file: string,
-  signature: string,
-): Promise<{ readonly bytes: Uint8Array; readonly changedMs: number } | undefined> {
+export async function readManifest(file: string, signature: string): Promise<{ text: string; changedMs: number } | undefined> {
   try {
     refuseUnreadable(await stat(file))
     await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK) // it may have become another kind of file
     refuseUnreadable(await handle.stat())
     const bytes = await handle.readFile()
     const stats = await stat(file)
-    return signatureOf(stats) === signature ? { bytes, changedMs: Math.max(stats.mtimeMs, stats.ctimeMs) } : undefined
+    if (signatureOf(stats) !== signature) return undefined
+    return { text: decode(bytes), changedMs: Math.max(stats.mtimeMs, stats.ctimeMs) }
   } catch (error) {
     if (error instanceof UnreadableFile) throw error
     throw new UnreadableFile(...fileSystemError(error))
@@ -70,45 +82,41 @@ const REASONS: Readonly<Record<string, [string, string]>> = {
   ENOENT: ['does not exist, or is a link to a file that does not exist', 'create it, or remove the link'],
   ENOTDIR: ['is not a folder, or is below a file', 'correct the path'],
   ELOOP: ['is a link that leads back to itself', 'correct the link'],
-  EIO: ['cannot be read from its disk', 'check the disk'],
 }
 
-/** @returns undefined for a file that cannot be a manifest or was just deleted; UNKNOWN_STATE for a broken link */
-async function statsOf(file: string, entry: Dirent): Promise<Stats | typeof UNKNOWN_STATE | undefined> {
-  if (!entry.isSymbolicLink() && !NEARLY_MANIFEST_NAME.test(entry.name)) return undefined
-  try {
-    return await stat(file)
-  } catch (error) {
-    const isDeleted = error instanceof Error && 'code' in error && error.code === 'ENOENT' && !entry.isSymbolicLink()
-    return isDeleted ? undefined : UNKNOWN_STATE
+function noteOn(entry: Dirent, stats: Stats | undefined): string | undefined {
+  if (stats?.isDirectory()) {
+    return entry.isSymbolicLink()
+      ? 'is a link to a folder, which is not followed; move the folder here, or set MANIFESTS to it'
+      : 'is a folder, and only the manifests in it are read; rename it if it should be a file'
   }
-}
-
-function noteOn(entry: Dirent, stats: Stats | typeof UNKNOWN_STATE | undefined): string | undefined {
-  if (stats === undefined) return undefined
-  const isFolder = stats !== UNKNOWN_STATE && stats.isDirectory()
-  if (isFolder && entry.isSymbolicLink())
-    return 'is a link to a folder, which is not followed; move the folder here, or set MANIFESTS to it'
-  if (isFolder) return 'is a folder, and only the manifests in it are read; rename it if it should be a file'
   if (MANIFEST_NAME.test(entry.name) || !NEARLY_MANIFEST_NAME.test(entry.name)) return undefined
   return `is not read because of its name; rename it to ${entry.name.replace(/\.txt$/i, '').toLowerCase()}`
 }
 
-function signatureOf(stats: Stats | typeof UNKNOWN_STATE): string {
-  if (stats === UNKNOWN_STATE) return stats
-  const { ino, size, mtimeMs, ctimeMs } = stats
-  return `${ino}:${size}:${mtimeMs}:${ctimeMs}`
+function signatureOf(stats: Stats | undefined): string {
+  return stats === undefined ? UNKNOWN_STATE : `${stats.ino}:${stats.size}:${stats.mtimeMs}:${stats.ctimeMs}`
 }
 
 function refuseUnreadable(stats: Stats): void {
-  if (!stats.isFile()) throw new UnreadableFile(`is ${kindOf(stats)} and not a regular file`, 'write the manifest to a regular file')
+  if (!stats.isFile()) {
+    const kind = stats.isFIFO() ? 'a named pipe' : 'a folder, a socket or a device'
+    throw new UnreadableFile(`is ${kind} and not a regular file`, 'write the manifest to a regular file')
+  }
   if (stats.size > MAX_FILE_BYTES)
     throw new UnreadableFile(`has ${stats.size} bytes`, `split it into files of at most ${MAX_FILE_BYTES} bytes`)
 }
 
-function kindOf(stats: Stats): string {
-  if (stats.isFIFO()) return 'a named pipe'
-  if (stats.isSocket()) return 'a socket'
-  if (stats.isDirectory()) return 'a folder'
-  return 'a device'
+/** @throws UnreadableFile for bytes that are not UTF-8 text, with the position of the first one */
+function decode(bytes: Uint8Array): string {
+  const text = new TextDecoder().decode(bytes)
+  if (!isUtf8(bytes)) throw new UnreadableFile('is not UTF-8 text', 'save the file as UTF-8', positionAt(text, text.indexOf('\ufffd')))
+  const nul = text.indexOf('\0')
+  if (nul === -1) return text
+  throw new UnreadableFile('has a NUL character', 'remove the character, and check that the file is whole', positionAt(text, nul))
+}
+
+function positionAt(text: string, offset: number): string {
+  const lines = text.slice(0, offset).split('\n')
+  return `:${lines.length}:${(lines.at(-1)?.length ?? 0) + 1}`
 }

@@ -1,0 +1,61 @@
+/** Log lines about objects. Many similar ones share one line. */
+import type { Log } from '#platform/log.ts'
+
+/** What happened to one object. */
+export interface ObjectLine {
+  readonly level: 'info' | 'warn'
+  readonly kind: string
+  /** `namespace/name` */
+  readonly name: string
+  /** Equal for all objects with the same change. */
+  readonly words: string
+  /** Cause and remedy. */
+  readonly text?: string
+  readonly facts: LineFacts
+}
+
+/** The content of a line for programs. */
+export interface LineFacts {
+  /** `Condition`: a problem has begun. `Recovery`: the object is ready, or problems have ended. */
+  readonly change: 'Applied' | 'Deleted' | 'Condition' | 'Recovery' | 'Event'
+  /** Of a condition or an Event. */
+  readonly type?: string
+  readonly status?: string
+  readonly reason?: string
+  /** Cause and remedy. */
+  readonly message?: string
+  /** Reasons that apply no longer. */
+  readonly ended?: readonly string[]
+}
+
+/** Up to this many objects with the same words and the same text have a line each. */
+const MOST_ALIKE = 3
+/** The same for objects with the same words and different texts. */
+const MOST_LINES = 10
+/** Most names in the fields of a line about many objects. */
+const MOST_NAMES = 100
+
+/** Logs a line for each object, or one line for many similar ones: with their number, three names and the first text. */
+export function logLines(log: Log, lines: readonly ObjectLine[]): void {
+  for (const alike of Map.groupBy(lines, ({ level, kind, words }) => `${level} ${kind} ${words}`).values()) {
+    const isSame = new Set(alike.map(({ text }) => text)).size === 1
+    if (alike.length > (isSame ? MOST_ALIKE : MOST_LINES)) logMany(log, alike, isSame)
+    else for (const line of alike) logOne(log, line)
+  }
+}
+
+function logOne(log: Log, { level, kind, name: path, words, text, facts }: ObjectLine): void {
+  const [namespace, name] = path.split('/')
+  log[level]({ kind, namespace, name, ...facts }, `${kind} ${path}: ${words}${text === undefined ? '' : `: ${text}`}`)
+}
+
+function logMany(log: Log, lines: readonly ObjectLine[], isSame: boolean): void {
+  const [first] = lines
+  if (first === undefined) return
+  const { level, kind, words, text, facts } = first
+  const names = lines.map(({ name }) => name)
+  const which = `${names.slice(0, MOST_ALIKE).join(', ')} and ${lines.length - MOST_ALIKE} more`
+  const example = text === undefined ? '' : `${isSame ? '' : '; the first'}: ${text}`
+  const fields = { kind, count: lines.length, objects: names.slice(0, MOST_NAMES), ...facts }
+  log[level](fields, `${lines.length} ${kind}s: ${words} (${which})${example}`)
+}
