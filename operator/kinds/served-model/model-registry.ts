@@ -9,7 +9,6 @@ import { type LostName, type NameCandidate, type NameChanges, NameIndex, type Na
 import { namesOf } from './names.ts'
 import { NamespacePlaces, type PlaceSeeker } from './namespace-places.ts'
 import { type PublishingRules, publishingOf } from './publishing.ts'
-import { RefIndex } from './ref-index.ts'
 
 /** Other objects to reconcile after a change. */
 export interface RegistryChanges {
@@ -31,6 +30,29 @@ interface Moves {
   /** Another object that gained or lost its place. */
   readonly moved: Registered | undefined
   readonly names: readonly NameChanges[]
+}
+
+/** Maps the key of a shared resource to the refs of its users. */
+class RefIndex {
+  readonly #refs = new Map<string, Map<string, ObjectRef>>()
+
+  /** Users of the resource. */
+  of(key: string): readonly ObjectRef[] {
+    return [...(this.#refs.get(key)?.values() ?? [])]
+  }
+
+  /** Replaces the resources of one user. @returns the keys that have lost their last user */
+  move(ref: ObjectRef, before: readonly string[], after: readonly string[]): readonly string[] {
+    for (const key of before) this.#refs.get(key)?.delete(refKey(ref))
+    for (const key of after) {
+      const users = this.#refs.get(key) ?? new Map<string, ObjectRef>()
+      users.set(refKey(ref), ref)
+      this.#refs.set(key, users)
+    }
+    const unused = [...new Set(before)].filter((key) => this.#refs.get(key)?.size === 0)
+    for (const key of unused) this.#refs.delete(key)
+    return unused
+  }
 }
 
 /** The registry of an operator. */
