@@ -19,13 +19,15 @@ export type LimitsSpec = z.output<typeof limitsSchema>
 /** One budget of a manifest. */
 export type BudgetSpec = z.output<typeof budget>
 
+const LIMITS = Object.keys(limitFields)
+
 /** Rules of `limits`. */
 export const limitsRules: readonly Rule<LimitsSpec>[] = [
   {
     id: 'some-limit',
-    cel: 'has(self.requestsPerMinute) || has(self.tokensPerMinute) || has(self.maxConcurrentRequests)',
+    cel: LIMITS.map((limit) => `has(self.${limit})`).join(' || '),
     reason: 'limits is empty and would limit nothing',
-    remedy: 'set requestsPerMinute, tokensPerMinute or maxConcurrentRequests, or remove limits',
+    remedy: `set ${LIMITS.slice(0, -1).join(', ')} or ${LIMITS.at(-1)}, or remove limits`,
     holds: (self) => Object.values(self).some((limit) => limit !== undefined),
   },
 ]
