@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { limitFields } from '#contract/records/limits-record.ts'
 import { z } from 'zod'
 import { API_KINDS } from './kinds.ts'
 import { patternForm } from './text-forms.ts'
@@ -85,7 +86,7 @@ describe('an error of a manifest names the field, the value, the reason and the 
     [
       'an unknown field',
       key({ limits: { daily: 1 } }),
-      'spec.limits.daily: there is no such field; remove it; the fields here are requestsPerMinute, tokensPerMinute, maxConcurrentRequests',
+      `spec.limits.daily: there is no such field; remove it; the fields here are ${Object.keys(limitFields).join(', ')}`,
     ],
     ['a name as a number', { ...KEY, metadata: { name: 123 } }, 'metadata.name: 123 is a number, not text; write it in quotes: "123"'],
     [
