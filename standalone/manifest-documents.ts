@@ -93,7 +93,6 @@ function isList(value: unknown): value is { readonly items?: unknown } {
   return typeof value === 'object' && value !== null && 'kind' in value && /^([A-Z][A-Za-z]*)?List$/.test(String(value.kind))
 }
 
-// oxlint-disable-next-line max-params -- the parts of one document
 function identified(value: unknown, number: string, placeOf: PlaceOf, kinds: ManifestKinds): ManifestDocument {
   const parsed = identity.safeParse(value, { reportInput: true })
   if (!parsed.success) {

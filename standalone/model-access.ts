@@ -88,7 +88,6 @@ function winners(visible: readonly ModelState[]): readonly ModelState[] {
 }
 
 /** The problem of one entry of `spec.models`. */
-// oxlint-disable-next-line max-params -- an entry and the three sets in which its model may be
 function complaintOf(
   entry: string,
   key: ApiKey,
