@@ -32,12 +32,13 @@ export class AnswerWatch {
   }
 
   /** Stops asking. @returns `name at pod: status after n ms` of the unexpected answers: the first 20 and the number of the others */
-  async stop(): Promise<string[]> {
+  async stop(isTolerated: (line: string) => boolean = () => false): Promise<string[]> {
     this.#abort.abort()
     await this.#loop
     await Promise.all(this.#open)
-    const more = this.#surprises.length - KEPT
-    return more > 0 ? [...this.#surprises.slice(0, KEPT), `and ${more} more`] : this.#surprises
+    const surprises = this.#surprises.filter((line) => !isTolerated(line))
+    const more = surprises.length - KEPT
+    return more > 0 ? [...surprises.slice(0, KEPT), `and ${more} more`] : surprises
   }
 
   async #run(gateways: () => readonly Program[], expected: readonly ExpectedAnswer[], everyMs: number): Promise<void> {
