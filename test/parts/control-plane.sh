@@ -124,7 +124,7 @@ start_kube-apiserver() {
     --requestheader-extra-headers-prefix X-Remote-Extra- \
     --proxy-client-cert-file "$PKI/aggregator.crt" --proxy-client-key-file "$PKI/aggregator.key" \
     --profiling=false --endpoint-reconciler-type "$reconciler" ${LAB_EXTRA_APISERVER:-}
-  wait_for 60 kube-apiserver "an answer of /readyz" "${KCTL[@]}" get --raw /readyz
+  wait_for 180 kube-apiserver "an answer of /readyz" "${KCTL[@]}" get --raw /readyz
 }
 
 start_kube-controller-manager() { # with the default of 20 calls a second, the first service accounts take 5 s, not 0.6 s
@@ -135,7 +135,7 @@ start_kube-controller-manager() { # with the default of 20 calls a second, the f
     --cluster-signing-cert-file "$PKI/ca.crt" --cluster-signing-key-file "$PKI/ca.key" \
     --controllers "*,-node-route-controller,-cloud-node-lifecycle-controller" \
     --allocate-node-cidrs=false --kube-api-qps 300 --kube-api-burst 600 --profiling=false
-  wait_for 60 kube-controller-manager "the default service account" "${KCTL[@]}" -n default get serviceaccount default
+  wait_for 180 kube-controller-manager "the default service account" "${KCTL[@]}" -n default get serviceaccount default
 }
 
 up() {
