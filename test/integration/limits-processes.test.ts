@@ -75,14 +75,13 @@ describe('at three times the limit, with one process killed', () => {
     expect(perWindow(tokens, TIMING.windowMs, ({ heldTokens, usedTokens = heldTokens }) => usedTokens) / TOKENS).toBeGreaterThan(0.9)
   })
 
-  /** Waits until so many calls run at once that they need the permits of the dead process, which count at first. */
+  /** Waits until so many calls run at once that they need the permits of the dead process. */
   async function freePermits(): Promise<void> {
     const other = lab.gateways[2]!
     const two = async (): Promise<boolean> => {
       const calls = Array.from({ length: PERMITS - 1 }, () => lab.call(other, 'running', { directives: 'delay=300' }))
       return (await Promise.all(calls)).every((status) => status === 200)
     }
-    expect(await two()).toBe(false)
     await waitFor('the permits of the dead process', two, { everyMs: 250 })
   }
 })

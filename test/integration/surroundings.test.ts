@@ -102,7 +102,7 @@ describe('what a restart cannot fix', () => {
     expect(lines.toSorted()).toEqual([
       expect.stringMatching(/^gateway: ACCESS_LOG: "some" .+; set it to errors, sample or all$/),
       expect.stringMatching(/^gateway: COLD_START: "maybe" .+; set it to Keyring or RequireRedis$/),
-      expect.stringMatching(/^gateway: DRAIN_SECONDS: "-1" .+; set it to a number of seconds/),
+      expect.stringMatching(/^gateway: DRAIN_SECONDS: "-1" .+; set it to a number from 0 to 3600$/),
       expect.stringMatching(/^gateway: PORT: "many" .+; set it to a free port/),
       expect.stringMatching(/^gateway: REDIS_URL: the value is not the URL of a Redis; set it to redis:\/\//),
     ])
@@ -112,11 +112,11 @@ describe('what a restart cannot fix', () => {
     const env = { NAMESPACE: '', REDIS_URL: `redis//:${PASSWORD}@redis`, PUBLIC_URL: 'gateway', LOG_LEVEL: 'loud', KEYRING_SHARDS: '0' }
     const lines = await lastWords('operator', env)
     expect(lines.toSorted()).toEqual([
-      expect.stringMatching(/^headgate-operator: KEYRING_SHARDS: "0" .+; set it to 1…1024$/),
-      expect.stringMatching(/^headgate-operator: LOG_LEVEL: "loud" .+; set it to one of /),
+      expect.stringMatching(/^headgate-operator: KEYRING_SHARDS: "0" .+; set it to a number from 1 to 1024$/),
+      expect.stringMatching(/^headgate-operator: LOG_LEVEL: "loud" .+; set it to debug, info, warn or error$/),
       expect.stringMatching(/^headgate-operator: NAMESPACE: is not set; /),
       expect.stringMatching(/^headgate-operator: PUBLIC_URL: "gateway" is no http\(s\) URL; set it to /),
-      expect.stringMatching(/^headgate-operator: REDIS_URL: the value is no redis:\/\/ or rediss:\/\/ URL; set it to /),
+      expect.stringMatching(/^headgate-operator: REDIS_URL: the value is not the URL of a Redis; set it to redis:\/\//),
     ])
   })
 
