@@ -8,6 +8,8 @@ import { decodeModelRecord, encodeModelRecord, type ModelRecord } from './model-
 
 const optional = <T>(value: fc.Arbitrary<T>): fc.Arbitrary<T | undefined> => fc.option(value, { nil: undefined })
 const amount = fc.nat({ max: MAX_AMOUNT })
+/** Numbers up to the bound of the field in manifests. */
+const upTo = (max: number) => optional(fc.integer({ min: 1, max }))
 const count = fc.integer({ min: 1, max: 1_000_000 })
 const name = fc.stringMatching(/^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$/)
 const zone = fc.constantFrom('UTC', 'Europe/Berlin', 'America/Argentina/Buenos_Aires', 'Etc/GMT+12')
@@ -23,7 +25,7 @@ const budget: fc.Arbitrary<BudgetRecord> = fc.record({
 
 const limited: fc.Arbitrary<LimitedRecord> = fc.record({
   limits: optional(
-    fc.record({ requestsPerMinute: optional(count), tokensPerMinute: optional(count), maxConcurrentRequests: optional(count) }),
+    fc.record({ requestsPerMinute: upTo(1_000_000_000), tokensPerMinute: upTo(1_000_000_000_000), maxConcurrentRequests: upTo(1_000_000) }),
   ),
   budgets: optional(fc.array(budget, { minLength: 1, maxLength: 4 })),
   onStoreUnavailable: optional(fc.constantFrom('FailClosed', 'LocalShare')),
