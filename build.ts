@@ -1,4 +1,5 @@
 /** Bundles each program into one ES module in dist/, and its worker into another. Production and the tests of real processes run the bundles. */
+import { globSync, readFileSync } from 'node:fs'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { build, type BuildOptions } from 'esbuild'
@@ -38,8 +39,15 @@ export function bundleOptions(program: Program): BuildOptions & { metafile: true
     metafile: true,
     logLevel: 'warning',
     banner: { js: REQUIRE_BANNER },
+    define: { LUA_FILES: JSON.stringify(luaFiles()) },
     external: ['bufferutil', 'utf-8-validate'], // optional native add-ons of the WebSocket package: not installed, not used
   }
+}
+
+/** All Lua files by their path below lib/contract/, for `lib/contract/redis/function-library.ts`. */
+function luaFiles(): Record<string, string> {
+  const folder = join(ROOT, 'lib/contract')
+  return Object.fromEntries(globSync('*/*.lua', { cwd: folder }).map((path) => [path, readFileSync(join(folder, path), 'utf8')]))
 }
 
 async function main(): Promise<void> {

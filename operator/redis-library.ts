@@ -1,6 +1,6 @@
 /** Loads function libraries into Redis. A Redis that was replaced, emptied or failed over has none. */
 import { z } from 'zod'
-import { libraryRevision } from '#contract/redis/redis-functions.ts'
+import { libraryRevision } from '#contract/redis/function-library.ts'
 
 /** A connection to Redis. */
 export interface RedisCalls {

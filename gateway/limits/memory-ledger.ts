@@ -1,4 +1,4 @@
-/** The ledger in the memory of one process: limits of a gateway without Redis. `lib/contract/ledger/ledger-lua.ts` does the same in Redis. */
+/** The ledger in the memory of one process: limits of a gateway without Redis. `lib/contract/ledger/ledger-acquire.lua` does the same in Redis. */
 import {
   RATE_KINDS,
   type BudgetRequest,

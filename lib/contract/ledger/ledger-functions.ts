@@ -12,12 +12,11 @@ import {
   slotCount,
   type LedgerTiming,
 } from './ledger-layout.ts'
-import { LEDGER_LUA } from './ledger-lua.ts'
-import { redisFunctions } from '../redis/redis-functions.ts'
+import { libraryCode, libraryPrefix } from '../redis/function-library.ts'
 
 /** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
 const MAJOR = 1
-/** Number of the text within one layout. All texts answer the same calls. An operator never replaces a higher revision with a lower one. */
+/** Number of the text within one layout. All texts answer the same calls. */
 const REVISION = 6
 
 /** Longest name that a call may hold: process, seed, field. */
@@ -66,21 +65,22 @@ export const LEDGER_COMMANDS = [
   ...(['object|encoding', 'memory|usage'] as const),
 ] as const
 
+/** `call` has the checked integers and the argument of a call, which all others use. */
+const FILES = ['call', 'rates', 'holds', 'acquire', 'seed', 'checkpoint'].map((part) => `ledger/ledger-${part}.lua`)
+
 /**
  * @param prefix chart value `redis.keyPrefix`
  * @param timing windows other than a minute, for tests
  */
 export function ledgerFunctions(prefix: string, timing: LedgerTiming = LEDGER_TIMING): LedgerFunctions {
-  const { library: projection } = redisFunctions(prefix)
-  const library = `${projection.replace(/_v\d+$/, '')}_ledger_v${MAJOR}`
+  const library = `${libraryPrefix(prefix)}_ledger_v${MAJOR}`
   const names = Object.fromEntries(CALLBACKS.map((callback) => [callback, `${library}_${callback}`])) as Record<Callback, string>
-  const head = [`#!lua name=${library}`, `-- headgate revision ${REVISION}`, ...constants(timing)]
-  const registered = CALLBACKS.map((callback) => registration(callback, names[callback]))
-  return { library, code: [...head, LEDGER_LUA, ...registered, ''].join('\n'), ...names }
+  const code = libraryCode({ library, revision: REVISION, constants: constants(timing), files: FILES, names, flags: FLAGS })
+  return { ...names, library, code }
 }
 
-function constants(timing: LedgerTiming): string[] {
-  const values = {
+function constants(timing: LedgerTiming): Record<string, number | string> {
+  return {
     REVISION,
     WINDOW_MS: timing.windowMs,
     SLOT_MS: timing.slotMs,
@@ -106,10 +106,8 @@ function constants(timing: LedgerTiming): string[] {
     FLOAT_PART: GRANTS.floatPart,
     FLOAT_SHARE: GRANTS.floatShare,
   }
-  return Object.entries(values).map(([name, value]) => `local ${name} = ${value}`)
 }
 
-/** `allow-oom`: the function runs even when memory is full, because it frees memory. */
 const FLAGS: Readonly<Partial<Record<Callback, string>>> = {
   forget: `'allow-oom'`,
   bury: `'allow-oom'`,
@@ -118,10 +116,4 @@ const FLAGS: Readonly<Partial<Record<Callback, string>>> = {
   survey: `'no-writes'`,
   settled: `'allow-oom'`,
   walk: `'allow-oom', 'allow-cross-slot-keys'`,
-}
-
-function registration(callback: Callback, name: string): string {
-  const flag = FLAGS[callback]
-  const flags = flag === undefined ? '' : `, flags = { ${flag} }`
-  return `redis.register_function{ function_name = '${name}', callback = ${callback}_${flags} }`
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
-import { libraryRevision, redisFunctions } from './redis-functions.ts'
+import { libraryRevision } from './function-library.ts'
+import { redisFunctions } from './redis-functions.ts'
 
 describe('the function library', () => {
   test.each([

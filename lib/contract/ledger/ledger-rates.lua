@@ -1,12 +1,10 @@
-/** Lua of the ledger: rolling windows in a hash. Needs `CALL_LUA`. */
-export const RATES_LUA = `
--- Rolling windows. A ring is { kind, total, oldest, newest, slots, changed }; a slot is loaded before it is used.
+-- Rolling windows in a hash. A ring is { kind, total, oldest, newest, slots, changed }; a slot is loaded before it is used.
 
 local function last_slot(now)
   return slot_after(now, LONGEST_LEASE_MS)
 end
 
--- Adds a slot to those to fetch for both rings at once. From now on it is in \`slots\`, with 0 until it is loaded.
+-- Adds a slot to those to fetch for both rings at once. From now on it is in `slots`, with 0 until it is loaded.
 local function want(wanted, ring, slot)
   if ring.slots[slot] then return end
   ring.slots[slot] = 0
@@ -20,7 +18,7 @@ local function nothing_wanted()
   return { fields = {}, rings = {}, slots = {} }
 end
 
--- Returns false for a slot with an invalid amount. The first value is at \`from\`.
+-- Returns false for a slot with an invalid amount. The first value is at `from`.
 local function fill(wanted, values, from)
   for at = 1, #wanted.fields do
     local value = values[from + at - 1]
@@ -222,4 +220,3 @@ local function apply_rates(rings, call, now)
     if call.batch.debts[kind] > 0 then book(rings[kind], slot_after(now, 0), call.batch.debts[kind], now) end
   end
 end
-`.trim()

@@ -1,6 +1,4 @@
-/** Lua of the ledger: permits and budgets. Needs `CALL_LUA`. */
-export const HOLDS_LUA = `
--- Permits: { free, deleted }. free excludes the permits of this process; deleted lists fields of silent processes.
+-- Permits and budgets. Permits are { free, deleted }. free excludes the permits of this process; deleted lists fields of silent processes.
 
 local function is_oversize(key)
   if redis.call('OBJECT', 'ENCODING', key) ~= 'hashtable' then return false end
@@ -152,4 +150,3 @@ local function budget_grant(row, rest, live)
   if free < math.floor(row.amount / LAST_BUDGET_PART) then return granted end
   return granted + math.max(0, math.min(row.want, math.floor(free / FLOAT_PART), math.floor(free / (FLOAT_SHARE * live))))
 end
-`.trim()

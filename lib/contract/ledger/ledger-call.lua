@@ -1,9 +1,9 @@
-/** Lua of the ledger: checked integers, the time, and the argument of a call. The other parts use this one, so it comes first. */
-export const CALL_LUA = `
+-- Checked integers, the time, and the argument of a call.
+
 local MAX = 9007199254740991
 local KINDS = { 'r', 't' }
 
--- Exact up to 2^53 and fast: Redis and \`..\` write a number as a float, which takes longer than the command.
+-- Exact up to 2^53 and fast: Redis and `..` write a number as a float, which takes longer than the command.
 local function text(number)
   return string.format('%d', number)
 end
@@ -149,4 +149,3 @@ local function call_of(args)
   end
   return call
 end
-`.trim()

@@ -1,10 +1,8 @@
-import { CALL_LUA } from './ledger-lua-call.ts'
-import { CHECKPOINT_LUA } from './ledger-lua-checkpoint.ts'
-import { HOLDS_LUA } from './ledger-lua-holds.ts'
-import { RATES_LUA } from './ledger-lua-rates.ts'
-import { SEED_LUA } from './ledger-lua-seed.ts'
+-- A call of a gateway. `gateway/limits/memory-ledger.ts` is the same in TypeScript; a test compares the replies.
+--
+-- All reads and checks precede the first write, so a refused call changes nothing. A constant bounds every loop, since a gateway under an
+-- attacker's control may store anything. Numbers are written by `text`, never by `..`, which rounds large ones.
 
-const ACQUIRE_LUA = `
 -- Numbers of processes.
 
 -- Drops a damaged key: every process then gets 'lost' for its calls, and books its admissions again.
@@ -138,13 +136,3 @@ local function acquire_(keys, args)
   if not is_unseeded then save_books(keys[3], books) end
   return out
 end
-`.trim()
-
-/**
- * Text of the ledger's functions, without the names that they are registered under. `gateway/limits/memory-ledger.ts` is the same in
- * TypeScript; a test compares the replies.
- *
- * All reads and checks precede the first write, so a refused call changes nothing. A constant bounds every loop, since a gateway under an
- * attacker's control may store anything. Numbers are written by `text`, never by `..`, which rounds large ones.
- */
-export const LEDGER_LUA = [CALL_LUA, RATES_LUA, HOLDS_LUA, ACQUIRE_LUA, SEED_LUA, CHECKPOINT_LUA].join('\n\n')

@@ -1,5 +1,5 @@
-/** Lua of the ledger: functions for the operator. Needs `CALL_LUA`. */
-export const SEED_LUA = `
+-- Functions for the operator.
+
 -- KEYS: budget. ARGV: seed, then field and spend of each checkpoint.
 local function seed_(keys, args)
   local present = redis.call('HGET', keys[1], 'seed')
@@ -75,4 +75,3 @@ local function bury_(keys, args)
   for i = 1, #deleted, 1000 do redis.call('HDEL', keys[1], unpack(deleted, i, math.min(i + 999, #deleted))) end
   return #deleted
 end
-`.trim()

@@ -1,5 +1,5 @@
-/** Lua of the ledger: reads and repairs of the operator. Needs `CALL_LUA`. */
-export const CHECKPOINT_LUA = `
+-- Reads and repairs of the operator.
+
 -- Longest text of an integer.
 local MAX_NUMBER_BYTES = 16
 local MAX_BUDGET_BYTES = 4194304
@@ -124,4 +124,3 @@ local function survey_(keys)
   end
   return is_seeded and out or { 'unseeded' }
 end
-`.trim()
