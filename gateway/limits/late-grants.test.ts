@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
-import { LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
+import { LedgerWorld, need, subject, utcCalendar } from '../../test/support/ledger-world.ts'
+import { LeaseLedger } from './lease-ledger.ts'
 
 test('units of a late answer are returned: a pod that has used its own share in the meantime does not exceed the limit', async () => {
   const world = new LedgerWorld()
@@ -48,4 +49,15 @@ test('units granted under a limit that was lowered during the call are returned'
   await world.advance(60)
   await Promise.all(later)
   expect(admitted).toBe(3)
+})
+
+test('a process that is too busy to read its answer in time admits the request that the answer granted', async () => {
+  const { clock, store } = new LedgerWorld()
+  let busyMs = 0
+  store.before = () => (busyMs += 60) // longer than the lease, and no timer runs meanwhile
+  const busy = { now: () => clock.now() + busyMs, monotonic: () => clock.monotonic() + busyMs, after: clock.after.bind(clock) }
+  const ledger = new LeaseLedger({ store, clock: busy, process: 'busy', live: () => 1, calendar: utcCalendar })
+  const key = subject({ limits: { tokensPerMinute: 110 } })
+  expect(await ledger.reserve([key], need({ tokens: 105 }))).toMatchObject({ outcome: 'held' })
+  expect(await ledger.reserve([key], need({ tokens: 105 }))).toMatchObject({ outcome: 'refused' })
 })

@@ -180,11 +180,20 @@ export class RateLease {
    */
   tick(now: number, storeNow: number): boolean {
     if (this.#demand?.tick(now)) this.#demand = undefined
-    const isGivenBack = this.#endExpired(now)
+    const isGivenBack = this.endExpired(now)
     const present = Math.floor(storeNow / this.#timing.slotMs)
     this.#used = kept(this.#used, (booking) => !isOver(booking, present))
     this.#changed = kept(this.#changed, (booking) => !isOver(booking, present))
     return isGivenBack
+  }
+
+  /** Returns the unused units of leases that have ended. @returns whether there were any */
+  endExpired(now: number): boolean {
+    if (!this.#leases.some(({ expiresAt }) => now >= expiresAt)) return false
+    const ended = this.#leases.filter(({ expiresAt }) => now >= expiresAt)
+    const isUnused = ended.some(({ left }) => left > 0)
+    this.#end(ended)
+    return isUnused
   }
 
   /** Ends every lease now and returns unused units. Leases nothing ahead until there is demand again. Running requests keep their units. */
@@ -299,14 +308,6 @@ export class RateLease {
     if (!booking.isSent || amount === 0) return
     booking.refund += amount
     this.change(booking)
-  }
-
-  #endExpired(now: number): boolean {
-    if (!this.#leases.some(({ expiresAt }) => now >= expiresAt)) return false
-    const ended = this.#leases.filter(({ expiresAt }) => now >= expiresAt)
-    const isUnused = ended.some(({ left }) => left > 0)
-    this.#end(ended)
-    return isUnused
   }
 
   #end(leases: readonly Booking[]): void {

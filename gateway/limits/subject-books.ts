@@ -216,6 +216,8 @@ export class SubjectBooks {
   /** Contents of the next call. @param all also rows that no request waits for: for a snapshot or a refill */
   parts(waiting: readonly Demand[], all: boolean, times: Times): SentParts {
     const { now } = times
+    // the batch of this call returns them: a lease that ended before its reply arrived must not refuse the request that asked for it
+    for (const lease of [this.requests, this.tokens]) lease.endExpired(now)
     const rates = [
       this.requests.request(
         waitingFor(waiting, ({ requests }) => requests),
