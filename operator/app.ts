@@ -9,9 +9,10 @@ import type { RecordKind } from '#contract/records/record-kinds.ts'
 import { mayHaveBudgets } from '#contract/records/limits-record.ts'
 import { lowestCommonVersion } from '#contract/records/revision-log.ts'
 import { EVENTS } from '#api/event-table.ts'
-import { Subjects } from './books/subjects.ts'
+import { Subjects } from './books/subject-ledger.ts'
 import { FormerNamespaces } from './kinds/former-namespaces.ts'
-import type { KindController, KindRow, OperatorContext } from './kinds/kind.ts'
+import type { KindRow, OperatorContext } from './kinds/kind.ts'
+import { ObjectController } from './kinds/object-controller.ts'
 import { releaseAll, type Released, totalOf } from './kinds/release.ts'
 import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
@@ -22,14 +23,12 @@ import { createController } from './loop/controller.ts'
 import type { Reconcile } from './loop/reconciler.ts'
 import type { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
-import { inParallel } from './loop/in-parallel.ts'
 import { itemOf } from './loop/item.ts'
 import type { Level } from './loop/level.ts'
 import { Resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import { ProjectedModels } from './kinds/served-model/projected-models.ts'
 import { Acknowledgements } from './projection/acknowledgements.ts'
-import { preparedStore } from './projection/prepared-store.ts'
 import { Projection } from './projection/projection.ts'
 import type { ProjectionChange } from './projection/store.ts'
 
@@ -70,7 +69,7 @@ export function createOperator(deps: OperatorDeps, rows: readonly KindRow[] = KI
 
 class LeadingOperator implements Operator {
   readonly #deps: OperatorDeps
-  readonly #controllers: ReadonlyArray<{ readonly row: KindRow; readonly controller: KindController }>
+  readonly #controllers: readonly ObjectController[]
   readonly #queue: WorkQueue
   readonly #resync: Resync
   readonly #projection: Projection
@@ -106,8 +105,8 @@ class LeadingOperator implements Operator {
       rows.map(({ api }) => api),
       context,
     )
-    this.#controllers = rows.map((row) => ({ row, controller: row.create(context) }))
-    const queues = this.#controllers.flatMap(({ controller }) => controller.queues)
+    this.#controllers = rows.map((row) => new ObjectController(row, context))
+    const queues = this.#controllers.flatMap((controller) => controller.queues)
     for (const { name, reconcile } of queues) reconciles[name] = reconcile
     const resynced = queues.flatMap(({ name, informer }) => (informer ? [{ kind: name, informer }] : []))
     this.#resync = new Resync({ clock, random, kinds: resynced, enqueue: (item, level) => this.#queue.add(item, level) })
@@ -123,14 +122,16 @@ class LeadingOperator implements Operator {
 
   async start(): Promise<void> {
     const { informers, settings, kube } = this.#deps
-    const kinds = this.#controllers.map(({ row }) => informers.of(row.api.resource))
+    const kinds = this.#controllers.map(({ kind }) => kind.informer)
     await Promise.all([...kinds, informers.services, informers.endpointSlices].map(({ synced }) => synced))
     this.#block('the keyring is being read')
     const problem = `the Secrets of namespace ${settings.namespace} cannot be read`
     const installation = await this.#retried(problem, () => readInstallation({ kube, namespace: settings.namespace }))
     await this.#retried(problem, async () => await this.#subjects.ledger?.load())
-    const records = await inParallel(this.#controllers, this.#controllers.length, ({ row, controller }) =>
-      this.#retried(`${row.api.resource.kind}: the durable state cannot be read`, () => controller.prepare()),
+    const records = await Promise.all(
+      this.#controllers.map((controller) =>
+        this.#retried(`${controller.kind.name}: the durable state cannot be read`, () => controller.prepare()),
+      ),
     )
     if (installation === undefined || this.#isStopping) return
     this.#installation = installation
@@ -144,17 +145,16 @@ class LeadingOperator implements Operator {
   async release(): Promise<Released> {
     await this.#end(RELEASE_STOP_MS)
     this.#blocked = 'Headgate is being uninstalled; this operator does nothing any more'
-    const { informers, kube } = this.#deps
-    const kinds = this.#controllers.map(({ row }) => row.api)
-    return totalOf(await Promise.all(kinds.map((kind) => releaseAll(kind, informers.of(kind.resource).list(), { kube }))))
+    const { kube } = this.#deps
+    return totalOf(await Promise.all(this.#controllers.map(({ api, kind }) => releaseAll(api, kind.informer.list(), { kube }))))
   }
 
   async #begin(records: readonly ProjectionChange[]): Promise<void> {
     this.#acknowledgements.start()
-    const floor = Math.max(0, ...this.#controllers.map(({ controller }) => controller.revision ?? 0))
+    const floor = Math.max(0, ...this.#controllers.map(({ kind }) => kind.revision ?? 0))
     await this.#projection.start(records, floor)
     if (this.#isStopping) return
-    for (const { controller } of this.#controllers) controller.start()
+    for (const controller of this.#controllers) controller.start()
     void this.#former.release()
     this.#subjects.ledger?.start()
     this.#reportUnreadable()
@@ -172,7 +172,7 @@ class LeadingOperator implements Operator {
     this.#acknowledgements.stop()
     await this.#queue.stop(withinMs)
     await this.#subjects.ledger?.stop()
-    await Promise.all(this.#controllers.map(({ controller }) => controller.stop()))
+    await Promise.all(this.#controllers.map(({ kind }) => kind.stop?.()))
     this.#projection.stop()
   }
 
@@ -205,19 +205,18 @@ class LeadingOperator implements Operator {
   #createProjection(): Projection {
     const { store, clock, leader, settings, log, metrics } = this.#deps
     return new Projection({
-      store: preparedStore(store, {
-        prepare: async () => await this.#subjects.ledger?.prepareBefore(),
-        beforeWrite: (changes, how) => this.#seed(changes, how),
-      }),
+      store,
+      onPrepared: async () => await this.#subjects.ledger?.prepareBefore(),
+      beforeWrite: (changes, how) => this.#seed(changes, how),
       clock,
       ...leader,
       installation: () => this.#installation,
       takesOver: settings.redisTakeOver,
       log,
       outage: new OutageLog('Redis', log, clock),
-      keeps: (kind, id) => this.#byRecord(kind).some((controller) => controller.keeps(id)),
+      keeps: (kind, id) => this.#byRecord(kind).some((controller) => controller.kind.keeps?.(id) === true),
       onWritten: (kind, id) => {
-        for (const controller of this.#byRecord(kind)) controller.onWritten(id)
+        for (const controller of this.#byRecord(kind)) controller.onChanged(id)
       },
       onAvailability: () => this.#servingChanged(),
       onForeign: (why) => {
@@ -237,7 +236,7 @@ class LeadingOperator implements Operator {
   #scheduleCheck(): void {
     this.#cancelCheck = this.#deps.clock.after(CHECK_EVERY_MS, () => {
       this.#subjects.ledger?.check()
-      for (const { controller } of this.#controllers) controller.check()
+      for (const { kind } of this.#controllers) kind.check?.()
       this.#reportUnreadable()
       this.#scheduleCheck()
     })
@@ -262,7 +261,7 @@ class LeadingOperator implements Operator {
   }
 
   #servingChanged(): void {
-    for (const { controller } of this.#controllers) controller.onServingChanged()
+    for (const controller of this.#controllers) controller.onServingChanged()
   }
 
   #createContext(): OperatorContext {
@@ -291,17 +290,17 @@ class LeadingOperator implements Operator {
   #polled(): void {
     const { live, watermark, waiting } = this.#acknowledgements
     this.#deps.metrics?.polled({ revision: this.#projection.revision, watermark, waiting })
-    for (const { controller } of this.#controllers) controller.onPoll()
+    for (const controller of this.#controllers) controller.onPoll()
     if (live.length === 0) return // no gateway announces versions: the last common version stays
     const version = lowestCommonVersion(live.map(({ acknowledgement }) => acknowledgement))
     if (version === this.#version) return
     this.#deps.log.info(`records are written in version ${version} from now on: every live gateway reads it`)
     this.#version = version
-    for (const { controller } of this.#controllers) controller.onVersion()
+    for (const controller of this.#controllers) controller.onVersion()
   }
 
-  #byRecord(kind: RecordKind): readonly KindController[] {
-    return this.#controllers.filter(({ row }) => row.api.recordKind === kind).map(({ controller }) => controller)
+  #byRecord(kind: RecordKind): readonly ObjectController[] {
+    return this.#controllers.filter(({ api }) => api.recordKind === kind)
   }
 }
 

@@ -4,8 +4,7 @@ import type { ApiKey } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
 import type { Informer } from '#kube/port.ts'
 import type { ControllerMetrics, ControllerProbe } from './loop/controller.ts'
-import type { LedgerMetrics } from './books/ledger-metrics.ts'
-import type { OperatorMetrics } from './operator-deps.ts'
+import type { LedgerMetrics, OperatorMetrics } from './operator-deps.ts'
 
 const RECONCILE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 const QUEUE_BUCKETS = [0.0001, 0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300]

@@ -3,7 +3,6 @@ import type { Log } from '#platform/log.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { UsageSource } from './books/subject-ledger.ts'
 import type { EventRecorder } from '#kube/events.ts'
-import type { LedgerMetrics } from './books/ledger-metrics.ts'
 import type { OperatorLedgerStore } from './books/ledger-store.ts'
 import type { Informer, KubeObject, KubePort, Resource } from '#kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
@@ -57,6 +56,20 @@ export interface OperatorSettings {
   readonly redisTakeOver: boolean
   /** Standalone only. */
   readonly allowLoopback: boolean
+}
+
+/** Metrics of the ledger. */
+export interface LedgerMetrics {
+  /** Counts read subjects. */
+  read(subjects: number): void
+  /** Counts subjects whose lost spend was restored. */
+  restored(subjects: number): void
+  /** Counts holds of dead processes that were settled as spent. */
+  reaped(holds: number): void
+  /** Counts dropped Redis keys without an ApiKey. */
+  swept(keys: number): void
+  /** @param seconds called at each scrape: the time for which the oldest known spend has waited to become durable */
+  checkpointAge(seconds: () => number): void
 }
 
 /** Measurements of the operator. */

@@ -14,8 +14,14 @@ import {
   type LogEntry,
   type ProjectionMeta,
 } from '#contract/records/revision-log.ts'
-import { liveProcess } from '../operator/projection/live-process.ts'
-import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from '../operator/projection/store.ts'
+import {
+  type LiveProcess,
+  liveProcess,
+  type ProjectionChange,
+  type ProjectionStore,
+  type Writer,
+  type WriteOutcome,
+} from '../operator/projection/store.ts'
 
 /** Options for tests. */
 export interface MemoryProjectionOptions {

@@ -7,13 +7,13 @@ import type { Cancel } from '#platform/clock.ts'
 import type { LiveProcess } from '../projection/store.ts'
 import { LedgerCensus } from './ledger-census.ts'
 import { isMissingFunction } from '../redis-library.ts'
-import type { LedgerMetrics } from './ledger-metrics.ts'
+import type { LedgerMetrics } from '../operator-deps.ts'
 import type { OperatorLedgerStore } from './ledger-store.ts'
 import { LedgerSweep } from './ledger-sweep.ts'
 import { ProcessWatch } from './process-watch.ts'
 import type { Interval } from '../shards/spend-entry.ts'
 import { SpendReader, type SpendReaderDeps } from './spend-reader.ts'
-import type { Subjects } from './subjects.ts'
+import type { Subjects } from './subject-ledger.ts'
 
 const TURN_MS = 1_000
 /** Shortest pause between two turns, ms, for a machine on which a turn takes longer than `TURN_MS`. */

@@ -1,12 +1,11 @@
 /** Reads the spend of budgets, makes it durable, restores lost spend, and reports readings. The owner decides the time of each read. */
 import type { Clock } from '#platform/clock.ts'
-import type { LedgerMetrics } from './ledger-metrics.ts'
+import type { LedgerMetrics } from '../operator-deps.ts'
 import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
-import type { SubjectUsage } from './subject-ledger.ts'
 import type { Interval, SpendEntry } from '../shards/spend-entry.ts'
 import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
 import { SubjectSchedule } from './subject-schedule.ts'
-import type { Subjects } from './subjects.ts'
+import type { Subjects, SubjectUsage } from './subject-ledger.ts'
 import type { SecretShards } from '../shards/secret-shards.ts'
 
 /** Most names of settled subjects per read. */

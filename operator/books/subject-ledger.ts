@@ -2,8 +2,16 @@
  * The ledger, for the kinds whose objects have limits and budgets. Such an object is a subject, known by the uid of the object; the ledger
  * knows nothing else of a kind.
  */
+import { OutageLog } from '#platform/outage-log.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
+import { slicesOf } from '#kube/indexes.ts'
+import type { OperatorDeps } from '../operator-deps.ts'
+import type { Acknowledgements } from '../projection/acknowledgements.ts'
+import { servingNames } from '../projection/serving-pods.ts'
+import { SecretShards } from '../shards/secret-shards.ts'
+import { SPEND_SET } from '../shards/sets.ts'
 import type { Interval } from '../shards/spend-entry.ts'
+import { BudgetLedger } from './budget-ledger.ts'
 
 /** A reading of one budget of one subject. The amount is in the record of the subject: a changed amount keeps the spend. */
 export interface BudgetReading {
@@ -44,14 +52,84 @@ export interface SubjectKind {
   readonly onLoss: (uid: string) => void
 }
 
-/** The operator's side of the ledger, for kinds. Its owner loads, starts and stops it. */
-export interface SubjectLedger {
+/** The subjects of all kinds. */
+export class Subjects {
+  /** undefined if gateways count in the memory of this process: then only readings of another source arrive. */
+  readonly ledger: BudgetLedger | undefined
+  readonly #kinds: SubjectKind[] = []
+
+  constructor(deps: OperatorDeps, acknowledgements: Acknowledgements) {
+    this.ledger = createLedger(deps, acknowledgements, this)
+    deps.usage?.onRead((uid, usage) => this.read(uid, usage))
+  }
+
   /** Adds a kind of subjects, before the ledger starts. */
-  add(kind: SubjectKind): void
+  add(kind: SubjectKind): void {
+    this.#kinds.push(kind)
+  }
+
   /** Called when the budgets of a subject may have changed. */
-  changed(uid: string): void
+  changed(uid: string): void {
+    this.ledger?.changed(uid)
+  }
+
   /** Called when a subject was deleted for certain: its spend is dropped. */
-  deleted(uid: string): void
+  deleted(uid: string): void {
+    this.ledger?.deleted(uid)
+  }
+
   /** The period in which spend may have been lost; undefined as soon as a status no longer shows the period. */
-  loss(uid: string): Interval | undefined
+  loss(uid: string): Interval | undefined {
+    return this.ledger?.loss(uid)
+  }
+
+  /** All subjects of all kinds. */
+  uids(): readonly string[] {
+    return this.#kinds.flatMap(({ uids }) => [...uids()])
+  }
+
+  budgetsOf(uid: string): readonly BudgetRecord[] | undefined {
+    for (const kind of this.#kinds) {
+      const budgets = kind.budgetsOf(uid)
+      if (budgets !== undefined) return budgets
+    }
+    return undefined
+  }
+
+  mayExist(uid: string): boolean {
+    return this.#kinds.some((kind) => kind.mayExist(uid))
+  }
+
+  read(uid: string, usage: SubjectUsage): void {
+    for (const { onRead } of this.#kinds) onRead(uid, usage)
+  }
+
+  lost(uid: string): void {
+    for (const { onLoss } of this.#kinds) onLoss(uid)
+  }
+}
+
+function createLedger(deps: OperatorDeps, acknowledgements: Acknowledgements, subjects: Subjects): BudgetLedger | undefined {
+  const { ledger: store, kube, clock, settings, leader, log, metrics, informers } = deps
+  if (store === undefined) return undefined
+  const { assertLeading } = leader
+  return new BudgetLedger({
+    store,
+    checkpoint: new SecretShards({
+      ...SPEND_SET,
+      kube,
+      namespace: settings.namespace,
+      clock,
+      assertLeading,
+      warn: (message) => log.warn(message),
+    }),
+    clock,
+    subjects,
+    live: () => acknowledgements.live,
+    serving: () => new Set(servingNames(slicesOf(informers.endpointSlices, settings.namespace, settings.gatewayService))),
+    assertLeading,
+    outage: new OutageLog('the ledger of limits', log, clock),
+    durability: new OutageLog('the durable spend of budgets', log, clock),
+    metrics: metrics?.ledger,
+  })
 }

@@ -3,9 +3,9 @@ import type { ApiKind } from '#api/kind.ts'
 import type { EventReason } from '#api/event-table.ts'
 import type { OwnWrites } from '#kube/own-writes.ts'
 import type { Informer, KubeObject, ObjectRef } from '#kube/port.ts'
-import type { SubjectLedger } from '../books/subject-ledger.ts'
+import type { Subjects } from '../books/subject-ledger.ts'
 import type { Level } from '../loop/level.ts'
-import type { Reconcile, Reconciled, StepBase } from '../loop/reconciler.ts'
+import type { Reconciled, StepBase } from '../loop/reconciler.ts'
 import type { OperatorDeps } from '../operator-deps.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'
 import type { Projection } from '../projection/projection.ts'
@@ -15,7 +15,7 @@ import type { ProjectedModels } from './served-model/projected-models.ts'
 /** One row of the table of kinds. */
 export interface KindRow {
   readonly api: ApiKind
-  readonly create: (context: OperatorContext) => KindController
+  readonly create: (context: OperatorContext) => Kind
 }
 
 /** Dependencies of every kind. */
@@ -26,7 +26,7 @@ export interface OperatorContext extends OperatorDeps {
   /** The ServedModel kind fills this before any kind starts. */
   readonly models: ProjectedModels
   readonly ownWrites: OwnWrites
-  readonly subjects: SubjectLedger
+  readonly subjects: Subjects
   readonly enqueue: (kind: string, ref: ObjectRef, level: Level) => void
   readonly enqueueAfter: (kind: string, ref: ObjectRef, delayMs: number, level: Level) => void
   /** Number of a namespace's objects in the queue, without background work. */
@@ -35,14 +35,6 @@ export interface OperatorContext extends OperatorDeps {
   readonly recordEvent: (object: KubeObject, reason: EventReason, note: string) => void
   /** Version in which entries and records are written: the lowest that every live gateway reads. */
   readonly version: () => number
-}
-
-/** One kind of item in the work queue. */
-export interface Queue {
-  readonly name: string
-  readonly reconcile: Reconcile
-  /** The informer whose objects are resynced; absent for items that are not objects. */
-  readonly informer?: Informer
 }
 
 /** An object that a change enqueues. */
@@ -67,12 +59,15 @@ export function watch<T extends KubeObject>(
 }
 
 /** A kind, for the controller that all kinds share. Optional members are for kinds with durable state, records or other items. */
-export interface Kind<T extends KubeObject, Observed, Step extends StepBase> extends Reconciled<Observed, Step> {
+export interface Kind<T extends KubeObject = KubeObject, Observed = unknown, Step extends StepBase = StepBase> extends Reconciled<
+  Observed,
+  Step
+> {
   readonly informer: Informer<T>
   /** The kind itself, and the objects to which its objects refer. */
   readonly watches: readonly Watch[]
-  /** Queues for items that are not objects of the kind. */
-  readonly queues?: readonly Queue[]
+  /** Items in the queue that are not objects of the kind. */
+  readonly others?: readonly Reconciled[]
   /** Newest revision in the durable state. A store with a lower revision has lost data. */
   readonly revision?: number
   /** Called once, right before the watches, when the caches are filled. */
@@ -101,24 +96,4 @@ export interface Kind<T extends KubeObject, Observed, Step extends StepBase> ext
   polled?(): Iterable<string>
   /** Called every 10 minutes: reads the durable state again, which a user may have changed. */
   check?(): void
-}
-
-/** All objects of one kind, for the composition. */
-export interface KindController {
-  readonly queues: readonly Queue[]
-  readonly revision: number
-  /** Subscribes to the watches, and loads durable state. @returns every record that must be in the projection */
-  prepare(): Promise<readonly ProjectionChange[]>
-  /** Enqueues the existing objects that have work. */
-  start(): void
-  stop(): Promise<void>
-  /** Called when a record of this kind is in Redis. */
-  onWritten(uid: string): void
-  keeps(uid: string): boolean
-  onPoll(): void
-  /** Called when Redis stops or resumes answering, and when a gateway pod appears or disappears. */
-  onServingChanged(): void
-  /** Called when the version of written records changes. */
-  onVersion(): void
-  check(): void
 }

@@ -1,109 +1,99 @@
 /** The controller of every kind: maps events to the queue, and runs what is particular to a kind through its `Kind`. */
+import type { ApiKind } from '#api/kind.ts'
 import { breathe } from '#platform/clock.ts'
 import { UID_INDEX } from '#kube/indexes.ts'
-import { type KubeObject, type ObjectRef, refOf } from '#kube/port.ts'
+import { type Informer, type KubeObject, type ObjectRef, refOf } from '#kube/port.ts'
 import type { Level } from '../loop/level.ts'
-import { createReconcile, isWait, type StepBase } from '../loop/reconciler.ts'
+import { createReconcile, isWait, type Reconcile } from '../loop/reconciler.ts'
 import type { ProjectionChange } from '../projection/store.ts'
-import type { Kind, KindController, OperatorContext, Queue, Wake } from './kind.ts'
+import type { Kind, KindRow, OperatorContext, Wake } from './kind.ts'
 
 /** Most objects per turn of the event loop. */
 const TURN = 100
 
-/** @returns the controller of one kind */
-export function createController<T extends KubeObject, Observed, Step extends StepBase>(
-  kind: Kind<T, Observed, Step>,
-  context: OperatorContext,
-): KindController {
-  return new ObjectController(kind, context)
+/** One kind of item in the work queue. */
+interface Queue {
+  readonly name: string
+  readonly reconcile: Reconcile
+  /** The informer whose objects are resynced; absent for items that are not objects. */
+  readonly informer?: Informer
 }
 
-class ObjectController<T extends KubeObject, Observed, Step extends StepBase> implements KindController {
+/** All objects of one kind, for the composition. */
+export class ObjectController {
+  readonly api: ApiKind
+  readonly kind: Kind
   readonly queues: readonly Queue[]
-  readonly #kind: Kind<T, Observed, Step>
   readonly #context: OperatorContext
   #isFollowing = false
 
-  constructor(kind: Kind<T, Observed, Step>, context: OperatorContext) {
-    this.#kind = kind
+  constructor({ api, create }: KindRow, context: OperatorContext) {
+    const kind = create(context)
+    this.api = api
+    this.kind = kind
     this.#context = context
-    this.queues = [{ name: kind.name, reconcile: createReconcile(kind, context), informer: kind.informer }, ...(kind.queues ?? [])]
+    this.queues = [kind, ...(kind.others ?? [])].map((one) => ({
+      name: one.name,
+      reconcile: createReconcile(one, context),
+      ...(one === kind && { informer: kind.informer }),
+    }))
   }
 
-  get revision(): number {
-    return this.#kind.revision ?? 0
-  }
-
+  /** Subscribes to the watches, and loads durable state. @returns every record that must be in the projection */
   async prepare(): Promise<readonly ProjectionChange[]> {
     this.#follow()
-    return (await this.#kind.prepare?.()) ?? []
+    return (await this.kind.prepare?.()) ?? []
   }
 
+  /** Enqueues the existing objects that have work. */
   start(): void {
-    this.#kind.start?.()
+    this.kind.start?.()
     void this.#inTurns((object) => this.#enqueueDue(refOf(object), 'background'))
   }
 
-  async stop(): Promise<void> {
-    await this.#kind.stop?.()
-  }
-
-  onWritten(uid: string): void {
-    this.#changed(uid)
-  }
-
-  keeps(uid: string): boolean {
-    return this.#kind.keeps?.(uid) === true
+  /** Called when a record of this kind is in Redis, and when its outcome may have changed. */
+  onChanged(uid: string): void {
+    const ref = this.#refOf(uid)
+    if (ref) this.#enqueueDue(ref, 'change')
+    else this.kind.orphaned?.(uid)
   }
 
   onPoll(): void {
-    for (const uid of this.#kind.polled?.() ?? []) this.#changed(uid)
+    for (const uid of this.kind.polled?.() ?? []) this.onChanged(uid)
   }
 
+  /** Called when Redis stops or resumes answering, and when a gateway pod appears or disappears. */
   onServingChanged(): void {
-    for (const object of this.#kind.informer.list())
-      if (this.#kind.isUnproven?.(this.#context.ownWrites.newest(object)) === true) this.#enqueue(refOf(object), 'background')
+    for (const object of this.kind.informer.list())
+      if (this.kind.isUnproven?.(this.#context.ownWrites.newest(object)) === true) this.#enqueue(refOf(object), 'background')
   }
 
+  /** Called when the version of written records changes. */
   onVersion(): void {
     void this.#inTurns((object) => this.#enqueue(refOf(object), 'change'))
-  }
-
-  check(): void {
-    this.#kind.check?.()
   }
 
   /** The queue holds the events of a start until the workers start. */
   #follow(): void {
     if (this.#isFollowing) return
     this.#isFollowing = true
-    this.#kind.follow?.()
-    for (const { subscribe } of this.#kind.watches) subscribe((wakes) => this.#wake(wakes))
+    this.kind.follow?.()
+    for (const { subscribe } of this.kind.watches) subscribe((wakes) => this.#wake(wakes))
   }
 
   #wake(wakes: Iterable<Wake>): void {
-    const { enqueueAfter } = this.#context
-    for (const { ref, level, delayMs } of wakes) {
-      if (delayMs === undefined) this.#enqueue(ref, level)
-      else enqueueAfter(this.#kind.name, ref, delayMs, level)
-    }
-  }
-
-  #changed(uid: string): void {
-    const ref = this.#refOf(uid)
-    if (ref) this.#enqueueDue(ref, 'change')
-    else this.#kind.orphaned?.(uid)
+    for (const { ref, level, delayMs = 0 } of wakes) this.#context.enqueueAfter(this.kind.name, ref, delayMs, level)
   }
 
   #refOf(uid: string): ObjectRef | undefined {
-    if (this.#kind.refOf) return this.#kind.refOf(uid)
-    for (const object of this.#kind.informer.byIndex(UID_INDEX, uid)) return refOf(object)
+    if (this.kind.refOf) return this.kind.refOf(uid)
+    for (const object of this.kind.informer.byIndex(UID_INDEX, uid)) return refOf(object)
     return undefined
   }
 
   /** Enqueues an object that has work, at the level of its next step; or at the time of its next change. */
   #enqueueDue(ref: ObjectRef, waiting: Level): void {
-    const kind = this.#kind
+    const { kind } = this
     const observed = kind.observe(ref)
     if (observed === undefined) return
     const step = kind.nextStep(observed)
@@ -113,9 +103,9 @@ class ObjectController<T extends KubeObject, Observed, Step extends StepBase> im
     if (changesInMs > 0) this.#context.enqueueAfter(kind.name, ref, changesInMs, 'background')
   }
 
-  async #inTurns(visit: (object: T) => void): Promise<void> {
+  async #inTurns(visit: (object: KubeObject) => void): Promise<void> {
     let count = 0
-    for (const object of [...this.#kind.informer.list()]) {
+    for (const object of [...this.kind.informer.list()]) {
       count += 1
       if (count % TURN === 0) await breathe()
       visit(object)
@@ -123,6 +113,6 @@ class ObjectController<T extends KubeObject, Observed, Step extends StepBase> im
   }
 
   #enqueue(ref: ObjectRef, level: Level): void {
-    this.#context.enqueue(this.#kind.name, ref, level)
+    this.#context.enqueue(this.kind.name, ref, level)
   }
 }

@@ -2,12 +2,12 @@
  * The protocol of every kind: observe the state, choose the first step that a check requests, apply the step, observe again. The reconciler
  * waits only for the one API call of a step. Commits, Redis writes and acknowledgements enqueue the object again when they are done.
  */
+import { BackOff, SPREAD } from '#platform/back-off.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { isKubeError, type KubeError, type ObjectRef, refKey, retryAfterMs } from '#kube/port.ts'
 import { isLower, type Level } from './level.ts'
-import { StepFailures } from './step-failures.ts'
 
 /** A step to apply. */
 export interface StepBase {
@@ -30,7 +30,7 @@ interface Retry extends Wait {
 export type Check<Observed, Step extends StepBase> = (observed: Observed) => Step | Wait | undefined
 
 /** The interface of a kind to the reconciler. */
-export interface Reconciled<Observed, Step extends StepBase> {
+export interface Reconciled<Observed = unknown, Step extends StepBase = StepBase> {
   /** For logs and metrics. */
   readonly name: string
   /** Reads memory only. @returns undefined if no work is left for this ref */
@@ -72,6 +72,8 @@ export interface ReconcilerDeps {
   readonly random: () => number
 }
 
+/** After a conflict the next event of the watch suffices, which takes milliseconds. */
+const BACK_OFF = { firstMs: 1_000, maxMs: 300_000, ...SPREAD, quickMs: 20 } as const
 /** More steps than any path has: a mistake in `nextStep` shows as an error instead of a busy loop. */
 const MAX_STEPS = 24
 /** The name of a whole run among the failed steps. Errors of the API server are failures of steps. */
@@ -171,6 +173,40 @@ class Reconciler<Observed, Step extends StepBase> {
   #nextName(ref: ObjectRef): string {
     const observed = this.#kind.observe(ref)
     return (observed && this.#kind.nextStep(observed)?.do) ?? 'none'
+  }
+}
+
+/** Steps that failed, and when each may be tried again: back-offs by object and step. */
+class StepFailures {
+  readonly #deps: ReconcilerDeps
+  readonly #failed = new Map<string, Map<string, BackOff>>()
+
+  constructor(deps: ReconcilerDeps) {
+    this.#deps = deps
+  }
+
+  /** Records a failure. @param atLeastMs the server's Retry-After @returns ms until the next try */
+  add(object: string, step: string, isConflict: boolean, atLeastMs?: number): number {
+    const { clock, random } = this.#deps
+    const steps = this.#failed.get(object) ?? new Map<string, BackOff>()
+    const backOff = steps.get(step) ?? new BackOff({ ...BACK_OFF, random })
+    this.#failed.set(object, steps.set(step, backOff))
+    return backOff.next({ nowMs: clock.monotonic(), isQuick: isConflict, atLeastMs })
+  }
+
+  /** @returns ms until the step may be tried again; 0 when it may be now */
+  waitMs(object: string, step: string): number {
+    return this.#failed.get(object)?.get(step)?.waitMs(this.#deps.clock.monotonic()) ?? 0
+  }
+
+  succeeded(object: string, step: string): void {
+    const steps = this.#failed.get(object)
+    steps?.delete(step)
+    if (steps?.size === 0) this.#failed.delete(object)
+  }
+
+  forget(object: string): void {
+    this.#failed.delete(object)
   }
 }
 

@@ -18,7 +18,8 @@ describe('the data set of a leader', () => {
 
   const make = (change: Partial<DataSetDeps> = {}): DataSet =>
     new DataSet({
-      ...{ store, fence: () => 2, raiseFence: () => Promise.reject(new Error('not expected')), assertLeading: () => undefined },
+      ...{ store, onPrepared: () => Promise.resolve(), beforeWrite: () => Promise.resolve() },
+      ...{ fence: () => 2, raiseFence: () => Promise.reject(new Error('not expected')), assertLeading: () => undefined },
       ...{ onFenced: (fence) => void fencedBy.push(fence), installation: () => 'ours', takesOver: false },
       ...change,
     })

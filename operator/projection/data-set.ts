@@ -13,6 +13,10 @@ const WENT_BACK = 'the store went back to an older state'
 /** Dependencies of the data set. */
 export interface DataSetDeps {
   readonly store: ProjectionStore
+  /** Called when the store was prepared for this leader. */
+  readonly onPrepared: () => Promise<void>
+  /** Called before these changes are written, so that a gateway that learns a record finds its data. In a rebuild: all records. */
+  readonly beforeWrite: (changes: readonly ProjectionChange[], how: 'write' | 'rebuild') => Promise<void>
   /** Fencing token of this leader. */
   readonly fence: () => number
   /** Raises the fencing token above the one in the store. After the Lease was deleted, the store would otherwise refuse every write for ever. */
@@ -68,9 +72,10 @@ export class DataSet {
    * @throws ForeignStore
    */
   async takeOver(): Promise<string | undefined> {
-    const { store, assertLeading } = this.#deps
+    const { store, assertLeading, onPrepared } = this.#deps
     assertLeading()
     await store.prepare()
+    await onPrepared()
     const meta = await store.meta()
     if (meta === undefined) return 'the store is empty'
     const foreign = this.#foreign(meta)
@@ -95,8 +100,10 @@ export class DataSet {
 
   /** @returns revisions of the changes; undefined: the data set must be rebuilt @throws when another leader or installation writes */
   async write(changes: readonly ProjectionChange[]): Promise<readonly number[] | undefined> {
-    this.#deps.assertLeading()
-    const outcome = await this.#deps.store.write(this.#writer(), this.#epoch, changes, this.#revision)
+    const { store, assertLeading, beforeWrite } = this.#deps
+    assertLeading()
+    await beforeWrite(changes, 'write')
+    const outcome = await store.write(this.#writer(), this.#epoch, changes, this.#revision)
     const revisions = this.#revisionsOf(outcome)
     if (revisions !== undefined) this.#revision = Math.max(this.#revision, ...revisions)
     return revisions
@@ -104,13 +111,15 @@ export class DataSet {
 
   /** Writes everything under a new epoch. @returns the revision of the switch */
   async rebuild(records: readonly ProjectionChange[]): Promise<number> {
-    this.#deps.assertLeading()
-    const { store } = this.#deps
+    const { store, assertLeading, onPrepared, beforeWrite } = this.#deps
+    assertLeading()
     await store.prepare()
+    await onPrepared()
     const meta = await store.meta()
     const revision = Math.max(this.#revision, meta?.revision ?? 0) + 1
     if (meta !== undefined && this.#epoch === '') await this.#outbid(meta.fence)
     const epoch = randomUUID()
+    await beforeWrite(records, 'rebuild')
     if (this.#revisionsOf(await store.rebuild(this.#writer(), epoch, revision, records)) === undefined)
       throw new Error('the store changed during a rebuild; it is tried again')
     this.#epoch = epoch

@@ -39,6 +39,8 @@ describe('Projection', () => {
   function make(change: Partial<ProjectionDeps> = {}): Projection {
     const projection = new Projection({
       store,
+      onPrepared: () => Promise.resolve(),
+      beforeWrite: () => Promise.resolve(),
       clock,
       fence: () => 1,
       raiseFence: () => Promise.reject(new Error('not expected')),

@@ -6,9 +6,8 @@ import { redisFunctions, type RedisFunctions } from '#contract/redis/redis-funct
 import { LOG_LENGTH, redisKeys, type RedisKeys } from '#contract/redis/redis-keys.ts'
 import { type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import { LIVE_FOR_MS, type ProjectionMeta, stampRevision } from '#contract/records/revision-log.ts'
-import { liveProcess } from './live-process.ts'
 import { isMissingFunction, loadLibrary } from '../redis-library.ts'
-import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from './store.ts'
+import { type LiveProcess, liveProcess, type ProjectionChange, type ProjectionStore, type Writer, type WriteOutcome } from './store.ts'
 
 /** Records per HSET during a rebuild. */
 const REBUILD_BATCH = 500

@@ -1,5 +1,5 @@
 import type { RecordKind } from '#contract/records/record-kinds.ts'
-import type { Acknowledgement, ProjectionMeta } from '#contract/records/revision-log.ts'
+import { type Acknowledgement, decodeAcknowledgement, type ProjectionMeta } from '#contract/records/revision-log.ts'
 
 /** One wanted change. `text` is the encoded record, absent for `del`; the store sets the revision in it. */
 export interface ProjectionChange {
@@ -38,6 +38,19 @@ export interface LiveProcess {
   readonly acknowledgement: Acknowledgement | undefined
   /** Whether the process claims a revision of this data set that the store does not have: the claim is false, or the store went back. */
   readonly isAhead?: boolean
+}
+
+/**
+ * Decodes one live process from its text in the store.
+ * @param newest data set and revision of the store at that moment: a claim of a higher revision proves nothing
+ */
+export function liveProcess(process: string, text: string, newest: { readonly epoch: string; readonly revision: number }): LiveProcess {
+  const slash = process.lastIndexOf('/')
+  const pod = slash < 0 ? process : process.slice(0, slash)
+  const acknowledgement = decodeAcknowledgement(text)
+  if (acknowledgement?.epoch === newest.epoch && acknowledgement.revision > newest.revision)
+    return { process, pod, acknowledgement: undefined, isAhead: true }
+  return { process, pod, acknowledgement }
 }
 
 /**

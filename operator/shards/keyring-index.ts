@@ -49,11 +49,6 @@ export class KeyringIndex {
     return this.#keys.size
   }
 
-  /** Uids of one namespace. */
-  in(namespace: string): Iterable<string> {
-    return this.#uidsIn.get(namespace)
-  }
-
   countIn(namespace: string): number {
     return this.#uidsIn.count(namespace)
   }

@@ -85,14 +85,6 @@ export class Keyring extends SecretShards<KeyringEntry> {
     return old.length
   }
 
-  /** Entries of one namespace as `get` gives them, tombstones included. */
-  *entriesIn(namespace: string): IterableIterator<KeyringEntry> {
-    for (const uid of this.#index.in(namespace)) {
-      const entry = this.get(uid)
-      if (entry) yield entry
-    }
-  }
-
   /** Keys that have a live value with this hash, durable or about to be. */
   *holdersOf(hash: KeyHash): IterableIterator<KeyringEntry> {
     for (const uid of this.#index.holdersOf(hash)) {

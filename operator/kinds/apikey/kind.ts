@@ -9,12 +9,10 @@ import { OutageLog } from '#platform/outage-log.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { SubjectKind } from '../../books/subject-ledger.ts'
 import { itemKey } from '../../loop/item.ts'
-import { createReconcile } from '../../loop/reconciler.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { NamespaceShareFull } from '../../shards/keyring.ts'
 import { ShardFull } from '../../shards/shard-writer.ts'
-import { type Kind, type KindRow, type OperatorContext, type Queue, type Wake, watch } from '../kind.ts'
-import { createController } from '../object-controller.ts'
+import { type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
 import { apply } from './apply.ts'
 import { type ApiKeyDeps, createDeps } from './deps.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
@@ -35,13 +33,13 @@ const ORPHAN_RETRY_MS = 10_000
 const TURN = 500
 
 /** The row of ApiKey in the table of kinds. */
-export const apiKeyRow: KindRow = { api: apiKeyKind, create: (context) => createController(new ApiKeys(context), context) }
+export const apiKeyRow: KindRow = { api: apiKeyKind, create: (context) => new ApiKeys(context) }
 
 class ApiKeys implements Kind<ApiKey, Observed, Step> {
   readonly name = KIND
   readonly informer
   readonly watches
-  readonly queues: readonly Queue[]
+  readonly others
   readonly nextStep = nextStep
   readonly report = reportStep
   readonly #deps: ApiKeyDeps
@@ -55,7 +53,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     })
     this.informer = this.#deps.apiKeys
     this.watches = [watch(this.informer, (before, after) => this.#changed(before, after))]
-    this.queues = [{ name: ORPHAN_QUEUE, reconcile: createReconcile(createOrphans(this.#deps), context) }]
+    this.others = [createOrphans(this.#deps)]
     this.#keyringOutage = new OutageLog('the keyring', context.log, context.clock)
     context.subjects.add(this.#subjects())
     this.#deps.keyring.onSettled((uid, error) => this.#settled(uid, error))

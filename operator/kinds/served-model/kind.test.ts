@@ -4,6 +4,7 @@ import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { namespace, servedModel, service, slice } from '../../../test/support/objects.ts'
 import { ObjectStore } from '../../../standalone/object-store.ts'
 import { servedModels } from '#api/resources.ts'
+import { servedModelKind } from '#api/served-model-kind.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
 import { type ObjectRef, refKey, uidOf } from '#kube/port.ts'
@@ -13,8 +14,8 @@ import { addServiceIndex } from '#kube/indexes.ts'
 import { desiredModel } from './desired.ts'
 import { ProjectedModels } from './projected-models.ts'
 import type { MountedSecrets } from '../../shards/mounted-secrets.ts'
-import type { KindController, OperatorContext } from '../kind.ts'
-import { createController } from '../object-controller.ts'
+import type { OperatorContext } from '../kind.ts'
+import { ObjectController } from '../object-controller.ts'
 import { ServedModels } from './kind.ts'
 
 type Spec = NonNullable<Parameters<typeof servedModel>[1]>
@@ -30,7 +31,7 @@ class Bench {
   /** undefined while Redis does not answer. */
   standing: ReadonlyArray<readonly [string, string]> | undefined = []
   unsynced: readonly string[] = []
-  readonly controller: KindController
+  readonly controller: ObjectController
 
   constructor() {
     const informer = this.objects.informer(servedModels)
@@ -68,7 +69,8 @@ class Bench {
       models: new ProjectedModels(),
       ownWrites: new OwnWrites(this.clock),
       enqueue: (_kind: string, ref: ObjectRef, level: string) => push(ref, level),
-      enqueueAfter: (_kind: string, ref: ObjectRef, delayMs: number, level: string) => push(ref, `${level} after ${delayMs} ms`),
+      enqueueAfter: (_kind: string, ref: ObjectRef, delayMs: number, level: string) =>
+        push(ref, delayMs === 0 ? level : `${level} after ${delayMs} ms`),
       backlogOf: () => 0,
       recordEvent: () => undefined,
       clock: this.clock,
@@ -84,7 +86,8 @@ class Bench {
       refusal: () => undefined,
     } as unknown as MountedSecrets
     addServiceIndex(this.objects.informer(endpointSlices))
-    this.controller = createController(new ServedModels(context, { ...createDeps(context), mounted }), context)
+    const create = (): ServedModels => new ServedModels(context, { ...createDeps(context), mounted })
+    this.controller = new ObjectController({ api: servedModelKind, create }, context)
   }
 
   apply(name: string, spec: Spec = {}, home = 'shop'): Promise<ServedModel> {
@@ -212,7 +215,7 @@ describe('ServedModels', () => {
       const secret = await bench.apply('secret', CREDENTIAL)
       bench.standing = undefined
       expect(await bench.controller.prepare()).toEqual([])
-      expect(bench.controller.keeps(uidOf(secret))).toBe(true)
+      expect(bench.controller.kind.keeps?.(uidOf(secret))).toBe(true)
     })
 
     test('keeps a record of a newer version until the Secret is read, and replaces a record that needs no Secret', async () => {
@@ -222,7 +225,7 @@ describe('ServedModels', () => {
       ]
       bench.standing = [plain, secret].map((model) => [uidOf(model), JSON.stringify({ v: 99, namespace: 'shop' })] as const)
       expect((await bench.controller.prepare()).map(({ id }) => id)).toEqual([uidOf(plain)])
-      expect([plain, secret].map((model) => bench.controller.keeps(uidOf(model)))).toEqual([false, true])
+      expect([plain, secret].map((model) => bench.controller.kind.keeps?.(uidOf(model)))).toEqual([false, true])
     })
 
     test('keeps the records of models in unreadable namespaces, and deletes other records without a model', async () => {
@@ -230,7 +233,7 @@ describe('ServedModels', () => {
       bench.standing = ['hidden', 'shop'].map((home) => [home, text(home)] as const)
       bench.unsynced = ['hidden']
       await bench.controller.prepare()
-      expect(['hidden', 'shop'].map((uid) => bench.controller.keeps(uid))).toEqual([true, false])
+      expect(['hidden', 'shop'].map((uid) => bench.controller.kind.keeps?.(uid))).toEqual([true, false])
       expect(bench.kept).toEqual(['hidden'])
     })
 

@@ -12,7 +12,6 @@ import type { Level } from '../../loop/level.ts'
 import { BackendHealth } from '../../projection/backend-health.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { type Kind, type KindRow, type OperatorContext, type Wake, type Watch, watch } from '../kind.ts'
-import { createController } from '../object-controller.ts'
 import { apply } from './apply.ts'
 import { createDeps, type ServedModelDeps } from './deps.ts'
 import { credentialsOf } from './model-registry.ts'
@@ -29,7 +28,7 @@ const COALESCE_MS = 100
 const PER_TURN = 100
 
 /** The row of ServedModel in the table of kinds. */
-export const servedModelRow: KindRow = { api: servedModelKind, create: (context) => createController(new ServedModels(context), context) }
+export const servedModelRow: KindRow = { api: servedModelKind, create: (context) => new ServedModels(context) }
 
 /** All ServedModels of one operator. */
 export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {

@@ -2,7 +2,6 @@
 import { conditionList, sameStatus } from '#api/condition-list.ts'
 import { refOf, uidOf } from '#kube/port.ts'
 import { type Kind, type KindRow, type OperatorContext, watch } from '../../../operator/kinds/kind.ts'
-import { createController } from '../../../operator/kinds/object-controller.ts'
 import { type Check, firstAnswer, type StepBase } from '../../../operator/loop/reconciler.ts'
 import { type Toy, TOY_CONDITIONS, toyKind } from './toy-kind.ts'
 import { TOY_RECORD, toyCodec } from './toy-record.ts'
@@ -21,7 +20,7 @@ interface Step extends StepBase {
 }
 
 /** One row of the table of kinds. */
-export const toyRow: KindRow = { api: toyKind, create: (context) => createController(toys(context), context) }
+export const toyRow: KindRow = { api: toyKind, create: toys }
 
 function toys({ informer, kube, clock, ownWrites, projection }: OperatorContext): Kind<Toy, ObservedToy, Step> {
   const cache = informer(toyKind)
