@@ -7,7 +7,9 @@ import { appended } from './short-list.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 
 /** Result of a wait for the store. `answered`: the caller reads the books again. */
-export type AskOutcome = 'answered' | 'store' | 'unseeded'
+export type AskOutcome = 'answered' | Obstacle
+/** Why the store gives no answer about a subject. */
+export type Obstacle = 'store' | 'unseeded'
 
 /** What the calls need; the ledger of the process provides it for all subjects. */
 export interface CallDeps {
@@ -50,7 +52,7 @@ interface Flight {
 
 interface BackOff {
   readonly until: number
-  readonly outcome: AskOutcome
+  readonly outcome: Obstacle
 }
 
 const NO_BACK_OFF: BackOff = { until: -Infinity, outcome: 'store' }
@@ -94,7 +96,7 @@ export class SubjectCalls {
   }
 
   /** Why a call would fail now; undefined if it may succeed. */
-  get obstacle(): AskOutcome | undefined {
+  get obstacle(): Obstacle | undefined {
     if (!this.#deps.breaker.allows || this.#flight?.isLate) return 'store'
     return this.#deps.clock.monotonic() < this.#backOff.until ? this.#backOff.outcome : undefined
   }
