@@ -6,7 +6,6 @@ import { KeyTable } from './auth/key-table.ts'
 import { heldFeatures } from './projection/held-features.ts'
 import { KeyringFiles } from './projection/keyring-files.ts'
 import { KeyringWatch } from './projection/keyring-watch.ts'
-import { registerProjectionMetrics } from './projection/metrics.ts'
 import { admits } from '#policy/model-access.ts'
 import type { ProjectionSource } from './projection/projection-source.ts'
 import { RevisionFollower } from './projection/revision-follower.ts'
@@ -20,11 +19,10 @@ import type { Exchange } from './http/exchange.ts'
 import type { HealthDeps } from './http/health.ts'
 import { CallLimits } from './limits/call-limits.ts'
 import type { Ledger } from './limits/ledger.ts'
-import { type LedgerFacts, LimitDecisions, registerLedgerMetrics } from './limits/metrics.ts'
 import { SnapshotCache } from './limits/snapshot-cache.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
-import { createMetrics } from './metrics.ts'
+import { createMetrics, type GatewayMetrics, type LedgerFacts } from './metrics.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import type { Log } from '#platform/log.ts'
@@ -82,11 +80,10 @@ export class Gateway {
   readonly #upstream: Upstream
   readonly #watch: KeyringWatch | undefined
   readonly #active = new ActiveExchanges()
-  readonly #metrics = createMetrics(() => this.#active.size)
+  readonly #metrics: GatewayMetrics
   readonly #bodies: BodyBudget
   readonly #loop: LoopShare
   readonly #turns = new RequestTurns()
-  readonly #decisions = new LimitDecisions(this.#metrics.registry)
   readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
   /** Epoch of the data set that was loaded last. */
   #epoch: string | undefined
@@ -104,13 +101,9 @@ export class Gateway {
     this.#upstream = upstreamOf(deps, credentials, this.#loop)
     this.follower = this.#makeFollower()
     this.#watch = this.#makeWatch(credentials)
-    registerProjectionMetrics(this.#metrics.registry, this.keys, this.follower)
-    if (deps.ledger) registerLedgerMetrics(this.#metrics.registry, deps.ledger)
-    const { contentType } = this.#metrics
-    this.health = {
-      isReady: () => this.follower.ready && this.#isServing() && !this.#isLeaving,
-      metrics: { contentType, render: () => this.#render() },
-    }
+    const { keys, follower } = this
+    this.#metrics = createMetrics({ requestsInFlight: () => this.#active.size, keys, follower, ledger: deps.ledger })
+    this.health = { isReady: () => follower.ready && this.#isServing() && !this.#isLeaving, metrics: this.#metrics }
     this.app = this.#makeApp()
   }
 
@@ -244,12 +237,7 @@ export class Gateway {
   #makeLimits(ledger: Ledger): CallLimits {
     const { clock, settings } = this.#deps
     const { tokenHold, budgetStatus } = settings
-    return new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: (verdict) => this.#decisions.count(verdict) })
-  }
-
-  #render(): Promise<string> {
-    this.#metrics.setRevision(this.follower.position?.revision ?? 0)
-    return this.#metrics.render()
+    return new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided })
   }
 }
 

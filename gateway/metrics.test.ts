@@ -6,13 +6,16 @@ import { sharedError } from './errors.ts'
 import { Exchange } from './http/exchange.ts'
 import { createMetrics } from './metrics.ts'
 
+const follower = { position: { epoch: 'e', revision: 42 }, unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' } as const
+const metricsOf = () => createMetrics({ requestsInFlight: () => 3, keys: { size: 0 }, follower })
+
 function exchange(): Exchange {
   const request = new IncomingMessage(new Socket())
   return new Exchange(request, new ServerResponse(request), 'openai')
 }
 
 test('a finished request is counted by route, served model, status class and backend', async () => {
-  const metrics = createMetrics(() => 3)
+  const metrics = metricsOf()
   const call = exchange()
   Object.assign(call, { route: '/v1/messages', model: 'llama', backend: 'one', askedModel: 'whatever a client sends' })
   call.response.writeHead(200)
@@ -25,7 +28,7 @@ test('a finished request is counted by route, served model, status class and bac
 })
 
 test('the histogram of durations is cumulative, with sum and count, and labels are escaped', async () => {
-  const metrics = createMetrics(() => 3)
+  const metrics = metricsOf()
   for (const seconds of [0.005, 0.2, 1_000]) {
     const call = exchange()
     Object.assign(call, { route: '/v1/messages', model: 'a"b', startedMs: performance.now() - seconds * 1_000 })
@@ -44,7 +47,7 @@ test('the histogram of durations is cumulative, with sum and count, and labels a
 })
 
 test('refusals are counted by row, also those of bytes that never became a request', async () => {
-  const metrics = createMetrics(() => 3)
+  const metrics = metricsOf()
   const refused = exchange()
   refused.error = sharedError('unknownKey')
   metrics.finished(refused)
@@ -55,13 +58,11 @@ test('refusals are counted by row, also those of bytes that never became a reque
 })
 
 test('the applied revision of the projection is shown', async () => {
-  const metrics = createMetrics(() => 3)
-  metrics.setRevision(42)
-  expect(await metrics.render()).toContain('headgate_projection_revision 42')
+  expect(await metricsOf().render()).toContain('headgate_projection_revision 42')
 })
 
 test('two processes in one do not share a registry, and the global one stays empty', async () => {
-  createMetrics(() => 3)
-  createMetrics(() => 3)
+  metricsOf()
+  metricsOf()
   expect(register.getMetricsAsArray()).toEqual([])
 })

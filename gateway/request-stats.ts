@@ -11,12 +11,6 @@ const STATUS_CLASSES: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '
 
 const DURATION = 'headgate_request_duration_seconds'
 
-/** One series of requests. */
-export interface RequestCount {
-  readonly labels: { readonly route: string; readonly model: string; readonly status: string; readonly backend: string }
-  readonly value: number
-}
-
 /** The counts of one route and model. */
 class Tally {
   /** By status class, per backend. */
@@ -42,9 +36,13 @@ export class RequestStats {
   }
 
   /** Series of the counter of requests. */
-  *requests(): Iterable<RequestCount> {
+  *requests(): Iterable<[value: number, labels: Record<'route' | 'model' | 'status' | 'backend', string>]> {
     for (const { route, model, tally } of this.#each()) {
-      for (const [backend, status, value] of counted(tally)) yield { labels: { route, model, status, backend }, value }
+      for (const [backend, counts] of tally.counts) {
+        for (const [index, value] of counts.entries()) {
+          if (value > 0) yield [value, { route, model, status: STATUS_CLASSES[index] ?? 'none', backend }]
+        }
+      }
     }
   }
 
@@ -73,12 +71,6 @@ export class RequestStats {
 
   *#each(): Iterable<{ route: string; model: string; tally: Tally }> {
     for (const [route, models] of this.#tallies) for (const [model, tally] of models) yield { route, model, tally }
-  }
-}
-
-function* counted({ counts: byBackend }: Tally): Iterable<[backend: string, status: string, value: number]> {
-  for (const [backend, counts] of byBackend) {
-    for (const [index, value] of counts.entries()) if (value > 0) yield [backend, STATUS_CLASSES[index] ?? 'none', value]
   }
 }
 

@@ -6,10 +6,11 @@ import { afterEach, expect, test } from 'vitest'
 import { createMetrics } from '../metrics.ts'
 import { createHealthApp, healthRoutes } from './health.ts'
 
+const follower = { position: undefined, unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'None' } as const
 let server: Server
 
 async function start(isReady: () => boolean): Promise<(path: string) => Promise<{ status: number; text: string; type: string | null }>> {
-  server = createServer(createHealthApp({ isReady, metrics: createMetrics(() => 0) }))
+  server = createServer(createHealthApp({ isReady, metrics: createMetrics({ requestsInFlight: () => 0, keys: { size: 0 }, follower }) }))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

@@ -3,9 +3,7 @@ import { Socket } from 'node:net'
 import type { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
 import { Exchange } from '../../gateway/http/exchange.ts'
-import { LimitDecisions, registerLedgerMetrics } from '../../gateway/limits/metrics.ts'
 import { createMetrics } from '../../gateway/metrics.ts'
-import { registerProjectionMetrics } from '../../gateway/projection/metrics.ts'
 import { apiKeys } from '#api/resources.ts'
 import { createMetricsRegistry, operatorMetricsOf } from '../../operator/metrics.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
@@ -26,11 +24,13 @@ async function metricsOf(registry: Registry): Promise<string[]> {
 
 /** The metrics of a gateway that shares limits with other gateways. Such a gateway exports every metric that a gateway can have. */
 async function gatewayMetrics(): Promise<{ readonly registered: string[]; readonly text: string }> {
-  const metrics = createMetrics(() => 0)
-  registerProjectionMetrics(metrics.registry, { size: 0 }, { unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' })
-  new LimitDecisions(metrics.registry)
   const stats = { waited: 0, subjects: 0, local: 0, calls: 0 }
-  registerLedgerMetrics(metrics.registry, { stats, breaker: 'closed', storeCalls: { answered: 0, refused: 0, failed: 0 }, livePods: 1 })
+  const metrics = createMetrics({
+    requestsInFlight: () => 0,
+    keys: { size: 0 },
+    follower: { position: undefined, unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' },
+    ledger: { stats, breaker: 'closed', storeCalls: { answered: 0, refused: 0, failed: 0 }, livePods: 1 },
+  })
   const request = new IncomingMessage(new Socket())
   metrics.finished(new Exchange(request, new ServerResponse(request), 'openai'))
   return { registered: await metricsOf(metrics.registry), text: await metrics.render() }

@@ -1,7 +1,7 @@
 /** A ledger that records each admission before the request is served, with the time of CLOCK_MONOTONIC, which all processes of a machine share. */
 import { closeSync, openSync, readFileSync, writeSync } from 'node:fs'
 import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, Refused, SettledUsage, Verdict } from '../../gateway/limits/ledger.ts'
-import type { LedgerFacts } from '../../gateway/limits/metrics.ts'
+import type { LedgerFacts } from '../../gateway/metrics.ts'
 
 /** One admitted request. Times are ms of CLOCK_MONOTONIC. */
 export interface Admission {
