@@ -58,6 +58,6 @@ test('a process that is too busy to read its answer in time admits the request t
   const busy = { now: () => clock.now() + busyMs, monotonic: () => clock.monotonic() + busyMs, after: clock.after.bind(clock) }
   const ledger = new LeaseLedger({ store, clock: busy, process: 'busy', live: () => 1, calendar: utcCalendar })
   const key = subject({ limits: { tokensPerMinute: 110 } })
-  expect(await ledger.reserve([key], need({ tokens: 105 }))).toMatchObject({ outcome: 'held' })
-  expect(await ledger.reserve([key], need({ tokens: 105 }))).toMatchObject({ outcome: 'refused' })
+  expect(await ledger.reserve(key, need({ tokens: 105 }))).toMatchObject({ outcome: 'held' })
+  expect(await ledger.reserve(key, need({ tokens: 105 }))).toMatchObject({ outcome: 'refused' })
 })
