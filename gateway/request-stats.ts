@@ -38,11 +38,10 @@ export class RequestStats {
   /** Series of the counter of requests. */
   *requests(): Iterable<[value: number, labels: Record<'route' | 'model' | 'status' | 'backend', string>]> {
     for (const { route, model, tally } of this.#each()) {
-      for (const [backend, counts] of tally.counts) {
-        for (const [index, value] of counts.entries()) {
-          if (value > 0) yield [value, { route, model, status: STATUS_CLASSES[index] ?? 'none', backend }]
-        }
-      }
+      const byBackend = [...tally.counts].flatMap(([backend, counts]) =>
+        STATUS_CLASSES.map((status, at) => [backend, status, counts[at]] as const),
+      )
+      for (const [backend, status, value] of byBackend) if (value) yield [value, { route, model, status, backend }]
     }
   }
 
