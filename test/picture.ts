@@ -12,7 +12,6 @@ import { ROOT } from './support/documents.ts'
 import { StandaloneProcess } from './support/standalone-process.ts'
 import { waitFor } from './support/wait-for.ts'
 
-/** A line of the session; its kind decides its colour. */
 interface TerminalLine {
   readonly kind: 'command' | 'output' | 'good' | 'bad' | 'note'
   readonly text: string
@@ -22,7 +21,6 @@ const OUT = join(ROOT, 'docs/first-key.svg')
 const MANIFESTS = 'examples/standalone'
 const SHOWN_URL = 'http://127.0.0.1:8080'
 const READY = /^ApiKey demo\/first-key is ready:$/m
-/** Makes a call, and shows the important part of the answer. */
 const ASK = [
   `ask() { curl -sS -w '\\nHTTP %{http_code}\\n' ${SHOWN_URL}/v1/chat/completions \\`,
   `    -H "Authorization: Bearer $(cat .headgate/secrets/demo/first-key/SERVICE_API_KEY)" \\`,
@@ -60,7 +58,6 @@ async function main(): Promise<void> {
   }
 }
 
-/** Runs the commands of the session in `folder`, where `make run` has printed `printed`. */
 async function record(folder: string, printed: string): Promise<TerminalLine[]> {
   const [, url = ''] = /running at (http:\/\/127\.0\.0\.1:\d+)\/v1/.exec(printed) ?? []
   if (url === '') throw new Error(`make run has printed no address:\n${printed}`)

@@ -21,7 +21,6 @@ type Layer = (typeof LAYERS)[number]
 /** Exit code by which `prepare.sh` says that the layer cannot run here; the reason is in $HEADGATE_SKIP_FILE. */
 const CANNOT_RUN = 3
 
-/** Outcome of one layer. */
 interface LayerResult extends RunCounts {
   readonly layer: string
   readonly seconds: number

@@ -9,13 +9,11 @@ import { type BenchSite, type Bound, breaks, cpuMs, median, type Part, quantile,
 
 const run = promisify(execFile)
 
-/** One side of a comparison. */
 export interface Side {
   readonly of: 'gateway' | 'bare'
   readonly keys: KeyKind
 }
 
-/** The same load on two sides. */
 export interface Comparison {
   readonly name: string
   readonly about: string
@@ -32,7 +30,6 @@ export interface Comparison {
   readonly pauseMs?: number
 }
 
-/** One window of load. */
 export interface Window {
   /** CPU time of the process, µs per request, or per event of a stream. */
   readonly cpu: number
@@ -136,7 +133,6 @@ async function windowOf(
 
 const HEAD = ['measured ÷ control', 'CPU', '(least, most)', 'A/A', 'µs of control', 'p99', 'Redis calls a request', '']
 
-/** One row of the report. */
 export function summary(
   { name, bounds }: Pick<Comparison, 'name' | 'bounds'>,
   rounds: readonly Round[],
@@ -165,7 +161,6 @@ function mean([a, b]: readonly [Window, Window], of: (window: Window) => number)
   return (of(a) + of(b)) / 2
 }
 
-/** One run of wrk. */
 export interface Load {
   readonly url: string
   readonly connections: number
@@ -187,7 +182,6 @@ export interface LoadResult {
   readonly refused: number
 }
 
-/** Runs a load to its end. */
 export async function runLoad({ url, connections, seconds, bodyFile, keysFile, pauseMs }: Load): Promise<LoadResult> {
   const size = ['-t1', `-c${connections}`, `-d${seconds}s`, '--timeout', '10s', '-s', join(import.meta.dirname, 'load.lua'), url]
   const script = ['--', bodyFile, keysFile, ...(pauseMs === undefined ? [] : [String(pauseMs)])]

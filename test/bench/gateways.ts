@@ -12,7 +12,6 @@ import type { FillOrder } from './fill.ts'
 import type { BenchSite } from './part.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** Core of the measured process. */
 const MEASURED_CORE = 0
 /** Core of the load, the mocks and Redis. */
 export const LOAD_CORE = 1
@@ -28,20 +27,17 @@ export type ModelName = keyof typeof MODELS
 const PRICES: Readonly<Record<ModelName, number>> = { plain: 100_000, stream: 100_000, dear: 1_000_000_000 }
 export type KeyKind = keyof FillOrder['keys'] | 'unknown'
 
-/** A clone whose bundles are measured. */
 export interface Clone {
   readonly clone: 'this' | 'BASE'
   readonly root: string
   readonly dist: string
 }
 
-/** This clone, and the one that BASE names. */
 export function clonesOf({ folder, base }: BenchSite): readonly [Clone, Clone?] {
   const own: Clone = { clone: 'this', root: ROOT, dist: join(folder, 'dist') }
   return base === undefined ? [own] : [own, { clone: 'BASE', root: base, dist: join(base, 'dist') }]
 }
 
-/** A process that forwards requests. */
 export interface Server {
   readonly pid: number
   url(model: ModelName): string
@@ -53,24 +49,19 @@ export interface Server {
 
 /** All processes of a comparison; `stop` ends them. */
 export interface Rig {
-  /** The gateway of this clone. */
   readonly gateway: Server
-  /** The gateway of the clone that BASE names. */
   readonly base: Server | undefined
   /** The reference: a proxy without any policy. One process for each kind of answers. */
   readonly bare: Readonly<Record<'plain' | 'stream', Server>>
   bodyFile(model: ModelName, bytes: number): string
-  /** Events that the streaming mock has written so far. */
   eventsWritten(): Promise<number>
   stop(): Promise<void>
 }
 
-/** Processes that were started, and their end. */
 export class Started {
   readonly #folder: string
   readonly #stops: (() => Promise<unknown>)[] = []
 
-  /** @param folder for files and logs */
   constructor(folder: string) {
     this.#folder = folder
     mkdirSync(folder, { recursive: true })
@@ -106,7 +97,6 @@ export class Started {
     return redis
   }
 
-  /** Stops everything, the last one first. */
   async stop(): Promise<void> {
     for (const stop of this.#stops.splice(0).reverse()) await stop()
   }
@@ -204,7 +194,6 @@ export function gatewayEnv(redis: RedisPart, port: number, metricsPort: number):
   return { ...redis.envFor('admin'), ...pod, DEREGISTRATION_SECONDS: '0', ACCESS_LOG: 'sample' }
 }
 
-/** Fills a Redis in the formats of a clone. */
 export async function fillRedis(
   root: string,
   { redis, ...order }: Omit<FillOrder, 'redis'> & { readonly redis: RedisPart },

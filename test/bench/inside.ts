@@ -21,19 +21,14 @@ const PACKAGES: Readonly<Record<Part['needs'], Readonly<Record<string, string>>>
   'control-plane': {},
 }
 
-/** A run inside the namespace. */
 export interface Inside {
-  /** Address of the bridge that all parts share. */
   readonly ip: string
   readonly folder: string
 }
 
-/** A measurement to run. */
 export interface Measurement {
-  /** Absolute path of the calling program. */
   readonly script: string
   readonly needs: ReadonlySet<Part['needs']>
-  /** @returns the exit code */
   readonly run: (inside: Inside) => Promise<number>
 }
 

@@ -32,12 +32,10 @@ interface Issued extends Measured {
 }
 
 interface IssuingRound {
-  /** Before and after the operators. */
   readonly bare: readonly [Measured, Measured]
   readonly issued: readonly Issued[]
 }
 
-/** @returns rounds of bare writes, this clone, and in turn BASE */
 export async function issuingPart(site: BenchSite): Promise<PartResult> {
   const keys = site.isQuick ? 100 : 5_000
   const rounds = await withControlPlane(site, 'issuing-plane', async (plane) => {

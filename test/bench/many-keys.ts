@@ -8,7 +8,6 @@ import { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { type BenchSite, cpuMs } from './part.ts'
 
-/** API version of our kinds. */
 export const GROUP = 'headgate.dev/v1alpha1'
 /** Calls of a client at the same time. */
 export const WIDTH = 32
@@ -76,7 +75,6 @@ export async function withStack<T>(
   }
 }
 
-/** One ApiKey by name. */
 export interface KeyName {
   readonly namespace: string
   readonly name: string
@@ -87,12 +85,10 @@ export function keyNames(prefix: string, count: number, namespaces: readonly str
   return Array.from({ length: count }, (_, i) => ({ name: `${prefix}-${i}`, namespace: namespaces[i % namespaces.length] ?? '' }))
 }
 
-/** The manifest of a key that may use every model. */
 export function keyManifest({ namespace, name }: KeyName, spec: object = {}): TestObject {
   return { apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec: { models: ['*'], ...spec } }
 }
 
-/** URL path of a key. */
 export function keyPath({ namespace, name }: KeyName): string {
   return objectPath(GROUP, 'ApiKey', namespace, name)
 }
@@ -134,7 +130,6 @@ export class KeyWatch {
     return { issued: count(this.#credentials), described: count(this.#described), ready: count(this.#ready) }
   }
 
-  /** Waits until every one of these keys is Ready. */
   async untilReady(keys: readonly KeyName[]): Promise<void> {
     const options = { deadlineMs: 600_000, everyMs: 20 }
     await waitFor(`${keys.length} ApiKeys to be Ready`, () => this.progress(keys).ready === keys.length, options)
@@ -158,14 +153,12 @@ export class KeyWatch {
   }
 }
 
-/** What the API server has done so far. */
 export interface ServerReading {
   readonly cpuSeconds: number
   /** POST, PUT and PATCH of all Secrets. */
   readonly secretWrites: number
 }
 
-/** Reads the API server's own counts. */
 export async function serverReading(plane: ControlPlane): Promise<ServerReading> {
   const pid = Number(readFileSync(join(plane.address.folder, 'kube-apiserver.pid'), 'utf8'))
   const samples = (await plane.admin.text('/metrics')).split('\n').filter((line) => line.startsWith('apiserver_request_total{'))

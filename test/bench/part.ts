@@ -1,9 +1,7 @@
 /** What the parts of `make bench` share: their shape, the text of their results, a few statistics, and readings from /proc. */
 import { readFileSync } from 'node:fs'
 
-/** Where and how long parts measure. */
 export interface BenchSite {
-  /** Address of the bridge that all processes share. */
   readonly ip: string
   /** Run folder; has `dist/` with the bundles of this clone. */
   readonly folder: string
@@ -17,7 +15,6 @@ export interface BenchSite {
   readonly say: (line: string) => void
 }
 
-/** One measurement. */
 export interface Part {
   readonly name: string
   /** `load`: nginx and wrk. `control-plane`: the Kubernetes programs that `make integration` builds. */
@@ -25,10 +22,8 @@ export interface Part {
   readonly run: (site: BenchSite) => Promise<PartResult>
 }
 
-/** The result of a part. */
 export interface PartResult {
   readonly lines: readonly string[]
-  /** Whether a bound was broken. */
   readonly isMissed: boolean
   /** Everything that was measured, for the JSON beside the report. */
   readonly data: unknown

@@ -23,7 +23,6 @@ interface Waiting {
   readonly resolve: (refusedAt: number) => void
 }
 
-/** Asks one gateway about the waiting keys. */
 class GatewayPoll {
   readonly intervals: number[] = []
   readonly #gateway: Client

@@ -5,13 +5,11 @@ import { join } from 'node:path'
 import type { Stack } from '../support/stack.ts'
 import { keyPath, type KeyName } from './many-keys.ts'
 
-/** The change that ends a key. */
 export type Ending = 'suspend' | 'delete'
 
 /** A probe that is not refused within this time counts as never refused, with this time, ms. */
 export const PROBE_DEADLINE_MS = 150_000
 
-/** The API server to write to, and the gateways to ask. */
 export interface ProbeSite {
   readonly server: string
   readonly labDir: string
@@ -24,7 +22,6 @@ export type ProbeRequest = { readonly id: number; readonly path: string; readonl
 /** From the process: the time from the API server's answer until the slowest gateway refused the key, ms; or the quality of all probes. */
 export type ProbeReply = { readonly id: number; readonly ms: number } | { readonly id: number; readonly error: string } | ProbeQuality
 
-/** The quality of the measurement, at its end. */
 export interface ProbeQuality {
   /** Time between two questions about the same waiting key to the same gateway, p99, ms: no measured time is too long by more. */
   readonly resolutionMs: number
@@ -39,7 +36,6 @@ export class Prober {
   readonly #closed = Promise.withResolvers<ProbeQuality>()
   #next = 0
 
-  /** @param stack all of its gateways are asked */
   constructor({ site: { plane }, gateways }: Stack) {
     const site: ProbeSite = { server: plane.server, labDir: plane.address.folder, gateways: gateways.map(({ url }) => url) }
     const program = join(import.meta.dirname, 'probe-process.ts')
@@ -64,7 +60,6 @@ export class Prober {
     return this.#closed.promise
   }
 
-  /** Ends the process, if it still runs. */
   async stop(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
     const exited = once(this.#child, 'exit')

@@ -11,7 +11,6 @@ import { comparing, type Comparison } from './compare.ts'
 import { type Clone, clonesOf, fillRedis, gatewayEnv, Started } from './gateways.ts'
 import { type BenchSite, type Bound, breaks, inTurn, memoryMib, type Part, type PartResult, quantile, shown, table } from './part.ts'
 
-/** Keys that the load uses in turn. */
 const USED_KEYS = 256
 
 const BESIDE_BARE: Omit<Comparison, 'name' | 'about' | 'bounds'> = {

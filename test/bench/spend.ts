@@ -148,7 +148,6 @@ class SpendBench {
 
 const sumOf = (text: string, pattern: RegExp): number => [...text.matchAll(pattern)].reduce((sum, [, count]) => sum + Number(count), 0)
 
-/** Measures one operator and two gateways, on a control plane of their own. */
 export async function spendPart(site: BenchSite): Promise<PartResult> {
   const [keys, seconds] = site.isQuick ? [300, 10] : [10_000, 60]
   const [{ dist }] = clonesOf(site)

@@ -21,7 +21,6 @@ const IDLE_PROBES = 20
 interface StormPlan {
   readonly clone: Clone['clone']
   readonly name: string
-  /** ApiKeys that are applied at once. */
   readonly keys: number
   readonly namespaces: number
   /** Keys that are ended during the storm, spread over its progress. */
@@ -38,7 +37,6 @@ interface StormResult extends StormPlan, ProbeQuality {
   readonly operatorPeakMib: number
 }
 
-/** @returns the storms of this clone, and in turn those of BASE */
 export async function stormPart(site: BenchSite): Promise<PartResult> {
   const { isQuick } = site
   const storms = isQuick ? 1 : 5

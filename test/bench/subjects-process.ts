@@ -10,14 +10,12 @@ import type { LimitSubject, Need, SettledUsage } from '../../gateway/limits/ledg
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import { systemClock } from '#platform/clock.ts'
 
-/** Its settings. */
 export interface SubjectsConfig {
   readonly redis: { readonly host: string; readonly port: number; readonly username: string; readonly password: string }
   readonly uids: string
   readonly subjects: number
 }
 
-/** Its measurements. */
 export interface SubjectsResult {
   readonly held: number
   readonly bytesPerSubject: number
@@ -26,7 +24,6 @@ export interface SubjectsResult {
 
 /** As long as the name of a process in a pod. */
 const PROCESS = 'headgate-gateway-6b7f9c9d5c-x2x4k/Ab3dE6gH'
-/** Requests at the same time. */
 const AT_ONCE = 50
 const RETRY_MS = 100
 /** The ledger forgets demand after 10 s, and idle subjects become small within 5 to 8 s more, ms. */

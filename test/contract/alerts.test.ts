@@ -48,7 +48,6 @@ function strangersOf({ metric, matchers }: Selector): string[] {
   })
 }
 
-/** Metrics, labels and values of a query that neither program ever exports. */
 function strangers({ selectors, grouping }: Query): string[] {
   const labels = selectors.flatMap(({ metric }) => [...(rowOf(metric)?.labels ?? []), ...(metric.endsWith('_bucket') ? ['le'] : [])])
   const unknown = grouping.filter((label) => ![...labels, ...OF_TARGET].includes(label))

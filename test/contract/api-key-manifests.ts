@@ -5,7 +5,6 @@ import { SOURCE_MANIFESTS } from './source-manifests.ts'
 
 const NAME = 'checkout-bot'
 
-/** An ApiKey for all models, unless the spec says otherwise. */
 function key(spec: Spec, more: Partial<Manifest> = {}): Manifest {
   return withSpec({ models: ['*'], ...spec }, more)
 }
@@ -233,5 +232,4 @@ const changedKeys: readonly ManifestRow[] = [
   })),
 ]
 
-/** All ApiKey rows. */
 export const API_KEY_MANIFESTS: readonly ManifestRow[] = [...goodKeys, ...badKeys, ...changedKeys, ...LIMIT_MANIFESTS, ...SOURCE_MANIFESTS]

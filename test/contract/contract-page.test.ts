@@ -155,7 +155,6 @@ describe('routes', () => {
 describe('headers', () => {
   const source = readFileSync(join(ROOT, 'gateway/upstream/upstream-headers.ts'), 'utf8')
   const [passed, set, back] = headerTables()
-  /** Every header name that the code mentions. */
   const names = [...source.matchAll(/'([a-z][a-z0-9-]+)'/g)].map(([, name = '']) => name)
   const sent = Object.fromEntries(
     [...names, ...passed.map(onlyName), 'x-codex-anything', 'user-agent', 'cookie'].map((name) => [name, 'x']),
@@ -197,7 +196,6 @@ describe('headers', () => {
     return plain(row['header'])
   }
 
-  /** The three tables of the page that begin with the column "header", in its order. */
   function headerTables() {
     const starts = ['Passed on to the model server', 'Set by the gateway', "Of the model server's headers"].map((text) =>
       page.indexOf(text),

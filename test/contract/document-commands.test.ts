@@ -91,7 +91,6 @@ describe('the commands that the documents give a reader to paste', () => {
   }
 })
 
-/** Links or copies the files of a clone that `make run` needs. */
 function cloneInto(folder: string): void {
   for (const name of ['Makefile', 'node_modules', 'gateway', 'operator', 'standalone', 'package.json'])
     symlinkSync(join(ROOT, name), join(folder, name))

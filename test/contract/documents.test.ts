@@ -153,7 +153,6 @@ describe('docs/operations.md', () => {
   }
 })
 
-/** Whether a link from a document finds its file and, in a document, its heading. */
 function resolves(from: string, target: string): boolean {
   const [file = '', anchor] = target.split('#')
   const path = file === '' ? from : relative('.', join(dirname(from), decodeURIComponent(file)))

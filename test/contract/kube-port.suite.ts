@@ -5,7 +5,6 @@ import { isKubeError, refOf, type KubeErrorCode, type KubePort } from '#kube/por
 import { apiKeys } from '#api/resources.ts'
 import { secrets, type Secret } from '#kube/resources.ts'
 
-/** One implementation under test: a port, and an existing namespace of its own. */
 export interface KubePortSubject {
   readonly port: KubePort
   readonly namespace: string
@@ -14,7 +13,6 @@ export interface KubePortSubject {
 const FINALIZER = 'headgate.dev/revoke'
 const PATIENCE_MS = 90_000 // a real garbage collector discovers new kinds every 30 s
 
-/** Defines the tests. @param makeSubject called before each of them */
 export function describeKubePort(name: string, makeSubject: () => Promise<KubePortSubject>): void {
   describe(`${name} behaves as Kubernetes does:`, () => {
     let port: KubePort

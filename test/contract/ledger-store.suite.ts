@@ -13,7 +13,6 @@ import {
 } from '#contract/ledger/ledger-call.ts'
 import { bookingSlot, LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 
-/** One empty store, its clock, and the operator's calls to the store. */
 export interface LedgerStoreSubject {
   readonly store: LedgerStore
   setClock(nowMs: number): Promise<void>
@@ -29,7 +28,6 @@ const DAY_MS = 86_400_000
 const TODAY = Math.floor(START_MS / DAY_MS) * DAY_MS
 const FIELD = `day:Currency:Day:${TODAY}`
 
-/** Defines the tests. @param makeSubject called before each of them */
 export function describeLedgerStore(name: string, makeSubject: () => Promise<LedgerStoreSubject>): void {
   describe(`${name} as a store of the ledger:`, () => {
     let subject: LedgerStoreSubject
@@ -286,13 +284,11 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
   })
 }
 
-/** A call without any request. */
 export function callOf(overrides: Partial<LedgerCall>): LedgerCall {
   const nothing = { batch: undefined, reports: [], permits: undefined, rates: [], budgets: [] }
   return { subject: 's', process: 'p1', number: 1, acknowledged: 0, live: 1, seed: '', ...nothing, ...overrides }
 }
 
-/** A rate limit of which the call needs nothing. */
 export function rate(overrides: Partial<RateRequest> = {}): RateRequest {
   return { kind: 'r', limit: 10, need: 0, ask: 0, want: 0, leaseMs: 1_000, ...overrides }
 }

@@ -7,7 +7,6 @@ function key(spec: Spec): Manifest {
   return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: 'checkout-bot' }, spec: { models: ['*'], ...spec } }
 }
 const limited = (limits: unknown): Manifest => key({ limits })
-/** A valid budget with some fields replaced. */
 const budgeted = (change: Spec): Manifest => key({ budgets: [{ ...DAY, ...change }] })
 
 const goodLimits: readonly ManifestRow[] = [
@@ -106,5 +105,4 @@ const changedLimits: readonly ManifestRow[] = [
   },
 ]
 
-/** All rows about limits and budgets. */
 export const LIMIT_MANIFESTS: readonly ManifestRow[] = [...goodLimits, ...badLimits, ...changedLimits]

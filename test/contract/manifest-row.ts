@@ -1,8 +1,6 @@
 /** The shape of the table in `manifests.ts`. */
 
-/** One manifest and the expected result. */
 export interface ManifestRow {
-  /** The case, as part of the name of its test. */
   readonly name: string
   readonly manifest: Manifest
   /** The object before the update; undefined: the manifest creates the object. */
@@ -15,9 +13,7 @@ export interface ManifestRow {
   readonly spec?: Spec
 }
 
-/** A spec, or a part of one. */
 export type Spec = Readonly<Record<string, unknown>>
-/** A manifest as a user writes it. */
 export interface Manifest {
   readonly apiVersion: string
   readonly kind: string
@@ -26,7 +22,6 @@ export interface Manifest {
   readonly [field: string]: unknown
 }
 
-/** `count` different names. */
 export function names(count: number): string[] {
   return Array.from({ length: count }, (_, index) => `model-${index}`)
 }

@@ -7,5 +7,4 @@ import { API_KEY_MANIFESTS } from './api-key-manifests.ts'
 import type { ManifestRow } from './manifest-row.ts'
 import { SERVED_MODEL_MANIFESTS } from './served-model-manifests.ts'
 
-/** The whole table. */
 export const MANIFESTS: readonly ManifestRow[] = [...API_KEY_MANIFESTS, ...SERVED_MODEL_MANIFESTS]

@@ -65,7 +65,6 @@ interface Found {
   readonly secrets: z.infer<typeof secret>[]
 }
 
-/** The objects of one folder, each validated by the schema of its kind. */
 function objectsIn(folder: string): Found {
   const found: Found = { models: [], services: [], deployments: [], secrets: [] }
   const files = filesBelow(folder).filter((path) => path.endsWith('.yaml'))

@@ -6,7 +6,6 @@ import type { RecordKind } from '#contract/records/record-kinds.ts'
 import type { ProjectionChange, ProjectionStore } from '../../operator/projection/store.ts'
 import { acknowledgement, issuedKey, modelText, recordText, writer } from '../support/records.ts'
 
-/** One empty projection: the store of the writer, and the source of the readers. */
 export interface ProjectionSubject {
   readonly store: ProjectionStore
   readonly source: ProjectionSource
@@ -15,7 +14,6 @@ export interface ProjectionSubject {
 const EPOCH = 'epoch-1'
 const FENCE = 7
 
-/** Defines the tests. @param makeSubject called before each of them */
 export function describeProjection(name: string, makeSubject: () => Promise<ProjectionSubject>): void {
   describe(`${name} as a projection:`, () => {
     let store: ProjectionStore

@@ -5,7 +5,6 @@ import { filesBelow, read } from '../support/documents.ts'
 /** This file: its own lists name the words. */
 const SELF = 'test/contract/retired-words.test.ts'
 
-/** Each word, and what to write instead. */
 const RETIRED: ReadonlyArray<readonly [word: string, instead: string]> = [
   ['calm', 'idle'],
   ['torso', 'truncated answer'],

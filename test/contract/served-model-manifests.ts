@@ -289,5 +289,4 @@ const badModels: readonly ManifestRow[] = [
   { name: 'no time at all', manifest: model({ timeouts: { idleSeconds: 0 } }), refused: 'spec.timeouts.idleSeconds' },
 ]
 
-/** All ServedModel rows. */
 export const SERVED_MODEL_MANIFESTS: readonly ManifestRow[] = [...goodModels, ...badPrices, ...badModels]

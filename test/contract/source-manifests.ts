@@ -104,5 +104,4 @@ const badSources: readonly ManifestRow[] = [
   },
 ]
 
-/** All rows about `source` and `rotation`. */
 export const SOURCE_MANIFESTS: readonly ManifestRow[] = [...goodSources, ...badSources]

@@ -10,16 +10,13 @@ import OpenAI from 'openai'
 import { startStubModel } from '../../examples/stub-model/stub-model.ts'
 import { runSteadyLoad } from './steady-load.ts'
 
-/** The result of one call. */
 export interface Outcome {
   readonly call: string
   /** HTTP status; 0 without an answer. */
   readonly status: number
   /** Chunks or events of a stream; 1 for a plain answer. */
   readonly events: number
-  /** Characters of model text. */
   readonly characters: number
-  /** The text of the error, if any. */
   readonly message?: string
 }
 

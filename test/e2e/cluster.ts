@@ -14,7 +14,6 @@ export interface Cluster {
   kubectl(...args: readonly string[]): Promise<string>
   /** Starts a command that runs until its stdin ends. @returns a function that ends stdin and resolves to stdout */
   begin(...args: readonly string[]): () => Promise<string>
-  /** `kubectl apply` of these manifests. */
   apply(yaml: string): Promise<string>
   helm(...args: readonly string[]): Promise<string>
   /** Runs a bash script, like a reader who pastes its commands. The script stops at the first command that fails. */
@@ -28,7 +27,6 @@ export interface Cluster {
 /** A program ended with an exit code other than 0. The message holds the code and the program's stderr. */
 export class CommandError extends Error {}
 
-/** Prints a line of progress; a whole run takes about a minute. */
 export function progress(text: string): void {
   process.stdout.write(`e2e: ${text}\n`)
 }
@@ -63,7 +61,6 @@ export async function startCluster(): Promise<void> {
   }
 }
 
-/** The calls to the cluster that `startCluster` starts. */
 export function clusterCalls(): Cluster {
   const inside = (...command: readonly string[]) => run([NODE, 'exec', ...command])
   return {
@@ -92,7 +89,6 @@ function logs(inside: (...command: readonly string[]) => Promise<string>, namesp
   return inside('kubectl', 'logs', '-n', namespace, '-l', selector, '--all-containers', '--prefix', '--tail=40')
 }
 
-/** Runs `work` and prints its duration. */
 export async function timed<T>(what: string, work: () => Promise<T>): Promise<T> {
   const start = performance.now()
   const result = await work()

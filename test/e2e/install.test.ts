@@ -55,7 +55,6 @@ async function pods(...selection: readonly string[]): Promise<PodList['items']> 
   return (JSON.parse(await cluster.kubectl('get', 'pods', ...selection, '-o', 'json')) as PodList).items
 }
 
-/** One call of each kind from the client pod. */
 async function ask(name: string): Promise<readonly Outcome[]> {
   const out = await cluster.kubectl('-n', namespace, 'exec', 'client', '--', '/usr/local/bin/node', '/app/client.js', 'ask', name)
   return JSON.parse(out) as Outcome[]
@@ -96,7 +95,6 @@ async function edit(spec: Readonly<Record<string, unknown>>): Promise<void> {
   await cluster.kubectl('-n', namespace, 'patch', 'apikey', key.metadata.name, '--type=merge', '-p', JSON.stringify({ spec }))
 }
 
-/** Waits until each call of the client pod gives this status. */
 async function eventually(status: number): Promise<void> {
   const statuses = async () => (await ask(servedName)).map((outcome) => outcome.status)
   await expect.poll(statuses, { timeout: 60_000, interval: 200 }).toEqual([status, status, status, status])

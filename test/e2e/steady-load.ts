@@ -15,7 +15,6 @@ export interface LoadReport {
   readonly failures: readonly string[]
 }
 
-/** How much load, and where to. */
 export interface SteadyLoad {
   /** Base URLs that share the load evenly. */
   readonly targets: readonly string[]

@@ -2,11 +2,9 @@
 import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { type Cluster, clusterCalls, missingHere, progress, startCluster } from './cluster.ts'
 
-/** The cluster of a test file. */
 export interface UsedCluster {
   /** Its calls work from `beforeAll` on. */
   readonly cluster: Cluster
-  /** Time to pack the images, start the node and load the images. */
   readonly setUpSeconds: () => number
 }
 

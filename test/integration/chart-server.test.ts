@@ -25,7 +25,6 @@ async function apply(name: string, yaml: string): Promise<string> {
   return lab.plane.kubectl('apply', '--dry-run=server', '--validate=strict', '--warnings-as-errors', '-f', file)
 }
 
-/** The text as Helm would send it, without the objects of other kinds. */
 function rendered(set: readonly string[], isWanted: (kind: string) => boolean): string {
   const { ok, stdout, stderr } = template([...set, 'crds.enabled=false'])
   if (!ok) throw new Error(stderr)

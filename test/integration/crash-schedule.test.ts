@@ -23,7 +23,6 @@ let stack: Stack
 const gate = new WriteGate()
 const proxies: CrashProxy[] = []
 const watching = new AbortController()
-/** Unexpected ends of the operator. */
 const crashes: string[] = []
 /** Every value that a Secret ever held, by Secret name. */
 let values: ReadonlyMap<string, ReadonlySet<string>>
@@ -48,7 +47,6 @@ interface Story {
   readonly name: string
   prepare(key: string): Promise<unknown>
   act(key: string): Promise<unknown>
-  /** Asserts the state in which every schedule must end. */
   check(key: string): Promise<void>
 }
 

@@ -11,7 +11,6 @@ import { MANIFESTS } from '../contract/manifests.ts'
 import type { KubeAdmin } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
 
-/** An answer: HTTP status and parsed JSON. */
 interface ApiAnswer {
   readonly status: number
   readonly body: unknown
@@ -27,7 +26,6 @@ const ruleTexts = new Map(
   API_KINDS.flatMap(({ rules }) => rules.flatMap(({ path, rules: here }) => here.map((rule) => [`${path}#${rule.id}`, rule]))),
 )
 
-/** The fields of the server's answers that the tests read. */
 const answerBody = z.object({
   message: z.string().default(''),
   details: z
@@ -94,7 +92,6 @@ test('every field has a text for kubectl explain', async () => {
   }
 })
 
-/** The errors of the validation without an API server for a refused manifest. */
 function reasonOf(row: ManifestRow): string {
   const validated = validateManifest(row.manifest)
   return validated.ok ? '' : (validated.errors[0]?.reason ?? '')
@@ -165,7 +162,6 @@ async function select(kind: string, fieldSelector: string): Promise<string[]> {
   return list.items.map((item) => item.metadata.name)
 }
 
-/** Applies the checked-in file, then waits until the server serves the kind. */
 async function installCrd(name: string): Promise<void> {
   const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`
   const crd: unknown = parse(readFileSync(new URL(`../../crds/${name}.yaml`, import.meta.url), 'utf8'))
@@ -179,7 +175,6 @@ async function installCrd(name: string): Promise<void> {
   await vi.waitUntil(isServed, { timeout: 20_000, interval: 50 })
 }
 
-/** Paths of properties without a description. */
 function undescribed(schema: unknown, path: string): string[] {
   const node = z
     .object({

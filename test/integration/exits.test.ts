@@ -21,7 +21,6 @@ const KEYS = sized(200, 500)
 
 const lab = openLab()
 
-/** Issues `count` keys. @returns values by name */
 async function issue(stack: Stack, count: number, namespace = stack.namespace, prefix = 'key'): Promise<Map<string, string>> {
   const names = numbered(prefix, count)
   const spec = { models: ['*'] }
@@ -38,7 +37,6 @@ async function issue(stack: Stack, count: number, namespace = stack.namespace, p
   return values
 }
 
-/** The first `count` entries, and the others. */
 function parted(values: ReadonlyMap<string, string>, count: number): [Map<string, string>, Map<string, string>] {
   const all = [...values]
   return [new Map(all.slice(0, count)), new Map(all.slice(count))]

@@ -64,7 +64,6 @@ async function startStub(options: StubModelOptions): Promise<StubModel> {
   return stub
 }
 
-/** Publishes a model behind the Service `name` with the given addresses. */
 async function serve(name: string, port: number, addresses: readonly string[], fields: object = {}): Promise<void> {
   await stack.exposeService(name, port, { addresses })
   const backend = { name: 'only', service: { name, port }, upstreamModel: 'tiny', messages: 'Native' }
@@ -164,7 +163,6 @@ describe('the model server', () => {
 /** Stands for the text of a stream that was answered with NOT_READY. */
 const REFUSED = 'refused'
 
-/** A running stream, and its text once the stream has ended. */
 interface Streaming {
   readonly format: WireFormat
   readonly begun: Promise<unknown>
@@ -233,7 +231,6 @@ describe('S11 SIGTERM during 100 streams', () => {
   })
 })
 
-/** `count` wire formats, alternating. */
 function formats(count: number): WireFormat[] {
   return Array.from({ length: count }, (_, i) => WIRE_FORMATS[i % 2] ?? 'openai')
 }
@@ -248,7 +245,6 @@ async function endings(streams: readonly Streaming[]): Promise<Record<string, nu
   return seen
 }
 
-/** Asserts that a draining gateway refuses new calls. */
 async function expectNothingNew(gateway: Program): Promise<void> {
   for (const format of WIRE_FORMATS) expectRow(await ask(lab, gateway.url, { format, credential: key, model: 'real' }), format, NOT_READY)
 }

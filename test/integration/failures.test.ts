@@ -15,12 +15,10 @@ import { SteadyCalls } from '../support/steady-calls.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const MODEL = 'steady'
-/** Length of the outage of Redis, ms. */
 const OUTAGE_MS = 30_000
 
 const lab = openLab()
 let stack: Stack
-/** Credentials by the name of the ApiKey. */
 const credentials: Record<string, string> = {}
 let pids: readonly number[] = []
 
@@ -33,7 +31,6 @@ const everyGateway = (name: string, expected: number): Promise<void> =>
 const pidsNow = (): number[] => [...stack.operators, ...stack.gateways.slice(0, 2)].map((program) => program.process.pid)
 const programmed = async (name: string): Promise<unknown> => (await stack.kube.get(stack.path('ApiKey', name)))?.status.programmed
 
-/** Calls with one key that works and three ended keys: revoked, suspended and deleted. */
 const startCalls = (): SteadyCalls =>
   new SteadyCalls(
     lab,

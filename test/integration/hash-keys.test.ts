@@ -29,7 +29,6 @@ async function applied(name: string, value: string, rotation?: object, wanted: r
   await stack.untilCondition('ApiKey', name, ...wanted)
 }
 
-/** Status on each gateway. */
 async function statuses(value: string, model = ask.model): Promise<number[]> {
   const found = []
   for (const { url } of stack.gateways) {

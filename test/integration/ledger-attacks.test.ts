@@ -42,7 +42,6 @@ beforeEach(async () => {
   await redis.part.admin.slowlog('RESET')
 })
 
-/** A call that touches every counter of a subject. */
 function whole(subject: string): LedgerCall {
   const refunds = [{ kind: 'r' as const, slot: SLOT, amount: 1 }]
   number += 2
@@ -67,7 +66,6 @@ function whole(subject: string): LedgerCall {
   })
 }
 
-/** Calls for the attacked subject and for another one, and checks both answers. */
 async function expectUnharmed(): Promise<void> {
   for (let round = 0; round < 3; round += 1) {
     const reply = await store.call(whole('s')).catch((error: unknown) => {

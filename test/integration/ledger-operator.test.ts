@@ -167,7 +167,6 @@ describe('a Headgate whose gateways count in Redis', () => {
     clients = []
   })
 
-  /** A gateway process that counts. */
   function gatewayProcess(name: string): LeaseLedger {
     const client = stack.redis.connect('admin')
     clients.push(client)
@@ -191,7 +190,6 @@ describe('a Headgate whose gateways count in Redis', () => {
     return { uid: metadata.uid ?? '', whose: 'key', limits: {}, budgets: [budget], onStoreUnavailable: 'FailClosed' }
   }
 
-  /** One request, settled, as a gateway does it. */
   async function spend(ledger: LeaseLedger, subject: LimitSubject, micros: number): Promise<void> {
     const hold = await eventualValue(async () => {
       const verdict = await ledger.reserve(subject, { tokens: 0, holdByUnit: { Currency: micros, Tokens: 0 } })
@@ -205,7 +203,6 @@ describe('a Headgate whose gateways count in Redis', () => {
   const spentInRedis = async ({ uid }: LimitSubject): Promise<number> =>
     Number(await stack.redis.admin.hget(ledgerKeys('hg', uid).budget, `${FIELD}:s`))
   const apiKey = async (name: string): Promise<TestObject> => (await stack.kube.get(stack.path('ApiKey', name)))!
-  /** The spend of one key in the Secrets, as the next operator would read it. */
   const durable = async (uid: string): Promise<number | undefined> => (await durableSpend(stack)).get(uid)?.spent.get(FIELD)
 
   it('shows the spend of a key, stores the spend durably, and reports an exhausted budget at once', async () => {
@@ -305,7 +302,6 @@ async function untilStill<T>(look: () => Promise<T>): Promise<T> {
   })
 }
 
-/** `eventually`, with the result of the check. */
 async function eventualValue<T>(check: () => Promise<T>): Promise<T> {
   let result: { readonly value: T } | undefined
   await eventually(async () => void (result = { value: await check() }), { deadlineMs: 60_000, everyMs: 100 })

@@ -32,7 +32,6 @@ afterAll(async () => {
   await with429.close()
 })
 
-/** Records the requests on the wire. */
 class Wire {
   readonly statuses: number[] = []
   readonly at: number[] = []

@@ -29,7 +29,6 @@ const closed = (): Promise<IssuedKey> => limits.issue(`closed-${count++}`, { lim
 const shared = (requestsPerMinute: number): Promise<IssuedKey> =>
   limits.issue(`shared-${count++}`, { limits: { requestsPerMinute }, onStoreUnavailable: 'LocalShare' })
 
-/** Calls a key until it is answered with this status. */
 function until(status: number, key: IssuedKey): Promise<Answer> {
   return waitFor(`the status ${status}`, async () => {
     const answer = await limits.call(key)
@@ -153,7 +152,6 @@ test('Redis without the library of the operator: 503, and one log line in ten se
   await until(200, key)
 })
 
-/** Lines of the pod's log whose message matches. */
 function said(pattern: RegExp): number {
   const lines = limits.gateway.process.log().split('\n').filter(Boolean)
   return lines.filter((line) => pattern.test((JSON.parse(line) as { msg: string }).msg)).length

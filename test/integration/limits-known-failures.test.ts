@@ -66,7 +66,6 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
     return { status: answer.status, text: lab.record(await answer.text()) }
   }
 
-  /** Tokens of a call, as the model server counts them. */
   async function usedTokens(): Promise<number> {
     const answer = await limits.call(await issue({}), { ...directed(`words=${WORDS}`), fields: { max_tokens: 100 } })
     return (JSON.parse(answer.text) as { usage: { total_tokens: number } }).usage.total_tokens
@@ -136,7 +135,6 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
 
   const limited = (): Promise<IssuedKey> => issue({ limits: { maxConcurrentRequests: SET.length } })
 
-  /** @param how overrides the streaming of the set */
   function fullSet(key: IssuedKey, directives: string, how: Question = {}): Array<Promise<Answer>> {
     return SET.map(({ pod, isStream }) =>
       admitted(key, { format, ...stream(isStream), ...directed(directives), ...how }, limits.gateways[pod]),
@@ -151,7 +149,6 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
     return admitted(key, question, gateway)
   }
 
-  /** As many calls as the limit allows are admitted at once, and not one more. */
   async function expectAllFree(key: IssuedKey): Promise<void> {
     await eventually(async () => expect(await limits.permits(key)).toBe(0))
     const next = fullSet(key, 'delay=700')

@@ -126,7 +126,6 @@ describe('50 requests at once against a budget with room for three', () => {
   })
 })
 
-/** Spent, held and unsettled amounts of all processes in the store. */
 async function counted(uid: string): Promise<number> {
   const fields = await lab.redis.hash(ledgerKeys('hg', uid).budget)
   const sums = Object.entries(fields).filter(([name]) => /:[sHu]$/.test(name))

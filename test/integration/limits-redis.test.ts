@@ -98,7 +98,6 @@ async function remaining(key: IssuedKey, kind: string): Promise<number | undefin
   return (await view(key)).limits.find((limit) => limit.kind === kind)?.remaining
 }
 
-/** A call that the model server answers after `ms`. */
 const slow = (ms: number): Question => ({ headers: { 'x-session-id': `stub:delay=${ms}` } })
 const stream = { fields: { stream: true } }
 

@@ -46,7 +46,6 @@ async function askOnce(credential: string, gateway: number): Promise<Answered> {
   return { status: answer.status, headers: answer.headers, text }
 }
 
-/** The answer of `GET /v1/key`. */
 async function ownKey(credential: string, gateway = 0): Promise<{ readonly budgets: readonly { readonly used: string }[] }> {
   const answer = await fetch(`${stack.gateways[gateway]?.url}/v1/key`, { headers: { authorization: `Bearer ${credential}` } })
   const text = await answer.text()
@@ -70,7 +69,6 @@ async function shown(name: string, isShown: (object: TestObject) => boolean): Pr
   )
 }
 
-/** The spend of a key in the Secrets, in micro-units. */
 async function durableMicros(uid: string): Promise<number> {
   return [...((await durableSpend(stack)).get(uid)?.spent.values() ?? [])].reduce((sum, one) => sum + one, 0)
 }

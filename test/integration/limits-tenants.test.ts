@@ -65,7 +65,6 @@ async function serve(namespace: string, spec: Spec): Promise<void> {
   await stack.untilCondition('ServedModel', MODEL, 'Ready', { namespace })
 }
 
-/** @returns their uids */
 async function create(namespace: string, names: readonly string[], spec: Spec): Promise<string[]> {
   return atOnce(names, async (name) => {
     const object = { apiVersion: GROUP, kind: 'ApiKey', metadata: { name, namespace }, spec: { models: ['*'], ...spec } }
@@ -99,7 +98,6 @@ async function expectServedDuring(work: Promise<unknown>): Promise<void> {
   await Promise.all([others.expectServedDuring(work), deletion()])
 }
 
-/** Calls of a new key of the other tenant, over both gateways. */
 async function callsOf(name: string, spec: Spec): Promise<SteadyCalls> {
   const credential = await stack.issueKey(name, spec, OTHERS)
   const calls = new SteadyCalls(lab, urls(), [{ name, credential, model: others.model }])
@@ -221,7 +219,6 @@ describe(`${BUDGETED_KEYS} keys with four budgets each, and their amounts in a l
     #isOver = false
     readonly #loops = Array.from({ length: EDITORS }, (_, at) => this.#edit(at)) // the last field, since the loops start at once
 
-    /** @returns how many edits there were */
     async stop(): Promise<number> {
       this.#isOver = true
       await Promise.all(this.#loops)
@@ -295,7 +292,6 @@ describe(`a model without a price, under ${PRICED_KEYS} keys with budgets of mon
     expect(writes.size).toBe(PRICED_KEYS)
   }
 
-  /** @returns number of changes of each key, by name */
   async function writesDuring(work: () => Promise<void>): Promise<ReadonlyMap<string, number>> {
     const writes = new Map<string, number>()
     const versions = new Map((await keysOf(PRICES)).map(({ metadata }) => [metadata.name, metadata.resourceVersion]))

@@ -270,7 +270,6 @@ describe('E17 unknown paths and methods', () => {
   })
 })
 
-/** One final refusal, as an SDK reports it. */
 interface Refused {
   readonly name: string
   readonly status: number

@@ -30,7 +30,6 @@ afterAll(async () => {
   await redis.stop()
 })
 
-/** Writer and reader, each with the ACL user of its program. */
 async function subject(): Promise<ProjectionSubject> {
   await redis.admin.flushall()
   const store = new RedisProjectionStore(new RedisConnection(redisSettings(redis, 'operator'), 'test-operator', { commandMs: 2_000 }), 'hg')

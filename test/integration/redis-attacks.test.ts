@@ -12,7 +12,6 @@ import { ACKS, ATTACKS, PODS, RedisAttacker } from '../support/redis-attacker.ts
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-/** How long each attack lasts, ms. */
 const ATTACK_MS = 3_000
 /** Largest acknowledgement that may remain. */
 const MAX_ACK_BYTES = 64 * 1024
@@ -35,7 +34,6 @@ describe("as the gateways' Redis user", () => {
   })
   afterEach(() => attacker.close())
 
-  /** Keys that are issued before the attacks; each attack suspends one of them. */
   const suspendable: string[] = []
 
   it('no function of the library writes a record, the log or meta for that user', async () => {

@@ -215,7 +215,6 @@ describe('the Redis user of the gateways', () => {
 })
 
 describe('damage done with the rights of a gateway is repaired while the operator polls:', () => {
-  /** An acknowledgement of the attacker with these fields. */
   const claim = (change: Partial<Acknowledgement> = {}): string => encodeAcknowledgement(acknowledgement(change))
   const BIG = 1_000_000
 
@@ -292,7 +291,6 @@ describe('damage done with the rights of a gateway is repaired while the operato
     }
   })
 
-  /** Writes acknowledgements until Redis refuses more. */
   async function fillMemory(bytes: number): Promise<void> {
     for (let i = 0; ; i++) {
       try {

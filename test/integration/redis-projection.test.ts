@@ -40,7 +40,6 @@ function settingsOf(user: RedisUser, at = redis): RedisSettings {
   return redisSettings(at, user)
 }
 
-/** A gateway that `afterEach` stops. */
 function startGateway(process: string, settings = settingsOf('gateway')): RedisGateway {
   const gateway = new RedisGateway(process, settings)
   running.push(gateway)
@@ -63,7 +62,6 @@ const build = (epoch: string, revision: number, ...keys: IssuedKey[]) =>
   )
 const write = (epoch: string, ...changes: ProjectionChange[]) => store.write(writer(), epoch, changes, 0)
 
-/** Revision that each live process has acknowledged. */
 async function acknowledged(): Promise<Record<string, string>> {
   const live = await store.liveProcesses()
   return Object.fromEntries(live.map(({ process, acknowledgement: ack }) => [process, ack ? `${ack.epoch} ${ack.revision}` : 'none']))
@@ -214,7 +212,6 @@ describe('a gateway whose Redis', () => {
   })
 })
 
-/** A node of a Redis Cluster. */
 function startNode(name: string, busPort: number): Promise<RedisPart> {
   return RedisPart.start(join(folder, name), IP, { args: ['--cluster-enabled', 'yes', '--cluster-port', String(busPort)] })
 }

@@ -35,7 +35,6 @@ let ca: PrivateCa
 const stubs: StubModel[] = []
 const received: { readonly authorization: string | undefined }[][] = [[], []]
 const fronts: TlsFront[] = []
-/** Keys, one of each namespace. */
 let homeKey = ''
 let awayKey = ''
 
@@ -145,7 +144,6 @@ describe('authSecretRef', () => {
     for (const token of TOKENS) expectNowhere(token, await stack.redis.dump())
   })
 
-  /** Asserts that the token is neither in Redis nor in a log nor in a metric. */
   function expectNowhere(token: string, dump: string): void {
     for (const text of [dump, stack.gateway.process.log(), stack.operator.process.log()]) expect(text.includes(token)).toBe(false)
   }

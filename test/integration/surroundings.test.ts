@@ -62,7 +62,6 @@ async function lastWords(which: 'gateway' | 'operator', env: Env): Promise<strin
     .filter((line) => !line.startsWith('{'))
 }
 
-/** The messages of warnings and errors so far. */
 function complaints(of: Program): string[] {
   const lines = of.process
     .log()
@@ -88,7 +87,6 @@ async function expectPatience(of: Program, line: RegExp): Promise<void> {
   expect(of.process.log()).not.toContain(PASSWORD)
 }
 
-/** Asserts that the program is ready after the repair, in the same process. */
 async function expectRecovery(of: Program): Promise<void> {
   const { pid } = of.process
   await of.ready()
@@ -208,7 +206,6 @@ async function acl(redis: RedisPart, user: string, ...rules: string[]): Promise<
   await redis.admin.call('ACL', 'SETUSER', user, ...rules)
 }
 
-/** Forwards a port of the bridge that had no listener before. */
 async function forward(port: number, target: number): Promise<void> {
   const server = createServer((socket) => {
     const other = connect(target, lab.address.ip)

@@ -41,7 +41,6 @@ function modelsOf(bytes: number): string[] {
   return bytes % 200 === 0 ? whole : [...whole, name(bytes % 200)]
 }
 
-/** Number of objects of a kind in a namespace by the reason of one condition. */
 async function reasonsOf(stack: Stack, kind: 'ApiKey' | 'ServedModel', namespace: string, type: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
   for (const { status } of await stack.kube.list(objectPath(GROUP, kind, namespace))) {
@@ -271,7 +270,6 @@ describe('many objects of one namespace', () => {
     for (const name of names) await expectClearStatus(name)
   }, 300_000)
 
-  /** Asserts that the model is Ready, or not Accepted with a reason and a message. */
   async function expectClearStatus(name: string): Promise<void> {
     await eventually(async () => {
       const object = await stack.kube.get(stack.path('ServedModel', name, credentials))

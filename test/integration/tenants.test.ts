@@ -35,7 +35,6 @@ let plane: ControlPlane
 let stack: Stack
 let others: OtherTenant
 let server: StubModel
-/** Authorization headers that the tenants' model server has received. */
 const sent: (string | undefined)[] = []
 
 beforeAll(async () => {

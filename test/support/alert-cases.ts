@@ -27,7 +27,6 @@ function growth(name: string, labels = ''): AlertCase {
   return { fires: [{ [series]: '0x10 3x20' }], silent: [{ [series]: '3x30' }, {}], after: 15 }
 }
 
-/** By the name of the alert. */
 export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   HeadgateGatewayAbsent: {
     fires: [{}, { 'headgate_keys{namespace="other",pod="a"}': '5x30' }],

@@ -3,7 +3,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { answerOf } from './gateway-answers.ts'
 import type { Program } from './program.ts'
 
-/** One credential and the only status that it may have. */
 export interface ExpectedAnswer {
   readonly name: string
   readonly credential: string

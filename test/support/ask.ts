@@ -4,38 +4,31 @@ import type { Lab } from './lab.ts'
 
 /** The path of each wire format. */
 export const PATHS = { openai: '/v1/chat/completions', anthropic: '/v1/messages' } as const
-/** Client wire format. */
 export type WireFormat = keyof typeof PATHS
-/** For `describe.each`. */
 export const WIRE_FORMATS: readonly WireFormat[] = ['openai', 'anthropic']
 
-/** One call. */
 export interface Question {
   readonly format?: WireFormat
   readonly credential?: string | undefined
   readonly model?: string
   /** Replaces the body made from `model`: an object is sent as JSON, any other value unchanged. */
   readonly body?: object | string | Buffer
-  /** More fields of the body. */
   readonly fields?: Readonly<Record<string, unknown>>
   readonly headers?: Readonly<Record<string, string>>
   readonly query?: string
   readonly signal?: AbortSignal
 }
 
-/** One answer. */
 export interface Answer {
   readonly status: number
   readonly headers: Headers
   readonly text: string
 }
 
-/** A small body that both formats accept. */
 export function smallBody(model: string, fields: Readonly<Record<string, unknown>> = {}): Record<string, unknown> {
   return { model, max_tokens: 3, messages: [{ role: 'user', content: 'Say something.' }], ...fields }
 }
 
-/** The headers of a call. */
 export function callHeaders(credential: string | undefined): Record<string, string> {
   return { 'content-type': 'application/json', ...(credential === undefined ? {} : { authorization: `Bearer ${credential}` }) }
 }
@@ -60,7 +53,6 @@ export interface ExpectedRow {
   readonly status: number
   readonly openai: readonly [type: string, code: string | null, param: string | null]
   readonly anthropic: string
-  /** How the message begins. */
   readonly starts: string
   /** `x-should-retry: false`; default true. */
   readonly isFinal?: boolean

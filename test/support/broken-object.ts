@@ -43,7 +43,6 @@ async function storedSecret(plane: ControlPlane, namespace: string, name: string
   return { key, value: stored.value }
 }
 
-/** One call of etcd's JSON gateway; keys and values in base64. */
 async function etcd(plane: ControlPlane, call: 'range' | 'put', body: object): Promise<unknown> {
   const answer = await fetch(`http://127.0.0.1:${plane.address.etcdPort}/v3/kv/${call}`, { method: 'POST', body: JSON.stringify(body) })
   if (!answer.ok) throw new Error(`etcd answers ${answer.status}: ${await answer.text()}`)

@@ -20,7 +20,6 @@ const OWN = 'headgate'
 const [WATCHED, ALSO_WATCHED] = ['shop', 'lab']
 const FORMER = 'old'
 
-/** The namespaces of an operator. */
 export interface RightsScope {
   /** The operator's own namespace. Cluster-wide names contain it too, so that several installations do not collide. */
   readonly own: string
@@ -28,7 +27,6 @@ export interface RightsScope {
   readonly former?: readonly string[]
 }
 
-/** @returns all objects that the API server needs before an operator with this scope may run */
 export function chartRights({ own, watched, former = [] }: RightsScope): TestObject[] {
   const rendered = readFileSync(RENDERED, 'utf8')
     .replaceAll(`headgate-operator-${OWN}`, `headgate-operator-${own}`)

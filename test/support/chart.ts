@@ -6,7 +6,6 @@ import { fileURLToPath } from 'node:url'
 import { parseAllDocuments } from 'yaml'
 import { binFolder } from './control-plane.ts'
 
-/** Folder of the chart. */
 export const CHART = fileURLToPath(new URL('../../charts/headgate', import.meta.url))
 
 /** The helm program of the test cache, or undefined when it has not been built. */
@@ -15,14 +14,12 @@ export function findHelm(): string | undefined {
   return existsSync(file) ? file : undefined
 }
 
-/** The result of a helm command. */
 export interface HelmResult {
   readonly ok: boolean
   readonly stdout: string
   readonly stderr: string
 }
 
-/** Runs helm without a cluster. */
 export function helm(...args: readonly string[]): HelmResult {
   const file = findHelm()
   if (file === undefined) throw new Error('helm is not in the cache: run `make test`')
@@ -42,12 +39,10 @@ export function template(set: readonly string[]): HelmResult {
   return templateOf([...NEEDED, ...set])
 }
 
-/** The same with only these `--set` arguments. */
 export function templateOf(set: readonly string[]): HelmResult {
   return helm('template', 'headgate', CHART, '-n', 'headgate', '--kube-version', '1.32.0', ...set.flatMap((one) => ['--set', one]))
 }
 
-/** The fields of a rendered object that the tests read. */
 export interface Rendered {
   readonly kind: string
   readonly metadata: {
@@ -57,12 +52,10 @@ export interface Rendered {
     readonly annotations?: Readonly<Record<string, string>>
   }
   readonly spec: Readonly<Record<string, unknown>>
-  /** Data of a ConfigMap. */
   readonly data?: Readonly<Record<string, string>>
   readonly rules?: readonly Rule[]
 }
 
-/** One rule of a Role or ClusterRole. */
 export interface Rule {
   readonly apiGroups: readonly string[]
   readonly resources: readonly string[]
@@ -78,7 +71,6 @@ export function objectsOf(result: HelmResult): readonly Rendered[] {
   return documents.map((document) => document.toJS() as Rendered | null).filter((object) => object !== null)
 }
 
-/** One object of a render. @throws when there is none */
 export function named(objects: readonly Rendered[], kind: string, name = 'headgate-gateway', namespace?: string): Rendered {
   const isIt = ({ kind: its, metadata }: Rendered): boolean =>
     its === kind && metadata.name === name && (namespace === undefined || metadata.namespace === namespace)

@@ -13,10 +13,8 @@ const run = promisify(execFile)
 /** Largest output of kubectl, bytes: enough for every object of a whole run. */
 const MOST_OUTPUT = 512 * 1024 * 1024
 
-/** One of its three processes. */
 export type ControlPlanePart = 'etcd' | 'kube-apiserver' | 'kube-controller-manager'
 
-/** The address and files that another process needs to use the control plane. */
 export interface ControlPlaneAddress {
   /** Address of the bridge that all parts share. */
   readonly ip: string
@@ -28,7 +26,6 @@ export interface ControlPlaneAddress {
   readonly audit?: boolean
 }
 
-/** A running control plane, started by this process or by another one. */
 export class ControlPlane {
   readonly address: ControlPlaneAddress
   readonly server: string

@@ -17,7 +17,6 @@ export interface KillAt {
   readonly when: 'before' | 'after'
 }
 
-/** Counts writes, and kills the operator at the chosen one. */
 export class WriteGate {
   readonly seen: string[] = []
   #armed: KillAt | undefined
@@ -58,7 +57,6 @@ export class WriteGate {
   }
 }
 
-/** A proxy that listens; `close` it. */
 export interface CrashProxy {
   readonly url: string
   close(): void

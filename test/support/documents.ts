@@ -3,11 +3,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { codeBlocks, type CodeBlock } from './markdown-page.ts'
 
-/** The folder of the repository. */
 export const ROOT = join(import.meta.dirname, '../..')
 const NOT_OURS = new Set(['node_modules', 'dist', '.headgate', '.git', 'coverage'])
 
-/** The text of a file. @param path relative to the repository */
 export const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
 /** Every file below a folder, relative to the repository, without built or installed files. */
@@ -19,13 +17,11 @@ export function filesBelow(folder: string): string[] {
   })
 }
 
-/** Every document of the project, relative to the repository. */
 export const DOCUMENTS: readonly string[] = filesBelow('.').filter((path) => path.endsWith('.md'))
 
 /** The mark above a code block that says whether a test runs the block. */
 export type CommandMark = { readonly runBy: string } | { readonly notRun: string }
 
-/** A code block that a reader may paste, with the mark above it. */
 export interface Command extends CodeBlock {
   readonly document: string
   readonly mark: CommandMark | undefined

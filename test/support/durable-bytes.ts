@@ -7,15 +7,12 @@ import type { Stack } from './stack.ts'
 
 const KEYRING = /^hg-keyring-\d+-\d+$/
 
-/** One entry of the keyring, as stored in its Secret. */
 export interface StoredEntry {
   readonly secret: string
-  /** Data key of the Secret. */
   readonly key: string
   readonly text: string
 }
 
-/** Names of the Secrets of the keyring. */
 export async function keyringSecrets(stack: Stack): Promise<string[]> {
   const secrets = await stack.kube.list(objectPath('v1', 'Secret', stack.operatorNamespace))
   return secrets.map(({ metadata }) => metadata.name).filter((name) => KEYRING.test(name))
@@ -55,7 +52,6 @@ export async function storeRecord(stack: Stack, uid: string, text: string): Prom
   await stack.redis.admin.hset(await recordsKey(stack), uid, text)
 }
 
-/** Secrets of the shards of durable spend. */
 export async function spendSecrets({ kube, operatorNamespace }: Stack): Promise<TestObject[]> {
   return kube.list(`${objectPath('v1', 'Secret', operatorNamespace)}?labelSelector=${encodeURIComponent(`${SHARDS_LABEL}=spend`)}`)
 }

@@ -5,7 +5,6 @@ import type { AddressInfo } from 'node:net'
 import { KubeError, type KubeObject, namespaceOf, type ObjectRef, type Resource } from '#kube/port.ts'
 import { ObjectStore, type StoreChange, type StoredObject } from '../../standalone/object-store.ts'
 
-/** A failure of a call. */
 export type Failure =
   | {
       readonly kind: 'status'
@@ -27,7 +26,6 @@ export type Failure =
   /** The call takes effect and is answered when the promise resolves. */
   | { readonly kind: 'slow'; readonly until: Promise<void> }
 
-/** A failure and the calls that it affects. */
 export interface FailureRule {
   /** HTTP method; WATCH for watches; default all. */
   readonly method?: string
@@ -37,7 +35,6 @@ export interface FailureRule {
   readonly failure: Failure
 }
 
-/** A received call. */
 export interface SeenCall {
   readonly method: string
   readonly path: string
@@ -122,7 +119,6 @@ export class FakeApiServer {
     this.#rules.push({ rule, left: rule.times ?? 1 })
   }
 
-  /** Drops all rules. */
   heal(): void {
     this.#rules = []
   }
@@ -252,7 +248,6 @@ export class FakeApiServer {
   }
 }
 
-/** One open watch that a test controls. */
 export class FakeWatch {
   /** What the client asked for. */
   readonly asked: { readonly plural: string; readonly namespace: string; readonly version: number }
@@ -294,12 +289,10 @@ export class FakeWatch {
     this.#silent = true
   }
 
-  /** Ends the watch, as the server does at its time-out. */
   end(): void {
     this.#response.end()
   }
 
-  /** Sends half a line and then an RST. */
   resetMidLine(type: string, object: unknown): void {
     const line = JSON.stringify({ type, object })
     this.#response.write(line.slice(0, line.length / 2), () => this.#response.socket?.resetAndDestroy())

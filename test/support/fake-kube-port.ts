@@ -11,7 +11,6 @@ export interface PortCall {
   readonly isDryRun?: boolean
 }
 
-/** Runs around every call. */
 type AroundCall = <R>(call: PortCall, run: () => Promise<R>) => Promise<R>
 
 /** A Kubernetes port with a hook that records, delays or refuses calls, or loses their answers. */
@@ -58,7 +57,6 @@ export class PortAround implements KubePort {
   }
 }
 
-/** The Kubernetes port over the object store, for tests of the code that uses the port. */
 export class FakeKubePort extends PortAround {
   readonly store: ObjectStore
   readonly calls: PortCall[] = []

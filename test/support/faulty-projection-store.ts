@@ -5,15 +5,12 @@ import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutco
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { acknowledgement } from './records.ts'
 
-/** Name of a method that calls the store. */
 export type StoreCall = Exclude<keyof ProjectionStore, 'close'>
 
 /** Wraps `memory`; replace it to lose everything. */
 export class FaultyProjectionStore implements ProjectionStore {
   memory = new MemoryProjection()
-  /** Every call that reached the store. */
   readonly calls: StoreCall[] = []
-  /** Changes of every write that reached the store. */
   readonly written: ProjectionChange[] = []
   /** Runs before a call takes effect. A throw is an outage. */
   before: (call: StoreCall) => void | Promise<void> = () => undefined
@@ -26,14 +23,12 @@ export class FaultyProjectionStore implements ProjectionStore {
   /** Replaces what the heartbeats say. */
   live: readonly LiveProcess[] | undefined
 
-  /** Every call fails from now on. */
   stop(): void {
     this.before = () => {
       throw new Error('the store is down')
     }
   }
 
-  /** Calls succeed again. */
   resume(): void {
     this.before = () => undefined
     this.after = () => undefined

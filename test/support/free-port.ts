@@ -11,7 +11,6 @@ export async function freePorts(count: number): Promise<number[]> {
   return ports
 }
 
-/** One such port. */
 export async function freePort(): Promise<number> {
   const [port = 0] = await freePorts(1)
   return port

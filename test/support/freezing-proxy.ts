@@ -11,7 +11,6 @@ import { certificate } from './crash-proxy.ts'
 /** A collection, which clients list and watch. The path of one object ends in its name. */
 const COLLECTION = /\/(apikeys|servedmodels|services|namespaces|endpointslices)(\?|$)/
 
-/** One such proxy; `close` it. */
 export class FreezingProxy {
   readonly url: string
   readonly #server: Server

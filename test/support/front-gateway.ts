@@ -26,7 +26,6 @@ import { sharedBodyReader } from './shared-body-reader.ts'
 
 const MAX_BODY_BYTES = 32 * 2 ** 20
 
-/** Settings of a test. */
 export interface FrontOptions {
   readonly models?: readonly ModelRecord[]
   readonly maxBodyBytes?: number
@@ -38,7 +37,6 @@ export interface FrontOptions {
   readonly forward?: (job: ForwardJob) => Promise<Outcome>
 }
 
-/** Parts that the front shares with its app. */
 interface FrontParts {
   readonly jobs: ForwardJob[]
   readonly finished: Exchange[]
@@ -46,13 +44,11 @@ interface FrontParts {
   readonly models: ModelTable
 }
 
-/** A running front. */
 export class FrontGateway {
   readonly base: string
   readonly port: number
   /** Jobs that reached the place of the backends. */
   readonly jobs: ForwardJob[]
-  /** Exchanges that are over. */
   readonly finished: Exchange[]
   /** Requests in service: their headers have arrived. */
   started = 0
@@ -100,7 +96,6 @@ export class FrontGateway {
   }
 }
 
-/** Starts a front; the caller stops it. */
 export async function startFront(options: FrontOptions = {}): Promise<FrontGateway> {
   await sharedBodyReader.start()
   const keys = new Map<KeyHash, KeyRecord>()
@@ -164,7 +159,6 @@ export function modelRecord(servedName: string, change: Partial<ModelRecord> = {
   return shopModel(servedName, { revision: 1, uid: `uid-${servedName}`, createdMs: Date.UTC(2026, 0, 2), backends, ...change })
 }
 
-/** The answer of the fake backend. */
 async function answerOk({ exchange, askedName }: ForwardJob): Promise<Outcome> {
   const { response, requestId } = exchange
   response.writeHead(200, requestIdHeaders(requestId).concat('content-type', 'application/json'))

@@ -13,7 +13,6 @@ export class GatewayTable {
     this.#world = world
   }
 
-  /** Loads the present content of the store. */
   async follow(): Promise<void> {
     const meta = await this.#world.memory.meta()
     if (!meta || (this.#meta?.epoch === meta.epoch && meta.revision < this.#meta.revision)) return
@@ -27,7 +26,6 @@ export class GatewayTable {
     return { epoch: this.#meta?.epoch ?? '', revision: this.#meta?.revision ?? 0 }
   }
 
-  /** Whether a request with this Credential passes now. */
   authenticates(value: string): boolean {
     const hash = hashCredential(value)
     const { now } = this.#world

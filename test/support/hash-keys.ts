@@ -6,7 +6,6 @@ import type { ApiKeySpec } from '#api/apikey.ts'
 import type { Observed } from '../../operator/kinds/apikey/observed.ts'
 import { entryFor, fresh, heldKey, issued, NOW, withEntry } from './observed-key.ts'
 
-/** SHA-256 in hexadecimal digits. */
 export function sha256(value: string): string {
   return createHash('sha256').update(value).digest('hex')
 }

@@ -8,7 +8,6 @@ import { backendRecord, modelText, writer } from './records.ts'
 import { redisSettings } from './redis-gateway.ts'
 import { waitFor } from './wait-for.ts'
 
-/** Name of the model for clients. */
 export const IMPATIENT = 'impatient'
 
 const TIMEOUTS = { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 60 }
@@ -26,7 +25,6 @@ export async function serveImpatientModel(lab: Lab, limits: LimitedAnswers): Pro
   return () => server.close()
 }
 
-/** @returns its revision */
 async function publish(limits: LimitedAnswers, text: string): Promise<number> {
   const connection = new RedisConnection(redisSettings(limits.redis, 'operator'), 'operator', { commandMs: 5_000 })
   try {

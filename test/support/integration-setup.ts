@@ -9,7 +9,6 @@ import { recordIssuedValues } from './secret-search.ts'
 
 /** The value of `inject('lab')`, for `openLab`. */
 export interface LabAddress {
-  /** Address of the bridge; every part listens on it. */
   readonly ip: string
   readonly folder: string
   readonly controlPlane: ControlPlaneAddress

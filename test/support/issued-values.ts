@@ -6,7 +6,6 @@ import { type Secret, secrets } from '#kube/resources.ts'
 import type { GatewayTable } from './gateway-table.ts'
 import type { OperatorWorld } from './operator-world.ts'
 
-/** A rule was broken. */
 export class Broken extends Error {}
 
 interface Issued {
@@ -42,7 +41,6 @@ export class IssuedValues {
     this.#namespace = namespace
   }
 
-  /** Every value so far. */
   values(): Iterable<string> {
     return this.#issued.keys()
   }
@@ -56,7 +54,6 @@ export class IssuedValues {
     }
   }
 
-  /** Records that the entry of this key cannot be read from now on. */
   unreadable(uid: string): void {
     this.#unreadable.add(uid)
   }
@@ -66,7 +63,6 @@ export class IssuedValues {
     this.#isKeyringLost = true
   }
 
-  /** Records the loss of keyring and store at once. */
   endangered(): void {
     for (const issued of this.#issued.values()) Object.assign(issued, { works: false, atRisk: true })
   }

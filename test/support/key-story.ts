@@ -26,7 +26,6 @@ type Deed = 'delete' | 'delete Secret' | 'edit Secret' | 'delete by force' | 'ne
 type Disturbance =
   | ('watch cut off' | 'watch back' | 'events doubled' | 'answers lost')
   | ('store down' | 'store up' | 'pod silent' | 'pod well' | 'quota full' | 'quota raised')
-/** Failures of the operator, its watches, or its store. */
 type Accident = Disturbance | 'restart' | 'late calls arrive' | 'settle' | 'store wiped' | 'snapshot' | 'stale failover'
 
 /** One event of a story. Names are those of ApiKeys in `shop`. */
@@ -53,7 +52,6 @@ const FOREIGN: Secret = {
   data: { SERVICE_API_KEY: Buffer.from('foreign').toString('base64') },
 }
 
-/** One run. */
 export class KeyStory {
   readonly world = new OperatorWorld([apiKeyRow])
   readonly #table = new GatewayTable(this.world)

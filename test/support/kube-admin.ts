@@ -19,7 +19,6 @@ export interface TestObject {
 
 type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
 
-/** One line of a watch. */
 export interface WatchEvent {
   readonly type: string
   readonly object: TestObject
@@ -139,7 +138,6 @@ export class KubeAdmin {
     return text
   }
 
-  /** One call with a JSON body. */
   async call(method: Method, path: string, body?: unknown, type?: string): Promise<TestObject> {
     const { status, text } = await this.answer(method, path, body, type)
     if (status >= 300) throw new ApiRefusal(status, `${method} ${path}: ${status} ${text.slice(0, 2000)}`)

@@ -8,7 +8,6 @@ import { RedisPart } from './redis-part.ts'
 import { dumpCluster, recordIssuedValues } from './secret-search.ts'
 import { Stack, type StackOptions } from './stack.ts'
 
-/** A test file's view of the run. */
 export class Lab {
   readonly address: LabAddress
   /** The control plane that all test files share: use namespaces of your own, and never stop it. */

@@ -16,7 +16,6 @@ export interface RunCounts {
 export class LayerReporter implements Reporter {
   readonly #file: string
 
-  /** @param file where the counts are written when the run ends */
   constructor(file: string) {
     this.#file = file
   }

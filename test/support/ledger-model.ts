@@ -37,7 +37,6 @@ interface Process {
   heardAt: number
 }
 
-/** Windows of every model. */
 export const MODEL_TIMING: LedgerTiming = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
 const TIMING = MODEL_TIMING
 const DAY_MS = 86_400_000
@@ -47,7 +46,6 @@ const UID = 'key-1'
 /** A process without the store for longer than this may finish running requests above the count of permits, ms. */
 const CUT_OFF_MS = 15_000
 
-/** The world of one schedule. */
 export class LedgerModel {
   readonly world = new LedgerWorld(TIMING, Date.UTC(2026, 0, 31, 23, 59, 40))
   readonly #processes: Process[]
@@ -59,7 +57,6 @@ export class LedgerModel {
   /** Until this time admissions of other processes may be unknown to a wiped store, ms. */
   #wipedUntil = -Infinity
 
-  /** @param processes how many */
   constructor(processes: number) {
     this.world.live = processes
     this.#processes = Array.from({ length: processes }, (_, at) => ({
@@ -72,7 +69,6 @@ export class LedgerModel {
     this.world.store.fate = (call) => this.#fate(call.process)
   }
 
-  /** How many requests were admitted. */
   get admitted(): number {
     return this.#admissions.length
   }

@@ -49,13 +49,11 @@ export const SCHEDULES = {
   'a store that is wiped': schedules({ arbitrary: wipe, weight: 1 }),
 } as const
 
-/** How many, and from which seed. */
 export interface ScheduleRuns {
   readonly seed: number
   readonly runs: number
   /** Longest schedule; 80 if absent. */
   readonly maxSteps?: number
-  /** Called with the events of the store in each schedule. */
   readonly onJournal?: (journal: readonly StoreEvent[]) => Promise<void>
 }
 

@@ -33,17 +33,14 @@ function utcWindow(window: BudgetWindowKind, atMs: number): BudgetWindow {
   }
 }
 
-/** Fate of a call: it works, its reply is lost, it never arrives, or it is answered with an error. */
 export type CallFate = 'works' | 'reply lost' | 'never arrives' | 'refused' | 'hangs'
 
-/** What happened to a store. */
 export type StoreEvent =
   | { readonly do: 'call'; readonly atMs: number; readonly call: LedgerCall; readonly reply: LedgerReply }
   | { readonly do: 'seed'; readonly subject: string; readonly seed: string }
   | { readonly do: 'reap'; readonly subject: string; readonly process: string }
   | { readonly do: 'wipe'; readonly subject: string }
 
-/** The memory store with calls that can fail on the way, and a count of them. */
 export class FallibleStore implements LedgerStore {
   readonly memory: MemoryLedgerStore
   readonly calls: LedgerCall[] = []
@@ -96,7 +93,6 @@ export class FallibleStore implements LedgerStore {
   }
 }
 
-/** One clock, one store, any number of processes. */
 export class LedgerWorld {
   readonly clock: ManualClock
   readonly timing: LedgerTiming
@@ -130,22 +126,18 @@ export class LedgerWorld {
   }
 }
 
-/** A key with limits. */
 export function subject(overrides: Partial<LimitSubject> = {}): LimitSubject {
   return { uid: 'key-1', whose: 'key', limits: {}, budgets: [], onStoreUnavailable: 'FailClosed', ...overrides }
 }
 
-/** A budget of `amount` that blocks. */
 export function budget(overrides: Partial<BudgetSpec> = {}): BudgetSpec {
   return { name: 'month', unit: 'Currency', window: 'Month', timeZone: 'UTC', amount: 1_000_000, onExceeded: 'Block', ...overrides }
 }
 
-/** A request that holds no tokens and no amount. */
 export function need(overrides: Partial<Need> = {}): Need {
   return { tokens: 0, holdByUnit: { Currency: 0, Tokens: 0 }, ...overrides }
 }
 
-/** Usage of a request. */
 export function usage(overrides: Partial<SettledUsage> = {}): SettledUsage {
   return { inputTokens: 0, outputTokens: 0, costMicros: 0, ...overrides }
 }

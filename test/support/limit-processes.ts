@@ -15,7 +15,6 @@ import { backendRecord, issuedKey, modelText, recordText } from './records.ts'
 import { waitFor } from './wait-for.ts'
 import { type Admission, readAdmissions } from './witnessed-ledger.ts'
 
-/** Settings of a lab. */
 export interface LimitsLabOptions {
   readonly timing: LedgerTiming
   /** Error of the wall clock of each process, ms; as many processes are started. */
@@ -31,7 +30,6 @@ export interface LimitedLoad {
   readonly call?: LimitedCallOptions
 }
 
-/** Options of a call besides its key. */
 export interface LimitedCallOptions {
   readonly maxTokens?: number | undefined
   /** For the stub model: `examples/stub-model/stub-directives.ts`. */
@@ -75,7 +73,6 @@ interface Stream {
   readonly statuses: Statuses
 }
 
-/** Started by `start`, ended by `stop`. */
 export class LimitsLab {
   readonly redis: LedgerRedis
   readonly gateways: readonly LimitedProcess[]

@@ -26,9 +26,7 @@ const LEDGER = ledgerFunctions('hg')
 /** Model with a price; `free` has the price 0, `unpriced` none, and `twice` a dead endpoint beside the good one. */
 export const PRICED = 'priced'
 
-/** Settings of the gateways. */
 export interface LimitedAnswersOptions {
-  /** Default: 1. */
   readonly gateways?: number
   readonly env?: Readonly<Record<string, string>>
 }
@@ -37,7 +35,6 @@ export interface LimitedAnswersOptions {
 export class LimitedAnswers {
   readonly redis: RedisPart
   readonly gateways: readonly Program[]
-  /** Requests that have reached the model server. */
   reached = 0
   readonly #lab: Lab
   readonly #model: StubModel
@@ -121,17 +118,14 @@ export class LimitedAnswers {
     await this.#store.rebuild(writer(), `e${this.#epoch}`, 1_000 * this.#epoch, [...models, ...keys])
   }
 
-  /** Calls one gateway. */
   call(key: IssuedKey, question: Question = {}, gateway: Program = this.gateway): Promise<Answer> {
     return ask(this.#lab, gateway.url, { model: PRICED, credential: key.credential, ...question })
   }
 
-  /** A field of the ledger. */
   async ledger(uid: string, part: 'rate' | 'conc' | 'budget'): Promise<Record<string, string>> {
     return await this.redis.admin.hgetall(ledgerKeys('hg', uid)[part])
   }
 
-  /** Permits that all pods hold of a key. */
   async permits(key: IssuedKey): Promise<number> {
     const fields = Object.entries(await this.ledger(key.record.uid, 'conc'))
     return fields.reduce((sum, [name, value]) => sum + (name.startsWith('n:') ? Number(value) : 0), 0)

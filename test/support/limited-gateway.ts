@@ -28,7 +28,6 @@ import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { writer } from './records.ts'
 import { WitnessedLedger } from './witnessed-ledger.ts'
 
-/** All its settings. */
 export interface LimitedGatewayConfig {
   readonly pod: string
   readonly port: number
@@ -43,7 +42,6 @@ export interface LimitedGatewayConfig {
   readonly admissions?: string
 }
 
-/** A key or model. */
 export interface ProjectedRecord {
   readonly kind: RecordKind
   readonly id: string

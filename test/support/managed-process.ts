@@ -12,13 +12,11 @@ export interface ProcessSpec {
   readonly logFile: string
 }
 
-/** How it ended. */
 export interface Ending {
   readonly code: number | null
   readonly signal: NodeJS.Signals | null
 }
 
-/** One process; may be started again after it has ended. */
 export class ManagedProcess {
   readonly spec: ProcessSpec
   #child: ChildProcess | undefined
@@ -84,7 +82,6 @@ export class ManagedProcess {
     }
   }
 
-  /** Everything it has written so far, over all its runs. */
   log(): string {
     return readFileSync(this.spec.logFile, 'utf8')
   }

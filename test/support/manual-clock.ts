@@ -31,7 +31,6 @@ export class ManualClock implements Clock {
     return () => this.#remove(timer)
   }
 
-  /** How many callbacks wait. */
   get pending(): number {
     return this.#timers.length
   }

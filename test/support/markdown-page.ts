@@ -6,7 +6,6 @@ export interface MarkdownTable {
   readonly rows: readonly Readonly<Record<string, string>>[]
 }
 
-/** A fenced code block. */
 export interface CodeBlock {
   /** The word after the opening fence, '' without one. */
   readonly language: string
@@ -46,7 +45,6 @@ export function sectionOf(page: string, heading: string): string {
   return lines.slice(start + 1, length < 0 ? undefined : start + 1 + length).join('\n')
 }
 
-/** Every table of a page. */
 export function tables(page: string): MarkdownTable[] {
   const blocks = [...withoutCode(page).matchAll(/(?:^\|.*\|$\n?)+/gm)].map(([block]) => block.trim().split('\n').map(cellsOf))
   return blocks.map(([columns = [], , ...lines]) => ({
@@ -60,7 +58,6 @@ export function codeSpans(text: string): string[] {
   return [...text.matchAll(INLINE_CODE)].map(([span]) => span.slice(1, -1))
 }
 
-/** Every fenced block. */
 export function codeBlocks(page: string): CodeBlock[] {
   return [...page.matchAll(FENCE)].map(({ index, 1: language = '', 2: text = '' }) => ({ language, text, start: index }))
 }

@@ -7,10 +7,8 @@ import { waitFor } from './wait-for.ts'
 
 const HOME = join(cacheFolder(), 'llama-3.22.1')
 
-/** Name under which it serves the model. */
 export const UPSTREAM_MODEL = 'tiny'
 
-/** One server; `url` without a path. */
 export class ModelServerPart {
   readonly ip: string
   readonly port: number

@@ -9,7 +9,6 @@ const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
 export const METRICS_PAGE = 'docs/metrics.md'
 
-/** One row of the tables of metrics. */
 export interface MetricRow {
   readonly name: string
   readonly type: string
@@ -19,7 +18,6 @@ export interface MetricRow {
   readonly meaning: string
 }
 
-/** One alert of the rule file. */
 export interface Alert {
   readonly alert: string
   readonly expr: string
@@ -36,12 +34,10 @@ export interface PanelQuery {
   readonly legend: string
 }
 
-/** The page as text. */
 export function metricsPage(): string {
   return read(METRICS_PAGE)
 }
 
-/** Every row of the three tables of the page. */
 export function metricRows(): MetricRow[] {
   const found = tables(metricsPage()).filter(({ columns }) => columns[0] === 'metric')
   return (['gateway', 'operator', 'process'] as const).flatMap((of, i) =>
@@ -55,7 +51,6 @@ export function metricRows(): MetricRow[] {
   )
 }
 
-/** Every alert of the chart. */
 export function alerts(): Alert[] {
   const file = parse(read('charts/headgate/monitoring/alerts.yaml')) as { groups: ReadonlyArray<{ rules: readonly Alert[] }> } // our own file
   return file.groups.flatMap(({ rules }) => rules)

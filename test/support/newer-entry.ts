@@ -39,7 +39,6 @@ export class NewerEntry {
     if (this.#written?.shard === shard) this.#written = { ...this.#written, shard: '' }
   }
 
-  /** Whether the entry is as it was written. */
   async isIntact(): Promise<boolean> {
     if (!this.#written || this.#written.shard === '') return true
     const { shard, text } = this.#written

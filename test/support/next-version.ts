@@ -19,7 +19,6 @@ const NEXT_HEAD = `export function formatHead(version: number, given: readonly s
   const note = 'a field of the next version'
   return (needs.length > 0 ? { v: version, needs, note } : { v: version, note }) as FormatHead`
 
-/** Builds them. @returns the folder of the bundles */
 export async function buildNextVersion(folder: string): Promise<string> {
   const bundles = join(folder, 'next-version', 'dist') // folders of that name are not searched for issued values
   await mkdir(bundles, { recursive: true })

@@ -20,10 +20,8 @@ export interface KillAt {
   readonly when: 'before' | 'after' | 'late'
 }
 
-/** A call to the API server, or to the store of the projection. */
 export type WorldCall = PortCall | StoreCall
 
-/** A call to the store of the projection. */
 export interface StoreCall {
   readonly verb: Exclude<keyof ProjectionStore, 'close'>
   readonly plural: 'store'
@@ -37,7 +35,6 @@ const POLLS: ReadonlySet<string> = new Set(['prepare', 'meta', 'liveProcesses'])
 /** A rebuild is many calls, and a process that was killed makes no further ones. */
 const NEVER_LATE: ReadonlySet<string> = new Set(['rebuild'])
 
-/** How a process is started. */
 export interface ProcessOptions {
   readonly settings: OperatorSettings
   readonly rows: readonly KindRow[]
@@ -48,7 +45,6 @@ export interface ProcessOptions {
 /** A killed process never gets an answer again, and its timers never run. */
 export class OperatorProcess {
   readonly operator: Operator
-  /** Resolves when `operator.start` has resolved. */
   readonly started: Promise<void>
   readonly #world: OperatorWorld
   readonly #options: ProcessOptions
@@ -64,7 +60,6 @@ export class OperatorProcess {
     this.started = this.operator.start()
   }
 
-  /** Whether it was killed. */
   get isDead(): boolean {
     return this.#isDead
   }
@@ -74,7 +69,6 @@ export class OperatorProcess {
     this.#isDead = true
   }
 
-  /** Ends the process cleanly. */
   async stop(): Promise<void> {
     if (!this.#isDead) await this.#world.during(this.operator.stop())
     this.#isDead = true

@@ -15,7 +15,6 @@ const [SERVICE, MODEL, SECRET] = ['others-server', 'others-model', 'others-crede
 
 /** One such tenant in a namespace of its own; `close` it in afterAll. */
 export class OtherTenant {
-  /** Name of its model. */
   readonly model = MODEL
   readonly namespace: string
   readonly #lab: Lab

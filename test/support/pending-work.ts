@@ -36,7 +36,6 @@ export class PendingWork {
     }
   }
 
-  /** Ends the tracking. */
   end(): void {
     this.#hook.disable()
     this.#immediates.clear()

@@ -3,13 +3,11 @@ import { hash } from 'node:crypto'
 import { UnknownVersion } from '#contract/records/format.ts'
 import type { ShardCodec, StoredEntry } from '../../operator/shards/shard-codec.ts'
 
-/** One entry. */
 export interface Note {
   readonly id: string
   readonly text: string
 }
 
-/** Data key of the text in a Secret. */
 export const NOTES_KEY = 'notes'
 
 /** Written by a build that knows more: `decode` gives no entry for it. */

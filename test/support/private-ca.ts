@@ -12,7 +12,6 @@ const run = promisify(execFile)
 const openssl = (args: readonly string[]) => run('openssl', args)
 const NEW_KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes']
 
-/** One authority; its files lie in `folder`. */
 export class PrivateCa {
   readonly #folder: string
 
@@ -54,7 +53,6 @@ export class PrivateCa {
   }
 }
 
-/** A TLS front that listens. */
 export interface TlsFront {
   readonly port: number
   close(): void

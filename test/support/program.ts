@@ -6,7 +6,6 @@ import { freePorts } from './free-port.ts'
 import { ManagedProcess, type Ending } from './managed-process.ts'
 import { waitFor } from './wait-for.ts'
 
-/** How to start it. */
 export interface ProgramSpec {
   readonly program: Exclude<ProgramName, 'standalone'>
   /** Name of the pod that it plays; also of its log file. */
@@ -61,7 +60,6 @@ export class Program {
     await this.process.start(env)
   }
 
-  /** Starts it and waits until it is ready. */
   async start(env: Readonly<Record<string, string>> = {}): Promise<void> {
     await this.launch(env)
     await this.ready()
@@ -73,14 +71,12 @@ export class Program {
     if (!this.process.running) throw new Error(`${this.spec.pod} has ended:\n${this.process.log().slice(-2000)}`)
   }
 
-  /** @returns whether /readyz says so now */
   async isReady(): Promise<boolean> {
     const answer = await fetch(`${this.metricsUrl}/readyz`, { signal: AbortSignal.timeout(2000) })
     await answer.body?.cancel()
     return answer.ok
   }
 
-  /** The metrics as text. */
   async metrics(): Promise<string> {
     const answer = await fetch(`${this.metricsUrl}/metrics`, { signal: AbortSignal.timeout(5000) })
     return answer.text()

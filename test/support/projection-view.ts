@@ -3,7 +3,6 @@ import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts
 import { objectPath } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 
-/** The head of the projection. */
 export interface ProjectionHead {
   readonly epoch: string
   readonly revision: number
@@ -17,13 +16,11 @@ export async function projectionHead(stack: Stack): Promise<ProjectionHead> {
   return { epoch, revision: Number(rev), fence: Number(fence) }
 }
 
-/** Every key of the projection. */
 export async function projectedKeys(stack: Stack): Promise<KeyRecord[]> {
   const { epoch } = await projectionHead(stack)
   return Object.values(await stack.redis.admin.hgetall(`hg:{proj}:${epoch}:keys`)).map(decodeKeyRecord)
 }
 
-/** The last heartbeat of a pod. */
 export interface SeenHeartbeat {
   readonly epoch: string
   readonly source: string
@@ -36,7 +33,6 @@ export async function heartbeats(stack: Stack): Promise<Map<string, SeenHeartbea
   return new Map(all.map(([process, text]) => [process.split('/')[0] ?? '', JSON.parse(text) as SeenHeartbeat]))
 }
 
-/** Events about one object. */
 export async function eventsAbout(stack: Stack, name: string): Promise<{ reason: string; note: string }[]> {
   const events = await stack.kube.list(objectPath('events.k8s.io/v1', 'Event', stack.namespace))
   return events

@@ -15,7 +15,6 @@ export interface Matcher {
   readonly value: string
 }
 
-/** The metrics and labels of a query. */
 export interface Query {
   readonly selectors: readonly Selector[]
   /** Labels of every `by (…)` and `on (…)`. */

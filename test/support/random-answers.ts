@@ -2,7 +2,6 @@
 import { deflateSync, gzipSync } from 'node:zlib'
 import type { SeededRandom } from './seeded-random.ts'
 
-/** The action of the server after the last byte. */
 export type AnswerEnd = 'keep' | 'close' | 'reset' | 'hang'
 
 /** One answer: bytes as they go out, with a turn of the event loop between two pieces. */

@@ -7,9 +7,7 @@ import type { RandomAnswer } from './random-answers.ts'
 const HEAD_END = '\r\n\r\n'
 const LENGTH = /\r\ncontent-length: (\d+)/i
 
-/** Listens on every address of the loopback network. */
 export class RandomBackend {
-  /** Requests that came in, whole. */
   received = 0
   /** Requests that no gateway should send: not in one piece, not JSON, or another path. */
   readonly odd: string[] = []
@@ -17,7 +15,6 @@ export class RandomBackend {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
 
-  /** @param answerFor makes the answer to a request body */
   constructor(answerFor: (body: string) => RandomAnswer) {
     this.#answerFor = answerFor
     this.#server = createServer((socket) => this.#serve(socket))

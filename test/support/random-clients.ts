@@ -3,7 +3,6 @@ import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SeededRandom } from './seeded-random.ts'
 
-/** One call to make. */
 export interface RandomCall {
   readonly path: '/v1/chat/completions' | '/v1/messages'
   readonly body: string
@@ -29,7 +28,6 @@ export function randomCall(random: SeededRandom, model: string, mark: string): R
   return { path, body, manner }
 }
 
-/** Many calls over few connections. */
 export class RandomClients {
   readonly #agent = new Agent({ keepAlive: true, maxSockets: 48 })
   readonly #base: string

@@ -1,7 +1,6 @@
 /** HTTP over a plain socket, for requests that well-behaved clients do not send. */
 import { connect, type Socket } from 'node:net'
 
-/** One answer as it came over the wire. */
 export interface RawAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>

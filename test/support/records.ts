@@ -13,12 +13,10 @@ export function acknowledgement(change: Partial<Acknowledgement> = {}): Acknowle
   return { epoch: 'e', revision: 1, source: 'Redis', ready: true, version: 't', backends: {}, ...lists, ...change }
 }
 
-/** A writer of the projection, for tests that need any writer. */
 export function writer(fence = 1, installation = ''): Writer {
   return { fence, installation }
 }
 
-/** A key with the value that only its user knows. */
 export interface IssuedKey {
   readonly credential: Credential
   readonly record: KeyRecord
@@ -46,18 +44,15 @@ export function issuedKey(uid: string, change: Partial<KeyRecord> = {}): IssuedK
   }
 }
 
-/** The same key as text. */
 export function recordText(record: KeyRecord, change: Partial<KeyRecord> = {}): string {
   return encodeKeyRecord({ ...record, ...change })
 }
 
-/** The keyring entry of a key. */
 export function keyringEntry(record: KeyRecord, change: Partial<KeyringEntry> = {}): KeyringEntry {
   const rest: Omit<KeyringVerifier, 'id' | 'hash' | 'expiresMs'> = { number: 1, state: 'Issued', createdMs: 0, prefix: 'sk-hg1Ab…wxyz' }
   return { ...record, verifiers: record.verifiers.map((verifier) => ({ ...verifier, ...rest })), deletedMs: null, ...change }
 }
 
-/** A backend as a record names it. */
 export function backendRecord(change: Partial<BackendRecord> = {}): BackendRecord {
   return {
     ...{ name: 'one', endpoints: [], service: null, url: null, upstreamModel: 'llama', weight: 1 },
@@ -66,7 +61,6 @@ export function backendRecord(change: Partial<BackendRecord> = {}): BackendRecor
   }
 }
 
-/** A model of namespace `shop` with one backend. */
 export function modelRecord(name: string, change: Partial<ModelRecord> = {}): ModelRecord {
   return {
     version: 1,
@@ -84,7 +78,6 @@ export function modelRecord(name: string, change: Partial<ModelRecord> = {}): Mo
   }
 }
 
-/** The same model as text. */
 export function modelText(uid: string, change: Partial<ModelRecord> = {}): string {
   return encodeModelRecord(modelRecord(uid, change))
 }

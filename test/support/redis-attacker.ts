@@ -13,7 +13,6 @@ const HUGE_BYTES = 32 * 2 ** 20
 const FILLER_BYTES = 8 * 2 ** 20
 const YEAR_2100 = 4_102_444_800_000
 
-/** One kind of attack; each call is one strike. */
 export interface Attack {
   readonly name: string
   readonly strike: (attacker: RedisAttacker) => Promise<unknown>
@@ -79,7 +78,6 @@ export class RedisAttacker {
   }
 }
 
-/** Every attack that the rights of a gateway leave. */
 export const ATTACKS: readonly Attack[] = [
   { name: 'all heartbeats are deleted', strike: (pod) => pod.dropPods().then(() => pod.dropAcks()) },
   { name: 'the list of pods becomes a hash', strike: (pod) => pod.dropPods().then(() => pod.redis.hset(PODS, 'a', 'b')) },

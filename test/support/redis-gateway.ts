@@ -10,7 +10,6 @@ import type { RedisPart, RedisUser } from './redis-part.ts'
 import type { IssuedKey } from './records.ts'
 import { waitFor } from './wait-for.ts'
 
-/** How a program connects as that user. */
 export function redisSettings(redis: RedisPart, user: RedisUser): RedisSettings {
   const { REDIS_URL, REDIS_USERNAME, REDIS_PASSWORD } = redis.envFor(user)
   return { url: REDIS_URL, username: REDIS_USERNAME, password: REDIS_PASSWORD }

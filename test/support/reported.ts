@@ -4,12 +4,10 @@ import { objectPath, type TestObject } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 import { eventually } from './wait-for.ts'
 
-/** An object and its expected report. */
 export interface Reported {
   readonly kind: 'ApiKey' | 'ServedModel'
   readonly name: string
   readonly namespace: string
-  /** Condition type. */
   readonly type: string
   /** Status of the condition; default: False. */
   readonly status?: 'False' | 'Unknown'

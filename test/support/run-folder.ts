@@ -3,7 +3,6 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
 const RUNS = join(import.meta.dirname, '../../.headgate/test-runs')
-/** Runs that are kept. */
 const KEEP = 3
 
 /** Makes the folder of this run, and removes the folders of old runs. */

@@ -13,7 +13,6 @@ const SHARD_SECRET = /^hg-(keyring|models|upstream)-(\d+-\d+)$/
 /** Changes within this time are one new state; a kubelet takes a minute, ms. */
 const EVERY_MS = 20
 
-/** A mirror of one operator namespace in one folder. */
 export class SecretMirror {
   readonly folder: string
   readonly #files = new Map<string, Map<string, Buffer>>()
@@ -31,7 +30,6 @@ export class SecretMirror {
     this.#publish()
   }
 
-  /** Follows the Secrets of a namespace until `stop`. */
   follow(kube: KubeAdmin, namespace: string): void {
     void kube.watch(objectPath('v1', 'Secret', namespace), this.#abort.signal, ({ type, object }) => {
       const { name } = object.metadata

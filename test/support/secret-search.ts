@@ -45,12 +45,10 @@ export async function dumpCluster(plane: ControlPlane, folder: string): Promise<
   write(join(folder, HASHES_ALLOWED), `${name}-secrets.txt`, secrets.map(unpacked).join('\n'))
 }
 
-/** Keeps what a Redis holds for the search. */
 export function keepRedisDump(folder: string, name: string, dump: string): void {
   write(join(folder, HASHES_ALLOWED), `${name}.txt`, dump)
 }
 
-/** Searches every file of the run for every value issued in it. */
 export function searchForValues(folder: string): { readonly values: number; readonly files: number; readonly leaks: readonly Leak[] } {
   const noted = existsSync(join(folder, VALUES_FILE)) ? readFileSync(join(folder, VALUES_FILE), 'utf8').split('\n').filter(Boolean) : []
   const values = new Set(noted)
@@ -64,7 +62,6 @@ export function searchForValues(folder: string): { readonly values: number; read
   return { values: values.size, files: files.length, leaks }
 }
 
-/** A form that a value could have in a file. */
 interface Form {
   readonly form: string
   readonly text: string

@@ -24,7 +24,6 @@ export type SpendHappening =
   | { readonly on: 'kill'; readonly write: number; readonly when: 'before' | 'after' }
   | { readonly on: 'time passes'; readonly seconds: number }
 
-/** One story; `stop` it at the end. */
 export class SpendStory {
   readonly #world = new OperatorWorld()
   readonly #ledger = new FakeLedgerStore()
@@ -73,7 +72,6 @@ export class SpendStory {
     assert.deepEqual(this.#world.writes.slice(written), [], 'nothing is written without a change')
   }
 
-  /** Asserts that nothing is left of deleted keys. */
   async #nothingIsLeft(): Promise<void> {
     const uids = new Set((await this.#world.objects.list(apiKeys, SHOP)).map(({ metadata }) => metadata.uid))
     assert.deepEqual(

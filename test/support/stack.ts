@@ -17,7 +17,6 @@ const GROUP = 'headgate.dev/v1alpha1'
 /** Short times of the election: a killed leader is replaced in 3 s instead of 15. */
 const LEASE_ENV = { LEASE_DURATION_SECONDS: '3', LEASE_RENEW_SECONDS: '2', LEASE_RETRY_SECONDS: '0.5' }
 
-/** Settings of a stack. */
 export interface StackOptions {
   readonly gateways?: number
   readonly operators?: number
@@ -49,7 +48,6 @@ interface SeenCondition {
   readonly observedGeneration?: number
 }
 
-/** Settings of one more pod. */
 export interface AddOptions {
   readonly start?: boolean
   readonly env?: Readonly<Record<string, string>>
@@ -59,7 +57,6 @@ export interface AddOptions {
   readonly apiServer?: string
 }
 
-/** Where the stack finds the parts that it shares. */
 export interface StackSite {
   readonly name: string
   readonly ip: string
@@ -104,7 +101,6 @@ export class Stack {
     return stack
   }
 
-  /** The tests' administrator on the API server. */
   get kube(): KubeAdmin {
     return this.site.plane.admin
   }
@@ -228,7 +224,6 @@ export class Stack {
     return this.kube.apply({ apiVersion: GROUP, kind, metadata: { name, namespace }, spec: { ...defaults, ...spec } })
   }
 
-  /** Sets the state of an ApiKey. */
   async setState(name: string, state: 'Active' | 'Suspended' | 'Revoked', namespace = this.namespace): Promise<TestObject> {
     return this.kube.merge(this.path('ApiKey', name, namespace), { spec: { state } })
   }
@@ -277,7 +272,6 @@ export class Stack {
     return Object.fromEntries(data.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]))
   }
 
-  /** Path of an object of ours, for `kube.get`, `kube.merge` and `kube.remove`. */
   path(kind: 'ApiKey' | 'ServedModel', name: string, namespace = this.namespace): string {
     return objectPath(GROUP, kind, namespace, name)
   }

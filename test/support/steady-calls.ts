@@ -26,7 +26,6 @@ const PAUSE_MS = 60
 /** Only catches hangs. */
 const ANSWER_WITHIN_MS = 20_000
 
-/** Calls that go on until `stop`. */
 export class SteadyCalls {
   readonly answers: SteadyAnswer[] = []
   readonly #loops: Promise<void>[]
@@ -45,7 +44,6 @@ export class SteadyCalls {
     return counts
   }
 
-  /** Stops the calls and waits for the last answers. */
   async stop(): Promise<Readonly<Record<string, number>>> {
     this.#isOver = true
     await Promise.all(this.#loops)

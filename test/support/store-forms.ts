@@ -11,13 +11,11 @@ import { waitFor } from './wait-for.ts'
 
 /** Forms of the settings; one pod each. */
 export const STORE_FORMS = ['user and password beside the URL', 'user and password in the URL', 'TLS with a private CA'] as const
-/** One of them. */
 export type StoreForm = (typeof STORE_FORMS)[number]
 
 /** The certificate is valid for this address. */
 const TLS_HOST = '127.0.0.1'
 
-/** Close it in `afterAll`. */
 export class StoreForms {
   readonly limits: LimitedAnswers
   readonly #pods: Readonly<Record<StoreForm, Program>>

@@ -5,10 +5,8 @@ import { objectPath } from './kube-admin.ts'
 import { ManagedProcess } from './managed-process.ts'
 import type { Stack } from './stack.ts'
 
-/** The end of the process. */
 export interface Uninstalled {
   readonly code: number | null
-  /** Its output. */
   readonly text: string
 }
 

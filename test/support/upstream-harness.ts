@@ -32,7 +32,6 @@ type RoutePath = Dialect['path']
 /** Length of a "second" of the upstream side in these tests, ms. */
 export const TICK_MS = 5
 
-/** One request as a backend received it. */
 export interface Received {
   readonly path: string
   readonly headers: IncomingHttpHeaders
@@ -40,7 +39,6 @@ export interface Received {
   readonly body: Buffer
 }
 
-/** A model server under the control of a test. */
 export interface FakeBackend {
   readonly address: string
   readonly server: Server
@@ -49,7 +47,6 @@ export interface FakeBackend {
   readonly aborted: Promise<ServerResponse>
 }
 
-/** The answer that a client got. */
 export interface Answer {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -76,7 +73,6 @@ export async function startBackend(reply: Reply): Promise<FakeBackend> {
   return { address: `127.0.0.1:${port}`, server, received, aborted }
 }
 
-/** An address on loopback without a listener. */
 export async function deadAddress(): Promise<string> {
   const server = createServer()
   const { port } = await new Promise<AddressInfo>((resolve) =>
@@ -86,7 +82,6 @@ export async function deadAddress(): Promise<string> {
   return `127.0.0.1:${port}`
 }
 
-/** A backend as a record names it. */
 export function backendRecord(changes: Partial<BackendRecord> = {}): BackendRecord {
   return anyBackend({ name: 'main', weight: 100, ...changes })
 }
@@ -98,16 +93,13 @@ export function modelRecord(changes: Partial<ModelRecord> = {}): ModelRecord {
   return shopModel('llama', { revision: 1, uid: 'uid-1', createdMs: 1, allowedNamespaces: '*', timeouts, backends, ...changes })
 }
 
-/** The upstream side behind a small front server. */
 export class Harness {
   readonly upstream: Upstream
   readonly outcomes: Outcome[] = []
   readonly refusals: GatewayError[] = []
   /** Outcomes of the refusals, in the same order. */
   readonly refused: Outcome[] = []
-  /** Further fields of each job. */
   job: Partial<ForwardJob> = {}
-  /** Every request, in order. */
   readonly exchanges: Exchange[] = []
   readonly #active = new ActiveExchanges()
   readonly #server: Server
@@ -143,13 +135,11 @@ export class Harness {
     if (!this.upstream.models.put(record.uid, encodeModelRecord(record))) throw new Error('the record of the test cannot be read')
   }
 
-  /** Sends a request and reads the whole answer. */
   async post(path: RoutePath, body: object | string, headers: Record<string, string> = {}): Promise<Answer> {
     const response = await this.open(path, body, headers)
     return { status: response.statusCode ?? 0, headers: response.headers, text: (await readAll(response)).toString('utf8') }
   }
 
-  /** Sends a request. The test reads the answer. */
   open(path: RoutePath, body: object | string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
     return new Promise((resolve, reject) => {
       const request = httpRequest({
@@ -204,7 +194,6 @@ export const MESSAGES: RoutePath = '/v1/messages'
 export const HELLO = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 export const HELLO_STREAM = { ...HELLO, stream: true }
 
-/** Answers with JSON. */
 export function json(status: number, body: unknown, headers: Record<string, string> = {}): Reply {
   return (response) => {
     const text = typeof body === 'string' ? body : JSON.stringify(body)
@@ -212,19 +201,16 @@ export function json(status: number, body: unknown, headers: Record<string, stri
   }
 }
 
-/** Begins a stream of events. */
 export function sse(response: ServerResponse): ServerResponse {
   return response.writeHead(200, { 'content-type': 'text/event-stream' })
 }
 
-/** One chat chunk as an event. */
 export function chunk(content: string, finish: string | null = null, model = 'llama'): string {
   return `data: ${JSON.stringify({ id: 'c1', object: 'chat.completion.chunk', model, choices: [{ index: 0, delta: { content }, finish_reason: finish }] })}\n\n`
 }
 
 export const DONE = 'data: [DONE]\n\n'
 
-/** Reads a stream to its end. */
 export async function readAll(stream: AsyncIterable<Buffer>): Promise<Buffer> {
   const chunks: Buffer[] = []
   for await (const part of stream) chunks.push(part)

@@ -4,7 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises'
 /** Only catches hangs, also on a machine with other work, ms. */
 const HANG_MS = 90_000
 
-/** Limits of one wait, ms. */
 export interface WaitOptions {
   readonly deadlineMs?: number
   readonly everyMs?: number

@@ -125,7 +125,6 @@ function readLines(file: string): Line[] {
   return whole.map((line) => JSON.parse(line) as Line) // written above
 }
 
-/** Most requests in any window of this length. */
 export function mostRequests(admissions: readonly Admission[], windowMs: number): number {
   return mostInAnyWindow(admissions, windowMs, ({ wasReleased = false }) => ({ held: 1, used: wasReleased ? 0 : 1 }))
 }

@@ -7,13 +7,11 @@ import type { ObjectStore } from '../../standalone/object-store.ts'
 /** An event takes this long to arrive, ms. */
 const DELIVERY_MS = 1
 
-/** The objects that one process may watch. */
 export interface WatchScope {
   /** Whether the process watches this namespace. */
   readonly includes: (namespace: string) => boolean
   /** Whether the first list of a namespace never arrives, because a Role is missing. */
   readonly isRefused: (namespace: string) => boolean
-  /** Whether the process still runs. */
   readonly isAlive: () => boolean
 }
 
@@ -33,7 +31,6 @@ interface Table {
 /** The processes whose watches are frozen: standbys, which start to lead later, or running processes as well. */
 export type Frozen = 'Standbys' | 'Everyone'
 
-/** All watches of one world. */
 export class WorldWatches {
   /** Every change reaches listeners twice. */
   isDoubled = false

@@ -19,19 +19,16 @@ export type Attack = (typeof ATTACKS)[number]
 /** Models whose servers have names that a silent name server is asked for. */
 export const SILENT_NAMES = ['silent-0', 'silent-1', 'silent-2', 'silent-3'] as const
 
-/** The settings of the attackers. */
 export interface AttackSite {
   /** The gateway; the model servers of the attackers listen at the same address. */
   readonly host: string
   readonly port: number
-  /** A key of the attackers. */
   readonly credential: string
 }
 
 /** Ports of the model servers, by the model that they are behind. */
 export type AttackPorts = Readonly<Record<'bomb' | 'deep' | 'flood' | 'endless', number>>
 
-/** Stops the running attack and starts another one. */
 export interface AttackOrder {
   readonly start: Attack | 'all together' | 'nothing'
 }

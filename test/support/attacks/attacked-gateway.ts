@@ -29,13 +29,11 @@ export const CLIENTS = 50
 const DIRECT_CLIENTS = 10
 /** In-flight requests and memory are back to normal after this. */
 export const RECOVERY_MS = 5_000
-/** Number of models that makes `/v1/models` expensive. */
 const VISIBLE_MODELS = 2_000
 const GATEWAY_CORE = 0
 /** Core of everything else. Clients, attackers, model servers and Redis stand for other machines, and must not use the core of the gateway. */
 const CALLERS_CORE = 1
 
-/** The measurements during one attack and after it. */
 export interface UnderAttack extends Calls {
   readonly attack: AttackOrder['start']
   /** ms of each call directly to the model server: the time that the machine itself takes. */
@@ -47,7 +45,6 @@ export interface UnderAttack extends Calls {
   readonly heapBytesAfter: number
 }
 
-/** The folder and address of the gateway. */
 export interface AttackedSite {
   readonly ip: string
   /** Run folder; has `dist/` with the bundles. */
@@ -71,7 +68,6 @@ function makeCgroup(): void {
   writeFileSync(join(CGROUP, 'memory.limit_in_bytes'), String(MEMORY_BYTES))
 }
 
-/** The gateway, its Redis, the attackers and the well-behaved clients. */
 export class AttackedGateway {
   readonly #site: AttackedSite
   readonly #stops: (() => unknown)[] = [() => rmdirSync(CGROUP)]
@@ -104,12 +100,10 @@ export class AttackedGateway {
     for (const stop of this.#stops.splice(0).reverse()) await stop()
   }
 
-  /** Whether the process that was started still runs. */
   get isRunning(): boolean {
     return this.#gateway?.running === true
   }
 
-  /** Number of processes that the kernel has killed for lack of memory. */
   get oomKills(): number {
     return Number(/oom_kill (\d+)/.exec(readFileSync(join(CGROUP, 'memory.oom_control'), 'utf8'))?.[1] ?? 0)
   }
@@ -222,7 +216,6 @@ interface NamedRecord {
   readonly text: string
 }
 
-/** @param ports of the model servers, by the name of their model */
 function models(ip: string, ports: Readonly<Record<string, number>>): NamedRecord[] {
   const served = Object.entries(ports).map(([name, port]) => model(name, `http://${ip}:${port}`))
   const crowd = Array.from({ length: VISIBLE_MODELS }, (_, i) => model(`model-${i}`, `http://${ip}:9`))

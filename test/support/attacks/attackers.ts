@@ -27,7 +27,6 @@ const post = (model: string, more = '', length?: number): string => {
 const head = (credential: string, length: number): string =>
   `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${credential}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`
 
-/** Opens a connection whose errors are ignored. */
 function open(isRunning: AbortSignal): Socket {
   const socket = connect(site.port, site.host)
   socket.on('error', () => undefined)

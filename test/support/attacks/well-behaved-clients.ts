@@ -6,7 +6,6 @@ import type { IssuedKey } from '../records.ts'
 const PAUSE_MS = 200
 const BODY = JSON.stringify({ model: 'good', max_tokens: 5, messages: [{ role: 'user', content: 'Say something.' }] })
 
-/** The results of the clients. */
 export interface Calls {
   /** ms of each call. */
   readonly times: readonly number[]

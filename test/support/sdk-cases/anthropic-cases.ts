@@ -18,7 +18,6 @@ function facts({ type, role, content, stop_reason, usage }: Anthropic.Message): 
   }
 }
 
-/** Cases of the SDK `@anthropic-ai/sdk`. */
 export const ANTHROPIC_CASES: readonly SdkCase[] = [
   { name: 'plain', run: async (via) => facts(await client(via).messages.create(base(via))) },
   {

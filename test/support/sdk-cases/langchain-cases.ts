@@ -21,7 +21,6 @@ const facts = ({
   output: isCounted(usage?.output_tokens),
 })
 
-/** Cases of `@langchain/openai` and `@langchain/anthropic`. */
 export const LANGCHAIN_CASES: readonly SdkCase[] = [
   ...Object.entries(MODELS).flatMap(([name, chat]): SdkCase[] => [
     { name: `${name}, invoke`, run: async (via) => facts(await chat(via).invoke(QUESTION)) },

@@ -55,7 +55,6 @@ async function streamFacts(stream: AsyncIterable<OpenAI.ChatCompletionChunk>): P
   return { text: hasText(text), isStreamed: isStreamed(chunks), finishReasons: [...finishReasons], usage }
 }
 
-/** Cases of the SDK `openai`. */
 export const OPENAI_CASES: readonly SdkCase[] = [
   { name: 'plain', run: async (via) => facts(await client(via).chat.completions.create(base(via))) },
   {

@@ -5,7 +5,6 @@ export interface SdkCase {
   readonly run: (via: Via) => Promise<unknown>
 }
 
-/** The server that an SDK calls. */
 export interface Via {
   /** Base URL of the OpenAI style, with `/v1`. */
   readonly openaiUrl: string
@@ -39,7 +38,6 @@ export function isCounted(tokens: number | null | undefined): boolean {
   return typeof tokens === 'number' && tokens > 0
 }
 
-/** Whether an answer came in pieces. */
 export function isStreamed(pieces: number): boolean {
   return pieces > 1
 }

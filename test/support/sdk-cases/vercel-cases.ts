@@ -18,7 +18,6 @@ const anthropic = ({ anthropicUrl, credential, model }: Via): LanguageModel =>
 const PROVIDERS = { 'OpenAI style': openai, 'Anthropic style': anthropic }
 const limits = { maxOutputTokens: MAX_TOKENS, maxRetries: 0 }
 
-/** Cases of the SDK `ai`. */
 export const VERCEL_CASES: readonly SdkCase[] = [
   ...Object.entries(PROVIDERS).flatMap(([style, provider]): SdkCase[] => [
     {

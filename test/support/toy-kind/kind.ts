@@ -6,7 +6,6 @@ import { type Check, firstAnswer, type StepBase } from '../../../operator/loop/r
 import { type Toy, TOY_CONDITIONS, toyKind } from './toy-kind.ts'
 import { TOY_RECORD, toyCodec } from './toy-record.ts'
 
-/** The observed state of one Toy. */
 interface ObservedToy {
   readonly toy: Toy
   /** The wanted record; undefined for a toy that is deleted. */
@@ -19,7 +18,6 @@ interface Step extends StepBase {
   readonly do: 'add-finalizer' | 'project' | 'write-status' | 'remove-finalizer'
 }
 
-/** One row of the table of kinds. */
 export const toyRow: KindRow = { api: toyKind, create: toys }
 
 function toys({ informer, kube, clock, ownWrites, projection }: OperatorContext): Kind<Toy, ObservedToy, Step> {

@@ -8,7 +8,6 @@ import { located, type RulePlace, rulePlace } from '#api/rule.ts'
 import { TOY_RECORD } from './toy-record.ts'
 import type { KubeObject } from '#kube/port.ts'
 
-/** spec of a Toy */
 export const toySpec = z.strictObject({
   color: z.enum(['Red', 'Blue']).describe('Color of the toy.').default('Red'),
   pieces: z.int().min(1).max(100).describe('Number of pieces.'),
@@ -16,13 +15,11 @@ export const toySpec = z.strictObject({
   label: text(20).describe('Text on the toy.').optional(),
 })
 
-/** status of a Toy */
 export const toyStatus = z.object({
   observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
   conditions: mapOf(condition, 'type', { max: 4 }).describe('Ready.').optional(),
 })
 
-/** The custom resource. */
 export interface Toy extends KubeObject {
   readonly spec: z.output<typeof toySpec>
   readonly status?: z.infer<typeof toyStatus>
@@ -41,7 +38,6 @@ const TOY_RULES: readonly RulePlace<Toy>[] = [
   ]),
 ]
 
-/** Conditions of a Toy. */
 export const TOY_CONDITIONS = {
   Ready: {
     presence: 'Always',

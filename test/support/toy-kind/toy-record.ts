@@ -5,7 +5,6 @@ import { type RecordKind, RECORDS } from '#contract/records/record-kinds.ts'
 
 const toyBody = z.object({ ...recordFields, namespace: namespaceField, color: z.enum(['Red', 'Blue']) })
 
-/** A Toy as gateways see it. */
 export type ToyRecord = RecordOf<typeof toyBody>
 
 export const toyCodec = recordCodec(toyBody)
