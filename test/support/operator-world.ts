@@ -15,7 +15,7 @@ import type { KindRow } from '../../operator/kinds/kind.ts'
 import { keyringCodec } from '../../operator/shards/sets.ts'
 import { KINDS } from '../../operator/kinds/kinds.ts'
 import { SERVICE_LABEL } from '#kube/indexes.ts'
-import { type KubeObject, refOf, type Resource } from '#kube/port.ts'
+import { KubeError, type KubeObject, refOf, type Resource } from '#kube/port.ts'
 import { endpointSlices, type Secret, secrets } from '#kube/resources.ts'
 import type { OperatorLedgerStore } from '../../operator/books/ledger-store.ts'
 import type { OperatorSettings } from '../../operator/operator-deps.ts'
@@ -120,6 +120,16 @@ export class OperatorWorld {
 
   set now(ms: number) {
     this.clock.setWall(ms)
+  }
+
+  /** Refuses the next five writes of one set of Secrets, as if another process wrote them all the time. */
+  conflictFive(set: ShardSet): void {
+    let left = 5
+    this.beforeCall = ({ verb, name }) => {
+      if (verb !== 'update' || !name.startsWith(`hg-${set}-`) || left === 0) return
+      left -= 1
+      throw new KubeError('Conflict', 409, 'the object has been modified')
+    }
   }
 
   /** Starts a process that leads, without waiting for anything. */

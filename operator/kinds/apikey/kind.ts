@@ -204,11 +204,13 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     if (error === undefined) {
       this.#keyringOutage.works()
       memory.succeeded(uid, 'Keyring')
-    } else this.#commitFailed(uid, error)
+    }
+    const isFailed = error !== undefined && !isKubeError(error, 'Conflict') // after a conflict the change is decided again at once
+    if (isFailed) this.#commitFailed(uid, error)
     const apiKey = findByUid(uid, this.informer)
     const entry = keyring.get(uid)
-    if (apiKey) enqueue(KIND, refOf(apiKey), error === undefined ? 'change' : 'background')
-    else if (entry?.deletedMs === null) this.#enqueueOrphan(entry, error ? ORPHAN_RETRY_MS : 0)
+    if (apiKey) enqueue(KIND, refOf(apiKey), isFailed ? 'background' : 'change')
+    else if (entry?.deletedMs === null) this.#enqueueOrphan(entry, isFailed ? ORPHAN_RETRY_MS : 0)
   }
 
   #commitFailed(uid: string, error: Error): void {

@@ -52,6 +52,15 @@ function refuse(isMeant: (call: WorldCall) => boolean, error: KubeError): void {
 
 const isUserSecret = ({ plural, name }: WorldCall): boolean => plural === 'secrets' && name === 'bot'
 
+test('an edit that meets a conflict in the keyring is decided again at once, and the log reports no failure', async () => {
+  await issued()
+  world.conflictFive('keyring')
+  await world.applyKey({ state: 'Suspended' })
+  await world.during(world.sleep(500))
+  expect((await world.keyringEntries()).map(({ state }) => state)).toEqual(['Suspended'])
+  expect(world.logs.filter((line) => line.includes('cannot be written'))).toEqual([])
+})
+
 describe('issuing', () => {
   test('an ApiKey becomes a Secret that configures an SDK, a record on the gateways, and Ready', async () => {
     const value = await issued({ models: ['llama-*'] })

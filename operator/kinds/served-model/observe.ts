@@ -60,9 +60,11 @@ function observeModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps)
   const text = desired.record && encodeModelRecord(desired.record, version)
   const projection = observeProjection(uid, { text, desired }, deps)
   const forMs = deps.memory.mountedForMs(uid)
-  const isRefused = deps.mounted.refusal(uid) !== undefined
+  const refusal = deps.mounted.refusal(uid)
+  const isRefused = refusal !== undefined
+  const isDue = isRefused && (forMs >= MOUNT_RETRY_MS || isKubeError(refusal, 'Conflict')) // another process has written: set again at once
   const isSet = deps.memory.mounted(uid) === mountKey({ desired, backends: around.backends }, version)
-  const mounted = { isCurrent: isSet && !(isRefused && forMs >= MOUNT_RETRY_MS), isRefused, forMs }
+  const mounted = { isCurrent: isSet && !isDue, isRefused, forMs }
   const { confirmation, storeAvailable } = projection
   const progress = { confirmation, storeAvailable, mountedForMs: mounted.forMs }
   const status = statusOf(around, desired, progress, deps.clock.now())
@@ -113,11 +115,11 @@ function observeCredential(
   uid: string,
   spec: ServedModel['spec']['backends'][number],
   ref: CredentialRef,
-  { credentials, adopted }: ServedModelDeps,
+  { credentials, memory }: ServedModelDeps,
 ): ObservedCredential {
   const read = credentials.observe(ref)
   if (read.state !== 'Unread' && read.state !== 'Unreadable') return read
-  const known = adopted.credentialOf(uid, spec)
+  const known = memory.adoptedCredential(uid, spec)
   if (known === undefined) return read
   return { state: 'Adopted', ...known, ...(read.state === 'Unreadable' ? { unreadable: read.problem } : {}) }
 }

@@ -50,6 +50,16 @@ describe('reconcile of a ServedModel', () => {
     })
   })
 
+  test('an edit that meets a conflict in the mounted Secrets is written again at once', async () => {
+    await served()
+    await apply('llama')
+    await world.settle()
+    world.conflictFive('models')
+    await apply('llama', { aliases: ['again'] })
+    await world.during(world.sleep(500))
+    expect(await coldStart()).toMatchObject([{ aliases: ['again'] }])
+  })
+
   test('the record follows the pods without an edit of the ServedModel', async () => {
     await served()
     await apply('llama')
