@@ -10,10 +10,9 @@ import { mayHaveBudgets } from '#contract/records/limits-record.ts'
 import { lowestCommonVersion } from '#contract/records/revision-log.ts'
 import { EVENTS } from '#api/event-table.ts'
 import { Subjects } from './books/subject-ledger.ts'
-import { FormerNamespaces } from './kinds/former-namespaces.ts'
 import type { KindRow, OperatorContext } from './kinds/kind.ts'
 import { ObjectController } from './kinds/object-controller.ts'
-import { releaseAll, type Released, totalOf } from './kinds/release.ts'
+import { releaseAll, type Released, releaseFormer, totalOf } from './kinds/release.ts'
 import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
 import { addServiceIndex, addStandardIndexes, slicesOf } from '#kube/indexes.ts'
@@ -75,7 +74,7 @@ class LeadingOperator implements Operator {
   readonly #projection: Projection
   readonly #acknowledgements: Acknowledgements
   readonly #subjects: Subjects
-  readonly #former: FormerNamespaces
+  readonly #context: OperatorContext
   readonly #ownWrites: OwnWrites
   readonly #stopping = new AbortController()
   #installation = ''
@@ -100,12 +99,8 @@ class LeadingOperator implements Operator {
     const reconciles: Record<string, Reconcile> = {}
     const held = (): readonly Level[] => heldAt(this.#ownWrites.watchLagMs)
     this.#queue = createController({ kinds: reconciles, clock, held, metrics: metrics?.controller })
-    const context = this.#createContext()
-    this.#former = new FormerNamespaces(
-      rows.map(({ api }) => api),
-      context,
-    )
-    this.#controllers = rows.map((row) => new ObjectController(row, context))
+    this.#context = this.#createContext()
+    this.#controllers = rows.map((row) => new ObjectController(row, this.#context))
     const queues = this.#controllers.flatMap((controller) => controller.queues)
     for (const { name, reconcile } of queues) reconciles[name] = reconcile
     const resynced = queues.flatMap(({ name, informer }) => (informer ? [{ kind: name, informer }] : []))
@@ -155,7 +150,8 @@ class LeadingOperator implements Operator {
     await this.#projection.start(records, floor)
     if (this.#isStopping) return
     for (const controller of this.#controllers) controller.start()
-    void this.#former.release()
+    const kinds = this.#controllers.map(({ api }) => api)
+    void releaseFormer(kinds, this.#context, this.#stopping.signal)
     this.#subjects.ledger?.start()
     this.#reportUnreadable()
     this.#scheduleCheck()
@@ -167,7 +163,6 @@ class LeadingOperator implements Operator {
   async #end(withinMs: number): Promise<void> {
     this.#stopping.abort()
     this.#cancelCheck()
-    this.#former.stop()
     this.#resync.stop()
     this.#acknowledgements.stop()
     await this.#queue.stop(withinMs)

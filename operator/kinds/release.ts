@@ -1,12 +1,21 @@
-/** Removes the operator's finalizer from objects of a kind, so that they can be deleted without an operator. Nothing else changes. */
+/**
+ * Removes the operator's finalizer from objects of a kind, so that they can be deleted without an operator: for an uninstall, and in
+ * namespaces that are no longer watched. Nothing else changes.
+ */
+import { sleep } from '#platform/clock.ts'
+import { messageOf } from '#platform/message-of.ts'
 import type { ApiKind } from '#api/kind.ts'
 import { isKubeError, type KubeObject, type KubePort, refOf } from '#kube/port.ts'
 import { inParallel } from '../loop/in-parallel.ts'
+import type { OperatorContext } from './kind.ts'
 
 /** Most concurrent API calls. */
 const CALLS = 32
 /** Most tries for an object that changes between read and write. */
 const TRIES = 5
+/** Time after which a former namespace is tried again, ms, and how often. */
+const AGAIN_MS = 60_000
+const NAMESPACE_TRIES = 10
 
 /** Numbers of released objects, and of objects that could not be released. */
 export interface Released {
@@ -34,6 +43,38 @@ export async function releaseAll(kind: ReleasedKind, objects: Iterable<KubeObjec
   })
   const released = outcomes.filter(Boolean).length
   return { released, failed: outcomes.length - released }
+}
+
+/** What the release of former namespaces needs. */
+export type FormerNamespacesDeps = Pick<OperatorContext, 'kube' | 'clock' | 'log' | 'settings' | 'recordEvent'>
+
+/**
+ * Releases all objects in namespaces that are no longer watched. Their keys end as orphans of the keyring. Never rejects: a failure is logged
+ * with the remedy.
+ * @param stopped ends the tries
+ */
+export async function releaseFormer(kinds: readonly ReleasedKind[], deps: FormerNamespacesDeps, stopped: AbortSignal): Promise<void> {
+  const held = kinds.filter(({ resource, finalizer }) => finalizer !== undefined && resource.namespaced)
+  const { formerNamespaces } = deps.settings
+  await Promise.all(held.flatMap((kind) => formerNamespaces.map((namespace) => releaseNamespace(kind, namespace, deps, stopped))))
+}
+
+async function releaseNamespace(kind: ReleasedKind, namespace: string, deps: FormerNamespacesDeps, stopped: AbortSignal): Promise<void> {
+  const { kube, log, clock, recordEvent } = deps
+  const those = `${kind.resource.kind}s of namespace ${namespace}, which is no longer watched,`
+  const note = 'The namespace is no longer watched: the key is revoked and its finalizer removed.'
+  for (let tries = 0; tries < NAMESPACE_TRIES && !stopped.aborted; tries += 1) {
+    try {
+      const objects = await kube.list(kind.resource, namespace)
+      const { released, failed } = await releaseAll(kind, objects, { kube, onReleased: (object) => recordEvent(object, 'Released', note) })
+      if (released > 0) log.info(`${released} ${those} were released`)
+      if (failed === 0) return
+      log.warn(`${failed} ${those} could not be released; tried again`)
+    } catch (error) {
+      log.warn(`the ${those} cannot be released (${messageOf(error)}); name it in scope.formerNamespaces`)
+    }
+    await sleep(clock, AGAIN_MS, stopped)
+  }
 }
 
 /** Adds results up. */

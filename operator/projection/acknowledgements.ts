@@ -59,15 +59,12 @@ interface Expectation {
 
 /**
  * Follows the acknowledgements of the gateways. No caller waits: `expect` registers a key, and a callback enqueues the key once every pod has
- * acknowledged its revision. A poll costs O(pods + newly acknowledged keys).
+ * acknowledged its revision.
  */
 export class Acknowledgements {
   readonly #deps: AcknowledgementsDeps
   readonly #delay = new BackOff({ firstMs: FIRST_POLL_MS, maxMs: SLOWEST_POLL_MS, factor: POLL_GROWTH })
   readonly #expected = new Map<string, Expectation>()
-  readonly #order = new RevisionOrder()
-  /** Keys whose revision the watermark has passed while a pod could not read their record: at most 63 uids per pod. */
-  readonly #unread = new Set<string>()
   #live: readonly LiveProcess[] = []
   #pods = new ServingPods({ live: [], slices: [], epoch: '' })
   #isKnown = false
@@ -117,9 +114,7 @@ export class Acknowledgements {
    * @param said the counts in the status of the key; if given, `onProgress(key)` reports counts that differ
    */
   expect(key: string, revision: number, uid: string, said?: ConfirmationCounts): void {
-    this.forget(key)
     this.#expected.set(key, { revision, uid, said })
-    this.#order.add(revision, key)
     this.#delay.reset()
     const soonMs = this.#deps.clock.monotonic() + FIRST_POLL_MS
     if (this.#next && this.#next.dueMs > soonMs) this.#schedule(FIRST_POLL_MS)
@@ -127,11 +122,7 @@ export class Acknowledgements {
 
   /** Ends the wait for a key. */
   forget(key: string): void {
-    const expectation = this.#expected.get(key)
-    if (!expectation) return
     this.#expected.delete(key)
-    this.#order.delete(expectation.revision, key)
-    this.#unread.delete(key)
   }
 
   #stateOf(revision: number, uid: string): Confirmation['state'] {
@@ -178,11 +169,9 @@ export class Acknowledgements {
 
   async #confirm(): Promise<void> {
     const noPods = this.#pods.total === 0
-    for (const key of this.#order.takeUpTo(noPods ? Number.POSITIVE_INFINITY : this.#pods.watermark)) this.#unread.add(key)
     let count = 0
-    for (const key of [...this.#unread]) {
-      const expectation = this.#expected.get(key)
-      if (!expectation || !this.#unread.has(key) || !(noPods || this.#pods.hasApplied(expectation.revision, expectation.uid))) continue
+    for (const [key, { revision, uid }] of this.#expected) {
+      if (!noPods && !this.#pods.hasApplied(revision, uid)) continue
       this.forget(key)
       this.#deps.onConfirmed(key)
       if (++count % CHUNK === 0) await nextTurn()
@@ -207,38 +196,4 @@ export class Acknowledgements {
 
 function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
-}
-
-/** Keys in the order of their revisions. Revisions mostly arrive in ascending order, so `add` mostly takes constant time. */
-class RevisionOrder {
-  /** In ascending order. A revision whose keys were deleted stays until `takeUpTo` passes it. */
-  #revisions: number[] = []
-  readonly #keys = new Map<number, Set<string>>()
-
-  add(revision: number, key: string): void {
-    const keys = this.#keys.get(revision)
-    if (keys) {
-      keys.add(key)
-      return
-    }
-    this.#keys.set(revision, new Set([key]))
-    let at = this.#revisions.length
-    while (at > 0 && (this.#revisions[at - 1] ?? 0) > revision) at -= 1
-    this.#revisions.splice(at, 0, revision)
-  }
-
-  delete(revision: number, key: string): void {
-    this.#keys.get(revision)?.delete(key)
-  }
-
-  /** Removes and returns the keys of all revisions up to and including `watermark`, in order. */
-  takeUpTo(watermark: number): readonly string[] {
-    const above = this.#revisions.findIndex((revision) => revision > watermark)
-    const passed = this.#revisions.splice(0, above < 0 ? this.#revisions.length : above)
-    return passed.flatMap((revision) => {
-      const keys = this.#keys.get(revision) ?? []
-      this.#keys.delete(revision)
-      return [...keys]
-    })
-  }
 }

@@ -6,7 +6,6 @@ import { FORMAT } from '#contract/records/format.ts'
 import { decodeKeyRecord, encodeKeyRecord } from '#contract/records/key-record.ts'
 import { decodeModelRecord, encodeModelRecord } from '#contract/records/model-record.ts'
 import { decodeAcknowledgement, encodeAcknowledgement } from '#contract/records/revision-log.ts'
-import { readAsFormerKey, readAsFormerModel } from '../support/former-reader.ts'
 
 const FOLDER = join(import.meta.dirname, '../golden/formats')
 const versions = readdirSync(FOLDER).map((name) => Number(name.slice(1)))
@@ -51,7 +50,7 @@ describe.each(versions)('texts of version %i', (version) => {
     if (isWritten) expect(encodeKeyRecord({ ...record, state: 'Suspended' })).toBe(golden(version, 'key-record-limits-suspended'))
   })
 
-  test('key record of a value that exists elsewhere: a former reader understands all of it', () => {
+  test('key record of a value that exists elsewhere, which needs no feature', () => {
     const text = golden(version, 'key-record-hash')
     const record = decodeKeyRecord(text)
     expect(record.verifiers.map(({ id, expiresMs }) => [id, expiresMs])).toEqual([
@@ -59,12 +58,6 @@ describe.each(versions)('texts of version %i', (version) => {
       ['pT7wB2cN8d', null],
     ])
     expect(JSON.parse(text)).not.toHaveProperty('needs')
-    expect(readAsFormerKey(text)).toMatchObject({
-      verifiers: [
-        { id: 'kM3xQ9aZ1b', expiresMs: 1_790_000_000_000 },
-        { id: 'pT7wB2cN8d', expiresMs: null },
-      ],
-    })
     if (isWritten) expect(encodeKeyRecord(record)).toBe(text)
   })
 
@@ -103,21 +96,5 @@ describe.each(versions)('texts of version %i', (version) => {
     const ack = decodeAcknowledgement(text)
     expect(ack).toMatchObject({ epoch: 'epoch-1', revision: 4711, source: 'Redis', ready: true, schemas: [1], features: [] })
     if (isWritten && ack) expect(encodeAcknowledgement(ack)).toBe(text)
-  })
-})
-
-describe('a gateway of the version before limits', () => {
-  test('does not use the record of a key with limits, and so admits no request by that key', () => {
-    expect(() => readAsFormerKey(golden(1, 'key-record-limits'))).toThrow(/a need that this version lacks/)
-    expect(() => readAsFormerKey(golden(1, 'keyring-entry-limits'))).toThrow(/a need that this version lacks/)
-  })
-
-  test('reads that a key with limits is suspended', () => {
-    expect(readAsFormerKey(golden(1, 'key-record-limits-suspended'))).toMatchObject({ state: 'Suspended' })
-  })
-
-  test('reads keys without limits and models with prices as before', () => {
-    expect(readAsFormerKey(golden(1, 'key-record'))).toMatchObject({ state: 'Active' })
-    expect(readAsFormerModel(golden(1, 'model-record-prices'))).toMatchObject({ servedName: 'llama-3.1-8b' })
   })
 })

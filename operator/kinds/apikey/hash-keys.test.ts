@@ -353,20 +353,6 @@ describe('a key with source.type Hash, after a loss', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('loses the Secret that an older operator wrote, and the value in it ends', async () => {
-    await world.start()
-    await world.applyKey({})
-    await world.settle()
-    const minted = await world.value()
-    await world.stopProcesses()
-    await world.applyKey(spec(OLD)) // as if the older operator had not known `source`
-    await world.start()
-    expect(await admitted()).toEqual([OLD])
-    expect(await world.secret()).toBeUndefined()
-    expect((await world.keyRecords()).flatMap(({ verifiers }) => verifiers.map(({ hash }) => hash))).not.toContain(hashCredential(minted))
-    expect(await condition('Ready')).toBe('True Ready')
-  })
-
   async function loseKeyring(): Promise<void> {
     for (const { metadata } of await world.shards('keyring'))
       await world.objects.remove(secrets, { namespace: metadata.namespace ?? '', name: metadata.name })

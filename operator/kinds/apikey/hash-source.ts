@@ -3,7 +3,7 @@
  * elsewhere, and the manifest has its SHA-256. Pure.
  */
 import { hashCredential, type KeyHash, keyHashFromHex } from '#contract/values/credential.ts'
-import { isLive, type KeyringEntry, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import { isLive, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { type ApiKey, DEFAULT_OVERLAP_SECONDS } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
@@ -11,8 +11,6 @@ import type { Observed } from './observed.ts'
 
 /** Name of the index of ApiKeys by the hash in the manifest. */
 export const HASH_INDEX = 'hash'
-/** `origin` of verifiers from a manifest. */
-const HASH = 'Hash'
 /** Most live values of one key. */
 const MAX_LIVE = 4
 
@@ -77,7 +75,7 @@ function shownHint(source: HashSource): string {
 
 /** @returns the live verifier with the hash of the manifest */
 export function verifierOfHash({ hash }: HashSource, verifiers: readonly KeyringVerifier[] = []): KeyringVerifier | undefined {
-  return verifiers.find((verifier) => verifier.hash === hash && verifier.origin === HASH && isLive(verifier))
+  return verifiers.find((verifier) => verifier.hash === hash && isLive(verifier))
 }
 
 /** Whether an edit may end a working value: another hash without an overlap, or a shorter overlap. */
@@ -95,7 +93,7 @@ export function wantedVerifiers(apiKey: ApiKey, facts: HashFacts): readonly Keyr
   const source = hashSource(apiKey)
   if (source === undefined) return facts.verifiers
   const { verifiers, isDuplicate } = facts
-  const present = verifiers.map(withoutGenerated).filter((verifier) => isDuplicate === false || verifier.hash !== source.hash)
+  const present = verifiers.filter((verifier) => isDuplicate === false || verifier.hash !== source.hash)
   const current = verifierOfHash(source, present)
   const wanted =
     current === undefined ? present : present.map((one) => (one === current ? renewed(one, source, present) : former(one, source, facts)))
@@ -114,17 +112,12 @@ export function withHash(apiKey: ApiKey, facts: HashFacts, id: string): readonly
 export function endedEarly({ verifiers, now }: HashFacts, after: readonly KeyringVerifier[]): readonly KeyringVerifier[] {
   if (after.filter(isLive).length < MAX_LIVE) return []
   const left = new Set(after.map(({ id }) => id))
-  return verifiers.filter((one) => one.origin === HASH && isAliveAt(one, now) && !left.has(one.id))
+  return verifiers.filter((one) => isAliveAt(one, now) && !left.has(one.id))
 }
 
 /** Whether gateways accept the verifier at this moment, ms since 1970. */
 export function isAliveAt(verifier: KeyringVerifier, now: number): boolean {
   return isLive(verifier) && (verifier.expiresMs === null || verifier.expiresMs > now)
-}
-
-/** Whether the entry has, or had, a generated value: an operator of a version without `source` generated it and wrote a Secret. */
-export function hasGenerated(entry: KeyringEntry | undefined): boolean {
-  return entry?.verifiers.some(({ origin }) => origin !== HASH) === true
 }
 
 /**
@@ -156,12 +149,7 @@ export function isHashReported({ status, metadata }: ApiKey): boolean {
 }
 
 function verifierFrom(source: HashSource, made: Pick<KeyringVerifier, 'id' | 'number' | 'createdMs'>): KeyringVerifier {
-  return { ...made, hash: source.hash, expiresMs: null, state: 'Issued', prefix: shownHint(source), origin: HASH }
-}
-
-/** Revokes a generated value. An operator of an older version generated it, although the manifest has a hash. */
-function withoutGenerated(verifier: KeyringVerifier): KeyringVerifier {
-  return verifier.origin === HASH || !isLive(verifier) ? verifier : { ...verifier, state: 'Revoked' }
+  return { ...made, hash: source.hash, expiresMs: null, state: 'Issued', prefix: shownHint(source), origin: 'Hash' }
 }
 
 /** Removes the end of the manifest's value. A value that the manifest names again during its overlap gets a new number. */

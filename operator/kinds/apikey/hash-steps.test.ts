@@ -1,17 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hashSpec, hashVerifier, notTaken, taken } from '../../../test/support/hash-keys.ts'
-import {
-  edited,
-  failure,
-  fresh,
-  heldKey,
-  NOW,
-  secretOf,
-  verifierOf,
-  withEntry,
-  entryFor,
-  withStatus,
-} from '../../../test/support/observed-key.ts'
+import { edited, failure, fresh, heldKey, NOW, withEntry, withStatus } from '../../../test/support/observed-key.ts'
 import { nextStep } from './steps.ts'
 import type { Observed } from './observed.ts'
 
@@ -85,23 +74,6 @@ describe('a former value', () => {
   test('of two keys stays with the key that had it first, and the other key drops it at once', () => {
     const observed = taken([hashVerifier('sk-b')], hashSpec('sk-b'))
     expect(step({ ...observed, isDuplicate: true })).toMatchObject({ do: 'commit', level: 'urgent', entry: { verifiers: [] } })
-  })
-})
-
-describe('a generated value of an older version', () => {
-  const minted = verifierOf(1)
-  const observed = withEntry(taken([], hashSpec('sk-a')), entryFor(heldKey(hashSpec('sk-a')), [minted]))
-
-  test('ends at once', () => {
-    expect(step(observed)).toMatchObject({ do: 'commit', level: 'urgent', entry: { verifiers: [{ id: minted.id, state: 'Revoked' }] } })
-  })
-
-  test('loses its Secret', () => {
-    const verifiers = [{ ...minted, state: 'Revoked' as const }, hashVerifier('sk-a', 2)]
-    const ended = withEntry(observed, entryFor(observed.apiKey, verifiers))
-    expect(step(ended)).toMatchObject({ do: 'read-secret' })
-    expect(step({ ...ended, secret: secretOf(minted) })).toMatchObject({ do: 'delete-secret', uid: 'secret-1' })
-    expect(step({ ...ended, secret: { state: 'Foreign' } })).toMatchObject({ do: 'write-status' })
   })
 })
 

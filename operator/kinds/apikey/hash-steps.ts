@@ -1,9 +1,8 @@
 /** The steps of keys with `source.type: Hash`. Pure. */
 import { budgetsWithoutZone } from '#api/key-policy.ts'
-import { hashSource, isHashKey, isHashReported, isHintTheValue, verifierOfHash } from './hash-source.ts'
-import { mayHaveSecret } from './key-state.ts'
+import { hashSource, isHashReported, isHintTheValue, verifierOfHash } from './hash-source.ts'
 import type { Observed } from './observed.ts'
-import { type Answer, deleteOwnSecret, isWaitingForKeyring, levelOf } from './step.ts'
+import { type Answer, isWaitingForKeyring, levelOf } from './step.ts'
 
 /**
  * Takes the hash of the manifest. An existing value needs no Secret, so its hash becomes durable and live at once: for a new key, a rotation
@@ -37,10 +36,4 @@ function mayTakeHash(observed: Observed): boolean {
 function refusesSource({ apiKey, isDuplicate }: Observed): boolean {
   const source = hashSource(apiKey)
   return source !== undefined && (isDuplicate || isHintTheValue(source))
-}
-
-/** Deletes the Secret that an operator of a version without `source` wrote for this key. Its value has already ended. */
-export function deleteStraySecret(observed: Observed): Answer {
-  if (!isHashKey(observed.apiKey) || !mayHaveSecret(observed)) return undefined
-  return observed.secret.state === 'Unknown' ? { do: 'read-secret', level: 'change' } : deleteOwnSecret(observed)
 }

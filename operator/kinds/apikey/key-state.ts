@@ -1,7 +1,7 @@
 /** Facts about an observed ApiKey for both the next step and the status. Pure. */
 import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import { findCondition } from '#api/condition-list.ts'
-import { hasGenerated, isHashKey } from './hash-source.ts'
+import { isHashKey } from './hash-source.ts'
 import type { Observed } from './observed.ts'
 
 /** @returns whether the keyring has lost an issued key, for which no new value may be minted silently */
@@ -9,11 +9,6 @@ export function isKeyLost(observed: Observed): boolean {
   const { entry, isUnreadable, apiKey, secret } = observed
   if (entry !== undefined || isUnreadable || apiKey.status?.keyID === undefined || isHashKey(apiKey)) return false
   return secret.state !== 'Unknown' && restorable(observed) === undefined
-}
-
-/** Whether the operator may have written a Secret for this key. With source.type Hash, only an older version did. */
-export function mayHaveSecret({ apiKey, entry }: Pick<Observed, 'apiKey' | 'entry'>): boolean {
-  return !isHashKey(apiKey) || hasGenerated(entry)
 }
 
 /** Whether every serving pod has the present record, or no pod serves. */
@@ -52,8 +47,8 @@ export function restorable({ apiKey, secret, now }: Observed): KeyringVerifier |
  * operator wrote late does not count: it is deleted.
  */
 export function isNameTaken(observed: Observed): boolean {
-  const { secret, verifier } = observed
-  if (!mayHaveSecret(observed)) return false
+  const { secret, verifier, apiKey } = observed
+  if (isHashKey(apiKey)) return false
   if (secret.state === 'Foreign' || secret.state === 'LeftOver') return true
   if (secret.state !== 'Ours' || verifier?.state === 'Issued' || isKeyLost(observed)) return false
   return !(verifier && isDelivered(observed, verifier)) && !isLateWrite(observed)

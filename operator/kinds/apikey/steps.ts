@@ -10,17 +10,8 @@ import { sameStatus } from '#api/condition-list.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { type Check, firstAnswer } from '../../loop/reconciler.ts'
 import { hashFacts, isHashKey, wantedVerifiers } from './hash-source.ts'
-import { deleteStraySecret, takeHash } from './hash-steps.ts'
-import {
-  isDelivered,
-  isKeyLost,
-  isLateWrite,
-  isNameTaken,
-  isSettledOnGateways,
-  mayHaveSecret,
-  restorable,
-  wasProgrammed,
-} from './key-state.ts'
+import { takeHash } from './hash-steps.ts'
+import { isDelivered, isKeyLost, isLateWrite, isNameTaken, isSettledOnGateways, restorable, wasProgrammed } from './key-state.ts'
 import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
 import { statusOf } from './status.ts'
@@ -55,7 +46,6 @@ const LIVING: readonly KeyCheck[] = [
   holdByFinalizer,
   reportUnreadable,
   takeHash,
-  deleteStraySecret,
   restoreLost,
   settleMaterial,
   deleteLateWrite,
@@ -128,7 +118,7 @@ function reportUnreadable(observed: Observed): Answer {
 function restoreLost(observed: Observed): Answer {
   const { entry, apiKey, secret } = observed
   if (entry !== undefined || apiKey.status?.keyID === undefined || isWaitingForKeyring(observed)) return undefined
-  if (!mayHaveSecret(observed)) return undefined
+  if (isHashKey(apiKey)) return undefined
   if (secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
   const verifier = restorable(observed)
   return verifier && { do: 'commit', level: 'change', entry: wantedEntry(observed, [verifier]), isRestored: true }
@@ -230,7 +220,7 @@ function removeRevoked(observed: Observed): Answer {
   if (!isSettledOnGateways(observed) && projected !== undefined && projected.forMs < STATUS_WAIT_MS) {
     return { do: 'wait', forMs: STATUS_WAIT_MS - projected.forMs }
   }
-  if (!mayHaveSecret(observed)) return undefined
+  if (isHashKey(apiKey)) return undefined
   if (secret.state === 'Unknown') return { do: 'read-secret', level: 'background' }
   return deleteOwnSecret(observed)
 }
@@ -264,8 +254,8 @@ function isNotReported({ apiKey }: Observed, { id, state }: KeyringVerifier): bo
 
 /** Reads the Secret of an issued key, only for the status. */
 function readSecret(observed: Observed): Answer {
-  const { secret, verifier } = observed
-  return mayHaveSecret(observed) && verifier?.state === 'Issued' && secret.state === 'Unknown'
+  const { apiKey, secret, verifier } = observed
+  return !isHashKey(apiKey) && verifier?.state === 'Issued' && secret.state === 'Unknown'
     ? { do: 'read-secret', level: 'background' }
     : undefined
 }
@@ -317,8 +307,8 @@ function awaitProof(observed: Observed): Answer {
 
 /** Best effort: garbage collection removes the Secret too, so a failed read delays nothing. */
 function readSecretOfDeleted(observed: Observed): Answer {
-  const { secret, entry } = observed
-  return mayHaveSecret(observed) && secret.state === 'Unknown' && hadKey(entry) ? { do: 'read-secret', level: 'change' } : undefined
+  const { apiKey, secret, entry } = observed
+  return !isHashKey(apiKey) && secret.state === 'Unknown' && hadKey(entry) ? { do: 'read-secret', level: 'change' } : undefined
 }
 
 function deleteSecretOfDeleted(observed: Observed): Answer {

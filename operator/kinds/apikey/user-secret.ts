@@ -189,7 +189,6 @@ function wantedAnnotations(apiKey: ApiKey): Record<string, string> {
   return { ...annotations, ...(isEmpty ? {} : { [TEMPLATE_ANNOTATION]: JSON.stringify(asked) }) }
 }
 
-/** An annotation of an older version has no `entries`. */
 const templateKeys = z.object({
   labels: z.array(z.string()),
   annotations: z.array(z.string()),

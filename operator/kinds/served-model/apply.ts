@@ -35,7 +35,6 @@ function forget({ ref, uid }: DeletedModel, deps: ServedModelDeps): void {
   deps.models.delete(uid)
   deps.mounted.deleteModel(uid)
   deps.acknowledgements.forget(itemKey({ kind: servedModels.kind, ref }))
-  deps.adopted.forget(uid)
   deps.memory.forget(ref, uid)
 }
 

@@ -6,7 +6,6 @@ import type { Informer } from '#kube/port.ts'
 import type { EndpointSlice } from '#kube/resources.ts'
 import { MountedSecrets } from '../../shards/mounted-secrets.ts'
 import type { OperatorContext } from '../kind.ts'
-import { AdoptedRecords } from './adopted-records.ts'
 import { CredentialMemory } from './credential-memory.ts'
 import { ModelMemory } from './model-memory.ts'
 import { ModelRegistry } from './model-registry.ts'
@@ -21,7 +20,6 @@ export interface ServedModelDeps extends OperatorContext {
   readonly rules: PublishingRules
   readonly registry: ModelRegistry
   readonly credentials: CredentialMemory
-  readonly adopted: AdoptedRecords
   readonly memory: ModelMemory
 }
 
@@ -51,7 +49,6 @@ export function createDeps(context: OperatorContext): ServedModelDeps {
     rules,
     registry: new ModelRegistry(settings.maxServedModelsPerNamespace, rules),
     credentials: new CredentialMemory({ clock, random }),
-    adopted: new AdoptedRecords(),
     memory: new ModelMemory(clock),
   }
 }

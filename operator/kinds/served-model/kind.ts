@@ -143,15 +143,14 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   }
 
   async #adopt(standing: ReadonlyMap<string, string>): Promise<void> {
-    const { memory, adopted } = this.#deps
+    const { memory } = this.#deps
     const models = new Map([...this.informer.list()].map((model) => [uidOf(model), model]))
     await inTurns([...standing], ([uid, text]) => {
       const model = models.get(uid)
       if (model === undefined) return this.#keepUnlessDeleted(uid, text)
       const record = decoded(text)
       if (record === undefined) return memory.setKept(refOf(model), uid)
-      adopted.adopt(model, record)
-      memory.setWanted(refOf(model), uid, { text, allowedNamespaces: record.allowedNamespaces })
+      memory.adopt(model, text, record)
     })
   }
 

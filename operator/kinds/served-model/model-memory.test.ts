@@ -1,8 +1,10 @@
 import { describe, expect, test } from 'vitest'
 import type { ModelRecord } from '#contract/records/model-record.ts'
+import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { servedModel } from '../../../test/support/objects.ts'
-import { AdoptedRecords } from './adopted-records.ts'
+import { refOf } from '#kube/port.ts'
 import { desiredModel } from './desired.ts'
+import { ModelMemory } from './model-memory.ts'
 
 type Spec = NonNullable<Parameters<typeof servedModel>[1]>
 type Backends = NonNullable<Spec['backends']>
@@ -32,22 +34,22 @@ function recordOf(spec: Spec): ModelRecord {
   return record
 }
 
-describe('AdoptedRecords', () => {
+describe('an adopted record', () => {
   test('until the Secret is read, the check sum of the record stands for the credential', () => {
-    const adopted = new AdoptedRecords()
-    adopted.adopt(model(), recordOf({ backends: [backend] }))
-    expect(adopted.credentialOf('u', model().spec.backends[0]!)).toEqual({ sum: SUM })
-    adopted.forget('u')
-    expect(adopted.credentialOf('u', model().spec.backends[0]!)).toBeUndefined()
+    const memory = new ModelMemory(new ManualClock())
+    memory.adopt(model(), '', recordOf({ backends: [backend] }))
+    expect(memory.adoptedCredential('u', model().spec.backends[0]!)).toEqual({ sum: SUM })
+    memory.forget(refOf(model()), 'u')
+    expect(memory.adoptedCredential('u', model().spec.backends[0]!)).toBeUndefined()
   })
 
   test.each<[string, Backends]>([
     ['another url', [{ ...backend, url: 'https://evil.example' }]],
     ['another Secret', [{ ...backend, authSecretRef: { name: 'other' } }]],
   ])('a backend that is edited to %s afterwards does not get the credential', (_what, backends) => {
-    const adopted = new AdoptedRecords()
-    adopted.adopt(model(), recordOf({ backends: [backend] }))
-    expect(adopted.credentialOf('u', model({ backends }).spec.backends[0]!)).toBeUndefined()
+    const memory = new ModelMemory(new ManualClock())
+    memory.adopt(model(), '', recordOf({ backends: [backend] }))
+    expect(memory.adoptedCredential('u', model({ backends }).spec.backends[0]!)).toBeUndefined()
   })
 
   test.each<[string, Backends]>([
@@ -55,15 +57,15 @@ describe('AdoptedRecords', () => {
     ['a Service', [{ name: 'one', service: { name: 'evil', port: 80 }, authSecretRef: { name: 'upstream' } }]],
     ['another name', [{ ...backend, name: 'two' }]],
   ])('a backend that was edited to %s while no operator ran does not get the credential', (_what, backends) => {
-    const adopted = new AdoptedRecords()
-    adopted.adopt(model({ backends }), recordOf({ backends: [backend] }))
-    expect(adopted.credentialOf('u', model({ backends }).spec.backends[0]!)).toBeUndefined()
+    const memory = new ModelMemory(new ManualClock())
+    memory.adopt(model({ backends }), '', recordOf({ backends: [backend] }))
+    expect(memory.adoptedCredential('u', model({ backends }).spec.backends[0]!)).toBeUndefined()
   })
 
   test('a Service backend keeps the adopted credential', () => {
     const backends: Backends = [{ name: 'one', service: { name: 'llama', port: 80 }, authSecretRef: { name: 'upstream' } }]
-    const adopted = new AdoptedRecords()
-    adopted.adopt(model({ backends }), recordOf({ backends }))
-    expect(adopted.credentialOf('u', model({ backends }).spec.backends[0]!)).toEqual({ sum: SUM })
+    const memory = new ModelMemory(new ManualClock())
+    memory.adopt(model({ backends }), '', recordOf({ backends }))
+    expect(memory.adoptedCredential('u', model({ backends }).spec.backends[0]!)).toEqual({ sum: SUM })
   })
 })

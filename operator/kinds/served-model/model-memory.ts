@@ -1,6 +1,8 @@
 /** State of ServedModels that this process cannot derive from the caches. The loss of this memory costs writes that change nothing. */
 import type { Clock } from '#platform/clock.ts'
-import { type ObjectRef, refKey } from '#kube/port.ts'
+import type { ModelRecord } from '#contract/records/model-record.ts'
+import type { ServedModel } from '#api/served-model.ts'
+import { type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
 import type { Allowed } from './publishing.ts'
 
 interface Handed<T> {
@@ -15,11 +17,21 @@ export interface WantedRecord {
   readonly allowedNamespaces: Allowed
 }
 
+type BackendSpec = ServedModel['spec']['backends'][number]
+
+/** SHA-256 of a backend's credential, and of the former credential. */
+interface AdoptedCredential {
+  readonly sum: string
+  readonly former?: string
+}
+
 interface Memory {
   wanted?: Handed<WantedRecord>
   /** The `mountKey` that was handed to the mounted Secrets. */
   mounted?: Handed<string>
   isKept?: boolean
+  /** By the whole spec of the backend: an edited backend may have another address. */
+  adopted?: ReadonlyMap<string, AdoptedCredential>
 }
 
 /** Remembers by uid, and the uid of each ref. */
@@ -73,6 +85,31 @@ export class ModelMemory {
     this.#of(ref, uid).isKept = true
   }
 
+  /**
+   * Adopts the record that an earlier process wrote to Redis. Until the operator has read a Secret, the check sum in that record stands for
+   * the credential. So an unreadable Secret stops neither the model nor later edits of the model.
+   * @param model the present manifest, which may be newer than the record
+   */
+  adopt(model: ServedModel, text: string, record: ModelRecord): void {
+    const adopted = new Map<string, AdoptedCredential>()
+    for (const spec of model.spec.backends) {
+      const backend = record.backends.find(({ name }) => name === spec.name)
+      if (backend === undefined || backend.credentialSum === null || !isSameAddress(spec, backend.url, backend.service)) continue
+      adopted.set(JSON.stringify(spec), {
+        sum: backend.credentialSum,
+        ...(backend.formerCredentialSum === null ? {} : { former: backend.formerCredentialSum }),
+      })
+    }
+    const uid = uidOf(model)
+    this.#of(refOf(model), uid).adopted = adopted
+    this.setWanted(refOf(model), uid, { text, allowedNamespaces: record.allowedNamespaces })
+  }
+
+  /** The credential of this backend in an adopted record. */
+  adoptedCredential(uid: string, spec: BackendSpec): AdoptedCredential | undefined {
+    return this.#models.get(uid)?.adopted?.get(JSON.stringify(spec))
+  }
+
   forget(ref: ObjectRef, uid: string): void {
     this.#models.delete(uid)
     if (this.#uids.get(refKey(ref)) === uid) this.#uids.delete(refKey(ref))
@@ -88,4 +125,9 @@ export class ModelMemory {
   #ageMs(handed: Handed<unknown> | undefined): number {
     return handed === undefined ? Infinity : this.#clock.monotonic() - handed.atMs
   }
+}
+
+/** A model that was edited while no operator ran may have another address, which must not get the adopted credential. */
+function isSameAddress({ url, service }: BackendSpec, recordUrl: string | null, recordService: string | null): boolean {
+  return service === undefined ? url === recordUrl : recordUrl === null && recordService?.startsWith(`${service.name}.`) === true
 }

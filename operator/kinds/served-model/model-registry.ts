@@ -3,7 +3,8 @@
  * that a change finds the other objects to reconcile without a loop over all models.
  */
 import type { ServedModel } from '#api/served-model.ts'
-import { createdMs, namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
+import { createdMs, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
+import { MultiMap } from '../../shards/multi-map.ts'
 import { credentialKey, type CredentialRef } from './backend-credential.ts'
 import { type LostName, type NameCandidate, type NameChanges, NameIndex, type NameTakeover } from './name-index.ts'
 import { namesOf } from './names.ts'
@@ -32,36 +33,14 @@ interface Moves {
   readonly names: readonly NameChanges[]
 }
 
-/** Maps the key of a shared resource to the refs of its users. */
-class RefIndex {
-  readonly #refs = new Map<string, Map<string, ObjectRef>>()
-
-  /** Users of the resource. */
-  of(key: string): readonly ObjectRef[] {
-    return [...(this.#refs.get(key)?.values() ?? [])]
-  }
-
-  /** Replaces the resources of one user. @returns the keys that have lost their last user */
-  move(ref: ObjectRef, before: readonly string[], after: readonly string[]): readonly string[] {
-    for (const key of before) this.#refs.get(key)?.delete(refKey(ref))
-    for (const key of after) {
-      const users = this.#refs.get(key) ?? new Map<string, ObjectRef>()
-      users.set(refKey(ref), ref)
-      this.#refs.set(key, users)
-    }
-    const unused = [...new Set(before)].filter((key) => this.#refs.get(key)?.size === 0)
-    for (const key of unused) this.#refs.delete(key)
-    return unused
-  }
-}
-
 /** The registry of an operator. */
 export class ModelRegistry {
   readonly #rules: PublishingRules
   readonly #places: NamespacePlaces<Registered>
   readonly #names = new NameIndex()
-  readonly #services = new RefIndex()
-  readonly #credentials = new RefIndex()
+  /** Uids of the models that use a Service, and a credential. */
+  readonly #services = new MultiMap<string>()
+  readonly #credentials = new MultiMap<string>()
   readonly #selecting = new Map<string, ServedModel>()
 
   constructor(maxPerNamespace: number, rules: PublishingRules) {
@@ -93,11 +72,11 @@ export class ModelRegistry {
   }
 
   usersOfService(namespace: string, service: string): readonly ObjectRef[] {
-    return this.#services.of(`${namespace}/${service}`)
+    return this.#refsOf(this.#services.get(`${namespace}/${service}`))
   }
 
   usersOfCredential(ref: CredentialRef): readonly ObjectRef[] {
-    return this.#credentials.of(credentialKey(ref))
+    return this.#refsOf(this.#credentials.get(credentialKey(ref)))
   }
 
   /** Published models with a selector of namespaces. */
@@ -125,14 +104,19 @@ export class ModelRegistry {
   }
 
   #moveUses(before: ServedModel | undefined, after: ServedModel | undefined): readonly CredentialRef[] {
-    const ref = refOf(after ?? before ?? NO_OBJECT)
-    this.#services.move(ref, servicesOf(before), servicesOf(after))
-    this.#selecting.delete(refKey(ref))
+    const uid = uidOf(after ?? before ?? NO_OBJECT)
+    for (const service of servicesOf(before)) this.#services.delete(service, uid)
+    for (const service of servicesOf(after)) this.#services.add(service, uid)
+    this.#selecting.delete(uid)
     if (after?.spec.allowedNamespaces.from === 'Selector' && publishingOf(after, this.#rules) === 'Published')
-      this.#selecting.set(refKey(ref), after)
-    const former = new Map(credentialsOf(before).map((credential) => [credentialKey(credential), credential]))
-    const unused = this.#credentials.move(ref, [...former.keys()], credentialsOf(after).map(credentialKey))
-    return unused.flatMap((key) => former.get(key) ?? [])
+      this.#selecting.set(uid, after)
+    for (const credential of credentialsOf(before)) this.#credentials.delete(credentialKey(credential), uid)
+    for (const credential of credentialsOf(after)) this.#credentials.add(credentialKey(credential), uid)
+    return credentialsOf(before).filter((credential) => !this.#credentials.has(credentialKey(credential)))
+  }
+
+  #refsOf(uids: Iterable<string>): readonly ObjectRef[] {
+    return Array.from(uids).flatMap((uid) => this.refOf(uid) ?? [])
   }
 
   #changes({ moved, names }: Moves, unusedCredentials: readonly CredentialRef[]): RegistryChanges {

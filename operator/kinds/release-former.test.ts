@@ -6,7 +6,7 @@ import { FINALIZER } from '#api/apikey.ts'
 import { apiKeyKind } from '#api/apikey-kind.ts'
 import { apiKeys } from '#api/resources.ts'
 import { KubeError, type KubeObject, type KubePort } from '#kube/port.ts'
-import { FormerNamespaces, type FormerNamespacesDeps } from './former-namespaces.ts'
+import { type FormerNamespacesDeps, releaseFormer } from './release.ts'
 
 describe('namespaces that are no longer watched', () => {
   let clock: ManualClock
@@ -27,17 +27,18 @@ describe('namespaces that are no longer watched', () => {
       await objects.create(apiKeys, apiKey('bot', {}, { namespace, finalizers: [FINALIZER] }))
   })
 
-  function former(formerNamespaces: readonly string[]): FormerNamespaces {
+  function release(formerNamespaces: readonly string[], stopped = new AbortController().signal): Promise<void> {
     const forbidden = (): Promise<never> => Promise.reject(new KubeError('Forbidden', 403, 'no Role'))
     const list: KubePort['list'] = (resource, namespace) => (refused.has(namespace) ? forbidden() : objects.list(resource, namespace))
     const patch: KubePort['patch'] = (resource, ref, operations) =>
       refusedNames.has(ref.name) ? forbidden() : objects.patch(resource, ref, operations)
     const kube = { list, patch, get: (...args) => objects.get(...args) } as KubePort
     const log = { info: () => undefined, warn: (message: string) => void warnings.push(message) }
-    return new FormerNamespaces([apiKeyKind], {
+    const deps = {
       ...{ kube, clock, log, settings: { formerNamespaces } },
       recordEvent: ({ metadata }: KubeObject, reason: string) => void events.push(`${metadata.namespace ?? ''}/${metadata.name} ${reason}`),
-    } as unknown as FormerNamespacesDeps)
+    } as unknown as FormerNamespacesDeps
+    return releaseFormer([apiKeyKind], deps, stopped)
   }
 
   async function held(): Promise<string[]> {
@@ -48,7 +49,7 @@ describe('namespaces that are no longer watched', () => {
   }
 
   test('lose the finalizer on all their ApiKeys, each with an Event; other namespaces do not change', async () => {
-    await former([SHOP, 'bank']).release()
+    await release([SHOP, 'bank'])
     expect(await held()).toEqual(['watched/bot'])
     expect(events.toSorted()).toEqual(['bank/bot Released', 'shop/bot Released'])
     expect(warnings).toEqual([])
@@ -56,7 +57,7 @@ describe('namespaces that are no longer watched', () => {
 
   test('are tried again every minute while a Role is missing, without delay for other namespaces; the log names the remedy', async () => {
     refused = new Set([SHOP])
-    const releasing = former([SHOP, 'bank']).release()
+    const releasing = release([SHOP, 'bank'])
     await clock.advance(0)
     expect(await held()).toEqual(['shop/bot', 'watched/bot'])
     expect(warnings).toEqual([expect.stringMatching(/namespace shop.*cannot be released \(no Role\).*scope\.formerNamespaces/)])
@@ -68,17 +69,17 @@ describe('namespaces that are no longer watched', () => {
 
   test('are not tried again once the operator has stopped', async () => {
     refused = new Set([SHOP])
-    const namespaces = former([SHOP])
-    const releasing = namespaces.release()
+    const stopping = new AbortController()
+    const releasing = release([SHOP], stopping.signal)
     await clock.advance(0)
-    namespaces.stop()
+    stopping.abort()
     await releasing
     expect(warnings).toHaveLength(1)
   })
 
   test('are not tried again after ten tries', async () => {
     refused = new Set([SHOP])
-    const releasing = former([SHOP]).release()
+    const releasing = release([SHOP])
     await clock.advance(3_600_000)
     await releasing
     expect(warnings).toHaveLength(10)
@@ -87,7 +88,7 @@ describe('namespaces that are no longer watched', () => {
   test('get one Event per ApiKey, only after its release', async () => {
     await objects.create(apiKeys, apiKey('stuck', {}, { finalizers: [FINALIZER] }))
     refusedNames = new Set(['stuck'])
-    const releasing = former([SHOP]).release()
+    const releasing = release([SHOP])
     await clock.advance(120_000)
     expect(events).toEqual(['shop/bot Released'])
     refusedNames = new Set()
