@@ -24,7 +24,7 @@ function open(at = clock): DurableLedger {
 }
 
 async function spend(ledger: DurableLedger, costMicros: number, at = clock): Promise<string> {
-  const verdict = await ledger.reserve(budgeted, need({ holdByUnit: { Currency: costMicros, Tokens: 0 } }))
+  const verdict = await ledger.reserve([budgeted], need({ holdByUnit: { Currency: costMicros, Tokens: 0 } }))
   if (verdict.outcome === 'held') ledger.settle(verdict, usage({ costMicros }))
   await at.advance(300)
   return verdict.outcome
@@ -75,7 +75,7 @@ describe('budgets of make run', () => {
 
   test('begin at zero without a stored spend, and nothing is stored before the first spend', async () => {
     const ledger = open()
-    await ledger.reserve(subject({ limits: { requestsPerMinute: 5 } }), need())
+    await ledger.reserve([subject({ limits: { requestsPerMinute: 5 } })], need())
     await clock.advance(5 * SAVE_EVERY_MS)
     await close(ledger)
     expect(saved).toBeUndefined()

@@ -16,7 +16,7 @@ function refused(verdict: Verdict): Refused {
 }
 
 async function spend(ledger: LeaseLedger, key: LimitSubject, costMicros: number, hold = costMicros): Promise<void> {
-  ledger.settle(held(await ledger.reserve(key, costing(hold))), usage({ costMicros }))
+  ledger.settle(held(await ledger.reserve([key], costing(hold))), usage({ costMicros }))
 }
 
 async function spentAndHeld(ledger: LeaseLedger, key: LimitSubject): Promise<readonly [spent: number, held: number]> {
@@ -37,7 +37,7 @@ describe('a budget that blocks', () => {
     const world = seededWorld()
     world.live = 2
     const ledgers = [world.process(), world.process()]
-    const verdicts = await Promise.all(Array.from({ length: 200 }, async (_, at) => ledgers[at % 2]!.reserve(key, costing(30))))
+    const verdicts = await Promise.all(Array.from({ length: 200 }, async (_, at) => ledgers[at % 2]!.reserve([key], costing(30))))
     expect(verdicts.filter(({ outcome }) => outcome === 'held')).toHaveLength(33)
     verdicts.forEach((verdict, at) => verdict.outcome === 'held' && ledgers[at % 2]!.settle(verdict, usage({ costMicros: 30 })))
     await world.advance(3_000)
@@ -47,7 +47,7 @@ describe('a budget that blocks', () => {
   test('#40002: of five requests whose worst case is most of the budget one runs, and the others wait for its hold', async () => {
     const world = seededWorld()
     const ledger = world.process()
-    const verdicts = await Promise.all(Array.from({ length: 5 }, async () => ledger.reserve(key, costing(900))))
+    const verdicts = await Promise.all(Array.from({ length: 5 }, async () => ledger.reserve([key], costing(900))))
     expect(verdicts.map(({ outcome }) => outcome).toSorted()).toEqual(['held', 'refused', 'refused', 'refused', 'refused'])
     const refusal = refused(verdicts.find(({ outcome }) => outcome === 'refused')!)
     expect(refusal).toMatchObject({ limit: 'budgetHeld', whose: 'key', budget: 'month', waitMs: 1_000 })
@@ -56,16 +56,16 @@ describe('a budget that blocks', () => {
   test('a held budget is distinguished from a spent one, and a spent one refuses until its window ends, without a call', async () => {
     const world = seededWorld()
     const ledger = world.process()
-    const hold = held(await ledger.reserve(key, costing(1_000)))
-    expect(refused(await ledger.reserve(key, costing(1))).limit).toBe('budgetHeld')
+    const hold = held(await ledger.reserve([key], costing(1_000)))
+    expect(refused(await ledger.reserve([key], costing(1))).limit).toBe('budgetHeld')
     ledger.settle(hold, usage({ costMicros: 1_000 }))
     await world.advance(300)
-    const { limit, waitMs } = refused(await ledger.reserve(key, costing(1)))
+    const { limit, waitMs } = refused(await ledger.reserve([key], costing(1)))
     expect(limit).toBe('budgetSpent')
     expect(waitMs).toBe(Date.UTC(2026, 1, 1) - world.clock.now())
     const before = world.store.calls.length
     for (let i = 0; i < 50; i += 1) {
-      expect(refused(await ledger.reserve(key, costing(1))).limit).toBe('budgetSpent')
+      expect(refused(await ledger.reserve([key], costing(1))).limit).toBe('budgetSpent')
       await world.advance(1_000)
     }
     expect(world.store.calls.length - before).toBeLessThan(3)
@@ -74,7 +74,7 @@ describe('a budget that blocks', () => {
   test('a hold counts once, however often it is settled or released', async () => {
     const world = seededWorld()
     const ledger = world.process()
-    const hold = held(await ledger.reserve(key, costing(100)))
+    const hold = held(await ledger.reserve([key], costing(100)))
     ledger.settle(hold, usage({ costMicros: 70 }))
     ledger.settle(hold, usage({ costMicros: 70 }))
     ledger.release(hold)
@@ -88,7 +88,7 @@ describe('a budget that blocks', () => {
     await spend(ledger, key, 1_500, 100)
     await world.advance(300)
     expect(await spentAndHeld(ledger, key)).toEqual([1_500, 0])
-    expect(refused(await ledger.reserve(key, costing(1))).limit).toBe('budgetSpent')
+    expect(refused(await ledger.reserve([key], costing(1))).limit).toBe('budgetSpent')
   })
 
   test('steady small requests are held in memory, and the float comes back when they end', async () => {
@@ -119,22 +119,22 @@ describe('a budget that blocks', () => {
     const world = seededWorld()
     const ledger = world.process()
     const unpriced = need({ holdByUnit: { Currency: undefined, Tokens: 10 } })
-    expect(refused(await ledger.reserve(key, unpriced))).toMatchObject({ limit: 'unpriced', budget: 'month', waitMs: 'never' })
-    held(await ledger.reserve(key, need({ holdByUnit: { Currency: 0, Tokens: 10 } })))
+    expect(refused(await ledger.reserve([key], unpriced))).toMatchObject({ limit: 'unpriced', budget: 'month', waitMs: 'never' })
+    held(await ledger.reserve([key], need({ holdByUnit: { Currency: 0, Tokens: 10 } })))
     const tokens = subject({ budgets: [budget({ unit: 'Tokens', amount: 100 })] })
-    ledger.settle(held(await ledger.reserve(tokens, unpriced)), usage({ inputTokens: 40, outputTokens: 60, costMicros: undefined }))
-    expect(refused(await ledger.reserve(tokens, unpriced)).limit).toMatch(/^budget/)
+    ledger.settle(held(await ledger.reserve([tokens], unpriced)), usage({ inputTokens: 40, outputTokens: 60, costMicros: undefined }))
+    expect(refused(await ledger.reserve([tokens], unpriced)).limit).toMatch(/^budget/)
   })
 
   test('a budget without a seed is unavailable, and nothing else is', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
-    expect(await ledger.reserve(key, costing(1))).toMatchObject({ outcome: 'unavailable', reason: 'unseeded' })
-    held(await ledger.reserve(subject({ uid: 'key-2', limits: { requestsPerMinute: 5 } }), costing(1)))
+    expect(await ledger.reserve([key], costing(1))).toMatchObject({ outcome: 'unavailable', reason: 'unseeded' })
+    held(await ledger.reserve([subject({ uid: 'key-2', limits: { requestsPerMinute: 5 } })], costing(1)))
     world.memory.seed('key-1', 'seed-1', [[`month:Currency:Month:${Date.UTC(2026, 0, 1)}`, 995]])
     await world.advance(300)
-    expect(refused(await ledger.reserve(key, costing(6))).limit).toBe('budgetSpent')
-    held(await ledger.reserve(key, costing(5)))
+    expect(refused(await ledger.reserve([key], costing(6))).limit).toBe('budgetSpent')
+    held(await ledger.reserve([key], costing(5)))
   })
 })
 
@@ -145,7 +145,7 @@ describe('a budget that audits', () => {
     const world = seededWorld()
     const ledger = world.process()
     for (let i = 0; i < 5; i += 1) {
-      const verdict = ledger.reserve(audited, need({ holdByUnit: { Currency: undefined, Tokens: 0 } }))
+      const verdict = ledger.reserve([audited], need({ holdByUnit: { Currency: undefined, Tokens: 0 } }))
       expect(verdict).not.toBeInstanceOf(Promise)
       ledger.settle(held(await verdict), usage({ costMicros: 7 }))
     }
@@ -159,10 +159,10 @@ describe('windows of budgets', () => {
     const world = new LedgerWorld(undefined, Date.UTC(2026, 0, 31, 23, 59, 55))
     world.memory.seed('key-1', 'seed-1')
     const ledger = world.process()
-    const late = held(await ledger.reserve(key, costing(1_000)))
-    expect((await ledger.reserve(key, costing(1_000))).outcome).toBe('refused')
+    const late = held(await ledger.reserve([key], costing(1_000)))
+    expect((await ledger.reserve([key], costing(1_000))).outcome).toBe('refused')
     await world.advance(6_000)
-    held(await ledger.reserve(key, costing(1_000)))
+    held(await ledger.reserve([key], costing(1_000)))
     ledger.settle(late, usage({ costMicros: 400 }))
     await world.advance(500)
     const spent = Object.fromEntries(world.memory.checkpoint('key-1'))
@@ -178,7 +178,7 @@ describe('windows of budgets', () => {
     const rich = subject({ budgets: [budget({ amount: 1_000_000 })] })
     const spent = { before: 0, after: 0 }
     for (let i = 0; i < 1_000; i += 1) {
-      const hold = held(await ledger.reserve(rich, costing(5)))
+      const hold = held(await ledger.reserve([rich], costing(5)))
       spent[world.clock.now() < midnight ? 'before' : 'after'] += 5
       ledger.settle(hold, usage({ costMicros: 5 }))
       await world.advance(5)
@@ -191,7 +191,7 @@ describe('windows of budgets', () => {
     const world = new LedgerWorld(undefined, Date.UTC(2026, 0, 31, 12))
     world.memory.seed('key-1', 'seed-1')
     const skewed = world.process(undefined, 3 * 86_400_000)
-    held(await skewed.reserve(key, costing(1_000)))
+    held(await skewed.reserve([key], costing(1_000)))
     await world.advance(300)
     expect(world.memory.checkpoint('key-1').map(([field]) => field)).toEqual([`month:Currency:Month:${Date.UTC(2026, 0, 1)}`])
   })
@@ -207,6 +207,6 @@ describe('what is settled', () => {
   })
 
   test.each([NaN, Infinity, -1, 1e19, 0.5])('a need of %s is answered as unavailable, and nothing is held', (tokens) => {
-    expect(seededWorld().process().reserve(key, need({ tokens }))).toMatchObject({ outcome: 'unavailable', reason: 'need' })
+    expect(seededWorld().process().reserve([key], need({ tokens }))).toMatchObject({ outcome: 'unavailable', reason: 'need' })
   })
 })

@@ -72,7 +72,7 @@ export class CallLimits {
     const ratio = learned(this.#ratios, model.uid, MAX_LEARNED, newRatio)
     const output = learned(learned(this.#outputs, subject.uid, MAX_LEARNED, newOutputs), model.uid, MAX_LEARNED_PER_KEY, newOutput)
     const estimate = estimateTokens({ asked, size, bounds: model, ratio, learned: output })
-    const verdict = this.#deps.ledger.reserve(subject, needOf(call, estimate, this.#deps.tokenHold))
+    const verdict = this.#deps.ledger.reserve([subject], needOf(call, estimate, this.#deps.tokenHold))
     const decided = (now: Verdict): HeldCall | GatewayError => this.#decided(now, call, { estimate, ratio, output })
     return verdict instanceof Promise ? verdict.then(decided) : decided(verdict)
   }

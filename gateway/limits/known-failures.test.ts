@@ -32,7 +32,7 @@ function seeded(): LedgerWorld {
 }
 
 async function admitted(ledger: LeaseLedger, key: LimitSubject, demand: Need, requests: number): Promise<Hold[]> {
-  const verdicts = await Promise.all(Array.from({ length: requests }, async () => ledger.reserve(key, demand)))
+  const verdicts = await Promise.all(Array.from({ length: requests }, async () => ledger.reserve([key], demand)))
   return verdicts.filter((verdict): verdict is Hold => verdict.outcome === 'held')
 }
 
@@ -41,16 +41,16 @@ describe('higress#4067, LLMKube#631, Envoy AI Gateway #2460: no field of a limit
     const ledger = seeded().process()
     const key = subject(limited)
     expect(await admitted(ledger, key, small, 3)).toHaveLength(3)
-    expect(refused(await ledger.reserve(key, small)).limit).toBe(limit)
+    expect(refused(await ledger.reserve([key], small)).limit).toBe(limit)
   })
 
   test.each(['Day', 'Week', 'Month', 'Lifetime'] as const)('window %s of a budget', async (window) => {
     const world = seeded()
     const ledger = world.process()
     const key = subject({ budgets: [budget({ window, amount: 10 })] })
-    ledger.settle(held(await ledger.reserve(key, small)), usage({ costMicros: 10 }))
+    ledger.settle(held(await ledger.reserve([key], small)), usage({ costMicros: 10 }))
     await world.advance(300)
-    const { waitMs } = refused(await ledger.reserve(key, small))
+    const { waitMs } = refused(await ledger.reserve([key], small))
     const DAYS = { Day: 0.5, Week: 4.5, Month: 17.5, Lifetime: undefined }[window] // the world begins at noon of Wednesday, 14 January
     expect(waitMs).toEqual(DAYS === undefined ? 'never' : expect.closeTo(DAYS * 86_400_000, -4))
   })
@@ -100,11 +100,11 @@ describe('#39309, APISIX#12896: a refusal consumes nothing', () => {
     const world = seeded()
     const ledger = world.process()
     const key = subject({ ...roomy, ...limited })
-    held(await ledger.reserve(key, small))
-    held(await ledger.reserve(subject({ uid: 'key-2', ...roomy }), small))
+    held(await ledger.reserve([key], small))
+    held(await ledger.reserve([subject({ uid: 'key-2', ...roomy })], small))
     const before = [await counters(world, 'key-1'), await counters(world, 'key-2')]
     for (let i = 0; i < 5; i += 1) {
-      expect(refused(await ledger.reserve(key, demand)).limit).toBe(limit)
+      expect(refused(await ledger.reserve([key], demand)).limit).toBe(limit)
       await world.advance(300)
     }
     expect([await counters(world, 'key-1'), await counters(world, 'key-2')]).toEqual(before)
@@ -132,11 +132,11 @@ describe('#5764, #27748, #14144, #37000: a refusal helps its reader', () => {
     const ledger = world.process()
     const key = subject(limited)
     await admitted(ledger, key, small, 3)
-    const { waitMs, whose, rates } = refused(await ledger.reserve(key, small))
+    const { waitMs, whose, rates } = refused(await ledger.reserve([key], small))
     expect(whose).toBe('key')
     expect((limit === 'requests' ? rates.requests : rates.tokens)?.remaining).toBeLessThan(10)
     await world.advance(Number(waitMs) - 1)
-    expect(refused(await ledger.reserve(key, small)).limit).toBe(limit)
+    expect(refused(await ledger.reserve([key], small)).limit).toBe(limit)
     await world.advance(1)
     expect(await admitted(ledger, key, small, 1)).toHaveLength(1)
   })
@@ -147,10 +147,10 @@ describe('#5764, #27748, #14144, #37000: a refusal helps its reader', () => {
       const ledger = world.process()
       const key = subject(limited)
       const [hold] = await admitted(ledger, key, small, 3)
-      const { waitMs } = refused(await ledger.reserve(key, small))
+      const { waitMs } = refused(await ledger.reserve([key], small))
       ledger.settle(hold!, usage())
       await world.advance(Number(waitMs))
-      held(await ledger.reserve(key, small))
+      held(await ledger.reserve([key], small))
     }
   })
 })

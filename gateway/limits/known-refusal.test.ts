@@ -7,7 +7,7 @@ const limited = subject({ limits: { requestsPerMinute: 2 } })
 async function usedUp(world: LedgerWorld, who: LimitSubject = limited) {
   const ledger = world.process()
   const holds = []
-  for (let i = 0; i < 3; i += 1) holds.push(await ledger.reserve(who, need()))
+  for (let i = 0; i < 3; i += 1) holds.push(await ledger.reserve([who], need()))
   expect(holds.map(({ outcome }) => outcome)).toEqual(['held', 'held', 'refused'])
   return { ledger, holds }
 }
@@ -17,7 +17,7 @@ describe('a refusal that is known before a request is read', () => {
     const world = new LedgerWorld()
     const { ledger } = await usedUp(world)
     const calls = world.store.calls.length
-    expect(ledger.knownRefusal(limited)).toEqual(await ledger.reserve(limited, need()))
+    expect(ledger.knownRefusal(limited)).toEqual(await ledger.reserve([limited], need()))
     expect(world.store.calls.length).toBe(calls)
   })
 
@@ -45,8 +45,8 @@ describe('a refusal that is known before a request is read', () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const small = subject({ limits: { requestsPerMinute: 9, tokensPerMinute: 100, maxConcurrentRequests: 1 } })
-    await ledger.reserve(small, need({ tokens: 100 }))
-    expect((await ledger.reserve(small, need({ tokens: 100 }))).outcome).toBe('refused')
+    await ledger.reserve([small], need({ tokens: 100 }))
+    expect((await ledger.reserve([small], need({ tokens: 100 }))).outcome).toBe('refused')
     expect(ledger.knownRefusal(small)).toBeUndefined()
   })
 
@@ -55,10 +55,10 @@ describe('a refusal that is known before a request is read', () => {
     const who = subject({ limits: { requestsPerMinute: 1 }, budgets: [budget({ amount: 10 })] })
     world.memory.seed(who.uid, 'seed')
     const ledger = world.process()
-    const hold = await ledger.reserve(who, need({ holdByUnit: { Currency: 10, Tokens: 0 } }))
+    const hold = await ledger.reserve([who], need({ holdByUnit: { Currency: 10, Tokens: 0 } }))
     ledger.settle(hold as never, usage({ costMicros: 10 }))
     await world.advance(300)
-    const dear = await ledger.reserve(who, need({ holdByUnit: { Currency: 1, Tokens: 0 } }))
+    const dear = await ledger.reserve([who], need({ holdByUnit: { Currency: 1, Tokens: 0 } }))
     expect(dear).toMatchObject({ outcome: 'refused', limit: 'budgetSpent' })
     expect(ledger.knownRefusal(who)).toBeUndefined()
   })
@@ -67,11 +67,11 @@ describe('a refusal that is known before a request is read', () => {
 test('the state of the breaker of the store is known', async () => {
   const world = new LedgerWorld()
   const ledger = world.process()
-  await ledger.reserve(limited, need())
+  await ledger.reserve([limited], need())
   expect(ledger.breaker).toBe('closed')
   world.store.fate = () => 'never arrives'
   world.store.isPingGood = false
-  await ledger.reserve(subject({ uid: 'other', limits: { requestsPerMinute: 1 } }), need())
+  await ledger.reserve([subject({ uid: 'other', limits: { requestsPerMinute: 1 } })], need())
   expect(ledger.breaker).toBe('suspect')
   await ledger.close(0)
 })

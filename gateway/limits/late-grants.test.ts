@@ -8,7 +8,7 @@ test('units of a late answer are returned: a pod that has used its own share in 
   const shared = subject({ limits: { requestsPerMinute: 40 }, onStoreUnavailable: 'LocalShare' })
   let admitted = 0
   const call = async (): Promise<string> => {
-    const verdict = ledger.reserve(shared, need())
+    const verdict = ledger.reserve([shared], need())
     await world.advance(verdict instanceof Promise ? 60 : 0)
     const { outcome } = await verdict
     if (outcome === 'held') admitted += 1
@@ -39,11 +39,11 @@ test('units granted under a limit that was lowered during the call are returned'
   const call = async (verdict: ReturnType<typeof ledger.reserve>): Promise<void> => {
     if ((await verdict).outcome === 'held') admitted += 1
   }
-  for (let i = 0; i < 3; i += 1) await call(ledger.reserve(limited(20), need()))
+  for (let i = 0; i < 3; i += 1) await call(ledger.reserve([limited(20)], need()))
   world.store.fate = () => 'hangs'
   await world.advance(260) // the demand is steady, so more units are asked for ahead
   expect(world.store.hanging).toHaveLength(1)
-  const later = [limited(1), limited(1)].map((lowered) => call(ledger.reserve(lowered, need())))
+  const later = [limited(1), limited(1)].map((lowered) => call(ledger.reserve([lowered], need())))
   world.store.fate = () => 'works'
   for (const answer of world.store.hanging.splice(0)) answer()
   await world.advance(60)
@@ -58,6 +58,6 @@ test('a process that is too busy to read its answer in time admits the request t
   const busy = { now: () => clock.now() + busyMs, monotonic: () => clock.monotonic() + busyMs, after: clock.after.bind(clock) }
   const ledger = new LeaseLedger({ store, clock: busy, process: 'busy', live: () => 1, calendar: utcCalendar })
   const key = subject({ limits: { tokensPerMinute: 110 } })
-  expect(await ledger.reserve(key, need({ tokens: 105 }))).toMatchObject({ outcome: 'held' })
-  expect(await ledger.reserve(key, need({ tokens: 105 }))).toMatchObject({ outcome: 'refused' })
+  expect(await ledger.reserve([key], need({ tokens: 105 }))).toMatchObject({ outcome: 'held' })
+  expect(await ledger.reserve([key], need({ tokens: 105 }))).toMatchObject({ outcome: 'refused' })
 })

@@ -19,25 +19,25 @@ describe('requests per minute', () => {
   test('of many parallel requests exactly the limit passes, and the others are refused with a wait after which they pass', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
-    const verdicts = await Promise.all(Array.from({ length: 30 }, async () => ledger.reserve(limited, need())))
+    const verdicts = await Promise.all(Array.from({ length: 30 }, async () => ledger.reserve([limited], need())))
     expect(verdicts.filter(({ outcome }) => outcome === 'held')).toHaveLength(10)
     const { limit, whose, waitMs } = refused(verdicts[29]!)
     expect([limit, whose]).toEqual(['requests', 'key'])
     expect(waitMs).toBeGreaterThan(59_000)
     await world.advance(Number(waitMs) - 2)
-    expect(refused(await ledger.reserve(limited, need())).limit).toBe('requests')
+    expect(refused(await ledger.reserve([limited], need())).limit).toBe('requests')
     await world.advance(2)
-    held(await ledger.reserve(limited, need()))
+    held(await ledger.reserve([limited], need()))
   })
 
   test('a storm of refused requests makes no call to the store', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
-    await Promise.all(Array.from({ length: 20 }, async () => ledger.reserve(limited, need())))
+    await Promise.all(Array.from({ length: 20 }, async () => ledger.reserve([limited], need())))
     await world.advance(300)
     const before = world.store.calls.length
     for (let i = 0; i < 1_000; i += 1) {
-      const verdict = ledger.reserve(limited, need())
+      const verdict = ledger.reserve([limited], need())
       expect(verdict).not.toBeInstanceOf(Promise)
     }
     await world.advance(10_000)
@@ -49,7 +49,7 @@ describe('requests per minute', () => {
     const ledger = world.process()
     const busy = subject({ limits: { requestsPerMinute: 60_000 } })
     for (let i = 0; i < 3_000; i += 1) {
-      ledger.settle(held(await ledger.reserve(busy, need())), usage())
+      ledger.settle(held(await ledger.reserve([busy], need())), usage())
       await world.advance(i % 2 ? 10 : 0)
     }
     expect(ledger.stats.waited).toBeLessThan(3_000 * 0.02)
@@ -65,7 +65,7 @@ describe('requests per minute', () => {
     })
     for (let i = 0; i < 100; i += 1) {
       ledger.settle(
-        held(await ledger.reserve(slow, need({ tokens: 100, holdByUnit: { Currency: 900, Tokens: 0 } }))),
+        held(await ledger.reserve([slow], need({ tokens: 100, holdByUnit: { Currency: 900, Tokens: 0 } }))),
         usage({ costMicros: 100 }),
       )
       await world.advance(2_000)
@@ -81,7 +81,7 @@ describe('requests per minute', () => {
     const tight = subject({ limits: { requestsPerMinute: 30 } })
     let admitted = 0
     for (let i = 0; i < 60; i += 1) {
-      const { outcome } = await ledgers[i % 2]!.reserve(tight, need())
+      const { outcome } = await ledgers[i % 2]!.reserve([tight], need())
       if (outcome === 'held') admitted += 1
       await world.advance(1_000)
     }
@@ -95,7 +95,7 @@ describe('requests per minute', () => {
     const ledgers = [world.process(), world.process()]
     let admitted = 0
     for (let i = 0; i < 40; i += 1) {
-      const verdict = await ledgers[i % 2]!.reserve(limited, need())
+      const verdict = await ledgers[i % 2]!.reserve([limited], need())
       if (verdict.outcome === 'held') admitted += 1
       await world.advance(50)
     }
@@ -106,19 +106,19 @@ describe('requests per minute', () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const one = subject({ limits: { requestsPerMinute: 1 } })
-    const hold = held(await ledger.reserve(one, need()))
-    expect(refused(await ledger.reserve(one, need())).limit).toBe('requests')
+    const hold = held(await ledger.reserve([one], need()))
+    expect(refused(await ledger.reserve([one], need())).limit).toBe('requests')
     ledger.release(hold)
     ledger.release(hold)
     ledger.settle(hold, usage())
-    held(await ledger.reserve(one, need()))
-    expect((await ledger.reserve(one, need())).outcome).toBe('refused')
+    held(await ledger.reserve([one], need()))
+    expect((await ledger.reserve([one], need())).outcome).toBe('refused')
   })
 
   test('a subject without limits and budgets makes no call', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
-    for (let i = 0; i < 100; i += 1) held(ledger.reserve(subject(), need()) as Verdict)
+    for (let i = 0; i < 100; i += 1) held(ledger.reserve([subject()], need()) as Verdict)
     await world.advance(1_000)
     expect(world.store.calls).toHaveLength(0)
   })
@@ -129,43 +129,43 @@ describe('tokens per minute', () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const key = subject({ limits: { tokensPerMinute: 100 } })
-    const verdicts = await Promise.all(Array.from({ length: 50 }, async () => ledger.reserve(key, need({ tokens: 20 }))))
+    const verdicts = await Promise.all(Array.from({ length: 50 }, async () => ledger.reserve([key], need({ tokens: 20 }))))
     const holds = verdicts.filter((verdict): verdict is Hold => verdict.outcome === 'held')
     expect(holds).toHaveLength(5)
     for (const hold of holds) ledger.settle(hold, usage({ inputTokens: 10, outputTokens: 30 }))
     await world.advance(300)
     expect(world.memory.booked('key-1').rates.t.total).toBe(200)
     await world.advance(59_000)
-    expect(refused(await ledger.reserve(key, need({ tokens: 1 }))).limit).toBe('tokens')
+    expect(refused(await ledger.reserve([key], need({ tokens: 1 }))).limit).toBe('tokens')
     await world.advance(3_000)
-    held(await ledger.reserve(key, need({ tokens: 1 })))
+    held(await ledger.reserve([key], need({ tokens: 1 })))
   })
 
   test('#28805, #29191: a limit of 50 is usable by a request that asks for more, and again after its minute', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const key = subject({ limits: { tokensPerMinute: 50 } })
-    ledger.settle(held(await ledger.reserve(key, need({ tokens: 4_000 }))), usage({ inputTokens: 20, outputTokens: 10 }))
-    held(await ledger.reserve(key, need({ tokens: 20 })))
-    const { waitMs } = refused(await ledger.reserve(key, need({ tokens: 4_000 })))
+    ledger.settle(held(await ledger.reserve([key], need({ tokens: 4_000 }))), usage({ inputTokens: 20, outputTokens: 10 }))
+    held(await ledger.reserve([key], need({ tokens: 20 })))
+    const { waitMs } = refused(await ledger.reserve([key], need({ tokens: 4_000 })))
     await world.advance(Number(waitMs))
-    held(await ledger.reserve(key, need({ tokens: 4_000 })))
+    held(await ledger.reserve([key], need({ tokens: 4_000 })))
   })
 
   test('the unused part of a hold is free for the next request', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const key = subject({ limits: { tokensPerMinute: 100 } })
-    ledger.settle(held(await ledger.reserve(key, need({ tokens: 100 }))), usage({ inputTokens: 10 }))
+    ledger.settle(held(await ledger.reserve([key], need({ tokens: 100 }))), usage({ inputTokens: 10 }))
     await world.advance(300)
-    held(await ledger.reserve(key, need({ tokens: 90 })))
-    expect(refused(await ledger.reserve(key, need({ tokens: 1 }))).limit).toBe('tokens')
+    held(await ledger.reserve([key], need({ tokens: 90 })))
+    expect(refused(await ledger.reserve([key], need({ tokens: 1 }))).limit).toBe('tokens')
   })
 
   test('more tokens than a whole minute allows are refused permanently, without a call', () => {
     const world = new LedgerWorld()
     const key = subject({ limits: { tokensPerMinute: 50 } })
-    const verdict = world.process().reserve(key, need({ tokens: 80, certainTokens: 60 }))
+    const verdict = world.process().reserve([key], need({ tokens: 80, certainTokens: 60 }))
     expect(verdict).toMatchObject({ outcome: 'refused', limit: 'tooLarge', waitMs: 'never' })
     expect(world.store.calls).toHaveLength(0)
   })
@@ -176,21 +176,48 @@ describe('several limits', () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const key = subject({ limits: { requestsPerMinute: 3, tokensPerMinute: 100 } })
-    held(await ledger.reserve(key, need({ tokens: 90 })))
-    expect(refused(await ledger.reserve(key, need({ tokens: 11 }))).limit).toBe('tokens')
-    held(await ledger.reserve(key, need({ tokens: 5 })))
-    held(await ledger.reserve(key, need({ tokens: 5 })))
-    expect(refused(await ledger.reserve(key, need({ tokens: 0 }))).limit).toBe('requests')
+    held(await ledger.reserve([key], need({ tokens: 90 })))
+    expect(refused(await ledger.reserve([key], need({ tokens: 11 }))).limit).toBe('tokens')
+    held(await ledger.reserve([key], need({ tokens: 5 })))
+    held(await ledger.reserve([key], need({ tokens: 5 })))
+    expect(refused(await ledger.reserve([key], need({ tokens: 0 }))).limit).toBe('requests')
+  })
+
+  test('#39309: a refusal by the account consumes nothing of the key', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    const key = subject({ limits: { requestsPerMinute: 5, tokensPerMinute: 100 }, budgets: [budget()] })
+    const account = subject({ uid: 'account-1', whose: 'account', limits: { requestsPerMinute: 1 } })
+    world.memory.seed('key-1', 's1')
+    held(await ledger.reserve([key, account], need({ tokens: 10, holdByUnit: { Currency: 10, Tokens: 0 } })))
+    for (let i = 0; i < 5; i += 1) {
+      const verdict = refused(await ledger.reserve([key, account], need({ tokens: 10, holdByUnit: { Currency: 10, Tokens: 0 } })))
+      expect([verdict.limit, verdict.whose]).toEqual(['requests', 'account'])
+      await world.advance(1_000)
+    }
+    const { rates } = world.memory.booked('key-1')
+    expect([rates.r.total, rates.t.total]).toEqual([1, 10])
+  })
+
+  test('headers show the limit of key and account that is nearest to exhaustion', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    const key = subject({ limits: { requestsPerMinute: 5, tokensPerMinute: 100 } })
+    const account = subject({ uid: 'account-1', whose: 'account', limits: { requestsPerMinute: 3 } })
+    const { rates } = held(await ledger.reserve([key, account], need({ tokens: 10 })))
+    expect(rates.requests).toMatchObject({ limit: 3, remaining: 2 })
+    expect(rates.tokens).toMatchObject({ limit: 100, remaining: 90 })
+    expect(rates.requests?.resetMs).toBeGreaterThan(59_000)
   })
 
   test('a lowered limit binds the next request, and a raised one forgets refusals', async () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const at = (requestsPerMinute: number) => subject({ limits: { requestsPerMinute } })
-    for (let i = 0; i < 3; i += 1) held(await ledger.reserve(at(10), need()))
-    expect(refused(await ledger.reserve(at(3), need())).limit).toBe('requests')
-    held(await ledger.reserve(at(4), need()))
-    expect(refused(await ledger.reserve(at(4), need())).limit).toBe('requests')
+    for (let i = 0; i < 3; i += 1) held(await ledger.reserve([at(10)], need()))
+    expect(refused(await ledger.reserve([at(3)], need())).limit).toBe('requests')
+    held(await ledger.reserve([at(4)], need()))
+    expect(refused(await ledger.reserve([at(4)], need())).limit).toBe('requests')
   })
 })
 
@@ -200,7 +227,7 @@ describe('leases without demand', () => {
   /** Twenty requests a second, so that leases live for 10 s. */
   async function warm(world: LedgerWorld, ledger: LeaseLedger): Promise<void> {
     for (let i = 0; i < 60; i += 1) {
-      ledger.settle(held(await ledger.reserve(steady, need({ tokens: 10 }))), usage({ inputTokens: 10 }))
+      ledger.settle(held(await ledger.reserve([steady], need({ tokens: 10 }))), usage({ inputTokens: 10 }))
       await world.advance(50)
     }
   }
@@ -218,6 +245,19 @@ describe('leases without demand', () => {
     await world.advance(1)
     expect(booked(world)).toEqual([60, 600])
   })
+
+  test('#39309: leases granted for a request that another subject refuses are returned within 250 ms', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    const account = subject({ uid: 'account-1', whose: 'account', limits: { tokensPerMinute: 10 } })
+    held(await ledger.reserve([account], need({ tokens: 10 })))
+    await warm(world, ledger)
+    const before = booked(world)[1] ?? 0
+    expect(refused(await ledger.reserve([steady, account], need({ tokens: 50_000 }))).whose).toBe('account')
+    expect(booked(world)[1]).toBeGreaterThanOrEqual(before + 40_000)
+    await world.advance(250)
+    expect(booked(world)[1]).toBe(600)
+  })
 })
 
 test('a lowered limit ends the leases of the old one, and the store gets them back', async () => {
@@ -225,11 +265,11 @@ test('a lowered limit ends the leases of the old one, and the store gets them ba
   const ledger = world.process()
   const at = (requestsPerMinute: number) => subject({ limits: { requestsPerMinute } })
   for (let i = 0; i < 200; i += 1) {
-    held(await ledger.reserve(at(6_000), need()))
+    held(await ledger.reserve([at(6_000)], need()))
     await world.advance(10)
   }
   expect(world.memory.booked('key-1').rates.r.total).toBeGreaterThan(200)
-  expect(refused(await ledger.reserve(at(100), need())).limit).toBe('requests')
+  expect(refused(await ledger.reserve([at(100)], need())).limit).toBe('requests')
   await world.advance(300)
   expect(world.memory.booked('key-1').rates.r.total).toBe(200)
 })
@@ -241,20 +281,20 @@ describe('concurrent requests', () => {
     const world = new LedgerWorld()
     world.live = 2
     const [a, b] = [world.process(), world.process()]
-    const hold = held(await a.reserve(key, need()))
-    held(await b.reserve(key, need()))
-    expect(refused(await a.reserve(key, need()))).toMatchObject({ limit: 'concurrency', waitMs: 1_000 })
+    const hold = held(await a.reserve([key], need()))
+    held(await b.reserve([key], need()))
+    expect(refused(await a.reserve([key], need()))).toMatchObject({ limit: 'concurrency', waitMs: 1_000 })
     a.settle(hold, usage())
     await world.advance(1)
-    held(await b.reserve(key, need()))
+    held(await b.reserve([key], need()))
   })
 
   test('#20256, #27955, #28160: permits of a killed process are free after 15 s, those of a running one never', async () => {
     const world = new LedgerWorld()
     const [dead, living] = [world.process(world.store), world.process()]
-    held(await dead.reserve(key, need()))
+    held(await dead.reserve([key], need()))
     world.store.fate = ({ process }) => (process === 'p1' ? 'never arrives' : 'works')
-    held(await living.reserve(key, need()))
+    held(await living.reserve([key], need()))
     await world.advance(14_000)
     expect(world.memory.booked('key-1').permits.free(2)).toBe(0)
     await world.advance(6_000)
@@ -268,9 +308,9 @@ describe('concurrent requests', () => {
     const ledger = world.process()
     const roomy = subject({ limits: { maxConcurrentRequests: 4 } })
     world.store.fate = () => (world.store.calls.length === 1 ? 'hangs' : 'works')
-    const first = ledger.reserve(roomy, need())
+    const first = ledger.reserve([roomy], need())
     await world.advance(0)
-    const later = [ledger.reserve(roomy, need()), ledger.reserve(roomy, need())]
+    const later = [ledger.reserve([roomy], need()), ledger.reserve([roomy], need())]
     world.store.hanging[0]!()
     for (const verdict of await Promise.all([first, ...later])) held(verdict)
     expect(world.store.calls).toHaveLength(2)
@@ -280,7 +320,7 @@ describe('concurrent requests', () => {
     const world = new LedgerWorld()
     const ledger = world.process()
     const roomy = subject({ limits: { maxConcurrentRequests: 50 } })
-    const holds = await Promise.all(Array.from({ length: 60 }, async () => ledger.reserve(roomy, need())))
+    const holds = await Promise.all(Array.from({ length: 60 }, async () => ledger.reserve([roomy], need())))
     const running = holds.filter((verdict): verdict is Hold => verdict.outcome === 'held')
     expect(running).toHaveLength(50)
     running.forEach((hold, at) => (at % 2 ? ledger.settle(hold, usage()) : ledger.release(hold)))

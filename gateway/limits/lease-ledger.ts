@@ -11,18 +11,19 @@ import type {
   LedgerSnapshot,
   LimitSubject,
   Need,
+  RateState,
   RateStates,
   Refused,
   SettledUsage,
   Verdict,
 } from './ledger.ts'
 import type { LedgerStore } from './ledger-store.ts'
-import type { Calendar } from './budget-book.ts'
-import type { Shortage } from './refusals.ts'
+import { localShortages, takeLocally } from './local-admission.ts'
+import type { Calendar, Times } from './budget-book.ts'
 import type { Demand, Portion, SentParts, SubjectBooks } from './subject-books.ts'
-import type { Obstacle } from './subject-calls.ts'
+import type { AskOutcome } from './subject-calls.ts'
 import { type Entry, SubjectRegistry } from './subject-registry.ts'
-import { foreverRefused, ratesOf, refusal, unavailable } from './verdicts.ts'
+import { foreverRefused, type NamedShortage, ratesOf, refusal, unavailable } from './verdicts.ts'
 
 /** What the ledger needs. */
 export interface LeaseLedgerDeps {
@@ -49,26 +50,34 @@ export interface LedgerStats {
 
 /** Maximum number of calls that one request waits for; each call serves or refuses a request. */
 const MAX_ROUNDS = 64
-/** Retry time of a client while this process's share of permits is in use, ms. */
-const LOCAL_RETRY_MS = 1_000
 
 interface Request {
   readonly need: Need
-  readonly entry: Entry
-  readonly demand: Demand
+  readonly entries: readonly Entry[]
+  readonly demands: readonly Demand[]
 }
 
-/** A hold of this process. */
+/** A request that waits for the store. */
+interface Acquiring {
+  readonly request: Request
+  readonly resolve: (verdict: Verdict) => void
+  readonly asked: Set<Entry>
+  round: number
+}
+
+type Take = (books: SubjectBooks, demand: Demand, times: Times) => Portion
+
+/** A hold of this process, with its portion of each subject. */
 class LeaseHold implements Hold {
   readonly outcome = 'held'
   readonly rates: RateStates
   readonly request: Request
-  readonly portion: Portion
+  readonly portions: readonly Portion[]
   isOpen = true
 
-  constructor(request: Request, portion: Portion, rates: RateStates) {
+  constructor(request: Request, portions: readonly Portion[], rates: RateStates) {
     this.request = request
-    this.portion = portion
+    this.portions = portions
     this.rates = rates
   }
 }
@@ -99,19 +108,20 @@ export class LeaseLedger implements Ledger {
   }
 
   knownRefusal(subject: LimitSubject): Refused | undefined {
-    const books = this.#subjects.find(subject.uid)?.books
-    if (books?.subject !== subject) return undefined // changed limits, for which no request has arrived yet
+    const entry = this.#subjects.find(subject.uid)
+    if (entry?.books.subject !== subject) return undefined // changed limits, for which no request has arrived yet
     const now = this.#now()
-    const found = books.shortages({ requests: 1, tokens: 0, permits: 0, budgets: subject.budgets.map(() => 1) }, now)
-    const isCertain = found.length > 0 && found.every(({ limit }) => limit === 'requests') // otherwise its cost decides
-    return isCertain ? refusal(books, found, now) : undefined
+    const least = { ...ONE_REQUEST, budgets: subject.budgets.map(() => 1) }
+    const found = entry.books.shortages(least, now).map((shortage) => ({ subject, shortage }))
+    const isCertain = found.length > 0 && found.every(({ shortage }) => shortage.limit === 'requests') // otherwise its cost decides
+    return isCertain ? refusal(found, ratesOf([entry], now), now) : undefined
   }
 
-  reserve(subject: LimitSubject, need: Need): Verdict | Promise<Verdict> {
+  reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
     if (this.#isClosed) return unavailable('closed')
     if (!isSafeNeed(need)) return unavailable('need')
     try {
-      const verdict = this.#reserve(subject, need)
+      const verdict = this.#reserve(subjects, need)
       return verdict instanceof Promise ? verdict.catch((error: unknown) => this.#broken(error)) : verdict
     } catch (error) {
       return this.#broken(error)
@@ -120,25 +130,36 @@ export class LeaseLedger implements Ledger {
 
   settle(hold: Hold, usage: SettledUsage): void {
     if (!isOpen(hold)) return
-    const { need, entry } = hold.request
-    const now = this.#now()
     hold.isOpen = false
-    this.#subjects.ended(entry, entry.books.settle(hold.portion, isSafeUsage(usage) ? usage : usageOfHold(need), now), now)
+    const { need, entries } = hold.request
+    const used = isSafeUsage(usage) ? usage : usageOfHold(need)
+    const now = this.#now()
+    for (let at = 0; at < entries.length; at += 1) {
+      const entry = entries[at]
+      const portion = hold.portions[at]
+      if (entry && portion) this.#subjects.ended(entry, entry.books.settle(portion, used, now), now)
+    }
   }
 
   release(hold: Hold): void {
     if (!isOpen(hold)) return
-    const { entry } = hold.request
-    const now = this.#now()
     hold.isOpen = false
-    this.#subjects.ended(entry, entry.books.release(hold.portion, now), now)
+    const now = this.#now()
+    hold.request.entries.forEach((entry, at) => {
+      const portion = hold.portions[at]
+      if (portion) this.#subjects.ended(entry, entry.books.release(portion, now), now)
+    })
   }
 
-  /** A subject in use notices by itself that the store has lost data; an unused one would not report its spend. */
+  /**
+   * Makes every subject report its spend, admissions and running requests at once, because the store may have lost data (a failover, a new
+   * epoch). A subject in use notices the loss by itself; an unused one would not report its spend.
+   */
   reportAgain(): void {
     this.#subjects.reportAgain()
   }
 
+  /** The record of a key was deleted, no longer admits requests, or has other limits: its leases end at once. @param uid of the subject */
   removed(uid: string): void {
     this.#subjects.removed(uid, this.#now())
   }
@@ -160,81 +181,102 @@ export class LeaseLedger implements Ledger {
     return unavailable('store')
   }
 
-  #reserve(subject: LimitSubject, need: Need): Verdict | Promise<Verdict> {
+  #reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
+    const limited = subjects.every(hasLimits) ? subjects : subjects.filter(hasLimits)
     const now = this.#now()
-    const entry = this.#subjects.use(subject, now)
-    const forever = foreverRefused(entry.books, need, now)
-    if (forever) return forever
-    const request = { need, entry, demand: entry.books.demand(need) }
+    const request = this.#request(limited, need, now)
+    const forever = foreverRefused(limited, need)
+    if (forever) return { ...forever, rates: ratesOf(request.entries, now) } // rates as this process knows them
     const verdict = this.#decide(request, now)
     if (verdict) {
       this.#local += 1
       return verdict
     }
-    const { obstacle } = entry.calls
+    const obstacle = obstacleOf(request, now)
     if (obstacle !== undefined) return this.#withoutStore(request, obstacle)
     this.#waited += 1
-    return new Promise((resolve) => this.#ask(request, resolve, 1))
+    return this.#acquire(request)
   }
 
   /** Admits or refuses from the memory of this process; undefined if only the store can decide. */
   #decide(request: Request, now: number): Verdict | undefined {
-    const { demand } = request
-    const { books } = request.entry
-    if (books.hasRefusals) {
-      const short = books.shortages(demand, now)
-      if (short.length > 0) return refusal(books, short, now)
+    const { entries } = request
+    if (entries.some(hasRefusals)) {
+      const short = shortagesOf(request, now)
+      if (short.length > 0) return refusal(short, ratesOf(entries, now), now)
     }
-    return books.canTake(demand, now) ? this.#hold(request, now) : undefined
+    return canTake(request, now) ? this.#hold(request, takeLeased, now) : undefined
   }
 
-  /** Asks the store, and decides in the turn of its answer, before another request takes the granted units. */
-  #ask(request: Request, resolve: (verdict: Verdict) => void, round: number): void {
-    request.entry.calls.ask(request.demand, (outcome) => {
-      try {
-        const verdict = this.#decide(request, this.#now())
-        if (verdict) resolve(verdict)
-        else if (outcome === 'answered' && round < MAX_ROUNDS) this.#ask(request, resolve, round + 1)
-        else resolve(this.#withoutStore(request, outcome === 'answered' ? 'store' : outcome))
-      } catch (error) {
-        resolve(this.#broken(error))
-      }
-    })
+  #acquire(request: Request): Promise<Verdict> {
+    return new Promise((resolve) => this.#ask({ request, resolve, asked: new Set(), round: 0 }))
   }
 
-  /** Applies `onStoreUnavailable`: up to this process's part of every limit, as far as this process knows the limit's state. */
-  #withoutStore(request: Request, obstacle: Obstacle): Verdict {
-    const { books } = request.entry
-    if (obstacle === 'unseeded') return unavailable('unseeded')
+  /** Asks the store about every short subject. Decides in the turn of the last answer, before another request takes the granted units. */
+  #ask(acquiring: Acquiring): void {
     const now = this.#now()
-    const short = books.subject.onStoreUnavailable === 'LocalShare' ? this.#localShortages(request, now) : undefined
-    if (short === undefined) return unavailable('store')
-    return short.length > 0 ? refusal(books, short, now) : this.#hold(request, now)
+    const { entries, demands } = acquiring.request
+    const short = entries.flatMap((entry, at) => {
+      const demand = demandAt(demands, at)
+      return entry.books.canTake(demand, now) ? [] : [{ entry, demand }]
+    })
+    let missing = short.length
+    let failure: AskOutcome | undefined
+    for (const { entry, demand } of short) {
+      acquiring.asked.add(entry)
+      entry.calls.ask(demand, (outcome) => {
+        if (outcome !== 'answered') failure ??= outcome
+        missing -= 1
+        if (missing === 0) this.#answered(acquiring, failure)
+      })
+    }
+    if (short.length === 0) this.#answered(acquiring, undefined)
   }
 
-  /** Limits whose part is used up; undefined if this process does not know the rest of a budget. */
-  #localShortages({ entry, demand }: Request, now: number): Shortage[] | undefined {
-    const { books, calls } = entry
-    if (books.canTake(demand, now)) return []
-    const [live, storeNow] = [this.#live(), calls.storeNow(now)]
-    if (!books.budgets.every((book, at) => book.canTakeLocal(demand.budgets[at] ?? 0, live, storeNow))) return undefined
-    const hasPermit = demand.permits === 0 || books.permits.canTakeLocal(live, this.#timing.windowMs)
-    const waits = [
-      ['requests', books.requests.localWaitMs(demand.requests, now, { live, storeNow })],
-      ['tokens', books.tokens.localWaitMs(demand.tokens, now, { live, storeNow })],
-      ['concurrency', hasPermit ? 0 : LOCAL_RETRY_MS],
-    ] as const
-    return waits.flatMap(([limit, waitMs]) => (waitMs > 0 ? [{ limit, rest: 0, passesAt: now + waitMs, cachedUntil: now }] : []))
+  #answered(acquiring: Acquiring, failure: AskOutcome | undefined): void {
+    const { request, resolve, asked } = acquiring
+    try {
+      const verdict = this.#decide(request, this.#now())
+      if (verdict) return resolve(this.#done(verdict, asked))
+      acquiring.round += 1
+      if (failure !== undefined || acquiring.round >= MAX_ROUNDS) return resolve(this.#withoutStore(request, failure ?? 'store'))
+      this.#ask(acquiring)
+    } catch (error) {
+      resolve(this.#broken(error))
+    }
   }
 
-  /** Takes leased units, or this process's own part where `#localShortages` has found it free. */
-  #hold(request: Request, now: number): Hold {
-    const { demand, entry } = request
-    const { books, calls } = entry
-    const times = { now, storeNow: calls.storeNow(now) }
-    const portion = books.canTake(demand, now) ? books.take(demand, times) : books.takeLocal(demand, times)
-    if (!calls.isBusy && books.isRefillDue(now, 0)) calls.flush() // before a request has to wait
-    return new LeaseHold(request, portion, ratesOf(books, now))
+  /** Ends a wait. If one subject has refused, the units that the others granted for this request are returned at the next flush. */
+  #done(verdict: Verdict, asked: ReadonlySet<Entry>): Verdict {
+    if (verdict.outcome === 'refused' && asked.size > 1) for (const { books } of asked) books.returnLeasesSoon()
+    return verdict
+  }
+
+  /** Applies `onStoreUnavailable`; with several subjects, the strictest policy. */
+  #withoutStore(request: Request, outcome: AskOutcome): Verdict {
+    const isShared = request.entries.every(({ books }) => books.subject.onStoreUnavailable === 'LocalShare')
+    if (outcome === 'unseeded' || !isShared) return unavailable(outcome === 'unseeded' ? 'unseeded' : 'store')
+    const now = this.#now()
+    const terms = { live: this.#live(), windowMs: this.#timing.windowMs }
+    const shortages = request.entries.map(({ books, calls }, at) =>
+      localShortages(books, demandAt(request.demands, at), { now, storeNow: calls.storeNow(now), ...terms }),
+    )
+    if (shortages.includes('unknown')) return unavailable('store')
+    const known = shortages.flatMap((found) => (found === 'unknown' ? [] : found))
+    if (known.length > 0) return refusal(known, ratesOf(request.entries, now), now)
+    return this.#hold(request, takeLocally, now)
+  }
+
+  #hold(request: Request, take: Take, now: number): Hold {
+    const { entries, demands } = request
+    const portions = entries.map(({ books, calls }, at) => take(books, demandAt(demands, at), { now, storeNow: calls.storeNow(now) }))
+    for (const { books, calls } of entries) if (!calls.isBusy && books.isRefillDue(now, 0)) calls.flush() // before a request has to wait
+    return new LeaseHold(request, portions, ratesOf(entries, now))
+  }
+
+  #request(subjects: readonly LimitSubject[], need: Need, now: number): Request {
+    const entries = subjects.map((subject) => this.#subjects.use(subject, now))
+    return { need, entries, demands: entries.map(({ books }) => books.demand(need)) }
   }
 
   #now(): number {
@@ -248,6 +290,42 @@ export class LeaseLedger implements Ledger {
 
 function isOpen(hold: Hold): hold is LeaseHold {
   return hold instanceof LeaseHold && hold.isOpen
+}
+
+function hasLimits({ limits, budgets }: LimitSubject): boolean {
+  const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = limits
+  if (requestsPerMinute !== undefined || tokensPerMinute !== undefined) return true
+  return maxConcurrentRequests !== undefined || budgets.length > 0
+}
+
+function hasRefusals({ books }: Entry): boolean {
+  return books.hasRefusals
+}
+
+function shortagesOf({ entries, demands }: Request, now: number): NamedShortage[] {
+  return entries.flatMap(({ books }, at) =>
+    books.shortages(demandAt(demands, at), now).map((shortage) => ({ subject: books.subject, shortage })),
+  )
+}
+
+function canTake({ entries, demands }: Request, now: number): boolean {
+  return entries.every(({ books }, at) => books.canTake(demandAt(demands, at), now))
+}
+
+/** Why the store cannot be asked about a subject that is short. */
+function obstacleOf({ entries, demands }: Request, now: number): AskOutcome | undefined {
+  const short = entries.filter(({ books }, at) => !books.canTake(demandAt(demands, at), now))
+  return short.map(({ calls }) => calls.obstacle).find((obstacle) => obstacle !== undefined)
+}
+
+const takeLeased: Take = (books, demand, times) => books.take(demand, times)
+
+const NOTHING: Demand = { requests: 0, tokens: 0, permits: 0, budgets: [] }
+/** The least that a request takes of a limit of requests. */
+const ONE_REQUEST: Demand = { ...NOTHING, requests: 1 }
+
+function demandAt(demands: readonly Demand[], at: number): Demand {
+  return demands[at] ?? NOTHING
 }
 
 const isAmount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
@@ -272,6 +350,11 @@ function usageOfHold({ tokens, holdByUnit }: Need): SettledUsage {
 
 /** Builds a snapshot of a subject from an answer that contains every limit. @param now monotonic ms */
 function snapshotOf(books: SubjectBooks, { parts, books: asked }: SentParts, answer: LedgerAnswer, now: number): LedgerSnapshot {
+  const rates: Partial<Record<'requests' | 'tokens', RateState>> = {}
+  for (const lease of [books.requests, books.tokens]) {
+    const state = lease.state(now)
+    if (state) rates[lease.kind === 'r' ? 'requests' : 'tokens'] = state
+  }
   const limit = books.permits.limit
   const concurrency = limit !== undefined && answer.permits ? { limit, used: limit - answer.permits.rest } : undefined
   const budgets = asked.flatMap(({ spec }, index): BudgetSnapshot[] => {
@@ -283,5 +366,5 @@ function snapshotOf(books: SubjectBooks, { parts, books: asked }: SentParts, ans
     const endMs = spec.window === 'Lifetime' ? Infinity : window.endMs
     return [{ name, unit, window: spec.window, amount, spent, held, unsettled, startMs, endMs }]
   })
-  return { ...ratesOf(books, now), concurrency, budgets }
+  return { ...rates, ...(concurrency ? { concurrency } : {}), budgets }
 }

@@ -13,7 +13,7 @@ export interface BudgetSpec extends BudgetRecord {
   readonly whose?: LimitOwner | undefined
 }
 
-/** An ApiKey with limits. Objects with the same uid share one allowance, whichever Credential or process uses it. */
+/** An ApiKey or an Account with limits. Objects with the same uid share one allowance, whichever Credential or process uses it. */
 export interface LimitSubject {
   readonly uid: string
   readonly whose: LimitOwner
@@ -21,7 +21,7 @@ export interface LimitSubject {
   /** The owner of each limit; absent: `whose`. */
   readonly limitedBy?: Readonly<Partial<Record<keyof Limits, LimitOwner>>>
   readonly budgets: readonly BudgetSpec[]
-  /** `LocalShare`: without the store, limit ÷ live processes. */
+  /** `LocalShare`: without the store, limit ÷ live processes. With several subjects the strictest policy applies. */
   readonly onStoreUnavailable: 'FailClosed' | 'LocalShare'
 }
 
@@ -52,10 +52,10 @@ export interface RateState {
   readonly resetMs: number
 }
 
-/** Absent without such a limit. */
+/** Of several subjects, the limit nearest to exhaustion. Absent without such a limit. */
 export interface RateStates {
-  readonly requests?: RateState | undefined
-  readonly tokens?: RateState | undefined
+  readonly requests?: RateState
+  readonly tokens?: RateState
 }
 
 /** The hold of an admitted request. Settle or release it exactly once; later calls do nothing. */
@@ -76,7 +76,7 @@ export interface Refused {
   readonly limit: RefusedLimit
   readonly whose: LimitOwner
   /** Name of the budget; absent for rates. */
-  readonly budget?: string | undefined
+  readonly budget?: string
   /** ms until the same request would pass if it were alone. For a budget, until its window ends. */
   readonly waitMs: number | 'never'
   readonly rates: RateStates
@@ -109,18 +109,20 @@ export interface BudgetSnapshot {
 }
 
 /** Usage of a subject over all processes. Leased units count as used. */
-export interface LedgerSnapshot extends RateStates {
-  readonly concurrency?: { readonly limit: number; readonly used: number } | undefined
+export interface LedgerSnapshot {
+  readonly requests?: RateState
+  readonly tokens?: RateState
+  readonly concurrency?: { readonly limit: number; readonly used: number }
   readonly budgets: readonly BudgetSnapshot[]
 }
 
 /** Limits and budgets of all subjects. */
 export interface Ledger {
   /**
-   * Takes from every limit of a subject, all or none. Answers at once if the leases of this process suffice, otherwise after one call to the
-   * store. Never throws or rejects.
+   * Takes from every subject, all or none. Answers at once if the leases of this process suffice, otherwise after one call to the store.
+   * Never throws or rejects.
    */
-  reserve(subject: LimitSubject, need: Need): Verdict | Promise<Verdict>
+  reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict>
   /**
    * A refusal that every request of the subject would get now, whatever its needs: requests per minute are used up. Reads memory
    * alone, so that a caller can refuse a storm before reading bodies.

@@ -22,14 +22,14 @@ beforeEach(() => {
 })
 
 async function spend(costMicros: number): Promise<void> {
-  const hold = await ledger.reserve(budgeted, need({ holdByUnit: { Currency: 100, Tokens: 0 } }))
+  const hold = await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 100, Tokens: 0 } }))
   ledger.settle(hold as never, usage({ costMicros }))
   await world.advance(300)
 }
 
 describe('an observed store', () => {
   test('reports a subject that has spent from a budget as soon as the store has counted the spend', async () => {
-    const hold = await ledger.reserve(budgeted, need({ holdByUnit: { Currency: 100, Tokens: 0 } }))
+    const hold = await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 100, Tokens: 0 } }))
     ledger.settle(hold as never, usage({ costMicros: 7 }))
     world.store.fate = () => 'never arrives'
     await world.advance(1_000)
@@ -41,7 +41,7 @@ describe('an observed store', () => {
 
   test('reports no subject without spend', async () => {
     await spend(0)
-    await ledger.reserve(subject({ uid: 'other', limits: { requestsPerMinute: 5 } }), need())
+    await ledger.reserve([subject({ uid: 'other', limits: { requestsPerMinute: 5 } })], need())
     await world.advance(5_000)
     expect(spent).toEqual([])
   })
@@ -50,17 +50,17 @@ describe('an observed store', () => {
     await spend(1)
     expect(store.calls).toEqual({ answered: world.store.calls.length, refused: 0, failed: 0 })
     world.store.fate = () => 'never arrives'
-    await ledger.reserve(subject({ uid: 'other', limits: { requestsPerMinute: 5 } }), need())
+    await ledger.reserve([subject({ uid: 'other', limits: { requestsPerMinute: 5 } })], need())
     expect(store.calls.failed).toBe(1)
   })
 
   test('writes one line when the store does not answer, and one when it answers again', async () => {
     world.store.fate = () => 'never arrives'
-    for (const uid of ['a', 'b', 'c']) await ledger.reserve(subject({ uid, limits: { requestsPerMinute: 5 } }), need())
+    for (const uid of ['a', 'b', 'c']) await ledger.reserve([subject({ uid, limits: { requestsPerMinute: 5 } })], need())
     expect(lines).toEqual(['limits: Redis does not answer; keys with limits are treated as their onStoreUnavailable says'])
     world.store.fate = () => 'works'
     await world.advance(2_000)
-    await ledger.reserve(subject({ uid: 'd', limits: { requestsPerMinute: 5 } }), need())
+    await ledger.reserve([subject({ uid: 'd', limits: { requestsPerMinute: 5 } })], need())
     expect(lines.at(-1)).toMatch(/^limits: works again/)
   })
 

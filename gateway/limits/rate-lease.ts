@@ -254,7 +254,7 @@ export class RateLease {
 
   /** ms until this process may admit `amount` without the store; 0: now. */
   localWaitMs(amount: number, now: number, { live, storeNow }: { readonly live: number; readonly storeNow: number }): number {
-    if (this.limit === undefined || amount === 0) return 0
+    if (this.limit === undefined) return 0
     const { units, spacingMs } = localShare(this.limit, live, this.#timing.windowMs)
     const spacing = Math.max(0, (this.#lastLocalAt ?? -Infinity) + spacingMs - now)
     const counting = this.#counting(storeNow)

@@ -7,7 +7,7 @@ import type { RefusedLimit } from './ledger.ts'
 export interface Shortage {
   readonly limit: RefusedLimit
   /** Name of the budget; absent for rates and permits. */
-  readonly budget?: string | undefined
+  readonly budget?: string
   /** Remaining units. */
   readonly rest: number
   /** Monotonic ms at which the refused request would pass if it were alone; Infinity for never. */

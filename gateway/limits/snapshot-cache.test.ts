@@ -11,7 +11,7 @@ test('clients that ask in a loop cost the store one call a second, and all of th
   const seen = await Promise.all(Array.from({ length: 100 }, () => cache.of(limited)))
   expect(new Set(seen).size).toBe(1)
   expect(world.store.calls).toHaveLength(1)
-  await ledger.reserve(limited, need())
+  await ledger.reserve([limited], need())
   const calls = world.store.calls.length
   await world.advance(999)
   expect((await cache.of(limited)).snapshot.requests?.remaining).toBe(10)

@@ -37,11 +37,11 @@ describe('a store that does not answer', () => {
     const ledger = world.process()
     world.store.fate = () => 'hangs'
     world.store.isPingGood = false
-    const [first, tookMs] = await timed(world, ledger.reserve(closed, need()))
+    const [first, tookMs] = await timed(world, ledger.reserve([closed], need()))
     expect(first).toMatchObject({ outcome: 'unavailable', reason: 'store', waitMs: 1_000 })
     expect(tookMs).toBeLessThanOrEqual(50)
     for (let i = 0; i < 20; i += 1) {
-      const verdict = ledger.reserve(closed, need())
+      const verdict = ledger.reserve([closed], need())
       expect(verdict).toMatchObject({ outcome: 'unavailable' })
       await world.advance(500)
     }
@@ -53,14 +53,14 @@ describe('a store that does not answer', () => {
     const ledger = world.process()
     world.store.fate = () => 'hangs'
     world.store.isPingGood = false
-    await timed(world, ledger.reserve(closed, need()))
+    await timed(world, ledger.reserve([closed], need()))
     await world.advance(30_000)
     world.store.fate = () => 'works'
     world.store.isPingGood = true
     for (const release of world.store.hanging.splice(0)) release()
     await world.advance(2_100)
     expect(world.memory.booked('key-1').rates.r.total).toBe(0)
-    held(await ledger.reserve(closed, need()))
+    held(await ledger.reserve([closed], need()))
   })
 
   test('leased units are used while it is away', async () => {
@@ -68,13 +68,13 @@ describe('a store that does not answer', () => {
     const ledger = world.process()
     const busy = subject({ limits: { requestsPerMinute: 6_000 } })
     for (let i = 0; i < 100; i += 1) {
-      held(await ledger.reserve(busy, need()))
+      held(await ledger.reserve([busy], need()))
       await world.advance(10)
     }
     world.store.fate = () => 'never arrives'
     world.store.isPingGood = false
     let leased = 0
-    while ((await ledger.reserve(busy, need())).outcome === 'held') leased += 1
+    while ((await ledger.reserve([busy], need())).outcome === 'held') leased += 1
     expect(leased).toBeGreaterThan(10)
   })
 
@@ -82,16 +82,16 @@ describe('a store that does not answer', () => {
     const world = new LedgerWorld()
     world.live = 2
     const ledger = world.process()
-    for (let i = 0; i < 3; i += 1) held(await ledger.reserve(shared, need()))
+    for (let i = 0; i < 3; i += 1) held(await ledger.reserve([shared], need()))
     world.store.fate = () => 'never arrives'
     world.store.isPingGood = false
     const verdicts: Verdict[] = []
-    for (let i = 0; i < 10; i += 1) verdicts.push(await ledger.reserve(shared, need()))
+    for (let i = 0; i < 10; i += 1) verdicts.push(await ledger.reserve([shared], need()))
     expect(verdicts.filter(({ outcome }) => outcome === 'held')).toHaveLength(2)
     const refusal = refused(verdicts[9]!)
     expect(refusal.limit).toBe('requests')
     await world.advance(Number(refusal.waitMs))
-    held(await ledger.reserve(shared, need()))
+    held(await ledger.reserve([shared], need()))
   })
 
   test('LocalShare below one request admits one per 60 s · live / limit', async () => {
@@ -103,7 +103,7 @@ describe('a store that does not answer', () => {
     const rare = subject({ limits: { requestsPerMinute: 2 }, onStoreUnavailable: 'LocalShare' })
     let admitted = 0
     for (let i = 0; i < 240; i += 1) {
-      if ((await ledger.reserve(rare, need())).outcome === 'held') admitted += 1
+      if ((await ledger.reserve([rare], need())).outcome === 'held') admitted += 1
       await world.advance(1_000)
     }
     expect(admitted).toBe(2)
@@ -114,7 +114,7 @@ describe('a store that does not answer', () => {
     const ledger = world.process()
     world.store.fate = () => 'never arrives'
     world.store.isPingGood = false
-    for (let i = 0; i < 4; i += 1) held(await ledger.reserve(shared, need()))
+    for (let i = 0; i < 4; i += 1) held(await ledger.reserve([shared], need()))
     world.store.fate = () => 'works'
     world.store.isPingGood = true
     await world.advance(3_000)
@@ -128,14 +128,23 @@ describe('a store that does not answer', () => {
     const key = subject({ budgets: [budget({ amount: 1_000 })], onStoreUnavailable: 'LocalShare' })
     const costing = need({ holdByUnit: { Currency: 100, Tokens: 0 } })
     const [knows, isNew] = [world.process(), world.process()]
-    knows.settle(held(await knows.reserve(key, costing)), usage({ costMicros: 100 }))
+    knows.settle(held(await knows.reserve([key], costing)), usage({ costMicros: 100 }))
     await world.advance(300)
     world.store.fate = () => 'never arrives'
     world.store.isPingGood = false
-    expect(await isNew.reserve(key, costing)).toMatchObject({ outcome: 'unavailable', reason: 'store' })
+    expect(await isNew.reserve([key], costing)).toMatchObject({ outcome: 'unavailable', reason: 'store' })
     const verdicts: Verdict[] = []
-    for (let i = 0; i < 10; i += 1) verdicts.push(await knows.reserve(key, costing))
+    for (let i = 0; i < 10; i += 1) verdicts.push(await knows.reserve([key], costing))
     expect(verdicts.filter(({ outcome }) => outcome === 'held')).toHaveLength(4)
+  })
+
+  test('of a key with LocalShare and an account with FailClosed the stricter policy applies', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    world.store.fate = () => 'never arrives'
+    world.store.isPingGood = false
+    const account = subject({ uid: 'account-1', whose: 'account', limits: { requestsPerMinute: 10 } })
+    expect(await ledger.reserve([shared, account], need())).toMatchObject({ outcome: 'unavailable' })
   })
 
   test('an error reply makes only its subject unavailable', async () => {
@@ -144,11 +153,11 @@ describe('a store that does not answer', () => {
     world.store.before = ({ subject: uid }) => {
       if (uid === 'key-1') throw new LedgerCallRefused('WRONGTYPE')
     }
-    expect(await ledger.reserve(closed, need())).toMatchObject({ outcome: 'unavailable', reason: 'store' })
-    held(await ledger.reserve(subject({ uid: 'key-2', limits: { requestsPerMinute: 5 } }), need()))
+    expect(await ledger.reserve([closed], need())).toMatchObject({ outcome: 'unavailable', reason: 'store' })
+    held(await ledger.reserve([subject({ uid: 'key-2', limits: { requestsPerMinute: 5 } })], need()))
     world.store.before = undefined
     await world.advance(300)
-    held(await ledger.reserve(closed, need()))
+    held(await ledger.reserve([closed], need()))
   })
 })
 
@@ -168,7 +177,7 @@ test('a time zone that the calendar does not know makes its key unavailable, and
   })
   for (const onExceeded of ['Block', 'Audit'] as const) {
     const key = subject({ budgets: [budget({ onExceeded })] })
-    expect(await ledger.reserve(key, need())).toMatchObject({ outcome: 'unavailable' })
+    expect(await ledger.reserve([key], need())).toMatchObject({ outcome: 'unavailable' })
   }
   expect(seen).toContain('no such time zone')
 })
@@ -183,7 +192,7 @@ describe('lost replies', () => {
     world.store.fate = () => (calls++ % 2 ? 'reply lost' : 'works')
     let spent = 0
     for (let i = 0; i < 60; i += 1) {
-      const verdict = await ledger.reserve(key, need({ tokens: 100, holdByUnit: { Currency: 50, Tokens: 0 } }))
+      const verdict = await ledger.reserve([key], need({ tokens: 100, holdByUnit: { Currency: 50, Tokens: 0 } }))
       if (verdict.outcome === 'held') {
         ledger.settle(verdict, usage({ inputTokens: 60, costMicros: 20 }))
         spent += 1
@@ -203,7 +212,7 @@ test('#40050: a hold that was granted by a lost reply, the first of its budget, 
   const ledger = world.process()
   const key = subject({ budgets: [budget({ amount: 1_000 })] })
   world.store.fate = () => 'reply lost'
-  expect((await ledger.reserve(key, need({ holdByUnit: { Currency: 700, Tokens: 0 } }))).outcome).toBe('unavailable')
+  expect((await ledger.reserve([key], need({ holdByUnit: { Currency: 700, Tokens: 0 } }))).outcome).toBe('unavailable')
   world.store.fate = () => 'works'
   await world.advance(1_000)
   expect((await world.process().snapshot(key)).budgets).toMatchObject([{ held: 0, spent: 0 }])
@@ -217,8 +226,8 @@ describe('a store that lost its data', () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')
     const ledger = world.process()
-    for (let i = 0; i < 3; i += 1) ledger.settle(held(await ledger.reserve(key, costing)), usage({ costMicros: 100 }))
-    held(await ledger.reserve(key, costing))
+    for (let i = 0; i < 3; i += 1) ledger.settle(held(await ledger.reserve([key], costing)), usage({ costMicros: 100 }))
+    held(await ledger.reserve([key], costing))
     await world.advance(300)
     world.memory.drop('key-1')
     world.memory.seed('key-1', 'seed-2', [[`month:Currency:Month:${Date.UTC(2026, 0, 1)}`, 200]])
@@ -233,21 +242,21 @@ describe('a store that lost its data', () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')
     const ledger = world.process()
-    ledger.settle(held(await ledger.reserve(key, costing)), usage({ costMicros: 900 }))
+    ledger.settle(held(await ledger.reserve([key], costing)), usage({ costMicros: 900 }))
     await world.advance(300)
     world.memory.drop('key-1')
-    expect(await ledger.reserve(key, costing)).toMatchObject({ outcome: 'unavailable', reason: 'unseeded' })
+    expect(await ledger.reserve([key], costing)).toMatchObject({ outcome: 'unavailable', reason: 'unseeded' })
     world.memory.seed('key-1', 'seed-2')
     await world.advance(600)
-    held(await ledger.reserve(key, costing))
-    expect((await ledger.reserve(key, costing)).outcome).toBe('refused')
+    held(await ledger.reserve([key], costing))
+    expect((await ledger.reserve([key], costing)).outcome).toBe('refused')
   })
 
   test('the holds of a dead process stay spent until it comes back', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')
     const [lost, other] = [world.process(), world.process()]
-    const hold = held(await lost.reserve(key, costing))
+    const hold = held(await lost.reserve([key], costing))
     world.memory.reap('key-1', 'p1')
     expect((await other.snapshot(key)).budgets).toMatchObject([{ spent: 0, held: 0, unsettled: 100 }])
     lost.settle(hold, usage({ costMicros: 40 }))
@@ -264,7 +273,7 @@ describe('the end of a process', () => {
     const ledger = world.process()
     let served = 0
     for (let i = 0; i < 200; i += 1) {
-      ledger.settle(held(await ledger.reserve(key, need({ holdByUnit: { Currency: 10, Tokens: 0 } }))), usage({ costMicros: 3 }))
+      ledger.settle(held(await ledger.reserve([key], need({ holdByUnit: { Currency: 10, Tokens: 0 } }))), usage({ costMicros: 3 }))
       served += 1
       await world.advance(10)
     }
@@ -274,7 +283,7 @@ describe('the end of a process', () => {
     const { rates, permits } = world.memory.booked('key-1')
     expect([rates.r.total, permits.free(50)]).toEqual([served, 50])
     expect(Object.fromEntries(world.memory.checkpoint('key-1'))).toEqual({ [`month:Currency:Month:${Date.UTC(2026, 0, 1)}`]: 3 * served })
-    expect(ledger.reserve(key, need())).toMatchObject({ outcome: 'unavailable', reason: 'closed' })
+    expect(ledger.reserve([key], need())).toMatchObject({ outcome: 'unavailable', reason: 'closed' })
   })
 
   test('an unused subject is dropped from memory, and its spend is not returned afterwards', async () => {
@@ -283,15 +292,15 @@ describe('the end of a process', () => {
     const key = subject({ limits: { requestsPerMinute: 10 } })
     const budgeted = subject({ uid: 'key-1', budgets: [budget({ amount: 100 })] })
     const ledger = world.process()
-    held(await ledger.reserve(subject({ ...key, uid: 'key-2' }), need()))
-    ledger.settle(held(await ledger.reserve(budgeted, need({ holdByUnit: { Currency: 60, Tokens: 0 } }))), usage({ costMicros: 60 }))
+    held(await ledger.reserve([subject({ ...key, uid: 'key-2' })], need()))
+    ledger.settle(held(await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 60, Tokens: 0 } }))), usage({ costMicros: 60 }))
     await world.advance(200_000)
     expect(ledger.stats.subjects).toBeLessThan(2)
     expect((await ledger.snapshot(budgeted)).budgets).toMatchObject([{ spent: 60 }])
-    const last = held(await ledger.reserve(budgeted, need({ holdByUnit: { Currency: 40, Tokens: 0 } })))
+    const last = held(await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 40, Tokens: 0 } })))
     ledger.settle(last, usage({ costMicros: 40 }))
     await world.advance(300)
     expect((await ledger.snapshot(budgeted)).budgets).toMatchObject([{ spent: 100, held: 0 }])
-    expect((await ledger.reserve(budgeted, need({ holdByUnit: { Currency: 1, Tokens: 0 } }))).outcome).toBe('refused')
+    expect((await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 1, Tokens: 0 } }))).outcome).toBe('refused')
   })
 })

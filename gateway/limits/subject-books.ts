@@ -20,6 +20,7 @@ export interface Demand {
 
 /** The units of one subject that one request holds. */
 export interface Portion {
+  readonly books: SubjectBooks
   readonly requests: readonly Piece[]
   readonly tokens: readonly Piece[]
   readonly heldTokens: number
@@ -77,6 +78,7 @@ export class SubjectBooks {
   /** Budgets of the subject, and former ones whose state the store does not fully know. */
   #budgets: readonly BudgetBook[] = NO_BUDGETS
   #subject: LimitSubject
+  #areLeasesReturned = false
   /** Budgets of the subject, in its order. */
   #open: readonly BudgetBook[] = NO_BUDGETS
   #running = 0
@@ -143,6 +145,7 @@ export class SubjectBooks {
   take(demand: Demand, { now, storeNow }: Times): Portion {
     this.#running += 1
     return {
+      books: this,
       requests: demand.requests > 0 ? this.requests.take(demand.requests, now) : NO_PIECES,
       tokens: demand.tokens > 0 ? this.tokens.take(demand.tokens, now) : NO_PIECES,
       heldTokens: demand.tokens,
@@ -155,6 +158,7 @@ export class SubjectBooks {
   takeLocal(demand: Demand, { now, storeNow }: Times): Portion {
     this.#running += 1
     return {
+      books: this,
       requests: this.requests.takeLocal(demand.requests, now, storeNow),
       tokens: this.tokens.takeLocal(demand.tokens, now, storeNow),
       heldTokens: demand.tokens,
@@ -265,10 +269,17 @@ export class SubjectBooks {
     for (const book of this.#budgets) book.forgetReports()
   }
 
+  /** Returns leases soon, because another subject has refused their request: no other request should have to wait for them. */
+  returnLeasesSoon(): void {
+    this.#areLeasesReturned = true
+  }
+
   /** Ends expired leases and floats; called every flush interval. @returns the urgency of returned units; undefined without any */
   tick({ now, storeNow }: Times): 'soon' | 'later' | undefined {
-    let isAwaited = false
+    let isAwaited = this.#areLeasesReturned
     let isGivenBack = false
+    if (this.#areLeasesReturned) this.endLeases()
+    this.#areLeasesReturned = false
     for (const part of [this.requests, this.tokens, ...this.#budgets]) {
       if (!part.tick(now, storeNow)) continue
       isGivenBack = true
@@ -285,13 +296,13 @@ export class SubjectBooks {
 
   /** Whether nothing changes by itself: no lease or float can end, no permit needs another report, and the store has every report. */
   get isQuiet(): boolean {
-    if (this.requests.hasLeases || this.tokens.hasLeases) return false
+    if (this.requests.hasLeases || this.tokens.hasLeases || this.#areLeasesReturned) return false
     return this.permits.isIdle && this.#budgets.every(({ isQuiet }) => isQuiet)
   }
 
   /** Whether ticks may skip the subject: its demand is slow, and no request waits for the units that its leases return. */
   get maySkipTicks(): boolean {
-    if (this.requests.isBrisk || this.tokens.isBrisk || this.permits !== NO_PERMITS) return false
+    if (this.requests.isBrisk || this.tokens.isBrisk || this.permits !== NO_PERMITS || this.#areLeasesReturned) return false
     return this.urgency === 'later' && !this.#budgets.some(({ isBrisk }) => isBrisk)
   }
 

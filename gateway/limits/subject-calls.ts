@@ -7,9 +7,7 @@ import { appended } from './short-list.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 
 /** Result of a wait for the store. `answered`: the caller reads the books again. */
-export type AskOutcome = 'answered' | Obstacle
-/** Why the store gives no answer about a subject. */
-export type Obstacle = 'store' | 'unseeded'
+export type AskOutcome = 'answered' | 'store' | 'unseeded'
 
 /** What the calls need; the ledger of the process provides it for all subjects. */
 export interface CallDeps {
@@ -52,7 +50,7 @@ interface Flight {
 
 interface BackOff {
   readonly until: number
-  readonly outcome: Obstacle
+  readonly outcome: AskOutcome
 }
 
 const NO_BACK_OFF: BackOff = { until: -Infinity, outcome: 'store' }
@@ -96,7 +94,7 @@ export class SubjectCalls {
   }
 
   /** Why a call would fail now; undefined if it may succeed. */
-  get obstacle(): Obstacle | undefined {
+  get obstacle(): AskOutcome | undefined {
     if (!this.#deps.breaker.allows || this.#flight?.isLate) return 'store'
     return this.#deps.clock.monotonic() < this.#backOff.until ? this.#backOff.outcome : undefined
   }

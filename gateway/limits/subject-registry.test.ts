@@ -9,7 +9,7 @@ test('the reports of thousands of subjects leave in small parts, so that no requ
   const subjects = Array.from({ length: SUBJECTS }, (_, at) => subject({ uid: `key-${at}`, limits: { tokensPerMinute: 1_000_000 } }))
   await Promise.all(
     subjects.map(async (one) => {
-      const verdict = await ledger.reserve(one, need({ tokens: 100 }))
+      const verdict = await ledger.reserve([one], need({ tokens: 100 }))
       if (verdict.outcome === 'held') ledger.settle(verdict, usage({ inputTokens: 10 }))
     }),
   )
@@ -34,7 +34,7 @@ test('the leases of many subjects that are removed in one turn go back within 4 
   const subjects = uids.map((uid) => subject({ uid, limits: { requestsPerMinute: 6_000 } }))
   for (let round = 0; round < rounds; round += 1) {
     for (const one of subjects) {
-      const verdict = await ledger.reserve(one, need())
+      const verdict = await ledger.reserve([one], need())
       if (verdict.outcome === 'held') ledger.settle(verdict, usage())
     }
     await world.advance(50)

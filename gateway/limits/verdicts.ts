@@ -1,6 +1,12 @@
-import type { LimitOwner, Limits, LimitSubject, Need, RateStates, Refused, RefusedLimit, Unavailable } from './ledger.ts'
+import type { LimitOwner, Limits, LimitSubject, Need, RateState, RateStates, Refused, RefusedLimit, Unavailable } from './ledger.ts'
 import type { Shortage } from './refusals.ts'
 import type { SubjectBooks } from './subject-books.ts'
+
+/** A shortage and the owner of the limit. */
+export interface NamedShortage {
+  readonly subject: LimitSubject
+  readonly shortage: Shortage
+}
 
 const RETRY_MS = 1_000
 
@@ -10,12 +16,17 @@ export function unavailable(reason: Unavailable['reason']): Unavailable {
 }
 
 /** Refusals that neither time nor the store can change: no price for a budget in money, or more tokens than a whole minute allows. */
-export function foreverRefused(books: SubjectBooks, need: Need, now: number): Refused | undefined {
-  const { budgets, limits } = books.subject
-  const unpriced = need.holdByUnit.Currency === undefined ? budgets.find(isBlockingMoney)?.name : undefined
-  if (unpriced !== undefined) return refused(books, { limit: 'unpriced', budget: unpriced, passesAt: Infinity }, now)
-  if ((need.certainTokens ?? 0) <= (limits.tokensPerMinute ?? Infinity)) return undefined
-  return refused(books, { limit: 'tooLarge', passesAt: Infinity }, now)
+export function foreverRefused(subjects: readonly LimitSubject[], need: Need): Refused | undefined {
+  for (const subject of subjects) {
+    const unpriced = need.holdByUnit.Currency === undefined ? subject.budgets.find(isBlockingMoney) : undefined
+    if (unpriced) return { ...never('unpriced', unpriced.whose ?? subject.whose), budget: unpriced.name }
+  }
+  const tooLarge = subjects.find(({ limits }) => (need.certainTokens ?? 0) > (limits.tokensPerMinute ?? Infinity))
+  return tooLarge && never('tooLarge', ownerOf(tooLarge, 'tooLarge'))
+}
+
+function never(limit: RefusedLimit, whose: LimitOwner): Refused {
+  return { outcome: 'refused', limit, whose, waitMs: 'never', rates: {} }
 }
 
 function isBlockingMoney({ unit, onExceeded }: LimitSubject['budgets'][number]): boolean {
@@ -34,14 +45,15 @@ const RANK: Readonly<Record<RefusedLimit, number>> = {
 }
 
 /** One refusal for all shortages: the first by rank, and among equals the one with the longest wait. */
-export function refusal(books: SubjectBooks, short: readonly Shortage[], now: number): Refused {
-  const [first] = short.toSorted((a, b) => RANK[a.limit] - RANK[b.limit] || compare(b.passesAt, a.passesAt))
-  return refused(books, first ?? { limit: 'requests', passesAt: Infinity }, now)
-}
-
-function refused(books: SubjectBooks, { limit, budget, passesAt }: Pick<Shortage, 'limit' | 'budget' | 'passesAt'>, now: number): Refused {
+export function refusal(short: readonly NamedShortage[], rates: RateStates, now: number): Refused {
+  const [first] = short.toSorted(
+    (a, b) => RANK[a.shortage.limit] - RANK[b.shortage.limit] || compare(b.shortage.passesAt, a.shortage.passesAt),
+  )
+  if (!first) return { outcome: 'refused', limit: 'requests', whose: 'key', waitMs: 'never', rates }
+  const { subject, shortage } = first
+  const { limit, budget, passesAt } = shortage
   const waitMs = Number.isFinite(passesAt) ? Math.max(1, Math.ceil(passesAt - now)) : 'never'
-  return { outcome: 'refused', limit, whose: ownerOf(books.subject, limit, budget), budget, waitMs, rates: ratesOf(books, now) }
+  return { outcome: 'refused', limit, whose: ownerOf(subject, limit, budget), ...(budget === undefined ? {} : { budget }), waitMs, rates }
 }
 
 function compare(a: number, b: number): number {
@@ -62,7 +74,20 @@ function ownerOf(subject: LimitSubject, refused: RefusedLimit, budget?: string):
   return subject.budgets.find(({ name }) => name === budget)?.whose ?? ofLimit ?? subject.whose
 }
 
-/** The rates for headers. */
-export function ratesOf({ requests, tokens }: SubjectBooks, now: number): RateStates {
-  return { requests: requests.state(now), tokens: tokens.state(now) }
+/** For headers: per kind, the limit nearest to exhaustion over all subjects. */
+export function ratesOf(all: ReadonlyArray<{ readonly books: SubjectBooks }>, now: number): RateStates {
+  let requests: RateState | undefined
+  let tokens: RateState | undefined
+  for (const { books } of all) {
+    requests = nearer(requests, books.requests.state(now))
+    tokens = nearer(tokens, books.tokens.state(now))
+  }
+  if (requests && tokens) return { requests, tokens }
+  if (requests) return { requests }
+  return tokens ? { tokens } : {}
+}
+
+function nearer(a: RateState | undefined, b: RateState | undefined): RateState | undefined {
+  if (!a || !b) return a ?? b
+  return b.remaining < a.remaining ? b : a
 }

@@ -7,9 +7,9 @@ test('a request that arrives during a call gets its permit from the next calls',
   const ledger = world.process()
   const two = subject({ limits: { maxConcurrentRequests: 2 } })
   world.store.fate = () => 'hangs'
-  const first = ledger.reserve(two, need())
+  const first = ledger.reserve([two], need())
   await settle()
-  const second = ledger.reserve(two, need())
+  const second = ledger.reserve([two], need())
   world.store.fate = () => 'works'
   world.store.hanging[0]?.()
   expect([(await first).outcome, (await second).outcome]).toEqual(['held', 'held'])
@@ -21,9 +21,9 @@ test('requests that arrive during a call share the next call', async () => {
   const ledger = world.process()
   const limited = subject({ limits: { requestsPerMinute: 100, maxConcurrentRequests: 50 } })
   world.store.fate = () => 'hangs'
-  const first = ledger.reserve(limited, need())
+  const first = ledger.reserve([limited], need())
   await settle()
-  const later = Array.from({ length: 20 }, () => ledger.reserve(limited, need()))
+  const later = Array.from({ length: 20 }, () => ledger.reserve([limited], need()))
   world.store.fate = () => 'works'
   world.store.hanging[0]?.()
   const verdicts = await Promise.all([first, ...later])
@@ -36,9 +36,9 @@ test('all waiting requests get a refusal when the running call is late, whenever
   const ledger = world.process()
   const limited = subject({ limits: { requestsPerMinute: 10 } })
   world.store.fate = () => 'hangs'
-  const first = ledger.reserve(limited, need())
+  const first = ledger.reserve([limited], need())
   await world.advance(30)
-  const second = ledger.reserve(limited, need())
+  const second = ledger.reserve([limited], need())
   await world.advance(20)
   expect(await Promise.all([first, second])).toMatchObject([
     { outcome: 'unavailable', reason: 'store' },
@@ -55,7 +55,7 @@ test('a snapshot read during a call gets the next answer, which contains every b
   })
   world.memory.seed(who.uid, 'seed')
   world.store.fate = () => 'hangs'
-  const held = ledger.reserve(who, need())
+  const held = ledger.reserve([who], need())
   await settle()
   const read = ledger.snapshot(who)
   world.store.fate = () => 'works'

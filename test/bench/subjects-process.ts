@@ -57,7 +57,7 @@ function subjectOf(at: number): LimitSubject {
 
 async function use(subject: LimitSubject): Promise<void> {
   for (;;) {
-    const verdict = await ledger.reserve(subject, need)
+    const verdict = await ledger.reserve([subject], need)
     if (verdict.outcome === 'held') return ledger.settle(verdict, used)
     await sleep(RETRY_MS) // this process was too busy to read the answer of Redis in time
   }

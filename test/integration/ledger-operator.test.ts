@@ -192,7 +192,7 @@ describe('a Headgate whose gateways count in Redis', () => {
 
   async function spend(ledger: LeaseLedger, subject: LimitSubject, micros: number): Promise<void> {
     const hold = await eventualValue(async () => {
-      const verdict = await ledger.reserve(subject, { tokens: 0, holdByUnit: { Currency: micros, Tokens: 0 } })
+      const verdict = await ledger.reserve([subject], { tokens: 0, holdByUnit: { Currency: micros, Tokens: 0 } })
       expect(verdict.outcome).toBe('held')
       return verdict
     })
@@ -214,7 +214,7 @@ describe('a Headgate whose gateways count in Redis', () => {
     expect((await apiKey('bot')).status.lastUsedTime).toMatch(/:00:00Z$/)
     await spend(ledger, bot, 20 * MICROS)
     await stack.untilCondition('ApiKey', 'bot', 'BudgetExhausted', { deadlineMs: 20_000 })
-    const verdict = await ledger.reserve(bot, { tokens: 0, holdByUnit: { Currency: 1, Tokens: 0 } })
+    const verdict = await ledger.reserve([bot], { tokens: 0, holdByUnit: { Currency: 1, Tokens: 0 } })
     expect(verdict).toMatchObject({ outcome: 'refused', limit: 'budgetSpent' })
   })
 

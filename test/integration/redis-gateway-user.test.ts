@@ -94,7 +94,7 @@ describe('the Redis user of the gateways', () => {
     const limited = subject({ uid: 'a', limits, budgets: [budget()] })
     await redis.admin.fcall(LEDGER.seed, 1, ledgerKeys('hg', 'a').budget, 'seed')
     const hold = await waitFor('a hold', async () => {
-      const verdict = await ledger.reserve(limited, need({ tokens: 10, holdByUnit: { Currency: 100, Tokens: 0 } }))
+      const verdict = await ledger.reserve([limited], need({ tokens: 10, holdByUnit: { Currency: 100, Tokens: 0 } }))
       return verdict.outcome === 'held' ? verdict : undefined
     })
     ledger.settle(hold, usage({ inputTokens: 5, costMicros: 7 }))

@@ -110,7 +110,7 @@ export class LedgerModel {
     const held = Math.min(tokens, this.#limits.tokensPerMinute)
     const demand = need({ tokens, holdByUnit: { Currency: micros, Tokens: 0 } })
     const verdicts: Verdict[] = []
-    const pending = Promise.resolve(process.ledger.reserve(this.#subject(), demand)).then((verdict) => void verdicts.push(verdict))
+    const pending = Promise.resolve(process.ledger.reserve([this.#subject()], demand)).then((verdict) => void verdicts.push(verdict))
     for (let ms = 0; ms < 60 && verdicts.length === 0; ms += 1) await this.world.advance(ms === 0 ? 0 : 1)
     atMost(1, verdicts.length, 'requests without a verdict after 60 ms')
     await pending

@@ -46,9 +46,9 @@ export class WitnessedLedger implements Ledger, LedgerFacts {
     return this.#ledger.breaker
   }
 
-  reserve(subject: LimitSubject, need: Need): Verdict | Promise<Verdict> {
-    const seen = (verdict: Verdict): Verdict => this.#admitted(verdict, subject, need)
-    const verdict = this.#ledger.reserve(subject, need)
+  reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
+    const seen = (verdict: Verdict): Verdict => this.#admitted(verdict, subjects, need)
+    const verdict = this.#ledger.reserve(subjects, need)
     return verdict instanceof Promise ? verdict.then(seen) : seen(verdict)
   }
 
@@ -84,12 +84,13 @@ export class WitnessedLedger implements Ledger, LedgerFacts {
     closeSync(this.#file)
   }
 
-  #admitted(verdict: Verdict, subject: LimitSubject, { tokens, holdByUnit }: Need): Verdict {
-    if (verdict.outcome !== 'held') return verdict
+  #admitted(verdict: Verdict, subjects: readonly LimitSubject[], { tokens, holdByUnit }: Need): Verdict {
+    const uid = subjects[0]?.uid
+    if (verdict.outcome !== 'held' || uid === undefined) return verdict
     const id = `${this.#run}-${(this.#count += 1)}`
     this.#ids.set(verdict, id)
-    const held = Math.min(tokens, subject.limits.tokensPerMinute ?? Infinity)
-    this.#write(['admit', id, monotonicMs(), subject.uid, held, holdByUnit.Currency ?? 0])
+    const held = Math.min(tokens, subjects[0]?.limits.tokensPerMinute ?? Infinity)
+    this.#write(['admit', id, monotonicMs(), uid, held, holdByUnit.Currency ?? 0])
     return verdict
   }
 
