@@ -36,7 +36,7 @@ export interface ErrorParams {
 }
 
 /** Who caused the error and has to act. `backend`: a model server, or the lack of one. */
-export type CausedBy = 'client' | 'gateway' | 'backend'
+type CausedBy = 'client' | 'gateway' | 'backend'
 
 /** One row of the catalogue, ready to use. */
 export interface ErrorRow {

@@ -3,7 +3,6 @@ import type { RequestListener } from 'node:http'
 import { createApp } from './app.ts'
 import { authenticate, reasonToEnd } from './auth/authenticate.ts'
 import { KeyTable } from './auth/key-table.ts'
-import { heldFeatures } from './projection/held-features.ts'
 import { KeyringFiles } from './projection/keyring-files.ts'
 import { KeyringWatch } from './projection/keyring-watch.ts'
 import { admits } from '#policy/model-access.ts'
@@ -28,9 +27,10 @@ import { LoopShare } from '#platform/loop-share.ts'
 import type { Log } from '#platform/log.ts'
 import { RequestTurns } from './http/request-turns.ts'
 import { Upstream } from './upstream/upstream.ts'
+import { FORMAT, LIMITS_FEATURE } from '#contract/records/format.ts'
 
 /** What the gateway needs from its program. */
-export interface GatewayDeps {
+interface GatewayDeps {
   readonly settings: GatewaySettings
   readonly source: ProjectionSource
   readonly clock: Clock
@@ -93,7 +93,8 @@ export class Gateway {
   constructor(deps: GatewayDeps) {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
-    this.#features = heldFeatures(deps.ledger !== undefined)
+    // a gateway without a ledger must not admit keys with limits
+    this.#features = FORMAT.features.filter((feature) => deps.ledger !== undefined || feature !== LIMITS_FEATURE)
     this.keys = new KeyTable(this.#features, (uid) => deps.ledger?.removed(uid))
     this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })

@@ -27,7 +27,7 @@ export interface LedgerFacts {
 }
 
 /** What is read at each scrape. */
-export interface GatewayFacts {
+interface GatewayFacts {
   readonly requestsInFlight: () => number
   readonly keys: { readonly size: number }
   readonly follower: Pick<RevisionFollower, 'position' | 'unreadForMs' | 'unreadableRecords' | 'loadedFrom'>

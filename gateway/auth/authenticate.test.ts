@@ -3,7 +3,7 @@ import { issuedKey, type IssuedKey } from '../../test/support/records.ts'
 import { errorMessage, GatewayError } from '../errors.ts'
 import { hashCredential, mintCredential, type KeyHash } from '#contract/values/credential.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import { callersOf } from './caller.ts'
+import { callersOf } from './key-table.ts'
 import { authenticate, reasonToEnd, type AuthDeps } from './authenticate.ts'
 
 const NOW = 1_000_000

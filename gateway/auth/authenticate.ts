@@ -1,7 +1,7 @@
 /** Finds the Caller of a request by its headers, or the refusal (rows 1 to 4 and 24). The table is in memory, so nothing waits. */
 import { GatewayError, sharedError } from '../errors.ts'
 import { credentialForm, hashCredential, type KeyHash, MAX_CREDENTIAL_LENGTH } from '#contract/values/credential.ts'
-import type { Caller } from './caller.ts'
+import type { Caller } from './key-table.ts'
 import { sentCredential, type RequestHeaders } from './credential-header.ts'
 import { headerRefusal, INACTIVE, malformedRefusal, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
 

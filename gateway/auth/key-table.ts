@@ -1,14 +1,31 @@
 import type { KeyHash } from '#contract/values/credential.ts'
 import { FORMAT } from '#contract/records/format.ts'
-import { hasSameLimits } from '#contract/records/limits-record.ts'
+import { hasSameLimits, needsOf } from '#contract/records/limits-record.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
-import { type KeyringEntry, keyRecordOf } from '#contract/records/keyring-entry.ts'
-import { isHeld } from '../projection/held-features.ts'
+import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
-import { callersOf, type Caller } from './caller.ts'
-import { isRelevant, keyringOverrides, withOverride, type KeyringOverride } from './keyring-override.ts'
+import { type TurnTaker, turnTaker } from '../http/request-turns.ts'
 
 const MAX_INTERNED = 10_000
+
+/** An authenticated key. No header or field besides the Credential has an influence on it. */
+export interface Caller {
+  readonly record: KeyRecord
+  /** Hash of the Credential in use. */
+  readonly hash: KeyHash
+  /** Public id of the Credential in use. Logs may show it. */
+  readonly keyID: string
+  /** Time from which the key or this Credential no longer works, ms since 1970. Infinity: never. */
+  readonly expiresAt: number
+  /** Its turns among all keys whose requests start (`http/request-turns.ts`). */
+  readonly turns: TurnTaker
+}
+
+/** The callers that a record admits, with the hashes of their Credentials. */
+export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
+  for (const { id, hash, expiresMs } of record.verifiers)
+    yield [hash, { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: turnTaker() }]
+}
 
 /**
  * All keys in the memory of this process, by KeyHash. The follower fills the table from the projection. The mounted keyring fills it at a
@@ -90,25 +107,29 @@ export class KeyTable implements RecordTable {
    * entries stay: the files may be older than the loaded keys.
    */
   seed(entries: readonly KeyringEntry[]): void {
-    const overrides = keyringOverrides(entries)
-    for (const { entry } of this.#fromProjection ? [] : overrides.values()) {
+    const newest = byUid(entries)
+    for (const entry of this.#fromProjection ? [] : newest.values()) {
       const former = this.#keys.records.get(entry.uid)
       if (former && former.generation > entry.generation) continue
       const record = keyRecordOf(entry)
-      if (!isHeld(record, this.#features)) continue
+      if (!this.#supports(record)) continue
       this.#keys.delete(record.uid) // `generation` decides, because revisions of the keyring may be older than those of the log
       this.#keys.put({ ...record, models: this.#intern(record.models) })
     }
-    this.#override(overrides)
+    this.#override(newest)
   }
 
   /** Applies the keyring to known keys: its revocations always, the rest where its `generation` is higher than that of the projection. */
   override(entries: readonly KeyringEntry[]): void {
-    this.#override(keyringOverrides(entries))
+    this.#override(byUid(entries))
   }
 
-  #override(overrides: Map<string, KeyringOverride>): void {
-    for (const [uid, override] of overrides) if (!isRelevant(this.#keys.records.get(uid), override)) overrides.delete(uid)
+  /** Entries that can change nothing are not kept in memory. */
+  #override(overrides: Map<string, KeyringEntry>): void {
+    for (const [uid, entry] of overrides) {
+      const base = this.#keys.records.get(uid)
+      if (!isRevoked(entry) && (base === undefined || inForce(base, entry) === base)) overrides.delete(uid)
+    }
     this.#keys.override(overrides)
   }
 
@@ -121,10 +142,14 @@ export class KeyTable implements RecordTable {
   #read(id: string, text: string): KeyRecord | undefined {
     try {
       const record = decodeKeyRecord(text)
-      return record.uid === id && isHeld(record, this.#features) ? { ...record, models: this.#intern(record.models) } : undefined
+      return record.uid === id && this.#supports(record) ? { ...record, models: this.#intern(record.models) } : undefined
     } catch {
       return undefined // the caller reports the uid in its heartbeat, and the operator reads it there
     }
+  }
+
+  #supports(record: KeyRecord): boolean {
+    return needsOf(record).every((need) => this.#features.includes(need))
   }
 
   /** Returns one shared copy of equal lists: thousands of keys have the same lists, and share their compiled form too. */
@@ -149,9 +174,9 @@ class KeySet {
   readonly records = new Map<string, KeyRecord>()
   /** By hash, after the overrides of the keyring. */
   readonly #byHash = new Map<KeyHash, Caller>()
-  #overrides: ReadonlyMap<string, KeyringOverride> = new Map()
+  #overrides: ReadonlyMap<string, KeyringEntry> = new Map()
 
-  get overrides(): ReadonlyMap<string, KeyringOverride> {
+  get overrides(): ReadonlyMap<string, KeyringEntry> {
     return this.#overrides
   }
 
@@ -174,7 +199,7 @@ class KeySet {
     this.records.delete(uid)
   }
 
-  override(next: ReadonlyMap<string, KeyringOverride>): void {
+  override(next: ReadonlyMap<string, KeyringEntry>): void {
     const touched = new Set([...this.#overrides.keys(), ...next.keys()])
     const records = [...touched].flatMap((uid) => this.records.get(uid) ?? [])
     for (const record of records) this.#unindex(record)
@@ -183,13 +208,49 @@ class KeySet {
   }
 
   #index(record: KeyRecord): void {
-    const live = withOverride(record, this.#overrides.get(record.uid))
+    const live = inForce(record, this.#overrides.get(record.uid))
     for (const [hash, caller] of callersOf(live)) this.#byHash.set(hash, caller)
   }
 
   /** Removes the hashes of the former record of a key, except those that another key has taken over. */
   #unindex(record: KeyRecord): void {
-    const live = withOverride(record, this.#overrides.get(record.uid))
+    const live = inForce(record, this.#overrides.get(record.uid))
     for (const { hash } of live.verifiers) if (this.#byHash.get(hash)?.record.uid === record.uid) this.#byHash.delete(hash)
   }
+}
+
+/**
+ * The entry that counts for each key. Two shard counts may exist during a change, so a key may have two entries: a revoked one wins, then the
+ * newer one.
+ */
+function byUid(entries: readonly KeyringEntry[]): Map<string, KeyringEntry> {
+  const found = new Map<string, KeyringEntry>()
+  for (const entry of entries) {
+    const former = found.get(entry.uid)
+    if (!former || isAbove(entry, former)) found.set(entry.uid, entry)
+  }
+  return found
+}
+
+function isAbove(next: KeyringEntry, former: KeyringEntry): boolean {
+  if (isRevoked(next) !== isRevoked(former)) return isRevoked(next)
+  if (next.generation !== former.generation) return next.generation > former.generation
+  return next.revision > former.revision
+}
+
+/** Deleted or Revoked. That is final and outlasts every load. */
+function isRevoked({ deletedMs, state }: KeyringEntry): boolean {
+  return deletedMs !== null || state === 'Revoked'
+}
+
+/**
+ * The record in force. The keyring's entry replaces the record of the projection where its `generation` is higher: Redis is older than the
+ * keyring, or does not answer.
+ */
+function inForce(base: KeyRecord, entry: KeyringEntry | undefined): KeyRecord {
+  if (!entry) return base
+  if (isRevoked(entry)) return { ...base, state: 'Revoked' } // the verifiers stay, so that a client with the value of the key gets "revoked" as the reason
+  if (entry.generation > base.generation) return keyRecordOf(entry)
+  const dead = entry.verifiers.filter((verifier) => !isLive(verifier)).map(({ id }) => id)
+  return dead.length === 0 ? base : { ...base, verifiers: base.verifiers.filter(({ id }) => !dead.includes(id)) }
 }

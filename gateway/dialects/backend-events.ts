@@ -15,7 +15,7 @@ import { anthropicUsage, openaiUsage, tokensOfBytes, type UsageReport } from './
 export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'comment' | 'drop'
 
 /** Usage in an event. */
-export interface EventUsage {
+interface EventUsage {
   readonly report: UsageReport
   /** Whether the event contains nothing else: OpenAI's last chunk, with an empty list of choices. */
   readonly isAlone: boolean

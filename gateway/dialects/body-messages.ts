@@ -6,7 +6,7 @@ import type { ReadRequest } from './read-request.ts'
 import type { RequestBody } from './request-body.ts'
 
 /** Bytes that fill their ArrayBuffer. The buffer may be transferred, because it has no other bytes. */
-export type OwnBytes = Uint8Array<ArrayBuffer>
+type OwnBytes = Uint8Array<ArrayBuffer>
 
 /** Order to read a body. */
 export interface BodyJob {

@@ -7,9 +7,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { GatewayError } from '../errors.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
-import { DIALECTS } from './all-dialects.ts'
+import { chatCompletions, DIALECTS } from './all-dialects.ts'
 import { BodyReader, type BodyResult } from './body-reader.ts'
-import { chatCompletions } from './chat-completions.ts'
 import { readRequest } from './read-request.ts'
 
 const MIB = 2 ** 20

@@ -21,7 +21,7 @@ const BASE_HEAP_MIB = 64
 const HEAP_PER_BODY = 12
 
 /** What a reader needs. */
-export interface BodyReaderDeps {
+interface BodyReaderDeps {
   readonly log: Log
   readonly clock: Clock
   /** Size of the largest body, bytes. The worker's heap follows from it. */
@@ -31,7 +31,7 @@ export interface BodyReaderDeps {
 }
 
 /** The answer to the client of a body: when it closes, the reader drops the body. */
-export interface BodyClient {
+interface BodyClient {
   once(event: 'close', listener: () => void): unknown
   off(event: 'close', listener: () => void): unknown
 }

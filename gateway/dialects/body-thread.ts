@@ -11,7 +11,7 @@ const YOUNG_MIB = 16
 export const BODY_WORKER = new URL(import.meta.url.endsWith('.ts') ? './body-worker.ts' : './body-worker.js', import.meta.url)
 
 /** What a thread needs. */
-export interface BodyThreadDeps {
+interface BodyThreadDeps {
   readonly program: URL
   readonly heapMib: number
   readonly clock: Clock

@@ -1,6 +1,5 @@
 /** The gateway's own bytes in a stream to the client. Implementations have no state: one object serves all requests. */
-import type { ErrorFormat, GatewayError } from '../errors.ts'
-import { errorBody } from './error-body.ts'
+import { type ErrorFormat, errorMessage, errorParam, type GatewayError } from '../errors.ts'
 
 /** The gateway's own bytes in a stream of one client format. They are written only between events. */
 export interface ClientFraming {
@@ -35,4 +34,18 @@ export const anthropicFraming: ClientFraming = {
   keepAlive: (isStarted) => (isStarted ? PING : COMMENT), // SDKs expect message_start before any event
   errorFrame: (error, requestId) => Buffer.from(`event: error\ndata: ${errorBody('anthropic', error, requestId)}\n\n`),
   endMarker: undefined,
+}
+
+/**
+ * Builds an error body. OpenAI's always has all four fields, with null for no value. Anthropic's names the request.
+ * @param requestId the gateway's own, not that of the client
+ */
+export function errorBody(format: ErrorFormat, error: GatewayError, requestId: string): string {
+  const { row, params } = error
+  if (format === 'anthropic') {
+    const message = errorMessage(row, params, format)
+    return JSON.stringify({ type: 'error', error: { type: row.anthropic, message }, request_id: requestId })
+  }
+  const { type, code } = row.openai
+  return JSON.stringify({ error: { message: error.message, type, param: errorParam(row, params), code } })
 }

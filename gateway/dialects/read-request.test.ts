@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../errors.ts'
-import { chatCompletions } from './chat-completions.ts'
+import { chatCompletions } from './all-dialects.ts'
 import { hasTooManyParts, readRequest } from './read-request.ts'
 import { bytesFor } from './request-body.ts'
 

@@ -28,7 +28,7 @@ export interface RequestBody {
 }
 
 /** Changes to a body for one server. */
-export interface BodyEdits {
+interface BodyEdits {
   /** The server's name for the model. */
   readonly upstreamModel: string
   /** Whether to request the usage if the client does not. */

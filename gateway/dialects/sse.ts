@@ -11,7 +11,7 @@ const BYTE_ORDER_MARK = '\uFEFF'
 const WINDOW_BYTES = 3
 
 /** One event, decoded. Several `data:` lines are joined by LF. */
-export interface SseEvent {
+interface SseEvent {
   /** Last `event:` line, undefined without one. */
   readonly event: string | undefined
   /** undefined without any `data:` line */

@@ -31,7 +31,7 @@ export interface UsageReport {
 }
 
 /** Estimates in place of unreported numbers. */
-export type UsageEstimate = Pick<Usage, 'inputTokens' | 'outputTokens'>
+type UsageEstimate = Pick<Usage, 'inputTokens' | 'outputTokens'>
 
 /** Reads `usage` of a chat completion or of a chunk. @returns undefined if it has no counts */
 export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {

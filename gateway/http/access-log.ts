@@ -1,7 +1,6 @@
 import { type GatewayError, type RowID, safeText } from '../errors.ts'
 import type { Log } from '#platform/log.ts'
 import type { Exchange } from './exchange.ts'
-import { inboundRequestId } from './request-id.ts'
 
 /** Setting ACCESS_LOG. `errors`: failures of the gateway and of backends. `sample`: those and 1 % of the rest. `all`: every request. */
 export type AccessLogMode = 'errors' | 'sample' | 'all'
@@ -82,9 +81,10 @@ class LineBudget {
 
 function lineOf(exchange: Exchange): Record<string, unknown> {
   const { request, response, requestId, route, keyID, model, askedModel, error, backend, startedMs } = exchange
+  const inbound = request.headers['x-request-id'] // of a client or proxy
   return {
     requestId,
-    inboundRequestId: inboundRequestId(request),
+    inboundRequestId: typeof inbound === 'string' ? safeText(inbound) : undefined,
     method: request.method,
     route,
     target: error?.params.target, // of an unknown path; bounded, without query and Credential

@@ -1,9 +1,9 @@
+import { randomUUID } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Response } from 'express'
 import type { ErrorFormat, GatewayError } from '../errors.ts'
 import { type Intrusive, NO_SLOT } from '#platform/intrusive-set.ts'
 import type { BodyHold } from './body-budget.ts'
-import { newRequestId } from './request-id.ts'
 
 /** Label of requests to a path that no route has. */
 export const NO_ROUTE = 'other'
@@ -67,4 +67,17 @@ export type Answer = Response<unknown, ExchangeLocals>
 /** Format of errors on a path: `/v1/messages…` and `/v1/v1/…` are Anthropic's, all else OpenAI's. */
 export function formatOfPath(path: string): ErrorFormat {
   return path.startsWith('/v1/messages') || path.startsWith('/v1/v1/') ? 'anthropic' : 'openai'
+}
+
+/** Makes the id of a request. The gateway never uses an id from a client, because it could equal that of another request. */
+export function newRequestId(): string {
+  return `req_${randomUUID()}`
+}
+
+/**
+ * Headers of every answer, as a flat name-value list for `writeHead`. OpenAI SDKs read the first, Anthropic SDKs the second. The list is
+ * new each time, so the caller may append to it.
+ */
+export function requestIdHeaders(requestId: string): string[] {
+  return ['x-request-id', requestId, 'request-id', requestId]
 }

@@ -2,7 +2,7 @@ import { IncomingMessage, ServerResponse, type RequestListener } from 'node:http
 import type { Express } from 'express'
 
 /** Options of `createServer`: the classes of requests and responses. */
-export interface MessageClasses {
+interface MessageClasses {
   readonly IncomingMessage?: typeof IncomingMessage
   readonly ServerResponse?: typeof ServerResponse
 }

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 /** Bounds above which a process refuses new calls. */
-export interface LoadLimits {
+interface LoadLimits {
   /** Running model calls of known keys. A stream counts for as long as it runs. */
   readonly maxCalls: number
   /** Median delay of the event loop within a window, ms. A single stall, however long, does not reach it. */
@@ -11,7 +11,7 @@ export interface LoadLimits {
 }
 
 /** Source of the event loop's delay; Node's histogram fits. */
-export interface LoopDelay {
+interface LoopDelay {
   /** Nanoseconds. */
   percentile(percentile: number): number
   reset(): void

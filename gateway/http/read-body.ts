@@ -21,7 +21,7 @@ export function checkDeclaredBody(request: IncomingMessage, maxBytes: number): G
 }
 
 /** How large a body may be. */
-export interface BodyBounds {
+interface BodyBounds {
   readonly maxBytes: number
   readonly hold: BodyHold
   /** Schedules large chunks: bytes of a body beyond the first MiB wait for their turn. */

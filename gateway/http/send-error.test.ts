@@ -3,8 +3,7 @@ import { maxHeaderSize } from 'node:http'
 import { afterEach, describe, expect, test } from 'vitest'
 import { startFront, type FrontGateway, type FrontOptions } from '../../test/support/front-gateway.ts'
 import { openRaw, readAnswer, type RawAnswer } from '../../test/support/raw-http.ts'
-import { Lingering } from './lingering.ts'
-import { ErrorSender } from './send-error.ts'
+import { ErrorSender, Lingering } from './send-error.ts'
 import { SERVER_SETTINGS } from './server.ts'
 
 const MIB = 2 ** 20

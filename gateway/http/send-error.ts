@@ -2,10 +2,8 @@
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { constantError, isConstant, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
-import { errorBody } from '../dialects/error-body.ts'
-import { Exchange, formatOfPath, type ExchangeLocals } from './exchange.ts'
-import { Lingering, LINGER_LIMITS } from './lingering.ts'
-import { newRequestId, requestIdHeaders } from './request-id.ts'
+import { errorBody } from '../dialects/client-framing.ts'
+import { Exchange, type ExchangeLocals, formatOfPath, newRequestId, requestIdHeaders } from './exchange.ts'
 
 /** Placeholder of the request id in a prebuilt body. No id has this form. */
 const ID_PLACE = 'req_here'
@@ -26,7 +24,7 @@ const PARSER_ERRORS: ReadonlyMap<string, GatewayError> = new Map([
 const CLIENT_LEFT: ReadonlySet<string> = new Set(['HPE_INVALID_EOF_STATE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
 
 /** Error of Node's HTTP parser. */
-export interface ParserError extends Error {
+interface ParserError extends Error {
   readonly code?: string
   /** The bytes that the parser could not read. */
   readonly rawPacket?: Buffer
@@ -42,7 +40,7 @@ interface Unread {
 }
 
 /** Options of an ErrorSender. */
-export interface ErrorSenderOptions {
+interface ErrorSenderOptions {
   readonly lingering?: Lingering
   /** Called for each answer to bytes that never became a request. Such answers have no exchange that counts them. */
   readonly onUnread?: (error: GatewayError) => void
@@ -186,4 +184,53 @@ function parserError(code: string | undefined): GatewayError | undefined {
 function exchangeOn(socket: Duplex): Exchange | undefined {
   const { _httpMessage: response } = socket as Duplex & { _httpMessage?: ServerResponse & { locals?: Partial<ExchangeLocals> } }
   return response?.locals?.exchange
+}
+
+/** Limits for clients that keep uploading after they were answered. */
+interface LingerLimits {
+  /** Time for which their bytes are discarded before the socket is destroyed, ms. */
+  readonly lingerMs: number
+  /** Maximum number of such sockets. Further ones are destroyed at once. */
+  readonly maxSockets: number
+}
+
+/** Limits of production: 2 s without a byte bound, 256 sockets. */
+const LINGER_LIMITS: LingerLimits = { lingerMs: 2_000, maxSockets: 256 }
+
+/**
+ * Lets clients read a refusal while they still send their body. TCP resets a socket that is closed with unread bytes; the client may then
+ * lose the answer, and every SDK retries after a reset.
+ */
+export class Lingering {
+  readonly #limits: LingerLimits
+  #sockets = 0
+
+  constructor(limits: LingerLimits = LINGER_LIMITS) {
+    this.#limits = limits
+  }
+
+  /**
+   * Discards the rest of the body and destroys the socket after the time limit.
+   * @param whenRead runs if the body ends in time
+   * @returns false when too many sockets linger; the socket is then unchanged
+   */
+  discard({ request }: Exchange, whenRead?: () => void): boolean {
+    if (this.#sockets >= this.#limits.maxSockets) return false
+    this.#sockets++
+    const timer = setTimeout(() => request.socket.destroy(), this.#limits.lingerMs)
+    const done = (): void => {
+      clearTimeout(timer)
+      this.#sockets--
+      request.off('end', ended)
+      request.socket.off('close', done)
+    }
+    const ended = (): void => {
+      done()
+      whenRead?.()
+    }
+    request.on('end', ended)
+    request.socket.on('close', done) // the response closes as soon as the answer is sent, so its `close` is useless here
+    request.resume()
+    return true
+  }
 }

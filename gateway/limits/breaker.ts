@@ -4,7 +4,7 @@ import type { Cancel, Clock } from '#platform/clock.ts'
 export type BreakerState = 'closed' | 'suspect' | 'open'
 
 /** What a breaker needs. */
-export interface BreakerDeps {
+interface BreakerDeps {
   readonly clock: Clock
   /** Rejects if the store does not answer. */
   readonly ping: () => Promise<void>

@@ -7,7 +7,7 @@ import type { BudgetSpec } from './ledger.ts'
 import { LEAST_AHEAD, type Waiting } from './rate-lease.ts'
 
 /** One window of a budget in one process. */
-export interface BudgetAccount {
+interface BudgetAccount {
   readonly window: BudgetWindow
   /** Held by running requests. */
   running: number

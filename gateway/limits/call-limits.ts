@@ -10,13 +10,14 @@ import type { ModelPricing, ModelRecord } from '#contract/records/model-record.t
 import { declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type TokenEstimate } from './estimate.ts'
 import type { Hold, Ledger, LimitSubject, Need, Refused, RefusedLimit, SettledUsage, Verdict } from './ledger.ts'
 import { rateHeaders } from './rate-headers.ts'
-import { StormGuard } from './storm-guard.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import { effective } from '#policy/effective.ts'
 
 /** Output tokens that a call holds: all that the request declares, or the amount that similar requests have used before. */
-export type TokenHold = 'Declared' | 'Expected'
+type TokenHold = 'Declared' | 'Expected'
 
 /** What admission needs. */
-export interface CallLimitsDeps {
+interface CallLimitsDeps {
   readonly ledger: Ledger
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly tokenHold: TokenHold
@@ -26,7 +27,7 @@ export interface CallLimitsDeps {
 }
 
 /** A call of a key with limits. */
-export interface LimitedCall {
+interface LimitedCall {
   readonly subject: LimitSubject
   readonly model: ModelRecord
   readonly asked: ModelRequest
@@ -35,7 +36,7 @@ export interface LimitedCall {
 }
 
 /** The part of a call's result that charging needs. */
-export interface ChargedOutcome {
+interface ChargedOutcome {
   readonly usage: Usage | undefined
   /** Whether the answer has begun. */
   readonly wasSent: boolean
@@ -264,5 +265,54 @@ function learned<T>(known: Map<string, T>, name: string, most: number, make: () 
     }
   const made = make()
   known.set(name, made)
+  return made
+}
+
+/** Number of refusals within the time that make a storm. */
+const MANY = 20
+const WITHIN_MS = 10_000
+/** Maximum number of watched keys; the key with the earliest first refusal is dropped first. */
+const MOST_KEYS = 10_000
+
+/** Finds keys whose clients ignore refusals: refused again and again for requests per minute. */
+export class StormGuard {
+  /** Monotonic ms of the last refusals of each key, as a ring of `MANY`. */
+  readonly #times = new Map<string, { readonly at: Float64Array; next: number }>()
+
+  /** Counts a refused request. @param now monotonic ms */
+  refused(uid: string, now: number): void {
+    const ring = this.#times.get(uid) ?? this.#add(uid)
+    ring.at[ring.next] = now
+    ring.next = (ring.next + 1) % MANY
+  }
+
+  /** Whether the last 20 refusals lie within 10 s. */
+  isStorm(uid: string, now: number): boolean {
+    const ring = this.#times.get(uid)
+    return ring !== undefined && now - (ring.at[ring.next] ?? -Infinity) < WITHIN_MS
+  }
+
+  #add(uid: string): { readonly at: Float64Array; next: number } {
+    if (this.#times.size >= MOST_KEYS)
+      for (const oldest of this.#times.keys()) {
+        this.#times.delete(oldest)
+        break
+      }
+    const ring = { at: new Float64Array(MANY).fill(-Infinity), next: 0 }
+    this.#times.set(uid, ring)
+    return ring
+  }
+}
+
+/** Subjects of records with limits, so that a call makes no new subject. */
+const subjects = new WeakMap<KeyRecord, LimitSubject>()
+
+/** Finds the subject whose limits apply to a key. @returns undefined for a key without limits and budgets, whose calls ask no ledger */
+export function limitSubject(record: KeyRecord): LimitSubject | undefined {
+  if (record.limits === undefined && record.budgets === undefined) return undefined
+  const known = subjects.get(record)
+  if (known) return known
+  const made: LimitSubject = { uid: record.uid, whose: 'key', ...effective(record) }
+  subjects.set(record, made)
   return made
 }

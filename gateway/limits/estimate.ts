@@ -18,7 +18,7 @@ export interface TokenEstimate {
 }
 
 /** Bounds of a model; null or absent if its record has none. */
-export interface ModelBounds {
+interface ModelBounds {
   readonly contextTokens?: number | null | undefined
   readonly maxOutputTokens?: number | null | undefined
 }

@@ -26,7 +26,7 @@ import { type Entry, SubjectRegistry } from './subject-registry.ts'
 import { foreverRefused, type NamedShortage, ratesOf, refusal, unavailable } from './verdicts.ts'
 
 /** What the ledger needs. */
-export interface LeaseLedgerDeps {
+interface LeaseLedgerDeps {
   readonly store: LedgerStore
   readonly clock: Clock
   /** Random per start of the process. */

@@ -2,8 +2,6 @@
 import type { BudgetRecord, Limits } from '#contract/records/limits-record.ts'
 import type { LimitOwner } from '#policy/effective.ts'
 
-export type BudgetUnit = BudgetRecord['unit']
-export type BudgetWindowName = BudgetRecord['window']
 export type { LimitOwner } from '#policy/effective.ts'
 export type { Limits } from '#contract/records/limits-record.ts'
 
@@ -93,11 +91,7 @@ export interface Unavailable {
 export type Verdict = Hold | Refused | Unavailable
 
 /** The current state of one budget of a subject. */
-export interface BudgetSnapshot {
-  readonly name: string
-  readonly unit: BudgetUnit
-  readonly window: BudgetWindowName
-  readonly amount: number
+export interface BudgetSnapshot extends Pick<BudgetRecord, 'name' | 'unit' | 'window' | 'amount'> {
   readonly spent: number
   /** Held by running requests and by idle floats of all processes. */
   readonly held: number

@@ -5,7 +5,7 @@ import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 
 /** Side effects of calls. */
-export interface ObservedStoreDeps {
+interface ObservedStoreDeps {
   readonly store: LedgerStore
   readonly clock: Clock
   readonly log: Log

@@ -10,7 +10,7 @@ import { RedisWatch } from './redis-watch.ts'
 import { SettledSubjects } from './settled-subjects.ts'
 
 /** What the ledger needs. */
-export interface PodLedgerDeps {
+interface PodLedgerDeps {
   readonly redis: RedisSettings
   /** Chart value `redis.keyPrefix`. */
   readonly keyPrefix: string

@@ -7,7 +7,7 @@ import { LIVE_FOR_MS } from '#contract/records/revision-log.ts'
 import { evictionError } from '#platform/redis-connection.ts'
 
 /** What the watch needs. */
-export interface RedisWatchDeps {
+interface RedisWatchDeps {
   /** Runs commands on the connection of the ledger; rejects when Redis does not answer. */
   readonly run: <T>(commands: (redis: Pick<Redis, 'time' | 'zcount' | 'info'>) => Promise<T>) => Promise<T>
   /** Sorted set of the heartbeats: `redisKeys`. */

@@ -1,7 +1,7 @@
 import type { Cancel, Clock } from '#platform/clock.ts'
 
 /** Sends names to the store. */
-export interface SettledSubjectsDeps {
+interface SettledSubjectsDeps {
   readonly clock: Clock
   /** Adds uids to the set that the operator reads. */
   readonly add: (uids: readonly string[]) => Promise<unknown>

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { StormGuard } from './storm-guard.ts'
+import { StormGuard } from './call-limits.ts'
 
 test('twenty refusals of one key within ten seconds are a storm, and fewer are not', () => {
   const guard = new StormGuard()

@@ -9,7 +9,7 @@ import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
 import { type CallDeps, StoreTime, SubjectCalls } from './subject-calls.ts'
 
 /** What a registry needs. */
-export interface RegistryDeps {
+interface RegistryDeps {
   readonly store: LedgerStore
   readonly clock: Clock
   /** Random per start of the process. */

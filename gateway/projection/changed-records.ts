@@ -2,7 +2,6 @@
 import { type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import { revisionOf, type LogEntry } from '#contract/records/revision-log.ts'
 import type { ProjectionSource } from './projection-source.ts'
-import { StaleProjection } from './stale-projection.ts'
 
 /** A record that some entries name. */
 export interface ChangedRecord {
@@ -46,4 +45,12 @@ async function assertPresent(source: ProjectionSource, epoch: string, revision: 
   const meta = await source.meta()
   if (meta?.epoch !== epoch || meta.revision < revision)
     throw new StaleProjection('the data set changed while records of it were fetched; everything is loaded again')
+}
+
+/** The store answers, but has nothing that may be loaded now. The caller tries again shortly. */
+export class StaleProjection extends Error {
+  constructor(message: string) {
+    super(message)
+    this.name = 'StaleProjection'
+  }
 }

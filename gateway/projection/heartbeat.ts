@@ -3,7 +3,7 @@ import { HEARTBEAT_EVERY_MS, type Acknowledgement } from '#contract/records/revi
 import type { ProjectionSource } from './projection-source.ts'
 
 /** What a heartbeat needs. */
-export interface HeartbeatDeps {
+interface HeartbeatDeps {
   readonly source: Pick<ProjectionSource, 'heartbeat' | 'leave'>
   /** `<pod>/<process>`. The process part is random per start. */
   readonly process: string

@@ -8,7 +8,7 @@ import type { KeyringContent, KeyringFiles } from './keyring-files.ts'
 import type { RevisionFollower } from './revision-follower.ts'
 
 /** The key table, as far as the mounted keyring fills it. */
-export interface KeyringTable {
+interface KeyringTable {
   /** Cold start: adds all keys until the projection is loaded. */
   seed(entries: readonly KeyringEntry[]): void
   /** Applies the keyring's state of known keys, mainly revocations. */
@@ -18,7 +18,7 @@ export interface KeyringTable {
 }
 
 /** What a watch needs. */
-export interface KeyringWatchDeps {
+interface KeyringWatchDeps {
   readonly files: Pick<KeyringFiles, 'signature' | 'read'>
   readonly keys: KeyringTable
   readonly models: RecordTable

@@ -8,15 +8,14 @@ import { OutageLog } from '#platform/outage-log.ts'
 import type { RecordTable } from './record-table.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import type { Acknowledgement, LogEntry, ProjectionMeta } from '#contract/records/revision-log.ts'
-import { changedRecords, type ChangedRecord } from './changed-records.ts'
+import { type ChangedRecord, changedRecords, StaleProjection } from './changed-records.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { loadProjection, type Position } from './projection-load.ts'
 import type { ProjectionSource } from './projection-source.ts'
-import { StaleProjection } from './stale-projection.ts'
 import { UnreadableRecords } from './unreadable-records.ts'
 
 /** What a follower needs. */
-export interface FollowerDeps {
+interface FollowerDeps {
   readonly source: ProjectionSource
   readonly tables: Readonly<Record<RecordKind, RecordTable>>
   /** `<pod>/<process>`. The process part is random per start, so that a restarted pod is another process. */

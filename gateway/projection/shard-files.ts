@@ -6,7 +6,7 @@ import { unpackShard } from '#contract/records/shard-text.ts'
 const PARSED_AT_ONCE = 100
 
 /** Reader for the entries of one kind of shard. */
-export interface ShardEntryFormat<T> {
+interface ShardEntryFormat<T> {
   /** @throws UnknownVersion for an entry of another version; any other error means damage */
   read(text: string): T
   idOf(value: T): string

@@ -2,7 +2,7 @@
  * The handler of all model calls, in the order of its steps. The first step that refuses ends the call, and a refused call costs the caller
  * nothing. A dialect supplies the differences between wire formats.
  */
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../auth/key-table.ts'
 import type { BodyReader } from '../dialects/body-reader.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
 import type { PromptSize } from '../dialects/prompt-size.ts'
@@ -10,9 +10,8 @@ import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
-import type { CallLimits, HeldCall } from '../limits/call-limits.ts'
+import { type CallLimits, type HeldCall, limitSubject } from '../limits/call-limits.ts'
 import type { LimitSubject } from '../limits/ledger.ts'
-import { limitSubject } from '../limits/limit-subject.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import type { RequestTurns } from '../http/request-turns.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
@@ -20,9 +19,8 @@ import type { ModelRecord } from '#contract/records/model-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import { isLoop } from '../upstream/upstream-headers.ts'
-import { type Authenticate, identify } from './identify.ts'
 import { modelRefusal, type SuggestedFrom } from './near-model.ts'
-import type { RouteHandler } from './route.ts'
+import { type Authenticate, identify, type RouteHandler } from './route.ts'
 
 /** What model calls need from the rest of the gateway. */
 export interface InferenceDeps {

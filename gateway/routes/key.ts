@@ -1,18 +1,16 @@
 /** `GET /v1/key`: the limits and budgets of the caller's key, its usage, and the times of the resets. */
 import { sentCredential } from '../auth/credential-header.ts'
-import type { Caller } from '../auth/caller.ts'
+import type { Caller } from '../auth/key-table.ts'
 import { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { BudgetSnapshot, LimitSubject, RateState } from '../limits/ledger.ts'
-import { limitSubject } from '../limits/limit-subject.ts'
+import { limitSubject } from '../limits/call-limits.ts'
 import { instant } from '../limits/rate-headers.ts'
 import type { SnapshotCache, TimedSnapshot } from '../limits/snapshot-cache.ts'
 import { credentialPrefix } from '#contract/values/credential.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
-import { identify } from './identify.ts'
 import type { ModelsDeps } from './models.ts'
-import type { RouteHandler } from './route.ts'
-import { sendJson } from './send-json.ts'
+import { identify, type RouteHandler, send } from './route.ts'
 
 /** What the route needs from the rest of the gateway. */
 export interface KeyDeps extends ModelsDeps {
@@ -36,7 +34,7 @@ export function showKey(deps: KeyDeps): RouteHandler {
       limits: subject && used ? limitsOf(subject, used) : [],
       budgets: subject && used ? used.snapshot.budgets.map((budget) => shownBudget(budget, subject)) : [],
     }
-    if (!exchange.response.closed) sendJson(exchange, Buffer.from(JSON.stringify(body)))
+    if (!exchange.response.closed) send(exchange, Buffer.from(JSON.stringify(body)))
   }
 }
 

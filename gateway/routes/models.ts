@@ -3,10 +3,8 @@ import type { RequestTurns } from '../http/request-turns.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
-import { type Authenticate, identify } from './identify.ts'
 import { modelRefusal, type SuggestedFrom } from './near-model.ts'
-import type { RouteHandler } from './route.ts'
-import { sendJson } from './send-json.ts'
+import { type Authenticate, identify, type RouteHandler, send } from './route.ts'
 
 /** What the model routes need from the rest of the gateway. */
 export interface ModelsDeps extends SuggestedFrom {
@@ -32,7 +30,7 @@ export function listModels(deps: ModelsDeps): RouteHandler {
       body = listBody(visible.filter(({ entry }) => deps.admits(record, entry.names)))
       answers.set(visible, record.models, body)
     }
-    sendJson(exchange, body)
+    send(exchange, body)
   }
 }
 
@@ -44,7 +42,7 @@ export function oneModel(deps: ModelsDeps): RouteHandler {
     const entry = deps.models.resolve(record.namespace, model)
     if (!deps.admits(record, entry?.names ?? [model])) throw modelRefusal('modelDenied', model, record, deps)
     if (!entry) throw modelRefusal('modelNotFound', model, record, deps)
-    sendJson(exchange, Buffer.from(JSON.stringify(modelObject(model, entry))))
+    send(exchange, Buffer.from(JSON.stringify(modelObject(model, entry))))
   }
 }
 

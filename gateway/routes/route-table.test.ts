@@ -2,7 +2,7 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
 import { completions } from '../../test/support/toy-dialect/completions.ts'
 import { BodyReader } from '../dialects/body-reader.ts'
-import { requestIdHeaders } from '../http/request-id.ts'
+import { requestIdHeaders } from '../http/exchange.ts'
 import { systemClock } from '#platform/clock.ts'
 import { callRoute, ROUTES, type Route } from './route-table.ts'
 

@@ -1,11 +1,10 @@
 /** All routes. The app, the rows 5 and 6, the labels of metrics and the table in `docs/contract.md` follow from this table. */
 import { DIALECTS } from '../dialects/all-dialects.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import { home } from './home.ts'
 import { inference, type InferenceDeps } from './inference.ts'
 import { type KeyDeps, showKey } from './key.ts'
 import { listModels, oneModel } from './models.ts'
-import type { RouteHandler, RouteMethods } from './route.ts'
+import { type RouteHandler, type RouteMethods, send } from './route.ts'
 
 /** What the handlers need from the rest of the gateway. */
 export interface RouteDeps extends Omit<InferenceDeps, 'models'>, KeyDeps {}
@@ -19,6 +18,11 @@ export interface Route {
   readonly label: string
   readonly handler: (deps: RouteDeps) => RouteHandler
 }
+
+/** For people who open the address in a browser. No version: it would help an attacker. */
+const HOME = Buffer.from('This is a Headgate gateway to language models. GET /v1/models with an API key lists the models of that key.\n')
+/** Claude Code sends HEAD to find out whether the gateway answers. */
+const home: RouteHandler = (exchange) => send(exchange, HOME, 'text/plain; charset=utf-8')
 
 export const ROUTES: readonly Route[] = [
   ...[...DIALECTS.values()].map(callRoute),

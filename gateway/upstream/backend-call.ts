@@ -9,7 +9,7 @@ import { upstreamHeaders } from './upstream-headers.ts'
 const STREAMED_BYTES = 65_536
 
 /** One request to one server. */
-export interface BackendCall {
+interface BackendCall {
   readonly path: string
   readonly headers: string[]
   readonly body: Buffer | Readable
@@ -20,7 +20,7 @@ export interface BackendCall {
 }
 
 /** Inputs of a call besides job and target. */
-export interface CallOptions {
+interface CallOptions {
   /** Request headers that may pass. */
   readonly forwarded: ReadonlySet<string>
   /** Credential of the backend; undefined if it needs none. */

@@ -41,7 +41,7 @@ export class EndpointHealth {
 }
 
 /** Tries one TCP connect. @returns whether it succeeded */
-export type Probe = (endpoint: Pick<EndpointHealth, 'host' | 'port' | 'namespace'>) => Promise<boolean>
+type Probe = (endpoint: Pick<EndpointHealth, 'host' | 'port' | 'namespace'>) => Promise<boolean>
 
 /** Tracks the ejected endpoints and readmits them. */
 export class BackendHealth implements Ticked {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { cleanReason } from './clean-reason.ts'
+import { cleanReason } from './backend-error.ts'
 
 const NAMES = { askedName: 'fast', upstreamModel: 'org/Llama-3' }
 

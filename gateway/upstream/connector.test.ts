@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { connectorWithin } from './connector.ts'
+import { connectorWithin } from './upstream-pools.ts'
 
 test('a connection fails if it is not open within its time, including the look-up of the name', async () => {
   const silent = (): void => undefined

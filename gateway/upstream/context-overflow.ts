@@ -1,7 +1,7 @@
 import type { JsonObject } from '../dialects/json-body.ts'
 
 /** Numbers that a backend reports about a prompt that does not fit. */
-export interface Overflow {
+interface Overflow {
   readonly tokens: number | undefined
   readonly maxTokens: number | undefined
 }

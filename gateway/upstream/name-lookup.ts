@@ -41,7 +41,7 @@ interface Job {
 }
 
 /** Options of look-ups. */
-export interface NameLookupOptions {
+interface NameLookupOptions {
   readonly clock: Clock
   /** Maximum number of running look-ups of the process: less than the number of threads. */
   readonly maxInFlight: number

@@ -48,7 +48,7 @@ export function isLoop(sent: IncomingHttpHeaders): boolean {
 }
 
 /** Inputs for the headers of a request to a backend. */
-export interface HeaderSource {
+interface HeaderSource {
   /** Headers of the client. */
   readonly sent: IncomingHttpHeaders
   readonly forwarded: ReadonlySet<string>

@@ -1,12 +1,11 @@
 import { getCACertificates } from 'node:tls'
-import type { LookupFunction } from 'node:net'
-import { Pool } from 'undici'
+import { type LookupFunction, Socket } from 'node:net'
+import { buildConnector, errors, Pool } from 'undici'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
-import { connectorWithin } from './connector.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 
 /** Options of connections to backends. */
-export interface PoolSettings {
+interface PoolSettings {
   /** Guarded look-up, which refuses names that resolve to refused addresses. @param namespace of the model whose backend has the name */
   readonly lookup: (namespace: string) => LookupFunction
   /** PEM of certificate authorities for https backends, besides the well-known ones. */
@@ -96,5 +95,26 @@ export class UpstreamPools implements Ticked {
         ...(this.#ca === undefined ? {} : { ca: this.#ca }),
       }),
     })
+  }
+}
+
+/**
+ * Makes a connector. undici's timer refers to each socket by a WeakRef until its next half-second tick, and a minor garbage collection
+ * treats the WeakRef as a strong reference. If a server breaks its connections, every request with all of its buffers would be promoted,
+ * and a full collection would take 50 ms every two seconds.
+ * @param timeoutMs to the end of the handshake, including the look-up of the name
+ */
+export function connectorWithin(timeoutMs: number, options: buildConnector.BuildOptions): buildConnector.connector {
+  const connect = buildConnector({ ...options, timeout: 0 })
+  return (server, done) => {
+    let timer: NodeJS.Timeout | undefined = undefined
+    const given = (...result: Parameters<buildConnector.Callback>): void => {
+      clearTimeout(timer)
+      done(...result)
+    }
+    const socket: unknown = connect(server, given) // the types omit that it returns the socket
+    timer = setTimeout(() => {
+      if (socket instanceof Socket) socket.destroy(new errors.ConnectTimeoutError(`no connection within ${timeoutMs} ms`))
+    }, timeoutMs)
   }
 }
