@@ -25,13 +25,12 @@ import { type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { stoppedLine, stoppingLine } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
-import { DurableLedger, resumedLine } from './durable-ledger.ts'
 import { exposureWarning, listen, localURL } from './listen-address.ts'
 import { ManifestFolder } from './manifest-folder.ts'
 import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
 import { openProjection, type ProjectionEnds } from './projection-ends.ts'
-import { SpentUsage } from './spent-usage.ts'
+import { resumedLine, SpendLedger } from './spend-ledger.ts'
 import { type RunRecord, type SavedSpend, StateFolder } from './state-folder.ts'
 import { StatusConsole } from './status-console.ts'
 import { inTurns, makeTurns, type Turns } from './turns.ts'
@@ -99,7 +98,7 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // an earlier gateway would only log errors
   while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed])
   announce(deps, world, baseURL)
-  status.start(baseURL, world.resumed ? resumedLine(world.resumed) : '')
+  status.start(baseURL, resumedLine(world.resumed))
   const running = parts.move()
   return { stop: () => stop(deps, running), failed }
 }
@@ -131,7 +130,7 @@ interface World {
   readonly store: ObjectStore
   readonly ends: ProjectionEnds
   readonly models: ModelServer
-  readonly ledger: DurableLedger
+  readonly ledger: SpendLedger
   /** Spend of the last run. */
   readonly resumed: SavedSpend | undefined
   /** Of the event loop: work on thousands of manifests and keys leaves turns to calls. */
@@ -142,9 +141,8 @@ async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: As
   const isInternal = ({ namespace, name }: ObjectRef): boolean => namespace === OPERATOR_NAMESPACE && name !== CREDENTIALS.name
   const state = parts.adopt(new StateFolder(stateFolder, { isInternal }), (folder) => folder.close())
   const resumed = state.fact('spend')
-  const ledger = new DurableLedger({
+  const ledger = new SpendLedger({
     clock: systemClock,
-    process: POD_NAME,
     resumed,
     save: (spend) => state.setFact('spend', spend),
     onUnsaved: (error) => log.error(`${stateFolder}: ${String(error)}; a crash now loses the spend of budgets since the last write`),
@@ -214,10 +212,6 @@ function followManifests({ config, log }: StandaloneDeps, { store, models, turns
 function composeOperator({ config, log }: StandaloneDeps, { parts, fail, store, ends, ledger, turns }: World, baseURL: string): Operator {
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
   parts.adopt(events, (one) => one.flush())
-  const usage = parts.adopt(new SpentUsage({ clock: systemClock, keys: store.informer(apiKeys), spent: () => ledger.spent() }), (one) =>
-    one.stop(),
-  )
-  usage.start()
   let fence = 1 // no other operator uses the folder; a Redis may have seen higher ones
   const operator = createOperator({
     kube: inTurns(store, turns),
@@ -239,7 +233,7 @@ function composeOperator({ config, log }: StandaloneDeps, { parts, fail, store, 
     clock: systemClock,
     random: Math.random,
     log,
-    usage,
+    usage: (listener) => ledger.report(store.informer(apiKeys), listener),
     settings: { ...OPERATOR_SETTINGS, publicURL: baseURL, redisTakeOver: config.redisTakeOver },
   })
   return parts.adopt(operator, (one) => one.stop())

@@ -18,44 +18,28 @@ export function applyJsonPatch<T>(document: T, operations: readonly PatchOperati
 }
 
 function applyOne(document: unknown, operation: PatchOperation): void {
-  const { parent, key } = locate(document, operation.path)
-  if (operation.op === 'test') return assertEqual(parent, key, operation)
-  if (Array.isArray(parent)) return changeArray(parent, key, operation)
-  if (operation.op !== 'add' && !Object.hasOwn(parent, key)) throw new PatchError(`path ${operation.path} does not exist`)
-  if (operation.op === 'remove') delete parent[key]
-  else parent[key] = structuredClone(operation.value)
+  const { op, path } = operation
+  const steps = path.split('/').map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'))
+  const name = steps.slice(1).pop()
+  const parent = steps.slice(1, -1).reduce((at: unknown, step) => (isContainer(at) ? at[step] : undefined), document)
+  if (name === undefined || !isContainer(parent)) throw new PatchError(`path ${path} does not exist`)
+  if (op === 'test') {
+    if (!isDeepStrictEqual(parent[name], operation.value)) throw new PatchError(`test of ${path} failed`)
+  } else if (Array.isArray(parent)) changeList(parent, name, operation)
+  else if (op !== 'add' && !Object.hasOwn(parent, name)) throw new PatchError(`path ${path} does not exist`)
+  else if (op === 'remove') delete parent[name]
+  else parent[name] = structuredClone(operation.value)
 }
 
-function assertEqual(parent: Container, key: string, operation: PatchOperation & { op: 'test' | 'add' | 'replace' }): void {
-  const present: unknown = Array.isArray(parent) ? parent[Number(key)] : parent[key]
-  if (!isDeepStrictEqual(present, operation.value)) throw new PatchError(`test of ${operation.path} failed`)
-}
-
-function changeArray(parent: unknown[], key: string, operation: PatchOperation): void {
-  const index = key === '-' ? parent.length : Number(key)
-  const end = operation.op === 'add' ? parent.length : parent.length - 1
+function changeList(list: unknown[], name: string, operation: PatchOperation): void {
+  const index = name === '-' ? list.length : Number(name)
+  const end = operation.op === 'add' ? list.length : list.length - 1
   if (!Number.isInteger(index) || index < 0 || index > end) throw new PatchError(`path ${operation.path} is outside the list`)
-  if (operation.op === 'remove') parent.splice(index, 1)
-  else parent.splice(index, operation.op === 'add' ? 0 : 1, structuredClone(operation.value))
+  if (operation.op === 'remove') list.splice(index, 1)
+  else list.splice(index, operation.op === 'add' ? 0 : 1, structuredClone(operation.value))
 }
 
-type Container = Record<string, unknown> | unknown[]
-
-function locate(document: unknown, path: string): { parent: Container; key: string } {
-  const parts = path
-    .split('/')
-    .slice(1)
-    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
-  const key = parts.pop()
-  let parent: unknown = document
-  for (const part of parts) {
-    if (!isContainer(parent)) break
-    parent = Array.isArray(parent) ? parent[Number(part)] : parent[part]
-  }
-  if (key === undefined || !isContainer(parent)) throw new PatchError(`path ${path} does not exist`)
-  return { parent, key }
-}
-
-function isContainer(value: unknown): value is Container {
+/** An object, or a list, whose items have their index as name. */
+function isContainer(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null
 }

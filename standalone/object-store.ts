@@ -5,24 +5,13 @@
  */
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
-import {
-  KubeError,
-  refKey,
-  refOf,
-  type CreateOptions,
-  type Informer,
-  type KubeErrorCode,
-  type KubeObject,
-  type KubePort,
-  type ObjectMeta,
-  type ObjectRef,
-  type PatchOperation,
-  type Preconditions,
-  type Resource,
-} from '#kube/port.ts'
 import { API_GROUP } from '#api/metadata.ts'
+import { ObjectIndex } from '#kube/object-cache.ts'
+import { KubeError, namespaceOf, refKey, refOf, uidOf } from '#kube/port.ts'
+import type { CreateOptions, Informer, KubeObject, KubePort, ObjectMeta, ObjectRef } from '#kube/port.ts'
+import type { PatchOperation, Preconditions, Resource } from '#kube/port.ts'
+import { messageOf } from '#platform/message-of.ts'
 import { applyJsonPatch, PatchError } from './json-patch.ts'
-import { ObjectInformer } from './object-informer.ts'
 
 /** The change of one object in one step; `after` undefined = removed. */
 export interface StoreChange {
@@ -46,7 +35,6 @@ export interface StoredObject {
   readonly object: KubeObject
 }
 
-type Table = Map<string, KubeObject>
 type Loose = KubeObject & { readonly spec?: unknown; readonly status?: unknown; readonly data?: unknown; readonly stringData?: unknown }
 
 /** KubePort in memory, and its informers. The returned objects are frozen. */
@@ -54,15 +42,15 @@ export class ObjectStore implements KubePort {
   readonly #now: () => number
   readonly #newUid: () => string
   readonly #persist: (change: StoreChange) => void
-  readonly #tables = new Map<string, { resource: Resource; objects: Table; informer: ObjectInformer }>()
+  readonly #tables = new Map<string, ObjectTable>()
   /** uid → namespace of every object, for garbage collection. */
   readonly #homes = new Map<string, string>()
   #version = 0
 
-  constructor(options: ObjectStoreOptions = {}) {
-    this.#now = options.now ?? Date.now
-    this.#newUid = options.newUid ?? randomUUID
-    this.#persist = options.persist ?? (() => undefined)
+  constructor({ now = Date.now, newUid = randomUUID, persist = () => undefined }: ObjectStoreOptions = {}) {
+    this.#now = now
+    this.#newUid = newUid
+    this.#persist = persist
   }
 
   /** Restores the objects of an earlier process before the first use of the store; then collects children whose owners were deleted. */
@@ -70,52 +58,46 @@ export class ObjectStore implements KubePort {
     for (const { resource, object } of stored) {
       this.#version = Math.max(this.#version, Number(object.metadata.resourceVersion ?? 0))
       this.#table(resource).objects.set(refKey(refOf(object)), deepFreeze(object))
-      this.#homes.set(object.metadata.uid ?? '', object.metadata.namespace ?? '')
+      this.#homes.set(uidOf(object), namespaceOf(object))
     }
     for (const { resource, object } of stored) this.#collectIfOrphan(resource, object)
   }
 
   /** The cache of one kind, which is never behind. Listeners get every present object first. */
   informer<T extends KubeObject>(resource: Resource<T>): Informer<T> {
-    return this.#table(resource).informer as unknown as Informer<T> // the table only has objects that were created as T
+    return this.#table(resource) as Informer as Informer<T> // the table only has objects that were created as T
   }
 
   async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
-    const present = this.#present(resource, ref)
-    return present === undefined ? undefined : typed(resource, present)
+    return this.informer(resource).get(ref)
   }
 
   async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector = ''): Promise<readonly T[]> {
-    const all = [...this.#table(resource).objects.values()]
-    const within = namespace === '' ? all : all.filter((object) => object.metadata.namespace === namespace)
-    const chosen = within.filter(({ metadata }) => hasLabels(metadata, labelSelector))
-    return chosen.map((object) => typed(resource, object))
+    const [key = '', value] = labelSelector.split('=')
+    const isAsked = ({ metadata }: T): boolean =>
+      (namespace === '' || metadata.namespace === namespace) && (value === undefined || metadata.labels?.[key] === value)
+    return [...this.informer(resource).list()].filter(isAsked)
   }
 
   async create<T extends KubeObject>(resource: Resource<T>, object: T, options: CreateOptions = {}): Promise<T> {
-    const ref = refOf(object)
-    if (this.#present(resource, ref) !== undefined) throw refused('AlreadyExists', 409, 'create', resource, ref, 'it exists already')
+    const call = { verb: 'create', resource, ref: refOf(object) }
+    if (this.#table(resource).get(call.ref) !== undefined) throw refused('AlreadyExists', call, 'it exists already')
     const { deletionTimestamp: _ignored, ...given } = object.metadata
-    const metadata: ObjectMeta = {
-      ...given,
-      uid: this.#newUid(),
-      creationTimestamp: this.#timestamp(),
-      ...(hasStatus(resource) ? { generation: 1 } : {}),
-    }
-    if (options.dryRun) return typed(resource, deepFreeze(plain({ ...prepare(resource, object), metadata })))
-    const created = this.#store(resource, undefined, { ...prepare(resource, object), metadata })
+    const metadata = { ...given, uid: this.#newUid(), creationTimestamp: this.#timestamp(), ...(hasStatus(resource) && { generation: 1 }) }
+    const wanted = { ...prepare(resource, object), metadata }
+    if (options.dryRun) return typed(resource, deepFreeze(plain(wanted)))
+    const created = this.#store(resource, undefined, wanted)
     this.#collectIfOrphan(resource, created)
     return typed(resource, created)
   }
 
   async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
-    const ref = refOf(object)
-    const before = this.#require('update', resource, ref)
-    if (object.metadata.resourceVersion === undefined && hasStatus(resource)) {
-      throw refused('Invalid', 422, 'update', resource, ref, 'metadata.resourceVersion: must be specified for an update')
-    }
-    assertSame('update', resource, before, object.metadata)
-    return typed(resource, this.#replace('update', resource, before, object))
+    const call = { verb: 'update', resource, ref: refOf(object) }
+    const before = this.#require(call)
+    if (object.metadata.resourceVersion === undefined && hasStatus(resource))
+      throw refused('Invalid', call, 'metadata.resourceVersion: must be specified for an update')
+    assertSame(call, before, object.metadata)
+    return typed(resource, this.#replace(call, before, object))
   }
 
   replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
@@ -123,21 +105,21 @@ export class ObjectStore implements KubePort {
   }
 
   async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
-    const before = this.#require('patch', resource, ref)
+    const call = { verb: 'patch', resource, ref }
+    const before = this.#require(call)
     try {
-      return typed(resource, this.#replace('patch', resource, before, applyJsonPatch(before, operations)))
+      return typed(resource, this.#replace(call, before, applyJsonPatch(before, operations)))
     } catch (error) {
-      if (error instanceof PatchError) throw refused('Invalid', 422, 'patch', resource, ref, error.message)
+      if (error instanceof PatchError) throw refused('Invalid', call, error.message)
       throw error
     }
   }
 
   async applyStatus<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
-    const before = this.#require('apply status of', resource, refOf(object))
-    assertSame('apply status of', resource, before, object.metadata)
-    const { status: _old, ...rest } = before as Loose
-    const status = plain((object as Loose).status)
-    return typed(resource, this.#store(resource, before, { ...rest, ...(status === undefined ? {} : { status }) }))
+    const call = { verb: 'apply status of', resource, ref: refOf(object) }
+    const before = this.#require(call)
+    assertSame(call, before, object.metadata)
+    return typed(resource, this.#store(resource, before, { ...before, status: (object as Loose).status } as KubeObject))
   }
 
   async remove<T extends KubeObject>(
@@ -145,30 +127,20 @@ export class ObjectStore implements KubePort {
     ref: ObjectRef,
     preconditions: Preconditions = {},
   ): Promise<'deleted' | 'absent'> {
-    const before = this.#present(resource, ref)
+    const before = this.#table(resource).get(ref)
     if (before === undefined) return 'absent'
-    assertSame('delete', resource, before, preconditions)
-    if ((before.metadata.finalizers ?? []).length === 0) this.#drop(resource, before)
-    else if (before.metadata.deletionTimestamp === undefined) this.#markDeleted(resource, before)
+    assertSame({ verb: 'delete', resource, ref }, before, preconditions)
+    if (before.metadata.deletionTimestamp === undefined || finalizersOf(before).length === 0) this.#delete(resource, before)
     return 'deleted'
   }
 
-  #replace(verb: string, resource: Resource, before: KubeObject, wanted: KubeObject): KubeObject {
-    const merged = this.#withOwnMetadata(resource, before, prepare(resource, wanted, before))
-    const finalizers = merged.metadata.finalizers ?? []
+  #replace(call: Call, before: KubeObject, wanted: KubeObject): KubeObject {
+    const { resource } = call
+    const merged = withOwnMetadata(resource, before, prepare(resource, wanted, before))
     if (before.metadata.deletionTimestamp !== undefined) {
-      const known = before.metadata.finalizers ?? []
-      const added = finalizers.find((name) => !known.includes(name))
-      if (added !== undefined)
-        throw refused(
-          'Invalid',
-          422,
-          verb,
-          resource,
-          refOf(before),
-          `finalizer ${added} cannot be added to an object that is being deleted`,
-        )
-      if (finalizers.length === 0) {
+      const added = finalizersOf(merged).find((name) => !finalizersOf(before).includes(name))
+      if (added !== undefined) throw refused('Invalid', call, `finalizer ${added} cannot be added to an object that is being deleted`)
+      if (finalizersOf(merged).length === 0) {
         this.#drop(resource, before)
         return deepFreeze(merged)
       }
@@ -178,44 +150,39 @@ export class ObjectStore implements KubePort {
     return stored
   }
 
-  /** Sets the metadata that a client cannot change, and the generation, which counts changes outside of metadata and status. */
-  #withOwnMetadata(resource: Resource, before: KubeObject, wanted: KubeObject): KubeObject {
-    const { name, namespace, uid, creationTimestamp, deletionTimestamp, generation } = before.metadata
-    const own = { name, namespace, uid, creationTimestamp, deletionTimestamp }
-    const next = hasStatus(resource) ? { generation: (generation ?? 0) + (sameContent(before, wanted) ? 0 : 1) } : {}
-    return { ...wanted, metadata: plain<ObjectMeta>(Object.assign({}, wanted.metadata, own, next)) } // plain drops undefined fields
-  }
-
-  #markDeleted(resource: Resource, before: KubeObject): void {
-    const generation = before.metadata.generation
-    const marked = { ...before.metadata, deletionTimestamp: this.#timestamp() }
-    this.#store(resource, before, { ...before, metadata: generation === undefined ? marked : { ...marked, generation: generation + 1 } })
+  /** Removes an object, or marks it as long as it has finalizers. */
+  #delete(resource: Resource, before: KubeObject): void {
+    if (finalizersOf(before).length === 0) return this.#drop(resource, before)
+    const { generation } = before.metadata
+    const mark = { deletionTimestamp: this.#timestamp(), ...(generation !== undefined && { generation: generation + 1 }) }
+    this.#store(resource, before, { ...before, metadata: { ...before.metadata, ...mark } })
   }
 
   /** Stores a new state under the next version. Like etcd, does not write an equal one. */
   #store(resource: Resource, before: KubeObject | undefined, wanted: KubeObject): KubeObject {
-    const resourceVersion = before?.metadata.resourceVersion ?? ''
-    const unchanged = plain({ ...wanted, metadata: { ...wanted.metadata, resourceVersion } })
-    if (before !== undefined && isDeepStrictEqual(unchanged, before)) return before
-    const after = plain({ ...wanted, metadata: { ...wanted.metadata, resourceVersion: String(this.#version + 1) } })
+    const at = (resourceVersion: string): KubeObject => plain({ ...wanted, metadata: { ...wanted.metadata, resourceVersion } })
+    if (before !== undefined && isDeepStrictEqual(at(before.metadata.resourceVersion ?? ''), before)) return before
+    const after = at(String(this.#version + 1))
     this.#commit({ resource, ref: refOf(after), before, after })
     return after
   }
 
   #drop(resource: Resource, before: KubeObject): void {
     this.#commit({ resource, ref: refOf(before), before, after: undefined })
-    const { uid } = before.metadata
-    for (const { resource: kind, objects } of [...this.#tables.values()]) {
-      const children = [...objects.values()].filter((object) => object.metadata.ownerReferences?.some((owner) => owner.uid === uid))
-      for (const child of children) this.#collectIfOrphan(kind, child)
+    for (const table of [...this.#tables.values()]) {
+      const children = [...table.list()].filter(({ metadata }) => metadata.ownerReferences?.some(({ uid }) => uid === before.metadata.uid))
+      for (const child of children) this.#collectIfOrphan(table.resource, child)
     }
   }
 
   /** Garbage collection: deletes an object with owners if none of them exists (in the same namespace or cluster-scoped). */
   #collectIfOrphan(resource: Resource, object: KubeObject): void {
-    if (object.metadata.deletionTimestamp !== undefined || !isOrphan(object, this.#homes)) return
-    if ((object.metadata.finalizers ?? []).length > 0) this.#markDeleted(resource, object)
-    else this.#drop(resource, object)
+    const { deletionTimestamp, ownerReferences: owners = [] } = object.metadata
+    const exists = ({ uid }: { readonly uid: string }): boolean => {
+      const home = this.#homes.get(uid)
+      return home !== undefined && (home === '' || home === namespaceOf(object))
+    }
+    if (deletionTimestamp === undefined && owners.length > 0 && !owners.some(exists)) this.#delete(resource, object)
   }
 
   #commit(change: StoreChange): void {
@@ -223,34 +190,24 @@ export class ObjectStore implements KubePort {
     try {
       this.#persist(change)
     } catch (cause) {
-      throw refused('Unreachable', 0, 'store', resource, ref, cause instanceof Error ? cause.message : 'it could not be written', cause)
+      throw refused('Unreachable', { verb: 'store', resource, ref }, messageOf(cause), cause)
     }
     this.#version += 1
-    const table = this.#table(resource)
-    if (after === undefined) table.objects.delete(refKey(ref))
-    else table.objects.set(refKey(ref), deepFreeze(after))
-    if (after === undefined) this.#homes.delete(before?.metadata.uid ?? '')
-    else this.#homes.set(after.metadata.uid ?? '', after.metadata.namespace ?? '')
-    table.informer.notify(before, after)
+    if (before) this.#homes.delete(uidOf(before))
+    if (after) this.#homes.set(uidOf(after), namespaceOf(after))
+    this.#table(resource).change(ref, before, after && deepFreeze(after))
   }
 
-  #table(resource: Resource): { resource: Resource; objects: Table; informer: ObjectInformer } {
+  #table(resource: Resource): ObjectTable {
     const id = `${resource.group}/${resource.plural}`
-    const known = this.#tables.get(id)
-    if (known !== undefined) return known
-    const objects: Table = new Map()
-    const table = { resource, objects, informer: new ObjectInformer(objects) }
+    const table = this.#tables.get(id) ?? new ObjectTable(resource)
     this.#tables.set(id, table)
     return table
   }
 
-  #present(resource: Resource, ref: ObjectRef): KubeObject | undefined {
-    return this.#table(resource).objects.get(refKey(ref))
-  }
-
-  #require(verb: string, resource: Resource, ref: ObjectRef): KubeObject {
-    const present = this.#present(resource, ref)
-    if (present === undefined) throw refused('NotFound', 404, verb, resource, ref, 'there is no such object')
+  #require({ verb, resource, ref }: Call): KubeObject {
+    const present = this.#table(resource).get(ref)
+    if (present === undefined) throw refused('NotFound', { verb, resource, ref }, 'there is no such object')
     return present
   }
 
@@ -259,54 +216,109 @@ export class ObjectStore implements KubePort {
   }
 }
 
-/** Our custom resources have the status subresource and with it a generation; of the built-in kinds we only use those without. */
-/** @param selector `key=value`; '' selects all */
-function hasLabels({ labels }: ObjectMeta, selector: string): boolean {
-  const [key = '', value] = selector.split('=')
-  return value === undefined || labels?.[key] === value
+type Listener = (before: KubeObject | undefined, after: KubeObject | undefined) => void
+
+/** The objects of one kind. As an informer it is never behind, because it is the store itself. */
+class ObjectTable implements Informer {
+  readonly synced = Promise.resolve()
+  readonly resource: Resource
+  readonly objects = new Map<string, KubeObject>()
+  readonly #listeners: Listener[] = []
+  readonly #index = new ObjectIndex<KubeObject>()
+
+  constructor(resource: Resource) {
+    this.resource = resource
+  }
+
+  isSynced(): boolean {
+    return true
+  }
+
+  addIndex(name: string, valuesOf: (object: KubeObject) => readonly string[]): void {
+    this.#index.add(name, valuesOf, this.list())
+  }
+
+  byIndex(name: string, value: string): Iterable<KubeObject> {
+    return this.#index.get(name, value)
+  }
+
+  get(ref: ObjectRef): KubeObject | undefined {
+    return this.objects.get(refKey(ref))
+  }
+
+  list(): Iterable<KubeObject> {
+    return this.objects.values()
+  }
+
+  subscribe(listener: Listener): void {
+    this.#listeners.push(listener)
+    for (const object of [...this.objects.values()]) listener(undefined, object)
+  }
+
+  change(ref: ObjectRef, before: KubeObject | undefined, after: KubeObject | undefined): void {
+    if (after) this.objects.set(refKey(ref), after)
+    else this.objects.delete(refKey(ref))
+    this.#index.change(before, after)
+    for (const listener of this.#listeners) listener(before, after)
+  }
 }
 
+/** Our custom resources have the status subresource and with it a generation; of the built-in kinds we only use those without. */
 function hasStatus(resource: Resource): boolean {
   return resource.group === API_GROUP
 }
 
 /** The part of a write that the main endpoint accepts: no status of custom resources, `stringData` folded into `data`. */
 function prepare(resource: Resource, wanted: KubeObject, before?: KubeObject): KubeObject {
-  const { status, stringData, ...rest } = plain(wanted) as Loose
-  if (hasStatus(resource)) {
-    const kept = (before as Loose | undefined)?.status
-    return kept === undefined ? rest : ({ ...rest, status: kept } as KubeObject)
-  }
-  const encoded = Object.entries(stringData ?? {}).map(([key, text]) => [key, Buffer.from(String(text)).toString('base64')])
-  const data = encoded.length === 0 ? {} : { data: { ...Object(rest.data ?? {}), ...Object.fromEntries(encoded) } }
-  return { ...rest, ...(status === undefined ? {} : { status }), ...data }
+  const { stringData, ...rest } = plain(wanted) as Loose
+  if (hasStatus(resource)) return plain({ ...rest, status: (before as Loose | undefined)?.status })
+  if (stringData === undefined) return rest
+  const encoded = Object.entries(stringData as Record<string, string>).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
+  return { ...rest, data: { ...Object(rest.data ?? {}), ...Object.fromEntries(encoded) } } as KubeObject
 }
 
-function sameContent(before: KubeObject, wanted: KubeObject): boolean {
-  const { metadata: _a, status: _b, ...left } = before as Loose
-  const { metadata: _c, status: _d, ...right } = wanted as Loose
-  return isDeepStrictEqual(left, right)
+/** Sets the metadata that a client cannot change, and the generation, which counts changes outside of metadata and status. */
+function withOwnMetadata(resource: Resource, before: KubeObject, wanted: KubeObject): KubeObject {
+  const { name, namespace, uid, creationTimestamp, deletionTimestamp, generation = 0 } = before.metadata
+  const own = { name, namespace, uid, creationTimestamp, deletionTimestamp }
+  const next = hasStatus(resource)
+    ? { generation: isDeepStrictEqual(contentOf(before), contentOf(wanted)) ? generation : generation + 1 }
+    : {}
+  return { ...wanted, metadata: plain<ObjectMeta>(Object.assign({}, wanted.metadata, own, next)) } // plain drops undefined fields
 }
 
-function assertSame(verb: string, resource: Resource, present: KubeObject, expected: Preconditions): void {
-  const { uid, resourceVersion } = present.metadata
-  if (expected.uid !== undefined && expected.uid !== uid)
-    throw refused('Conflict', 409, verb, resource, refOf(present), 'it is another object: the uid differs')
-  if (expected.resourceVersion !== undefined && expected.resourceVersion !== resourceVersion) {
-    throw refused('Conflict', 409, verb, resource, refOf(present), 'it has been changed since')
-  }
+function contentOf(object: KubeObject): object {
+  const { metadata: _metadata, status: _status, ...content } = object as Loose
+  return content
 }
 
-function isOrphan(object: KubeObject, homes: ReadonlyMap<string, string>): boolean {
-  const namespace = object.metadata.namespace ?? ''
-  const owners = object.metadata.ownerReferences ?? []
-  const isAbsent = (home: string | undefined): boolean => home === undefined || (home !== '' && home !== namespace)
-  return owners.length > 0 && owners.every(({ uid }) => isAbsent(homes.get(uid)))
+function finalizersOf({ metadata }: KubeObject): readonly string[] {
+  return metadata.finalizers ?? []
+}
+
+/** A call, for the message of its refusal. */
+interface Call {
+  readonly verb: string
+  readonly resource: Resource
+  readonly ref: ObjectRef
+}
+
+function assertSame(call: Call, { metadata }: KubeObject, { uid, resourceVersion }: Preconditions): void {
+  if (uid !== undefined && uid !== metadata.uid) throw refused('Conflict', call, 'it is another object: the uid differs')
+  if (resourceVersion !== undefined && resourceVersion !== metadata.resourceVersion)
+    throw refused('Conflict', call, 'it has been changed since')
+}
+
+const HTTP_STATUS = { AlreadyExists: 409, Conflict: 409, Invalid: 422, NotFound: 404, Unreachable: 0 } as const
+
+function refused(code: keyof typeof HTTP_STATUS, { verb, resource, ref }: Call, reason: string, cause?: unknown): KubeError {
+  const message = `${verb} ${resource.plural} ${refKey(ref)}: ${reason}`
+  return new KubeError(code, HTTP_STATUS[code], message, { cause, namespace: ref.namespace })
 }
 
 /** A copy as it would come back over the wire: without undefined fields and without objects shared with the caller. */
 function plain<T>(value: T): T {
-  return value === undefined ? value : (JSON.parse(JSON.stringify(value)) as T)
+  return JSON.parse(JSON.stringify(value)) as T
 }
 
 function deepFreeze<T>(value: T): T {
@@ -320,9 +332,3 @@ function deepFreeze<T>(value: T): T {
 function typed<T extends KubeObject>(_resource: Resource<T>, object: KubeObject): T {
   return object as T // the table of a resource only has objects of T: writers are typed, manifests validated
 }
-
-function refused(code: KubeErrorCode, status: number, ...[verb, resource, ref, reason, cause]: RefusalParts): KubeError {
-  return new KubeError(code, status, `${verb} ${resource.plural} ${refKey(ref)}: ${reason}`, { cause, namespace: ref.namespace })
-}
-
-type RefusalParts = [verb: string, resource: Resource, ref: ObjectRef, reason: string, cause?: unknown]

@@ -86,6 +86,11 @@ export class MemoryLedgerStore implements LedgerStore {
     return this.#subject(subject).budgets.checkpoint()
   }
 
+  /** The same of every subject. */
+  checkpoints(): ReadonlyArray<readonly [subject: string, spent: ReadonlyArray<readonly [field: string, spent: number]>]> {
+    return Array.from(this.#subjects, ([uid, { budgets }]) => [uid, budgets.checkpoint()] as const)
+  }
+
   /** The bookings of one subject, for tests of the books. */
   booked(subject: string): { readonly rates: Readonly<Record<RateKind, RollingWindow>>; readonly permits: MemoryPermits } {
     return this.#subject(subject)

@@ -32,11 +32,8 @@ export interface SubjectUsage {
   readonly lastUsedMs: number | undefined
 }
 
-/** A source of readings. */
-export interface UsageSource {
-  /** @param listener called with each new reading and the uid of the subject; it must only remember and enqueue */
-  onRead(listener: (uid: string, usage: SubjectUsage) => void): void
-}
+/** Starts a source of readings. @param listener called with readings and the uid of their subject; it must only remember and enqueue */
+export type UsageSource = (listener: (uid: string, usage: SubjectUsage) => void) => void
 
 /** One kind of subjects: the ledger asks it, and reports to it. */
 export interface SubjectKind {
@@ -60,7 +57,7 @@ export class Subjects {
 
   constructor(deps: OperatorDeps, acknowledgements: Acknowledgements) {
     this.ledger = createLedger(deps, acknowledgements, this)
-    deps.usage?.onRead((uid, usage) => this.read(uid, usage))
+    deps.usage?.((uid, usage) => this.read(uid, usage))
   }
 
   /** Adds a kind of subjects, before the ledger starts. */

@@ -99,7 +99,7 @@ export class OperatorProcess {
       log: this.#log(),
       settings: this.#options.settings,
       ...(world.ledger && { ledger: world.ledger }),
-      usage: { onRead: (listener) => world.onUsage((uid, usage) => this.#isDead || listener(uid, usage)) },
+      usage: (listener) => world.onUsage((uid, usage) => this.#isDead || listener(uid, usage)),
     }
   }
 

@@ -1,10 +1,14 @@
 import { beforeEach, describe, expect, test } from 'vitest'
+import type { ApiKey } from '#api/apikey.ts'
+import type { SubjectUsage } from '../operator/books/subject-ledger.ts'
 import { budget, need, subject, usage } from '../test/support/ledger-world.ts'
 import { ManualClock } from '../test/support/manual-clock.ts'
-import { DurableLedger, resumedLine, SAVE_EVERY_MS } from './durable-ledger.ts'
+import { apiKey } from '../test/support/objects.ts'
+import { resumedLine, SAVE_EVERY_MS, SpendLedger } from './spend-ledger.ts'
 import type { SavedSpend } from './state-folder.ts'
 
-const NOW = Date.UTC(2026, 0, 14, 12)
+const NOW = Date.UTC(2026, 0, 14, 23, 59)
+const DAY = Date.UTC(2026, 0, 14)
 const budgeted = subject({ budgets: [budget({ amount: 100 })] })
 let clock: ManualClock
 let saved: SavedSpend | undefined
@@ -15,40 +19,40 @@ beforeEach(() => {
   ;[clock, saved, unsaved, isFull] = [new ManualClock(NOW), undefined, [], false]
 })
 
-function open(at = clock): DurableLedger {
+function open(at = clock): SpendLedger {
   const save = (spend: SavedSpend): void => {
     if (isFull) throw new Error('no space left')
     saved = spend
   }
-  return new DurableLedger({ clock: at, process: 'standalone', resumed: saved, save, onUnsaved: (error) => unsaved.push(error) })
+  return new SpendLedger({ clock: at, resumed: saved, save, onUnsaved: (error) => unsaved.push(error) })
 }
 
-async function spend(ledger: DurableLedger, costMicros: number, at = clock): Promise<string> {
+async function spend(ledger: SpendLedger, costMicros: number): Promise<string> {
   const verdict = await ledger.reserve([budgeted], need({ holdByUnit: { Currency: costMicros, Tokens: 0 } }))
   if (verdict.outcome === 'held') ledger.settle(verdict, usage({ costMicros }))
-  await at.advance(300)
+  await clock.advance(300)
   return verdict.outcome
 }
 
-async function used(ledger: DurableLedger): Promise<number | undefined> {
+async function used(ledger: SpendLedger): Promise<number | undefined> {
   return (await ledger.snapshot(budgeted)).budgets[0]?.spent
 }
 
 /** Ends in order, and advances the clock that the ledger waits for. */
-async function close(ledger: DurableLedger, at = clock): Promise<void> {
+async function close(ledger: SpendLedger, at = clock): Promise<void> {
   const closed = ledger.close(1_000)
   await at.advance(1_000)
   await closed
 }
 
 describe('budgets of make run', () => {
-  test('continue after an orderly restart without loss', async () => {
+  test('continue after an orderly restart without loss, also of a key that was not used in between', async () => {
     const first = open()
     await spend(first, 60)
     await close(first)
-    const line = resumedLine(saved!)
+    expect(resumedLine(saved)).toMatch(/^Budgets are resumed from \d\d:\d\d:\d\d\.\n/)
+    await close(open())
     const next = open()
-    expect(line).toMatch(/^Budgets are resumed from \d\d:\d\d:\d\d\.\n/)
     expect(await used(next)).toBe(60)
     expect([await spend(next, 50), await spend(next, 40), await spend(next, 1)]).toEqual(['refused', 'held', 'refused'])
     expect(await used(next)).toBe(100)
@@ -59,10 +63,8 @@ describe('budgets of make run', () => {
     await spend(first, 30)
     await clock.advance(SAVE_EVERY_MS)
     await spend(first, 20) // and then the power fails
-    const line = resumedLine(saved!)
-    const next = open(new ManualClock(clock.now()))
-    expect(line).toMatch(/^Budgets are resumed from \d\d:\d\d:\d\d, up to 10 s lost\.\n/)
-    expect(await used(next)).toBe(30)
+    expect(resumedLine(saved)).toMatch(/^Budgets are resumed from \d\d:\d\d:\d\d, up to 10 s lost\.\n/)
+    expect(await used(open(new ManualClock(clock.now())))).toBe(30)
   })
 
   test('of a run that crashed soon after its start are reported as incomplete, whatever the previous run stored', async () => {
@@ -73,20 +75,11 @@ describe('budgets of make run', () => {
     expect(saved).toMatchObject({ isFinal: false })
   })
 
-  test('begin at zero without a stored spend, and nothing is stored before the first spend', async () => {
+  test('begin at zero without a stored spend, and are not reported before the first spend', async () => {
     const ledger = open()
     await ledger.reserve([subject({ limits: { requestsPerMinute: 5 } })], need())
-    await clock.advance(5 * SAVE_EVERY_MS)
     await close(ledger)
-    expect(saved).toBeUndefined()
-  })
-
-  test('of an unused key are also kept over the next restart', async () => {
-    const first = open()
-    await spend(first, 60)
-    await close(first)
-    await close(open())
-    expect(await used(open())).toBe(60)
+    expect([resumedLine(undefined), resumedLine(saved)]).toEqual(['', ''])
   })
 
   test('whose window has ended are forgotten', async () => {
@@ -108,4 +101,26 @@ describe('budgets of make run', () => {
     await clock.advance(SAVE_EVERY_MS)
     expect(JSON.stringify(saved)).toContain('"month:Currency:Month')
   })
+})
+
+test('statuses get the spend of the present window, and nothing before the first spend or of an unknown time zone', async () => {
+  const day = { name: 'day', amount: '100', unit: 'Tokens', window: 'Day', onExceeded: 'Block' } as const
+  const keys: ApiKey[] = [
+    apiKey('spent', { budgets: [day] }, { uid: 'spent' }),
+    apiKey('unused', { budgets: [day] }, { uid: 'unused' }),
+    apiKey('elsewhere', { budgets: [{ ...day, timeZone: 'Nowhere/Land' }] }, { uid: 'elsewhere' }),
+  ]
+  const fields = { [`day:Tokens:Day:${DAY}`]: 80 }
+  saved = { savedMs: NOW, isFinal: true, spent: { spent: fields, elsewhere: fields } }
+  const ledger = open()
+  const readings: (readonly [uid: string, usage: SubjectUsage])[] = []
+  ledger.report({ list: () => keys }, (uid, reading) => void readings.push([uid, reading]))
+  await clock.advance(1_000)
+  const reading = { budget: 'day', unit: 'Tokens', window: 'Day', spent: 80, windowStartMs: DAY }
+  expect(readings).toEqual([['spent', { budgets: [reading], lastUsedMs: undefined }]])
+  keys[0] = { ...keys[0]!, status: { usage: [{ budget: 'day', used: '80', remaining: '20', percent: 80, announcedPercent: 80 }] } }
+  await clock.advance(60_000)
+  expect(readings.at(-1)?.[1].budgets, 'another day begins at zero').toMatchObject([{ spent: 0, windowStartMs: DAY + 86_400_000 }])
+  await close(ledger)
+  expect(clock.pending).toBe(0)
 })

@@ -1,0 +1,112 @@
+/** The ledger of `make run`: in memory. It stores the spend of budgets every ten seconds and at the end; rates restart at zero. */
+import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
+import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
+import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { keyPolicy } from '#api/key-policy.ts'
+import { type Informer, uidOf } from '#kube/port.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
+import { effective } from '#policy/effective.ts'
+import { presentWindows } from '../operator/books/spend-plan.ts'
+import type { SubjectUsage } from '../operator/books/subject-ledger.ts'
+import type { SavedSpend } from './state-folder.ts'
+
+/** What the ledger needs. */
+export interface SpendLedgerDeps {
+  readonly clock: Clock
+  /** Spend of the last run; undefined if nothing was ever stored. */
+  readonly resumed: SavedSpend | undefined
+  /** @throws an error if the spend cannot be stored */
+  readonly save: (spend: SavedSpend) => void
+  readonly onUnsaved: (error: unknown) => void
+}
+
+/** Name of this process in the ledger. */
+const PROCESS = 'standalone'
+/** Time between two writes, ms. A crash loses at most the spend of this time. */
+export const SAVE_EVERY_MS = 10_000
+const READ_EVERY_MS = 1_000
+/** A window that began longer ago has ended, whatever its length. */
+const LONGEST_WINDOW_MS = 40 * 86_400_000
+
+/** Counts for one process. Budgets continue after a restart; those of a new key begin at zero. */
+export class SpendLedger extends LeaseLedger {
+  readonly #deps: SpendLedgerDeps
+  readonly #memory: MemoryLedgerStore
+  #cancelSave: Cancel = () => undefined
+  #cancelRead: Cancel = () => undefined
+
+  constructor(deps: SpendLedgerDeps) {
+    const { clock, resumed } = deps
+    const memory = new MemoryLedgerStore(() => Math.floor(clock.now()))
+    for (const [uid, fields] of Object.entries(resumed?.spent ?? {})) memory.seed(uid, PROCESS, Object.entries(fields))
+    const call = (one: LedgerCall): Promise<LedgerReply> => {
+      memory.seed(one.subject, PROCESS) // without effect on budgets that have begun
+      return memory.call(one)
+    }
+    super({ store: { call, ping: () => memory.ping() }, clock, process: PROCESS, live: () => 1 })
+    this.#deps = deps
+    this.#memory = memory
+    this.#keepSaving() // at once: from now on a crash loses spend
+  }
+
+  /** Passes on the spend of budgets every second, for statuses. In a cluster the operator reads it from Redis. */
+  report(keys: Pick<Informer<ApiKey>, 'list'>, listener: (uid: string, usage: SubjectUsage) => void): void {
+    this.#cancelRead = this.#deps.clock.after(READ_EVERY_MS, () => {
+      for (const key of keys.list()) {
+        if ((key.spec.budgets ?? []).length === 0) continue
+        const usage = usageOf(key, new Map(this.#memory.checkpoint(uidOf(key))), this.#deps.clock.now())
+        const isUnused = key.status?.usage === undefined && usage.budgets.every(({ spent }) => spent === 0)
+        if (!isUnused) listener(uidOf(key), usage)
+      }
+      this.report(keys, listener)
+    })
+  }
+
+  override async close(deadlineMs: number): Promise<void> {
+    this.#cancelSave()
+    this.#cancelRead()
+    await super.close(deadlineMs)
+    this.#save(true)
+  }
+
+  #keepSaving(): void {
+    this.#save(false)
+    this.#cancelSave = this.#deps.clock.after(SAVE_EVERY_MS, () => this.#keepSaving())
+  }
+
+  #save(isFinal: boolean): void {
+    const { clock, save, onUnsaved } = this.#deps
+    const savedMs = Math.floor(clock.now())
+    const spent = this.#memory.checkpoints().flatMap(([uid, fields]) => {
+      const open = fields.filter(([field, amount]) => amount > 0 && beganSince(field, savedMs - LONGEST_WINDOW_MS))
+      return open.length === 0 ? [] : [[uid, Object.fromEntries(open)] as const]
+    })
+    try {
+      save({ savedMs, isFinal, spent: Object.fromEntries(spent) })
+    } catch (error) {
+      onUnsaved(error)
+    }
+  }
+}
+
+/** The line about the spend of the last run; '' without any. */
+export function resumedLine(resumed: SavedSpend | undefined): string {
+  if (resumed === undefined || Object.keys(resumed.spent).length === 0) return ''
+  const at = new Date(resumed.savedMs).toTimeString().slice(0, 8)
+  return `Budgets are resumed from ${at}${resumed.isFinal ? '' : `, up to ${SAVE_EVERY_MS / 1_000} s lost`}.\n\n`
+}
+
+/** Fields end in the start of their window; that of a window without an end is 0. */
+function beganSince(field: string, sinceMs: number): boolean {
+  const startMs = Number(field.slice(field.lastIndexOf(':') + 1))
+  return startMs === 0 || startMs > sinceMs
+}
+
+function usageOf({ spec }: ApiKey, spent: ReadonlyMap<string, number>, nowMs: number): SubjectUsage {
+  const windows = presentWindows(effective(keyPolicy(spec)).budgets, nowMs)
+  const budgets = windows.map(({ budget: { name, unit, window }, field, startMs }) => {
+    return { budget: name, unit, window, spent: spent.get(field) ?? 0, windowStartMs: startMs }
+  })
+  return { budgets, lastUsedMs: undefined }
+}
