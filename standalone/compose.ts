@@ -20,12 +20,13 @@ import type { Log } from '#platform/log.ts'
 import { createOperator, type Operator } from '../operator/app.ts'
 import { readInstallation } from '../operator/shards/installation.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
+import { API_KINDS } from '#api/kinds.ts'
 import { apiKeys } from '#api/resources.ts'
 import { type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { stoppedLine, stoppingLine } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
-import { exposureWarning, listen, localURL } from './listen-address.ts'
+import { listen } from './listen-address.ts'
 import { ManifestFolder } from './manifest-folder.ts'
 import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
@@ -88,7 +89,8 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   failed.catch(() => undefined) // the program handles it; during the start the failing step reports itself
   const world = await openWorld(deps, parts, fail)
   const gateway = createGateway(deps, world)
-  const baseURL = await serve(deps, gateway, parts)
+  const server = parts.adopt(createGatewayServer(gateway.app, gateway.errors), closeServer)
+  const baseURL = await listen(server, deps.config.host, deps.config.port, deps.log)
   const folder = parts.adopt(followManifests(deps, world), (one) => one.stop())
   await folder.start()
   const operator = composeOperator(deps, world, baseURL)
@@ -111,15 +113,6 @@ async function stop({ isText, print, config, stateFolder, log }: StandaloneDeps,
   else log.info(stoppedLine(config, stateFolder).trimEnd())
 }
 
-/** @returns the URL of the gateway on this machine */
-async function serve({ config, log }: StandaloneDeps, gateway: Gateway, parts: AsyncDisposableStack): Promise<string> {
-  const server = parts.adopt(createGatewayServer(gateway.app, gateway.errors), closeServer)
-  const port = await listen(server, config)
-  const warning = exposureWarning(config.host)
-  if (warning !== undefined) log.warn(warning)
-  return localURL(config.host, port)
-}
-
 /** The parts that operator and gateway share. */
 interface World {
   /** Ended at the end, in reverse. */
@@ -139,7 +132,7 @@ interface World {
 
 async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: AsyncDisposableStack, fail: World['fail']): Promise<World> {
   const isInternal = ({ namespace, name }: ObjectRef): boolean => namespace === OPERATOR_NAMESPACE && name !== CREDENTIALS.name
-  const state = parts.adopt(new StateFolder(stateFolder, { isInternal }), (folder) => folder.close())
+  const state = parts.adopt(new StateFolder(stateFolder, API_KINDS, isInternal), (folder) => folder.close())
   const resumed = state.fact('spend')
   const ledger = new SpendLedger({
     clock: systemClock,

@@ -2,6 +2,7 @@
  * The projection in memory, in place of Redis. One object is both ends: the operator's ProjectionStore and the gateway's
  * ProjectionSource. Records pass as text, so both sides encode and decode exactly as they do over Redis.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { OnBatch, ProjectionSource } from '../gateway/projection/projection-source.ts'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
@@ -36,16 +37,8 @@ interface StoredRecord {
   readonly text: string
 }
 
-/** By kind; also of kinds that only a newer build knows. */
-class Records {
-  readonly #byKind = new Map<string, Map<string, StoredRecord>>()
-
-  of(kind: string): Map<string, StoredRecord> {
-    const known = this.#byKind.get(kind) ?? new Map<string, StoredRecord>()
-    this.#byKind.set(kind, known)
-    return known
-  }
-}
+/** By kind and id; also of kinds that only a newer build knows. */
+type Records = Map<string, Map<string, StoredRecord>>
 
 const READ_LIMIT = 500
 const SCAN_BATCH = 500
@@ -55,14 +48,15 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
   readonly #now: () => number
   readonly #logLength: number
   readonly #heartbeats = new Map<string, { atMs: number; text: string }>()
-  readonly #sleepers = new Set<() => void>()
   #meta: ProjectionMeta | undefined
-  #records = new Records()
+  #records: Records = new Map()
   #log: LogEntry[] = []
+  /** Aborted by the next change. */
+  #change = new AbortController()
 
-  constructor(options: MemoryProjectionOptions = {}) {
-    this.#now = options.now ?? Date.now
-    this.#logLength = options.logLength ?? LOG_LENGTH
+  constructor({ now = Date.now, logLength = LOG_LENGTH }: MemoryProjectionOptions = {}) {
+    this.#now = now
+    this.#logLength = logLength
   }
 
   /** Does nothing, because there are no functions to load. */
@@ -82,7 +76,7 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     if (epoch !== this.#meta.epoch || this.#meta.revision < floor) return { outcome: 'foreign-epoch' }
     let revision = this.#meta.revision
     const revisions = changes.map((change) => {
-      const present = this.#records.of(change.kind).get(change.id)
+      const present = ofKind(this.#records, change.kind).get(change.id)
       if (isUnchanged(change, present)) return present?.revision ?? revision
       revision += 1
       this.#put(change, revision)
@@ -97,11 +91,10 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
   async rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
     const refused = refusal(this.#meta, writer)
     if (refused) return refused
-    const fresh = new Records()
+    this.#records = new Map()
     for (const { kind, op, id, text } of records) {
-      if (op === 'put' && text !== undefined) fresh.of(kind).set(id, { revision, text: stampRevision(text, revision) })
+      if (op === 'put' && text !== undefined) ofKind(this.#records, kind).set(id, { revision, text: stampRevision(text, revision) })
     }
-    this.#records = fresh
     this.#log = [] // readers of the old epoch find neither their next entry nor their epoch, and load everything
     const { fence, installation } = writer
     this.#meta = { schema: PROJECTION_SCHEMA, epoch, revision, fence, installation }
@@ -110,11 +103,11 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
   }
 
   async ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
-    return epoch === this.#meta?.epoch ? [...this.#records.of(kind).keys()] : []
+    return [...this.#recordsAt(epoch, kind).keys()]
   }
 
   async records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {
-    const all = epoch === this.#meta?.epoch ? this.#records.of(kind) : new Map<string, StoredRecord>()
+    const all = this.#recordsAt(epoch, kind)
     return new Map(ids.flatMap((id) => (all.has(id) ? [[id, all.get(id)?.text ?? ''] as const] : [])))
   }
 
@@ -124,15 +117,14 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
   }
 
   async scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void> {
-    if (epoch !== this.#meta?.epoch) return // as in Redis: the data set of another epoch is an absent key, which reads as empty
-    const all = [...this.#records.of(kind)].map(([id, { text }]) => [id, text] as const)
+    const all = [...this.#recordsAt(epoch, kind)].map(([id, { text }]) => [id, text] as const)
     for (let from = 0; from < all.length; from += SCAN_BATCH) await onBatch(all.slice(from, from + SCAN_BATCH))
   }
 
   async read(revision: number, waitMs: number): Promise<readonly LogEntry[]> {
     const present = this.#entriesAfter(revision)
     if (present.length > 0 || waitMs <= 0) return present
-    await this.#sleep(waitMs)
+    await sleep(waitMs, undefined, { signal: this.#change.signal }).catch(() => undefined)
     return this.#entriesAfter(revision)
   }
 
@@ -151,8 +143,8 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
 
   #put(change: ProjectionChange, revision: number): void {
     const { kind, op, id, text = '' } = change
-    if (op === 'del') this.#records.of(kind).delete(id)
-    else this.#records.of(kind).set(id, { revision, text: stampRevision(text, revision) })
+    if (op === 'del') ofKind(this.#records, kind).delete(id)
+    else ofKind(this.#records, kind).set(id, { revision, text: stampRevision(text, revision) })
     this.#log.push({ revision, kind, op, id })
     if (this.#log.length > this.#logLength) this.#log.splice(0, this.#log.length - this.#logLength)
   }
@@ -164,21 +156,21 @@ export class MemoryProjection implements ProjectionStore, ProjectionSource {
     return this.#log.slice(from, from + READ_LIMIT)
   }
 
-  #sleep(ms: number): Promise<void> {
-    return new Promise((resolve) => {
-      const done = (): void => {
-        clearTimeout(timer)
-        this.#sleepers.delete(done)
-        resolve()
-      }
-      const timer = setTimeout(done, ms)
-      this.#sleepers.add(done)
-    })
+  /** As in Redis: the data set of another epoch is an absent key, which reads as empty. */
+  #recordsAt(epoch: string, kind: RecordKind): ReadonlyMap<string, StoredRecord> {
+    return epoch === this.#meta?.epoch ? ofKind(this.#records, kind) : new Map<string, StoredRecord>()
   }
 
   #wake(): void {
-    for (const done of [...this.#sleepers]) done()
+    this.#change.abort()
+    this.#change = new AbortController()
   }
+}
+
+function ofKind(records: Records, kind: string): Map<string, StoredRecord> {
+  const known = records.get(kind) ?? new Map<string, StoredRecord>()
+  records.set(kind, known)
+  return known
 }
 
 function isUnchanged(change: ProjectionChange, present: StoredRecord | undefined): boolean {

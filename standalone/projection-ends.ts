@@ -66,23 +66,18 @@ function refuseForeign(found: string, own: string): void {
 }
 
 /**
- * Refuses a Redis in use by a copy of the state folder, which has the same installation id. The heartbeat of a killed process does not
- * continue.
+ * Refuses a Redis in use by a copy of the state folder, which has the same installation id. The newest heartbeat of a killed process stays as
+ * it is.
  */
 async function refuseLiving(connection: RedisConnection, redisKeyPrefix: string): Promise<void> {
   const { pods } = redisKeys(redisKeyPrefix)
-  const heartbeats = (): Promise<string[]> => connection.run((client) => client.zrange(pods, '0', '-1', 'WITHSCORES'))
-  const before = await heartbeats()
-  if (before.length === 0) return
+  const newest = (): Promise<string[]> => connection.run((client) => client.zrevrange(pods, 0, 0, 'WITHSCORES'))
+  const [, before] = await newest()
+  if (before === undefined) return
   await sleep(OBSERVE_MS)
-  const after = new Map(pairsOf(await heartbeats()))
-  const living = pairsOf(before).find(([name, score]) => after.has(name) && after.get(name) !== score)
-  if (living === undefined) return
+  const [process, after] = await newest()
+  if (after === undefined || after === before) return
   throw new Misconfigured(
-    `REDIS_URL: another Headgate with a copy of this state folder uses this Redis (process ${living[0]}); stop that Headgate, or use another Redis, another database (redis://…/1) or another REDIS_KEY_PREFIX`,
+    `REDIS_URL: another Headgate with a copy of this state folder uses this Redis (process ${process}); stop that Headgate, or use another Redis, another database (redis://…/1) or another REDIS_KEY_PREFIX`,
   )
-}
-
-function pairsOf(flat: readonly string[]): Array<readonly [name: string, score: string]> {
-  return flat.flatMap((name, index) => (index % 2 === 0 ? [[name, flat[index + 1] ?? ''] as const] : []))
 }

@@ -105,7 +105,7 @@ describe('StateFolder', () => {
 
   it('keeps the entries of the Secrets of the operator out of the files', async () => {
     const isInternal = ({ namespace }: { namespace: string }): boolean => namespace === 'shop'
-    const state = new StateFolder(root, { isInternal })
+    const state = new StateFolder(root, [], isInternal)
     const store = new ObjectStore({ persist: (change) => state.persist(change) })
     await store.create(secrets, secret)
     expect(existsSync(join(root, 'secrets'))).toBe(false)
@@ -134,7 +134,7 @@ describe('StateFolder', () => {
 
   it('is free once its process was killed', async () => {
     const script = `import { StateFolder } from ${JSON.stringify(join(import.meta.dirname, 'state-folder.ts'))}
-      new StateFolder(${JSON.stringify(root)}); console.log('locked'); setInterval(() => {}, 1000)`
+      globalThis.state = new StateFolder(${JSON.stringify(root)}); console.log('locked'); setInterval(() => {}, 1000)`
     const holder = spawn(process.execPath, ['--input-type=module', '-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
     onTestFinished(() => void holder.kill('SIGKILL'))
     await once(holder.stdout, 'data')

@@ -17,7 +17,7 @@ import { Misconfigured } from '#platform/lifecycle.ts'
 import type { ApiKind } from '#api/kind.ts'
 import { API_KINDS } from '#api/kinds.ts'
 import { type KubeObject, type ObjectRef, refOf, type Resource } from '#kube/port.ts'
-import { leases, namespaces, secrets, type Secret } from '#kube/resources.ts'
+import { namespaces, secrets, type Secret } from '#kube/resources.ts'
 import type { StoreChange, StoredObject } from './object-store.ts'
 
 /** Folder of the state of `make run`, below the folder where it was started. */
@@ -51,14 +51,6 @@ interface Facts {
   readonly spend: SavedSpend
 }
 
-/** Options of the folder. */
-export interface StateFolderOptions {
-  /** Headgate's own kinds, all of which survive a restart. */
-  readonly kinds?: readonly ApiKind[]
-  /** Secrets whose entries are in the database and not in files; default: none. */
-  readonly isInternal?: (secret: ObjectRef) => boolean
-}
-
 const NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/
 const DATA_KEY = /^(?!\.\.)(?!\.$)[-._a-zA-Z0-9]{1,253}$/
 const SCHEMA_VERSION = 1
@@ -73,19 +65,21 @@ export class StateFolder {
   readonly #root: string
   /** Kinds that survive a restart. Events and kinds without manifests are only in memory. */
   readonly #kept: readonly Resource[]
-  readonly #isInternal: (secret: ObjectRef) => boolean
+  readonly #hasFiles: (resource: Resource, ref: ObjectRef) => boolean
   /** Holds the lock while it is open. */
   readonly #lock: DatabaseSync
   readonly #database: DatabaseSync
 
   /**
    * Opens the folder for this process alone.
+   * @param kinds Headgate's own kinds, all of which survive a restart
+   * @param isInternal Secrets whose entries are in the database and not in files
    * @throws Misconfigured if another process has the folder, or its state cannot be read or written
    */
-  constructor(root: string, { kinds = API_KINDS, isInternal = () => false }: StateFolderOptions = {}) {
+  constructor(root: string, kinds: readonly ApiKind[] = API_KINDS, isInternal: (secret: ObjectRef) => boolean = () => false) {
     this.#root = root
-    this.#kept = [namespaces, secrets, leases, ...kinds.map(({ resource }) => resource)]
-    this.#isInternal = isInternal
+    this.#kept = [namespaces, secrets, ...kinds.map(({ resource }) => resource)]
+    this.#hasFiles = ({ plural }, ref) => plural === secrets.plural && !isInternal(ref)
     this.#lock = lockFolder(root)
     try {
       this.#database = openDatabase(root)
@@ -108,18 +102,22 @@ export class StateFolder {
 
   /** Everything stored. @throws Misconfigured if a part cannot be read, because a guess about keys would be unsafe */
   load(): readonly StoredObject[] {
-    return this.#stored().flatMap(({ resource, object }) => {
-      const ref = refOf(object)
-      if (resource !== secrets || this.#isInternal(ref)) return [{ resource, object }]
-      const secret = this.#withEntries(ref, object)
-      return secret === undefined ? [] : [{ resource, object: secret }]
+    let stored: readonly StoredObject[]
+    try {
+      stored = readObjects(this.#database, this.#kept)
+    } catch (error) {
+      throw unreadable(databaseOf(this.#root), error)
+    }
+    return stored.flatMap(({ resource, object }) => {
+      const found = this.#hasFiles(resource, refOf(object)) ? this.#withEntries(object) : object
+      return found === undefined ? [] : [{ resource, object: found }]
     })
   }
 
   /** Writes one change of the ObjectStore. @throws an error if it cannot be stored, RangeError for an invalid file name */
   persist({ resource, ref, before, after }: StoreChange): void {
     if (!this.#kept.some(({ plural }) => plural === resource.plural)) return
-    const hasFiles = resource.plural === secrets.plural && !this.#isInternal(ref)
+    const hasFiles = this.#hasFiles(resource, ref)
     const place = [resource.plural, ref.namespace, ref.name]
     if (after === undefined) {
       if (hasFiles) rmSync(this.secretFolder(ref), { recursive: true, force: true }) // before the row: an entry without a Secret would stay for ever
@@ -146,19 +144,11 @@ export class StateFolder {
     this.#lock.close()
   }
 
-  #stored(): readonly StoredObject[] {
-    try {
-      return readObjects(this.#database, this.#kept)
-    } catch (error) {
-      throw unreadable(databaseOf(this.#root), error)
-    }
-  }
-
   /** Adds the values of the entries. @returns undefined if a person has removed them: the Secret counts as deleted */
-  #withEntries(ref: ObjectRef, secret: Secret): Secret | undefined {
+  #withEntries(secret: Secret): Secret | undefined {
     const keys = Object.keys(secret.data ?? {})
     const data = keys.flatMap((key) => {
-      const value = readEntry(this.entryPath(ref, key))
+      const value = readEntry(this.entryPath(refOf(secret), key))
       return value === undefined ? [] : [[key, value] as const]
     })
     return data.length === 0 && keys.length > 0 ? undefined : { ...secret, data: Object.fromEntries(data) }
@@ -166,33 +156,24 @@ export class StateFolder {
 
   #writeEntries(ref: ObjectRef, before: Secret | undefined, { data = {} }: Secret): void {
     const folder = this.secretFolder(ref)
-    const files = Object.entries(data).map(([key, value]) => ({
-      file: this.entryPath(ref, key),
-      value,
-      isNew: before?.data?.[key] !== value,
-    }))
+    const files = Object.entries(data).map(([key, value]) => [this.entryPath(ref, key), value, before?.data?.[key] !== value] as const)
     if (before === undefined) rmSync(folder, { recursive: true, force: true }) // a person may have put files there
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    for (const { file, value, isNew } of files) if (isNew) replaceFile(file, Buffer.from(value, 'base64'))
+    for (const [file, value, isNew] of files) if (isNew) replaceFile(file, Buffer.from(value, 'base64'))
     for (const key of Object.keys(before?.data ?? {})) if (!(key in data)) rmSync(this.entryPath(ref, key), { force: true })
   }
 }
 
-/** The objects of Headgate's kinds and the last run, also while `make run` runs. Changes nothing. */
-export interface StoredStatus {
-  readonly objects: readonly StoredObject[]
-  readonly run: RunRecord | undefined
-}
-
 /**
+ * The objects of Headgate's kinds and the last run, also while `make run` runs. Changes nothing.
  * @returns undefined without a state
  * @throws Misconfigured for a state that cannot be read
  */
-export function readStoredStatus(root: string, kinds: readonly ApiKind[] = API_KINDS): StoredStatus | undefined {
+export function readStoredStatus(root: string): { objects: readonly StoredObject[]; run: RunRecord | undefined } | undefined {
   const path = databaseOf(root)
   try {
     using database = new DatabaseSync(path, { readOnly: true })
-    const resources = kinds.map(({ resource }) => resource)
+    const resources = API_KINDS.map(({ resource }) => resource)
     return { objects: readObjects(database, resources), run: readFact(database, 'run') }
   } catch (error) {
     if (isAbsent(path)) return undefined

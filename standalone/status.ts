@@ -4,7 +4,8 @@ import { Misconfigured } from '#platform/lifecycle.ts'
 import { API_KINDS } from '#api/kinds.ts'
 import { loadStatusConfig } from './config.ts'
 import { tableOf } from './printed-table.ts'
-import { readStoredStatus, type RunRecord, STATE_FOLDER, type StoredStatus } from './state-folder.ts'
+import type { StoredObject } from './object-store.ts'
+import { readStoredStatus, type RunRecord, STATE_FOLDER } from './state-folder.ts'
 
 const ANSWER_WITHIN_MS = 2_000
 
@@ -13,7 +14,7 @@ async function statusText(manifests: string | undefined): Promise<string> {
   const stored = readStoredStatus(STATE_FOLDER)
   if (stored === undefined)
     throw new Misconfigured(`${STATE_FOLDER}: there is no state in this folder; start Headgate with \`make run\` first`)
-  return `${await headline(stored.run)}\n${otherFolder(stored.run, manifests)}\n${tables(stored)}`
+  return `${await headline(stored.run)}\n${otherFolder(stored.run, manifests)}\n${tables(stored.objects)}`
 }
 
 async function headline(run: RunRecord | undefined): Promise<string> {
@@ -35,7 +36,7 @@ function otherFolder(run: RunRecord | undefined, manifests: string | undefined):
   return `MANIFESTS is ${manifests} now, but the last \`make run\` followed ${run.manifests}; this is what came of that.\n`
 }
 
-function tables({ objects }: StoredStatus): string {
+function tables(objects: readonly StoredObject[]): string {
   const shown = API_KINDS.flatMap((kind) => {
     const ofKind = objects.filter(({ resource }) => resource === kind.resource).map(({ object }) => object)
     return ofKind.length === 0 ? [] : [tableOf(kind, ofKind, Date.now())]

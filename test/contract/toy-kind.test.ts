@@ -125,12 +125,12 @@ describe('standalone', () => {
 
   test('keeps objects of the kind over a restart', async () => {
     const root = temporaryFolder()
-    const state = new StateFolder(root, { kinds })
+    const state = new StateFolder(root, kinds)
     const store = new ObjectStore({ persist: (change) => state.persist(change) })
     const toy: Toy = { ...good, metadata: { name: 'train', namespace: 'shop' }, spec: { color: 'Blue', pieces: 3, sparePieces: 0 } }
     await store.create(toyKind.resource, toy)
     state.close()
-    const next = new StateFolder(root, { kinds })
+    const next = new StateFolder(root, kinds)
     expect(next.load()).toMatchObject([{ resource: toyKind.resource, object: { metadata: { name: 'train' }, spec: { color: 'Blue' } } }])
     next.close()
   })
