@@ -10,7 +10,6 @@ import { unknownPaths } from './routes/near-route.ts'
 import { pathPattern, ROUTES, type Route, type RouteDeps } from './routes/route-table.ts'
 import type { RouteHandler } from './routes/route.ts'
 
-/** What the app needs. `gateway.ts` passes the real parts, tests pass fakes. */
 export interface AppDeps extends RouteDeps {
   readonly errors: ErrorSender
   readonly active: ActiveExchanges

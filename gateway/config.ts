@@ -1,4 +1,3 @@
-/** The settings of a gateway: one entry each. */
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { BY_CHART, flag, logLevel, oneOf, optionalText, port, readEnv, setting, wholeNumber } from '#platform/settings.ts'
@@ -90,10 +89,8 @@ export const GATEWAY_SETTINGS = z.object({
   }),
 })
 
-/** Settings after reading. */
 export type GatewayConfig = z.output<typeof GATEWAY_SETTINGS> & { readonly redis: RedisSettings }
 
-/** Reads the settings. @throws Misconfigured with one line per error */
 export function loadConfig(env: NodeJS.ProcessEnv): GatewayConfig {
   const read = readEnv(GATEWAY_SETTINGS, env)
   return { ...read, redis: redisSettings(read) }

@@ -11,9 +11,7 @@ export type ErrorFormat = 'openai' | 'anthropic'
 
 /** The values of a message. None is ever a Credential, a hash, a list of models, the name or address of a backend, or a stack. */
 export interface ErrorParams {
-  /** Name of the model as the client sent it. */
   readonly model?: string | undefined
-  /** Name of the wrong field. */
   readonly field?: string | undefined
   /** A text of the gateway, or a cleaned text of a backend. */
   readonly reason?: string | undefined
@@ -38,7 +36,6 @@ export interface ErrorParams {
 /** Who caused the error and has to act. `backend`: a model server, or the lack of one. */
 type CausedBy = 'client' | 'gateway' | 'backend'
 
-/** One row of the catalogue, ready to use. */
 export interface ErrorRow {
   /** Stable name, used in metrics and logs. */
   readonly id: RowID
@@ -46,7 +43,6 @@ export interface ErrorRow {
   readonly number: number
   /** Errors that clients cause are counted and not logged, because a client can cause any number. */
   readonly causedBy: CausedBy
-  /** The event, in the words of docs/contract.md. */
   readonly when: string
   readonly status: Readonly<Record<ErrorFormat, number>>
   /** `param` is null, a fixed name, or `<field>` for the name of the wrong field. */
@@ -57,7 +53,6 @@ export interface ErrorRow {
   readonly starts: Readonly<Record<ErrorFormat, string>>
   /** Replaces `starts` while one of its values is unknown. */
   readonly bare: Readonly<Record<ErrorFormat, string>>
-  /** Rest of the message. It is left out when a value for a placeholder in it is missing. */
   readonly then: string
   /** N: `x-should-retry: false`, the SDKs make one request. */
   readonly noRetry: boolean
@@ -153,7 +148,6 @@ export const ERROR_ROWS: readonly ErrorRow[] = (Object.keys(ROWS) as RowID[]).ma
 
 const BY_ID = Object.fromEntries(ERROR_ROWS.map((row) => [row.id, row])) as Readonly<Record<RowID, ErrorRow>>
 
-/** Optional parts of a GatewayError. */
 export interface GatewayErrorOptions {
   /** The internal cause, for the log. Clients never see it. */
   readonly cause?: unknown
@@ -181,7 +175,6 @@ const AS_LIMITS: Readonly<Partial<Record<RowID, ErrorRow>>> = Object.fromEntries
 
 const NO_HEADERS: readonly string[] = Object.freeze([])
 
-/** An error that a client receives. */
 export class GatewayError extends Error {
   readonly row: ErrorRow
   readonly params: ErrorParams

@@ -29,7 +29,6 @@ import { RequestTurns } from './http/request-turns.ts'
 import { Upstream } from './upstream/upstream.ts'
 import { FORMAT, LIMITS_FEATURE } from '#contract/records/format.ts'
 
-/** What the gateway needs from its program. */
 interface GatewayDeps {
   readonly settings: GatewaySettings
   readonly source: ProjectionSource
@@ -40,11 +39,9 @@ interface GatewayDeps {
   readonly process: string
   /** Computed by `bodyLimits` from the memory that this process may use. */
   readonly bodyLimits: BodyLimits
-  /** The gateway starts and stops it. */
   readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
   /** Counts limits and budgets. The gateway closes it. Without a ledger, keys with limits are refused. */
   readonly ledger?: (Ledger & LedgerFacts) | undefined
-  /** PEM of additional certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   /** Standalone only: backends may be on loopback. */
   readonly allowLoopback?: boolean
@@ -70,7 +67,6 @@ const LEDGER_CLOSE_MS = 1_000
 /** One gateway. Call `start`, then serve `app`; on shutdown call `leave`, `drain` and `stop`. */
 export class Gateway {
   readonly app: RequestListener
-  /** For the server that serves `app`. */
   readonly errors: ErrorSender
   readonly health: HealthDeps
   readonly keys: KeyTable
@@ -85,7 +81,6 @@ export class Gateway {
   readonly #loop: LoopShare
   readonly #turns = new RequestTurns()
   readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
-  /** Epoch of the data set that was loaded last. */
   #epoch: string | undefined
   #isLeaving = false
   #draining = false

@@ -26,7 +26,6 @@ export interface LedgerFacts {
   readonly isEvicting?: boolean
 }
 
-/** What is read at each scrape. */
 interface GatewayFacts {
   readonly requestsInFlight: () => number
   readonly keys: { readonly size: number }
@@ -67,9 +66,7 @@ export function createMetrics(facts: GatewayFacts) {
       stats.finished(exchange)
       if (exchange.error) refused(exchange.error)
     },
-    /** Counts a refusal by Node's HTTP parser, which never became a request. */
     refused,
-    /** Counts a decision on a call of a key with limits. */
     decided: (verdict: Verdict): void => {
       const { outcome } = verdict
       const limit = outcome === 'refused' ? verdict.limit : outcome === 'unavailable' ? verdict.reason : ''
@@ -115,7 +112,6 @@ function readLedger(read: ReadMetrics, ledger: LedgerFacts): void {
   read.gauge('headgate_redis_evicts', evicts, () => (ledger.isEvicting ? 1 : 0))
 }
 
-/** Metrics whose values are read at each scrape. */
 class ReadMetrics {
   readonly #registers: Registry[]
 

@@ -11,9 +11,7 @@ const STATUS_CLASSES: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '
 
 const DURATION = 'headgate_request_duration_seconds'
 
-/** The counts of one route and model. */
 class Tally {
-  /** By status class, per backend. */
   readonly counts = new Map<string, Float64Array>()
   /** Requests per bound: each counts at the first bound that is not below its duration. The last entry counts those above all bounds. */
   readonly buckets = new Float64Array(BOUNDS.length + 1)
@@ -24,7 +22,6 @@ class Tally {
 export class RequestStats {
   readonly #tallies = new Map<string, Map<string, Tally>>()
 
-  /** Counts a finished request. */
   finished({ route, model = '', backend = '', response, startedMs }: Exchange): void {
     const tally = this.#tally(route, model)
     const seconds = (performance.now() - startedMs) / 1000

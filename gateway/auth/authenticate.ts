@@ -5,7 +5,6 @@ import type { Caller } from './key-table.ts'
 import { sentCredential, type RequestHeaders } from './credential-header.ts'
 import { headerRefusal, INACTIVE, malformedRefusal, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
 
-/** What authentication needs from its process. */
 export interface AuthDeps {
   readonly keys: { find(hash: KeyHash): Caller | undefined }
   /**
@@ -15,7 +14,6 @@ export interface AuthDeps {
   readonly projection: { readonly loaded: boolean; readonly unreadForMs: number; readonly lacksKeys: boolean }
   /** The pod's clock, ms since 1970, which decides whether a key has expired. */
   readonly now: () => number
-  /** Whether the gateway accepts `x-api-key`. */
   readonly apiKeyHeader: boolean
 }
 

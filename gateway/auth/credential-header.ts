@@ -1,6 +1,5 @@
 /** Finds the Credential in the headers of a request. Pure: this file checks the form of the header, `authenticate.ts` the Credential. */
 
-/** The headers of a request as node:http gives them. */
 export interface RequestHeaders {
   /** Lower-case names; of several Authorization headers Node keeps the first. */
   readonly headers: { readonly authorization?: string | undefined; readonly 'x-api-key'?: string | readonly string[] | undefined }
@@ -29,7 +28,6 @@ export type HeaderProblem =
   /** More than one space behind `Bearer`, or a tab. */
   | 'NotOneSpace'
 
-/** The sent value of a request, or the problem of its header. */
 export type SentCredential = { readonly credential: string } | HeaderProblem
 
 const BEARER = /^bearer (?=[^ \t])/i // exactly one space (RFC 6750, section 2.1); the scheme has no case (RFC 9110, section 11.1)

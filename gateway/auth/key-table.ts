@@ -11,7 +11,6 @@ const MAX_INTERNED = 10_000
 /** An authenticated key. No header or field besides the Credential has an influence on it. */
 export interface Caller {
   readonly record: KeyRecord
-  /** Hash of the Credential in use. */
   readonly hash: KeyHash
   /** Public id of the Credential in use. Logs may show it. */
   readonly keyID: string
@@ -21,7 +20,6 @@ export interface Caller {
   readonly turns: TurnTaker
 }
 
-/** The callers that a record admits, with the hashes of their Credentials. */
 export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
   for (const { id, hash, expiresMs } of record.verifiers)
     yield [hash, { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: turnTaker() }]
@@ -52,7 +50,6 @@ export class KeyTable implements RecordTable {
     return this.#keys.find(hash)
   }
 
-  /** Number of keys. */
   get size(): number {
     return this.#keys.records.size
   }
@@ -170,7 +167,6 @@ function isEnded(former: KeyRecord | undefined, record: KeyRecord | undefined): 
 
 /** A set of keys with an index by hash: the set in use, or the set that a load builds beside it. */
 class KeySet {
-  /** By uid, as in the projection. */
   readonly records = new Map<string, KeyRecord>()
   /** By hash, after the overrides of the keyring. */
   readonly #byHash = new Map<KeyHash, Caller>()

@@ -10,7 +10,6 @@ const none = (reason: string): GatewayError => constantError('noCredential', { r
 const malformed = (reason: string): GatewayError => constantError('malformedKey', { reason })
 const unknown = (reason: string): GatewayError => constantError('unknownKey', { reason })
 
-/** Why a header holds no Credential, by problem. */
 type HeaderRefusals = Readonly<Record<HeaderProblem, GatewayError>>
 
 const SCHEME_REFUSALS = Object.fromEntries(

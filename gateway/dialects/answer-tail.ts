@@ -34,16 +34,12 @@ function usageIn(text: string): JsonObject | undefined {
   for (let tries = 0; at >= 0 && tries < MAX_TRIES; tries++) {
     const start = startOfValue(text, at + TOKEN.length)
     const end = start === undefined ? undefined : endOfObject(text, start)
-    if (start !== undefined && end !== undefined && text[at - 1] !== '\\' && closesOneLevel(text, end)) {
+    if (start !== undefined && end !== undefined && text[at - 1] !== '\\' && changeOfDepth(text, end) === -1) {
+      // the rest closes one object, so the object around the usage is the whole answer
       const usage = parseObject(text.slice(start, end))
       return usage && { usage }
     }
     at = at === 0 ? -1 : text.lastIndexOf(TOKEN, at - 1)
   }
   return undefined
-}
-
-/** Whether the rest of a JSON text closes exactly one object. Only then the object around the usage is the whole answer. */
-function closesOneLevel(text: string, from: number): boolean {
-  return changeOfDepth(text, from) === -1
 }

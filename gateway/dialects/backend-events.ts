@@ -14,14 +14,12 @@ import { anthropicUsage, openaiUsage, tokensOfBytes, type UsageReport } from './
  */
 export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'comment' | 'drop'
 
-/** Usage in an event. */
 interface EventUsage {
   readonly report: UsageReport
   /** Whether the event contains nothing else: OpenAI's last chunk, with an empty list of choices. */
   readonly isAlone: boolean
 }
 
-/** The events of one backend format. */
 export interface BackendEvents {
   /**
    * Classifies one whole event of `splitEvents`. It parses JSON only if the bytes may be more than content.
@@ -30,7 +28,6 @@ export interface BackendEvents {
   kindOf(event: Buffer, latin1?: string): EventKind
   /** Reads the token counts of an event. A later event of the stream may have other counts, or the same again. */
   usageOf(event: Buffer, latin1?: string): EventUsage | undefined
-  /** Reads the token counts of a plain answer. */
   usageIn(answer: JsonObject): UsageReport | undefined
   /** Estimates the tokens of a plain answer without counts that is too large to read. */
   unreadTokens(bytes: number): number

@@ -10,7 +10,6 @@ type OwnBytes = Uint8Array<ArrayBuffer>
 
 /** Order to read a body. */
 export interface BodyJob {
-  /** Path of the dialect. */
   readonly path: string
   readonly bytes: OwnBytes
   /** Whether limits need the cost of the call. */
@@ -39,7 +38,6 @@ export function ownBytes({ buffer, byteOffset, length }: Buffer): OwnBytes {
   return isOwn ? new Uint8Array(buffer) : new Uint8Array(buffer, byteOffset, length).slice()
 }
 
-/** Returns the same bytes as a Buffer. */
 export function bufferOf({ buffer }: OwnBytes): Buffer {
   return Buffer.from(buffer)
 }
@@ -59,7 +57,6 @@ export function resultOf(answer: BodyAnswer): ReadRequest | GatewayError {
   return { asked, body: { ...body, bytes: bufferOf(bytes) }, size }
 }
 
-/** Lists the buffers of an answer that are transferred. */
 export function transferOf(answer: BodyAnswer): readonly ArrayBuffer[] {
   return 'bytes' in answer ? [answer.bytes.buffer] : []
 }

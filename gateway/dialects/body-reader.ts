@@ -20,13 +20,11 @@ const BASE_HEAP_MIB = 64
  */
 const HEAP_PER_BODY = 12
 
-/** What a reader needs. */
 interface BodyReaderDeps {
   readonly log: Log
   readonly clock: Clock
   /** Size of the largest body, bytes. The worker's heap follows from it. */
   readonly maxBodyBytes: number
-  /** Program of the worker; tests pass others. */
   readonly program?: URL
 }
 

@@ -10,7 +10,6 @@ const YOUNG_MIB = 16
 /** The program of the worker, beside this file: as a source, or as a bundle. */
 export const BODY_WORKER = new URL(import.meta.url.endsWith('.ts') ? './body-worker.ts' : './body-worker.js', import.meta.url)
 
-/** What a thread needs. */
 interface BodyThreadDeps {
   readonly program: URL
   readonly heapMib: number
@@ -45,7 +44,6 @@ export class BodyThread {
     this.ready.catch(() => undefined) // `onEnd` reports it too
   }
 
-  /** Whether the worker has started. */
   get isReady(): boolean {
     return this.#isReady
   }
@@ -84,7 +82,6 @@ export class BodyThread {
   }
 }
 
-/** Turns a thrown value into an Error. */
 export function asError(cause: unknown): Error {
   return cause instanceof Error ? cause : new Error(String(cause))
 }

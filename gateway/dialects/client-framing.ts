@@ -1,7 +1,6 @@
 /** The gateway's own bytes in a stream to the client. Implementations have no state: one object serves all requests. */
 import { type ErrorFormat, errorMessage, errorParam, type GatewayError } from '../errors.ts'
 
-/** The gateway's own bytes in a stream of one client format. They are written only between events. */
 export interface ClientFraming {
   /** Format of errors, in frames and in plain answers. */
   readonly format: ErrorFormat

@@ -20,9 +20,7 @@ export interface ModelRequest {
 
 /** One client wire format. The route owns the steps of a call and the relay owns the flow of bytes; a dialect supplies the differences. */
 export interface Dialect {
-  /** Path of the route, and of the same route on a backend. */
   readonly path: string
-  /** Other paths of the route. */
   readonly otherPaths?: readonly string[]
   /** Whether only backends with `messages: Native` serve this route. */
   readonly needsNative: boolean

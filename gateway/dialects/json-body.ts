@@ -1,15 +1,10 @@
-/** JSON objects in bodies and events of clients and backends. */
-
 /** A JSON object as `JSON.parse` returns it. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** A JSON object in three forms. Searching a string is several times as fast as searching its bytes. */
 export interface JsonBody {
-  /** As received. */
   readonly bytes: Buffer
-  /** `bytes` decoded from UTF-8. */
   readonly text: string
-  /** `text` parsed. */
   readonly value: JsonObject
 }
 

@@ -8,7 +8,6 @@ const SCALAR = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(
 const UNESCAPED = /[^"\\\u0000-\u001F]*/y // oxlint-disable-line no-control-regex -- RFC 8259, section 7
 const ESCAPE = /\\(?:["\\/bfnrt]|u[0-9A-Fa-f]{4})/y
 
-/** The expected next token. */
 type Expected = 'value' | 'value or ]' | 'name' | 'name or }' | ':' | ', or }' | ', or ]' | 'end'
 
 const MISSING: Readonly<Record<Expected, string>> = {
@@ -35,7 +34,6 @@ class JsonReader {
     this.#text = text
   }
 
-  /** @returns the first error; undefined if there is none within the bound */
   firstError(): string | undefined {
     do this.#take(SPACE)
     while (this.#at < Math.min(this.#text.length, MAX_CHARACTERS) && this.#token())

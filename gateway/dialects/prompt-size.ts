@@ -4,7 +4,6 @@ import { TextWeight } from './text-weight.ts'
 
 /** Size of a prompt, both integers above 0. */
 export interface PromptSize {
-  /** Estimate. */
   readonly tokens: number
   /** Upper bound: a token has at least one byte of the body. */
   readonly maxTokens: number
@@ -81,10 +80,8 @@ export function answerTokens({ choices, content }: JsonObject): number {
   return count.written
 }
 
-/** Adds up the parts of a prompt or of an answer. */
 class PromptCount {
   readonly #weight = new TextWeight()
-  /** Number of blocks other than text. */
   media = 0
   /** Characters that name or contain their bytes; the body is at least as long. */
   mediaBytes = 0

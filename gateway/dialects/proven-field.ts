@@ -10,7 +10,6 @@ const LOW_ESCAPE = '\\u00'
 const COLON = 58
 const QUOTE = 34
 const BACKSLASH = 92
-/** Change of depth by bracket or brace. */
 const DEPTH_CHANGE: ReadonlyMap<number, 1 | -1> = new Map([
   [91, 1],
   [93, -1],
@@ -24,7 +23,6 @@ export interface ByteSpan {
   readonly end: number
 }
 
-/** A part of a text and its replacement. */
 export interface ByteEdit extends ByteSpan {
   readonly text: string
 }

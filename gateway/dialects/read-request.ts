@@ -8,7 +8,6 @@ import { promptSize, type PromptSize } from './prompt-size.ts'
 import { requestBody, type RequestBody } from './request-body.ts'
 import { requestFields } from './request-shape.ts'
 
-/** A request body after reading. */
 export interface ReadRequest {
   readonly asked: ModelRequest
   readonly body: RequestBody

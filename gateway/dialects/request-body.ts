@@ -27,11 +27,8 @@ export interface RequestBody {
   readonly usageEdit?: ByteEdit | undefined
 }
 
-/** Changes to a body for one server. */
 interface BodyEdits {
-  /** The server's name for the model. */
   readonly upstreamModel: string
-  /** Whether to request the usage if the client does not. */
   readonly asksUsage: boolean
 }
 
@@ -95,7 +92,6 @@ function serialisedAgain({ value }: JsonBody, model: string, isOption: boolean):
   return { bytes, model, modelAt, usageEdit: isOption ? writtenEdit(options, modelAt, Buffer.byteLength(optioned)) : undefined }
 }
 
-/** @param end end of the serialised options */
 function writtenEdit(options: unknown, modelAt: ByteSpan, end: number): ByteEdit {
   if (options === undefined) return addedOption(modelAt)
   return { start: end - Buffer.byteLength(JSON.stringify(options)), end, text: withUsage(options) }

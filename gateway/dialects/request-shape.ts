@@ -94,7 +94,6 @@ function wrongCount(body: JsonObject): GatewayError | undefined {
   return wrong === undefined ? undefined : invalid(wrong, 'must be an integer')
 }
 
-/** Checks the prompt of a request with `messages`. */
 export function wrongMessages({ messages }: JsonObject): GatewayError | undefined {
   if (messages === undefined) return invalid('messages', 'is required')
   if (!Array.isArray(messages) || messages.length === 0) return invalid('messages', 'must be a non-empty array')

@@ -108,23 +108,19 @@ const BYTES_PER_UNIT = 3
 /** Buffer for most texts; its content is used only within one `add`. */
 const sharedBytes = Buffer.alloc(MOST_SHARED_BYTES + STRIDE)
 
-/** Adds up the weights of texts. */
 export class TextWeight {
   #weight = 0
 
-  /** Tokens of all added texts, rounded up. */
   get tokens(): number {
     return Math.ceil(this.#weight / TOKEN)
   }
 
-  /** Counts a text. */
   add(text: string): void {
     const isShort = text.length * BYTES_PER_UNIT <= MOST_SHARED_BYTES
     const bytes = isShort ? sharedBytes : Buffer.allocUnsafe(Buffer.byteLength(text) + STRIDE)
     this.#weight += weightOf(bytes, bytes.write(text))
   }
 
-  /** Adds tokens of something other than text. */
   addTokens(tokens: number): void {
     this.#weight += tokens * TOKEN
   }
@@ -170,14 +166,12 @@ function isRun(bytes: Uint8Array, at: number): boolean {
   return (KIND_OF[bytes[at] ?? FILLER] ?? PUNCT) < PUNCT
 }
 
-/** First byte of the run around `at`. */
 function runStart(bytes: Uint8Array, at: number): number {
   let start = at
   while (start > 0 && isRun(bytes, start - 1)) start--
   return start
 }
 
-/** First byte behind the run around `at`. */
 function runEnd(bytes: Uint8Array, at: number, length: number): number {
   let end = at + 1
   while (end < length && isRun(bytes, end)) end++

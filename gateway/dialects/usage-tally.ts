@@ -7,7 +7,6 @@ const MAX_BYTES_OF_ONE_TOKEN = 8
 export class UsageTally {
   readonly #text = new DeltaText()
   #report: UsageReport | undefined = undefined
-  /** Number of events with text. */
   #events = 0
   #bytes = 0
 
@@ -19,7 +18,6 @@ export class UsageTally {
     this.#bytes += bytes
   }
 
-  /** Adds the report of an event. */
   addReport(report: UsageReport): void {
     this.#report = laterReport(this.#report, report)
   }
@@ -104,7 +102,6 @@ function endOfText(event: string, from: number): number {
   return event.length
 }
 
-/** @param end index of the closing quote */
 function isKey(event: string, end: number): boolean {
   let at = end + 1
   while (event.charCodeAt(at) === 32) at++

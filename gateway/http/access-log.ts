@@ -11,7 +11,6 @@ export type AccessLogMode = 'errors' | 'sample' | 'all'
  */
 const FAILURES_PER_SECOND = 10
 const MAX_CAUSE_CHARACTERS = 512
-/** Mode `sample` logs one of this many requests. */
 const SAMPLE_EVERY = 100
 
 /**
@@ -48,7 +47,6 @@ function noFields(): Readonly<Record<string, unknown>> {
   return {}
 }
 
-/** A number of lines per second. */
 class LineBudget {
   readonly #perSecond: number
   #second = 0

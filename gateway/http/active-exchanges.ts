@@ -8,19 +8,16 @@ import type { Exchange } from './exchange.ts'
  */
 const FLUSH_MS = 1_000
 
-/** The running requests of a process. */
 export class ActiveExchanges {
   readonly #exchanges = new IntrusiveSet<Exchange>()
   #calls = 0
   #callsTaken = 0
   #whenIdle: (() => void) | undefined
 
-  /** Number of running requests. */
   get size(): number {
     return this.#exchanges.size
   }
 
-  /** Number of running model calls of known keys. */
   get calls(): number {
     return this.#calls
   }
@@ -62,7 +59,6 @@ export class ActiveExchanges {
     await this.#idle(FLUSH_MS, clock)
   }
 
-  /** Waits until no request runs, but at most this long. */
   async #idle(waitMs: number, clock: Clock): Promise<void> {
     if (this.size === 0) return
     const { promise, resolve } = Promise.withResolvers<void>()

@@ -2,7 +2,6 @@
  * Bounds the bytes of request bodies in memory, per process and per key: uploads cannot fill a pod, and one key cannot take all the room.
  */
 
-/** Bounds in bytes. */
 export interface BodyLimits {
   readonly process: number
   readonly perKey: number
@@ -11,7 +10,6 @@ export interface BodyLimits {
 /** Result of taking bytes: taken, or refused because the process or the key has reached its bound. */
 export type Taken = 'Taken' | 'ProcessFull' | 'KeyFull'
 
-/** The booked bytes of one body. */
 export interface BodyHold {
   take(bytes: number): Taken
   /** Returns all bytes. Further calls do nothing. */
@@ -48,14 +46,12 @@ export function fittingBodyLimits(maxBodyBytes: number, memoryBytes: number): Bo
   )
 }
 
-/** The account of one key. */
 interface Account {
   bytes: number
   /** Number of open bodies. An account with an open body stays, else the key would get a second account. */
   holds: number
 }
 
-/** The budget of a process. */
 export class BodyBudget {
   readonly #limits: BodyLimits
   /** Accounts stay in the map, because a Map whose entries change with each request costs more than the counting itself. */
@@ -66,7 +62,6 @@ export class BodyBudget {
     this.#limits = limits
   }
 
-  /** Bytes booked now. */
   get bytes(): number {
     return this.#total
   }
@@ -76,7 +71,6 @@ export class BodyBudget {
     return new Hold(this, this.#accountOf(keyID))
   }
 
-  /** Books more bytes on an account. */
   take(account: Account, bytes: number): Taken {
     if (account.bytes + bytes > this.#limits.perKey) return 'KeyFull'
     if (this.#total + bytes > this.#limits.process) return 'ProcessFull'
@@ -85,7 +79,6 @@ export class BodyBudget {
     return 'Taken'
   }
 
-  /** Returns bytes of an account. */
   giveBack(account: Account, bytes: number): void {
     this.#total -= bytes
     account.bytes -= bytes
@@ -105,7 +98,6 @@ export class BodyBudget {
   }
 }
 
-/** One body and its account. */
 class Hold implements BodyHold {
   readonly #budget: BodyBudget
   readonly #account: Account

@@ -25,17 +25,14 @@ export class Exchange implements Intrusive {
   readonly requestId: string = newRequestId()
   /** By `performance.now`, ms. */
   readonly startedMs: number = performance.now()
-  /** Error format; the path decides it. */
   readonly format: ErrorFormat
   /** Label of the route table, for metrics and logs. Never text from a client. */
   route: string = NO_ROUTE
-  /** Public id of the Credential in use. */
   keyID: string | undefined = undefined
   /** Model as the client wrote it; untrusted. */
   askedModel: string | undefined = undefined
   /** Served name, once the model is known; safe as a label. */
   model: string | undefined = undefined
-  /** Name of the backend that was asked last. */
   backend: string | undefined = undefined
   /** The error that the client received. After a 200 it is the error of the last frame. */
   error: GatewayError | undefined = undefined
@@ -56,7 +53,6 @@ export class Exchange implements Intrusive {
   }
 }
 
-/** Type of `response.locals` on every request of the gateway. */
 export interface ExchangeLocals {
   exchange: Exchange
 }

@@ -1,7 +1,6 @@
 import { IncomingMessage, ServerResponse, type RequestListener } from 'node:http'
 import type { Express } from 'express'
 
-/** Options of `createServer`: the classes of requests and responses. */
 interface MessageClasses {
   readonly IncomingMessage?: typeof IncomingMessage
   readonly ServerResponse?: typeof ServerResponse

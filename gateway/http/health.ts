@@ -1,14 +1,12 @@
 /** Health and metrics: on a port of their own in a cluster, on the gateway's port in standalone. */
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express'
 
-/** What the health routes read from the process. */
 export interface HealthDeps {
   /** Whether the tables are loaded and no shutdown has begun. Redis does not matter: a pod with loaded tables serves. */
   isReady(): boolean
   readonly metrics: { readonly contentType: string; render(): Promise<string> }
 }
 
-/** Makes the routes `/healthz` (the process runs), `/readyz` and `/metrics`. */
 export function healthRoutes(deps: HealthDeps): Router {
   const router = express.Router({ caseSensitive: true, strict: true })
   router.get('/healthz', (_, response) => sendText(response, 200, 'ok\n'))
@@ -21,7 +19,6 @@ export function healthRoutes(deps: HealthDeps): Router {
   return router
 }
 
-/** Makes the app of the health server. */
 export function createHealthApp(deps: HealthDeps): Express {
   const app = express()
   app.disable('x-powered-by').disable('etag')

@@ -6,7 +6,6 @@ interface LoadLimits {
   readonly maxCalls: number
   /** Median delay of the event loop within a window, ms. A single stall, however long, does not reach it. */
   readonly maxLoopDelayMs: number
-  /** Length of a window, ms. */
   readonly windowMs: number
 }
 

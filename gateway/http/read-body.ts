@@ -20,7 +20,6 @@ export function checkDeclaredBody(request: IncomingMessage, maxBytes: number): G
   return undefined
 }
 
-/** How large a body may be. */
 interface BodyBounds {
   readonly maxBytes: number
   readonly hold: BodyHold

@@ -6,14 +6,11 @@ const MOST_PER_TURN = 64
 
 /** State of one key. Only `RequestTurns` changes it. */
 export interface TurnTaker {
-  /** Turn in which the key last started a request. */
   turn: number
-  /** Number of requests that the key has started in that turn. */
   begun: number
   readonly waiting: (() => void)[]
 }
 
-/** Makes the state of a key without requests. */
 export function turnTaker(): TurnTaker {
   return { turn: -1, begun: 0, waiting: [] }
 }

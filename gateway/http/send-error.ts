@@ -13,7 +13,6 @@ const UNREADABLE_TARGET = constantError('malformedRequest', { reason: 'its targe
 const UNREADABLE = constantError('malformedRequest', { reason: 'its first line, a header or its body is not HTTP/1.1' })
 const HTTP2 = constantError('malformedRequest', { reason: 'it is HTTP/2 without TLS, and this port speaks HTTP/1.1 alone' })
 
-/** Refusals by code of Node's parser. */
 const PARSER_ERRORS: ReadonlyMap<string, GatewayError> = new Map([
   ['HPE_HEADER_OVERFLOW', sharedError('headersTooLarge')],
   ['ERR_HTTP_REQUEST_TIMEOUT', sharedError('bodyTimeout')],
@@ -26,20 +25,16 @@ const CLIENT_LEFT: ReadonlySet<string> = new Set(['HPE_INVALID_EOF_STATE', 'ECON
 /** Error of Node's HTTP parser. */
 interface ParserError extends Error {
   readonly code?: string
-  /** The bytes that the parser could not read. */
   readonly rawPacket?: Buffer
 }
 
-/** Bytes that are not a request, and their source. */
 interface Unread {
   readonly refusal: GatewayError
   readonly error: ParserError
-  /** The request whose body they belong to, if any. */
   readonly exchange: Exchange | undefined
   readonly socket: Duplex
 }
 
-/** Options of an ErrorSender. */
 interface ErrorSenderOptions {
   readonly lingering?: Lingering
   /** Called for each answer to bytes that never became a request. Such answers have no exchange that counts them. */
@@ -164,7 +159,6 @@ function closesConnection(error: GatewayError, request: IncomingMessage): boolea
   return error.row.close || request.headers.expect !== undefined
 }
 
-/** Builds an answer for a socket that has no `ServerResponse`. */
 function rawAnswer(error: GatewayError, format: ErrorFormat, requestId: string): string {
   const status = error.row.status[format]
   const body = errorBody(format, error, requestId)
@@ -190,7 +184,7 @@ function exchangeOn(socket: Duplex): Exchange | undefined {
 interface LingerLimits {
   /** Time for which their bytes are discarded before the socket is destroyed, ms. */
   readonly lingerMs: number
-  /** Maximum number of such sockets. Further ones are destroyed at once. */
+  /** Further ones are destroyed at once. */
   readonly maxSockets: number
 }
 

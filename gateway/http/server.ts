@@ -15,11 +15,9 @@ export interface ServerSettings {
   readonly requestTimeoutMs: number
   /** For a socket without progress during a request. Running model calls have their own time-outs. */
   readonly stalledTimeoutMs: number
-  /** Interval of the checks for late headers and requests. */
   readonly checkEveryMs: number
 }
 
-/** Time-outs of production. */
 export const SERVER_SETTINGS: ServerSettings = {
   keepAliveTimeoutMs: 75_000,
   headersTimeoutMs: 10_000,

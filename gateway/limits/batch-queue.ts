@@ -27,7 +27,6 @@ export class BatchQueue {
     this.#timing = timing
   }
 
-  /** Counts tokens that were used in excess of a hold. */
   owe(tokens: number): void {
     this.#debt += tokens
   }
@@ -119,7 +118,6 @@ function collect(booking: Booking, refunds: Piece[], bookings: Piece[]): boolean
   return true
 }
 
-/** Merges bookings into one row per slot. */
 function slotAmounts(pieces: readonly Piece[]): SlotAmount[] {
   const merged = new Map<string, SlotAmount>()
   for (const { booking, amount } of pieces) {

@@ -3,7 +3,6 @@ import type { Cancel, Clock } from '#platform/clock.ts'
 /** State of the store: `suspect` after the first failure, `open` after many. No request waits for the store in either state. */
 export type BreakerState = 'closed' | 'suspect' | 'open'
 
-/** What a breaker needs. */
 interface BreakerDeps {
   readonly clock: Clock
   /** Rejects if the store does not answer. */
@@ -46,12 +45,10 @@ export class Breaker {
     return this.#state
   }
 
-  /** Whether the store may be called. */
   get allows(): boolean {
     return this.#state === 'closed'
   }
 
-  /** Reports an answer. */
   answered(latencyMs: number): void {
     const at = this.#answers++ % LATENCIES
     if (this.#answers > LATENCIES && (this.#latencies[at] ?? 0) > SLOW_MS) this.#slow -= 1
@@ -68,7 +65,6 @@ export class Breaker {
     if (this.#state === 'suspect') this.#pingAfter(SUSPECT_PING_MS)
   }
 
-  /** Stops the pings. */
   close(): void {
     this.#isClosed = true
     this.#cancel?.()

@@ -9,11 +9,9 @@ import { LEAST_AHEAD, type Waiting } from './rate-lease.ts'
 /** One window of a budget in one process. */
 interface BudgetAccount {
   readonly window: BudgetWindow
-  /** Held by running requests. */
   running: number
   /** Held for later requests (float). */
   float: number
-  /** Spent by this process in this window. */
   spent: number
   /** Held, as the store has acknowledged; undefined if unknown. */
   acknowledgedHeld: number | undefined
@@ -28,16 +26,13 @@ export interface BudgetPiece {
   readonly amount: number
 }
 
-/** A report and its account. */
 export interface SentReport {
   readonly account: BudgetAccount
   readonly row: BudgetReport
 }
 
-/** Calendar of budgets. */
 export type Calendar = typeof windowsAt
 
-/** The present time on two clocks. */
 export interface Times {
   /** Monotonic ms. */
   readonly now: number
@@ -81,7 +76,6 @@ export class BudgetBook {
     this.#calendar = calendar
   }
 
-  /** Whether an amount fits. An `Audit` budget admits everything. */
   canTake(amount: number, now: number): boolean {
     return this.#isAudit || (this.#current !== undefined && now < this.#currentUntil && amount <= this.#current.float)
   }
@@ -121,7 +115,6 @@ export class BudgetBook {
     }
   }
 
-  /** Whether to ask for a float before any request waits. */
   isRefillDue(now: number, timing: LedgerTiming): boolean {
     if (this.#rest === undefined || this.#rest * GRANTS.lastBudgetPart <= this.spec.amount) return false
     if (this.#demand === undefined || this.#demand.within(timing.leaseMs) === 0) return false
@@ -151,7 +144,7 @@ export class BudgetBook {
     this.#isPassed = false
   }
 
-  /** Drops the known windows: neither contains the time of the store. */
+  /** Neither known window contains the time of the store. */
   forgetWindows(): void {
     this.#windows = undefined
   }
@@ -170,7 +163,6 @@ export class BudgetBook {
     return isGivenBack
   }
 
-  /** Returns the float and requests none until there is demand again. */
   end(): void {
     this.#demand = undefined
     if (this.#current) this.#current.float = 0
@@ -205,7 +197,6 @@ export class BudgetBook {
     return this.#accounts.every((account) => !isDue(account) && account.running + account.float === 0)
   }
 
-  /** Whether this process has spent nothing in any open window. */
   get isUnused(): boolean {
     return this.isIdle && this.#accounts.every(({ spent }) => spent === 0)
   }
@@ -295,7 +286,6 @@ function shared(id: string): string {
   return id
 }
 
-/** Notes that the store has counted a report. */
 export function acknowledgeReport({ account, row }: SentReport, spentByAll: number): void {
   account.acknowledgedHeld = row.held
   account.acknowledgedSpent = row.spent

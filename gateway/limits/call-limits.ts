@@ -16,7 +16,6 @@ import { effective } from '#policy/effective.ts'
 /** Output tokens that a call holds: all that the request declares, or the amount that similar requests have used before. */
 type TokenHold = 'Declared' | 'Expected'
 
-/** What admission needs. */
 interface CallLimitsDeps {
   readonly ledger: Ledger
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
@@ -26,7 +25,6 @@ interface CallLimitsDeps {
   readonly onDecision?: (verdict: Verdict) => void
 }
 
-/** A call of a key with limits. */
 interface LimitedCall {
   readonly subject: LimitSubject
   readonly model: ModelRecord
@@ -35,7 +33,6 @@ interface LimitedCall {
   readonly format: ErrorFormat
 }
 
-/** The part of a call's result that charging needs. */
 interface ChargedOutcome {
   readonly usage: Usage | undefined
   /** Whether the answer has begun. */
@@ -52,7 +49,6 @@ const INPUT_MARGIN = 1.2
 /** No tokenizer finds fewer tokens than the estimate divided by this number. */
 const MOST_OVERESTIMATED = 3.2
 
-/** The limits of all calls of a process. */
 export class CallLimits {
   readonly #deps: CallLimitsDeps
   readonly #ratios = new Map<string, LearnedRatio>()
@@ -109,7 +105,6 @@ export class CallLimits {
 interface RefusedRequest {
   readonly subject: LimitSubject
   readonly format: ErrorFormat
-  /** As the client wrote it; undefined for a request that was not read. */
   readonly model: string | undefined
 }
 
@@ -127,7 +122,6 @@ interface HeldCallDeps {
   readonly ledger: Ledger
 }
 
-/** The hold of an admitted call. */
 export class HeldCall {
   readonly #deps: HeldCallDeps
 
@@ -145,7 +139,7 @@ export class HeldCall {
     return this.#deps.experience.estimate.input
   }
 
-  /** Releases a call that has not reached a backend: charges nothing, not even the request. */
+  /** Charges nothing, not even the request, because no backend has received it. */
   release(): void {
     this.#deps.ledger.release(this.#deps.hold)
   }
@@ -160,7 +154,6 @@ export class HeldCall {
     else this.release()
   }
 
-  /** Learns from reported usage, not from estimates. */
   #learn({ inputTokens, outputTokens, isEstimated }: Usage): void {
     if (isEstimated) return
     const { experience, call } = this.#deps

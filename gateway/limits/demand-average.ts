@@ -23,12 +23,10 @@ export class DemandAverage {
   #silentMs = 0
   #since: number
 
-  /** @param now monotonic ms */
   constructor(now: number) {
     this.#since = now
   }
 
-  /** Counts one request. */
   add(units: number): void {
     this.#units += units
     this.#requests += 1

@@ -23,14 +23,11 @@ interface ModelBounds {
   readonly maxOutputTokens?: number | null | undefined
 }
 
-/** Inputs of an estimate. */
 export interface EstimateSource {
   readonly asked: Pick<ModelRequest, 'maxOutputTokens' | 'choices'>
   readonly size: PromptSize
   readonly bounds: ModelBounds
-  /** Experience with the model. */
   readonly ratio: Pick<LearnedRatio, 'ratio'>
-  /** Experience with the key and the model. */
   readonly learned: Pick<LearnedOutput, 'p90'>
 }
 
@@ -114,7 +111,6 @@ export class LearnedOutput {
     return Math.max(MIN_OUTPUT, Math.round(this.#tokens))
   }
 
-  /** Adds the output tokens of one answer. */
   learn(tokens: number): void {
     this.#answers++
     const step = Math.max(LAST_STEP, FIRST_STEP / this.#answers)

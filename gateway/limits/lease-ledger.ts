@@ -25,7 +25,6 @@ import type { AskOutcome } from './subject-calls.ts'
 import { type Entry, SubjectRegistry } from './subject-registry.ts'
 import { foreverRefused, type NamedShortage, ratesOf, refusal, unavailable } from './verdicts.ts'
 
-/** What the ledger needs. */
 interface LeaseLedgerDeps {
   readonly store: LedgerStore
   readonly clock: Clock
@@ -33,14 +32,12 @@ interface LeaseLedgerDeps {
   readonly process: string
   /** Number of live processes that share the limits, as last known; below 1 counts as 1. */
   readonly live: () => number
-  /** UTC in tests. */
   readonly calendar?: Calendar
   readonly timing?: LedgerTiming
   /** Called for each error reply of the store, with a message that holds no value of a key. */
   readonly onRefused?: (error: Error) => void
 }
 
-/** Counters of the decisions since the start. */
 export interface LedgerStats {
   readonly local: number
   readonly waited: number
@@ -57,7 +54,6 @@ interface Request {
   readonly demands: readonly Demand[]
 }
 
-/** A request that waits for the store. */
 interface Acquiring {
   readonly request: Request
   readonly resolve: (verdict: Verdict) => void
@@ -67,7 +63,6 @@ interface Acquiring {
 
 type Take = (books: SubjectBooks, demand: Demand, times: Times) => Portion
 
-/** A hold of this process, with its portion of each subject. */
 class LeaseHold implements Hold {
   readonly outcome = 'held'
   readonly rates: RateStates
@@ -82,7 +77,6 @@ class LeaseHold implements Hold {
   }
 }
 
-/** Limits of all subjects in one process. */
 export class LeaseLedger implements Ledger {
   readonly #deps: LeaseLedgerDeps
   readonly #timing: LedgerTiming
@@ -102,7 +96,6 @@ export class LeaseLedger implements Ledger {
     return { local: this.#local, waited: this.#waited, calls: this.#subjects.calls, subjects: this.#subjects.size }
   }
 
-  /** State of the circuit breaker of the store. */
   get breaker(): BreakerState {
     return this.#subjects.breaker
   }
@@ -159,7 +152,6 @@ export class LeaseLedger implements Ledger {
     this.#subjects.reportAgain()
   }
 
-  /** The record of a key was deleted, no longer admits requests, or has other limits: its leases end at once. @param uid of the subject */
   removed(uid: string): void {
     this.#subjects.removed(uid, this.#now())
   }
@@ -321,7 +313,6 @@ function obstacleOf({ entries, demands }: Request, now: number): AskOutcome | un
 const takeLeased: Take = (books, demand, times) => books.take(demand, times)
 
 const NOTHING: Demand = { requests: 0, tokens: 0, permits: 0, budgets: [] }
-/** The least that a request takes of a limit of requests. */
 const ONE_REQUEST: Demand = { ...NOTHING, requests: 1 }
 
 function demandAt(demands: readonly Demand[], at: number): Demand {

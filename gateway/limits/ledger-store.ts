@@ -8,7 +8,6 @@ export interface LedgerStore {
    * @throws Error if the store does not answer, refuses, or lacks the function library
    */
   call(call: LedgerCall): Promise<LedgerReply>
-  /** @throws Error if the store does not answer */
   ping(): Promise<void>
 }
 

@@ -33,7 +33,6 @@ export interface Need {
   readonly holdByUnit: { readonly Currency: number | undefined; readonly Tokens: number }
 }
 
-/** Usage of a request: reported by the backend, or an estimate. */
 export interface SettledUsage {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -110,7 +109,6 @@ export interface LedgerSnapshot {
   readonly budgets: readonly BudgetSnapshot[]
 }
 
-/** Limits and budgets of all subjects. */
 export interface Ledger {
   /**
    * Takes from every subject, all or none. Answers at once if the leases of this process suffice, otherwise after one call to the store.

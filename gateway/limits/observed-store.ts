@@ -4,7 +4,6 @@ import { OutageLog } from '#platform/outage-log.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 
-/** Side effects of calls. */
 interface ObservedStoreDeps {
   readonly store: LedgerStore
   readonly clock: Clock
@@ -15,12 +14,9 @@ interface ObservedStoreDeps {
   readonly onSpent: (uid: string) => void
 }
 
-/** Calls since the start. */
 export interface StoreCalls {
   readonly answered: number
-  /** The store answered with an error. */
   readonly refused: number
-  /** The store did not answer. */
   readonly failed: number
 }
 

@@ -61,18 +61,15 @@ export class PermitPool {
     if (reply) this.#rest = reply.rest
   }
 
-  /** Marks the store's count as unknown. */
   forgetReport(): void {
     this.#acknowledged = undefined
   }
 
-  /** Drops unused permits. */
   tick(now: number): void {
     const isTight = this.limit !== undefined && 2 * this.#rest < this.limit
     if (isTight || now - this.#usedAt >= IDLE_MS) this.#idle = 0
   }
 
-  /** Drops every idle permit. */
   end(): void {
     this.#idle = 0
   }

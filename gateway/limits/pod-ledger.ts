@@ -9,7 +9,6 @@ import { RedisLedgerStore } from './redis-ledger.ts'
 import { RedisWatch } from './redis-watch.ts'
 import { SettledSubjects } from './settled-subjects.ts'
 
-/** What the ledger needs. */
 interface PodLedgerDeps {
   readonly redis: RedisSettings
   /** Chart value `redis.keyPrefix`. */
@@ -36,7 +35,6 @@ interface Parts {
   readonly process: string
 }
 
-/** Limits and budgets of one pod. The owner calls `close`. */
 export class PodLedger extends LeaseLedger {
   readonly #parts: Parts
 
@@ -72,17 +70,14 @@ export class PodLedger extends LeaseLedger {
     watch.start()
   }
 
-  /** Calls of the store by result. */
   get storeCalls(): StoreCalls {
     return this.#parts.store.calls
   }
 
-  /** Gateway processes that share the limits. */
   get livePods(): number {
     return this.#parts.watch.live
   }
 
-  /** Whether Redis may evict data; the log says more. */
   get isEvicting(): boolean {
     return this.#parts.watch.isEvicting
   }

@@ -14,7 +14,6 @@ export interface Booking {
   number: number
   /** Booked units: granted minus returned. */
   net: number
-  /** Unused units. */
   left: number
   /** End of the lease, monotonic ms; no unit is used afterwards. */
   expiresAt: number
@@ -60,7 +59,6 @@ export class RateLease {
   #demand: DemandAverage | undefined
   #leases: Booking[] = emptyList()
   #used: Booking[] = emptyList()
-  /** Bookings for the next batch. */
   #changed: Booking[] = emptyList()
   #lastGrant = 0
   #rest = 0
@@ -81,7 +79,6 @@ export class RateLease {
     if (isLowered) this.end()
   }
 
-  /** Units that can be used now. */
   available(now: number): number {
     let sum = 0
     for (const { left, expiresAt } of this.#leases) if (now < expiresAt) sum += left
@@ -202,7 +199,6 @@ export class RateLease {
     this.#end(this.#leases)
   }
 
-  /** Whether there are changes for the next batch. */
   get hasChanges(): boolean {
     return this.#changed.length > 0
   }

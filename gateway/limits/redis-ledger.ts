@@ -10,7 +10,6 @@ import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 /** Error replies about the server and not about the call. */
 const SERVER_TROUBLE = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|BUSY|NOAUTH|WRONGPASS)/
 
-/** Ledger of the gateways of one key prefix. */
 export class RedisLedgerStore implements LedgerStore {
   readonly #client: Redis
   readonly #prefix: string

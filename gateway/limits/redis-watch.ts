@@ -6,7 +6,6 @@ import { OutageLog } from '#platform/outage-log.ts'
 import { LIVE_FOR_MS } from '#contract/records/revision-log.ts'
 import { evictionError } from '#platform/redis-connection.ts'
 
-/** What the watch needs. */
 interface RedisWatchDeps {
   /** Runs commands on the connection of the ledger; rejects when Redis does not answer. */
   readonly run: <T>(commands: (redis: Pick<Redis, 'time' | 'zcount' | 'info'>) => Promise<T>) => Promise<T>
@@ -53,7 +52,6 @@ export class RedisWatch {
     return this.#counts.length === 0 ? this.#deps.maxReplicas : Math.max(1, ...this.#counts)
   }
 
-  /** Whether Redis may evict data, so that limits and budgets may be forgotten. */
   get isEvicting(): boolean {
     return this.#isEvicting
   }

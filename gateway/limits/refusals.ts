@@ -8,7 +8,6 @@ export interface Shortage {
   readonly limit: RefusedLimit
   /** Name of the budget; absent for rates and permits. */
   readonly budget?: string
-  /** Remaining units. */
   readonly rest: number
   /** Monotonic ms at which the refused request would pass if it were alone; Infinity for never. */
   readonly passesAt: number
@@ -48,12 +47,10 @@ export class Refusals {
   }
 }
 
-/** Retry-After of a request that waits for the end of others. */
 const HELD_WAIT_MS = 1_000
 
 type Named = readonly [limit: string, shortage: Shortage]
 
-/** A call and the answer of the store. */
 interface Answered {
   readonly parts: Pick<LedgerCall, 'rates' | 'permits' | 'budgets'>
   /** Budgets of the rows of `parts.budgets`. */

@@ -6,16 +6,13 @@ export class RollingWindow {
   readonly #timing: LedgerTiming
   readonly #slots = new Map<number, number>()
   #total = 0
-  /** First slot that has not ended. */
   #oldest = 0
-  /** Last slot that was booked. */
   #newest = 0
 
   constructor(timing: LedgerTiming) {
     this.#timing = timing
   }
 
-  /** Sum of the slots that count now, after `sweep`. */
   get total(): number {
     return this.#total
   }
@@ -55,7 +52,6 @@ export class RollingWindow {
     this.#newest = Math.max(this.#newest, reached)
   }
 
-  /** Removes at most `amount` from a slot. */
   refund(slot: number, amount: number): void {
     const booked = this.#slots.get(slot)
     if (booked === undefined) return

@@ -1,6 +1,5 @@
 import type { Cancel, Clock } from '#platform/clock.ts'
 
-/** Sends names to the store. */
 interface SettledSubjectsDeps {
   readonly clock: Clock
   /** Adds uids to the set that the operator reads. */
@@ -8,7 +7,6 @@ interface SettledSubjectsDeps {
 }
 
 const FLUSH_MS = 250
-/** Maximum number of names in one command. */
 const MOST_AT_ONCE = 500
 /** Maximum number of waiting names, if thousands of keys spend in the same moment. */
 const MOST_WAITING = 20_000
@@ -45,7 +43,6 @@ export class SettledSubjects {
     await this.#deps.add(uids).catch(ignoreLoss)
   }
 
-  /** Sends waiting names, at most one command. */
   async close(): Promise<void> {
     await this.flush()
     this.#cancel?.()

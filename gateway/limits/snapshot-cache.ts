@@ -1,7 +1,6 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Ledger, LedgerSnapshot, LimitSubject } from './ledger.ts'
 
-/** The rest of a subject's limits, and the time of the read. */
 export interface TimedSnapshot {
   readonly snapshot: LedgerSnapshot
   /** ms since 1970. */

@@ -9,7 +9,6 @@ import { PermitPool } from './permit-pool.ts'
 import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
 import { Refusals, type Shortage, shortagesOf } from './refusals.ts'
 
-/** What one request needs of one subject. */
 export interface Demand {
   readonly requests: number
   readonly tokens: number
@@ -46,11 +45,10 @@ export interface SentParts {
   readonly books: readonly BudgetBook[]
   /** `#term` of the books at the time of the call. */
   readonly term: number
-  /** Time of the call, monotonic ms. */
+  /** Monotonic ms. */
   readonly sentAt: number
 }
 
-/** Inputs of the books. */
 export interface BooksDeps {
   readonly timing: LedgerTiming
   readonly calendar: Calendar
@@ -65,7 +63,6 @@ const NO_PIECES: readonly Piece[] = []
 const NO_PORTIONS: readonly BudgetPortion[] = []
 const NO_SHORTAGES: readonly Shortage[] = []
 
-/** Books of one subject in one process. */
 export class SubjectBooks {
   readonly requests: RateLease
   readonly tokens: RateLease
@@ -79,7 +76,6 @@ export class SubjectBooks {
   #budgets: readonly BudgetBook[] = NO_BUDGETS
   #subject: LimitSubject
   #areLeasesReturned = false
-  /** Budgets of the subject, in its order. */
   #open: readonly BudgetBook[] = NO_BUDGETS
   #running = 0
   /** Counts the ends of all leases: units from a call of an earlier term are returned. */
@@ -93,12 +89,10 @@ export class SubjectBooks {
     this.#adopt(subject)
   }
 
-  /** Pending changes. */
   get batch(): BatchQueue {
     return (this.#batch ??= new BatchQueue(this.requests, this.tokens, this.#deps.timing))
   }
 
-  /** Whether there are recent refusals of the store. */
   get hasRefusals(): boolean {
     return this.#refusals !== undefined && !this.#refusals.isEmpty
   }
@@ -167,7 +161,6 @@ export class SubjectBooks {
     }
   }
 
-  /** Counts the usage of a portion. */
   settle(portion: Portion, usage: SettledUsage, now: number): Urgency {
     this.#running -= 1
     const used = usage.inputTokens + usage.outputTokens
@@ -176,7 +169,6 @@ export class SubjectBooks {
     return this.#freePermits(portion, now) ? 'now' : this.urgency
   }
 
-  /** Returns a portion. */
   release(portion: Portion, now: number): Urgency {
     this.#running -= 1
     this.requests.giveBack(portion.requests, Infinity, now)
@@ -196,7 +188,6 @@ export class SubjectBooks {
     return this.#open.map((book, at) => ({ book, piece: book.take(demand.budgets[at] ?? 0, now, storeNow) }))
   }
 
-  /** Limits that are known to be short of a demand. */
   shortages({ requests, tokens, permits, budgets }: Demand, now: number): readonly Shortage[] {
     const refusals = this.#refusals
     if (refusals === undefined || refusals.isEmpty) return NO_SHORTAGES
@@ -245,7 +236,6 @@ export class SubjectBooks {
     }
   }
 
-  /** Books an answer. @param number of the call */
   answered({ parts, reports, books, term, sentAt }: SentParts, answer: LedgerAnswer, number: number, now: number): void {
     reports.forEach((report, index) => acknowledgeReport(report, answer.spent[index] ?? 0))
     if (parts.permits) this.permits.reported(parts.permits, answer.permits, sentAt)
@@ -306,7 +296,6 @@ export class SubjectBooks {
     return this.urgency === 'later' && !this.#budgets.some(({ isBrisk }) => isBrisk)
   }
 
-  /** Whether the store lacks a report. */
   get isReportDue(): boolean {
     return this.#hasBatch || this.permits.isChanged || this.#budgets.some(({ isReportDue }) => isReportDue)
   }
@@ -321,7 +310,6 @@ export class SubjectBooks {
     return areRatesDue || this.#open.some((book) => book.isRefillDue(now, this.#deps.timing))
   }
 
-  /** Returns units that no request uses. */
   endLeases(): void {
     this.#term += 1
     this.requests.end()
@@ -345,7 +333,6 @@ export class SubjectBooks {
     return this.requests.isIdle && this.tokens.isIdle && this.#budgets.every(({ isIdle }) => isIdle)
   }
 
-  /** Whether nothing was spent in any open window. */
   get isUnused(): boolean {
     return this.#budgets.every(({ isUnused }) => isUnused)
   }

@@ -15,7 +15,6 @@ export interface CallDeps {
   readonly clock: Clock
   readonly breaker: Breaker
   readonly time: StoreTime
-  /** Random per start. */
   readonly process: string
   readonly live: () => number
   /** Returns a number above all earlier ones: calls and batches of all subjects share one counter. */
@@ -33,7 +32,6 @@ const BACK_OFF_MS = 250
 /** Requests and readers give up after this many calls without a result. */
 const MAX_CALLS_WITHOUT_ANSWER = 4
 
-/** A request that waits for an answer. */
 interface Waiter {
   readonly demand: Demand
   readonly wake: (outcome: AskOutcome) => void
@@ -73,7 +71,6 @@ function shared(seed: string): string {
   return lastSeed
 }
 
-/** Calls about one subject. */
 export class SubjectCalls {
   readonly #books: SubjectBooks
   readonly #deps: CallDeps

@@ -8,24 +8,21 @@ import type { LedgerStore } from './ledger-store.ts'
 import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
 import { type CallDeps, StoreTime, SubjectCalls } from './subject-calls.ts'
 
-/** What a registry needs. */
 interface RegistryDeps {
   readonly store: LedgerStore
   readonly clock: Clock
   /** Random per start of the process. */
   readonly process: string
-  /** At least 1. */
   readonly live: () => number
   readonly calendar: Calendar
   readonly timing: LedgerTiming
   readonly onRefused: (error: Error) => void
 }
 
-/** One subject. */
 export interface Entry {
   readonly books: SubjectBooks
   readonly calls: SubjectCalls
-  /** Time of the last use, monotonic ms. */
+  /** Monotonic ms. */
   usedAt: number
   /** Monotonic ms at which the store should learn of changes that can wait; undefined if there are none. */
   laterAt: number | undefined
@@ -55,14 +52,12 @@ const STEPS_PER_TICK = 40
 const STEP_MS = 5
 /** Ticks check a subject with slow demand once in this time while no request comes, in ms. */
 const SKIP_MS = 1_000
-/** Minimum number of subjects per step. */
 const LEAST_PER_STEP = 50
 /** Minimum number of due subjects that a tick reports; all of them are reported within `LATER_MS`. */
 const LEAST_LATER_PER_TICK = 200
 /** Number of ticks within which every subject is checked, even without expected work. */
 const SWEEP_TICKS = 20
 
-/** Subjects of one process. */
 export class SubjectRegistry {
   readonly #deps: RegistryDeps
   readonly #booksDeps: BooksDeps
@@ -74,7 +69,6 @@ export class SubjectRegistry {
   readonly #later = new Set<Entry>()
   /** Unused subjects whose spend in open windows must stay known: a count that restarts would return spend. */
   readonly #resting = new Map<string, Entry>()
-  /** Subjects that report everything again. */
   #again: Entry[] = []
   /** The remaining subjects of the present tick. */
   #walk: Entry[] = []
@@ -104,7 +98,6 @@ export class SubjectRegistry {
     }
   }
 
-  /** Number of calls since the start. */
   get calls(): number {
     return this.#calls
   }
@@ -132,7 +125,6 @@ export class SubjectRegistry {
     return entry
   }
 
-  /** Reports the end of a request. @param now monotonic ms */
   ended(entry: Entry, urgency: Urgency, now: number): void {
     entry.usedAt = now
     if (urgency === 'later') return this.#postpone(entry, now)
@@ -295,7 +287,6 @@ export class SubjectRegistry {
     if (!books.isUnused) this.#resting.set(uid, entry)
   }
 
-  /** Flushes every subject. @returns true while reports are left */
   #flushAll(): boolean {
     let isLeft = false
     for (const { books, calls } of this.#entries.values()) {

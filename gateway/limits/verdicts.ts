@@ -2,7 +2,6 @@ import type { LimitOwner, Limits, LimitSubject, Need, RateState, RateStates, Ref
 import type { Shortage } from './refusals.ts'
 import type { SubjectBooks } from './subject-books.ts'
 
-/** A shortage and the owner of the limit. */
 export interface NamedShortage {
   readonly subject: LimitSubject
   readonly shortage: Shortage

@@ -1,9 +1,7 @@
-/** Finds the present records for entries of the revision log. */
 import { type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import { revisionOf, type LogEntry } from '#contract/records/revision-log.ts'
 import type { ProjectionSource } from './projection-source.ts'
 
-/** A record that some entries name. */
 export interface ChangedRecord {
   readonly kind: RecordKind
   readonly id: string

@@ -2,13 +2,11 @@ import { sleep, type Clock } from '#platform/clock.ts'
 import { HEARTBEAT_EVERY_MS, type Acknowledgement } from '#contract/records/revision-log.ts'
 import type { ProjectionSource } from './projection-source.ts'
 
-/** What a heartbeat needs. */
 interface HeartbeatDeps {
   readonly source: Pick<ProjectionSource, 'heartbeat' | 'leave'>
   /** `<pod>/<process>`. The process part is random per start. */
   readonly process: string
   readonly clock: Clock
-  /** Returns the present state; called for each beat. */
   readonly acknowledgement: () => Acknowledgement
 }
 

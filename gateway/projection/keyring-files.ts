@@ -8,7 +8,6 @@ import { type KeyringEntry, keyringEntryUid, readKeyringEntry } from '#contract/
 import { KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import { ShardFiles } from './shard-files.ts'
 
-/** The content of the folder at one moment. */
 export interface KeyringContent {
   /** The entries of every shard that could be read now or before; undefined if there was never one. */
   readonly entries: readonly KeyringEntry[] | undefined

@@ -13,11 +13,9 @@ interface KeyringTable {
   seed(entries: readonly KeyringEntry[]): void
   /** Applies the keyring's state of known keys, mainly revocations. */
   override(entries: readonly KeyringEntry[]): void
-  /** Number of keys. */
   readonly size: number
 }
 
-/** What a watch needs. */
 interface KeyringWatchDeps {
   readonly files: Pick<KeyringFiles, 'signature' | 'read'>
   readonly keys: KeyringTable

@@ -12,10 +12,8 @@ export interface Position {
   readonly revision: number
 }
 
-/** Result of a load that the tables already serve. */
 export interface Loaded {
   readonly position: Position
-  /** Ids of unreadable records. */
   readonly unreadable: Map<string, RecordKind>
   readonly records: number
 }

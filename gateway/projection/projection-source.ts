@@ -1,7 +1,6 @@
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import type { Acknowledgement, LogEntry, ProjectionMeta } from '#contract/records/revision-log.ts'
 
-/** Receives a batch of records. */
 export type OnBatch = (batch: ReadonlyArray<readonly [id: string, text: string]>) => void | Promise<void>
 
 /**

@@ -14,19 +14,15 @@ import { loadProjection, type Position } from './projection-load.ts'
 import type { ProjectionSource } from './projection-source.ts'
 import { UnreadableRecords } from './unreadable-records.ts'
 
-/** What a follower needs. */
 interface FollowerDeps {
   readonly source: ProjectionSource
   readonly tables: Readonly<Record<RecordKind, RecordTable>>
   /** `<pod>/<process>`. The process part is random per start, so that a restarted pod is another process. */
   readonly process: string
-  /** Version of this program, for the heartbeat. */
   readonly version: string
-  /** The features of records that this gateway supports, for the heartbeat. */
   readonly features: readonly string[]
   readonly clock: Clock
   readonly log: Log
-  /** Backends that are not fully healthy, for the heartbeat. */
   readonly backends: () => Acknowledgement['backends']
   /** Returns a number in [0, 1), which spreads the reloads of many pods. */
   readonly random: () => number
@@ -102,7 +98,6 @@ export class RevisionFollower {
     return this.#source === 'Keyring' ? this.#keyringLacksKeys : this.#unreadable.lacksKeys
   }
 
-  /** Number of records that this process cannot read. */
   get unreadableRecords(): number {
     return this.#unreadable.size
   }

@@ -5,7 +5,6 @@ import { unpackShard } from '#contract/records/shard-text.ts'
 /** Number of entries that are parsed before requests get their turn. */
 const PARSED_AT_ONCE = 100
 
-/** Reader for the entries of one kind of shard. */
 interface ShardEntryFormat<T> {
   /** @throws UnknownVersion for an entry of another version; any other error means damage */
   read(text: string): T
@@ -21,7 +20,6 @@ export class ShardFiles<T> {
   /** Last good values of entries that are now of another version, by id. */
   readonly #kept = new Map<string, T>()
 
-  /** Number of entries of another version per file. */
   readonly #foreign = new Map<string, number>()
 
   constructor(format: ShardEntryFormat<T>) {
@@ -33,7 +31,6 @@ export class ShardFiles<T> {
     return [...this.#foreign.values()].reduce((sum, count) => sum + count, 0)
   }
 
-  /** Names of files that were readable once. */
   get known(): Iterable<string> {
     return this.#lastGood.keys()
   }

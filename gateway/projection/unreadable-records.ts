@@ -27,7 +27,6 @@ export class UnreadableRecords {
     return this.#lacking.key.size > 0
   }
 
-  /** Whether a record exists without any readable text. */
   get lacksAny(): boolean {
     return Object.values(this.#lacking).some(({ size }) => size > 0)
   }

@@ -22,10 +22,8 @@ import { isLoop } from '../upstream/upstream-headers.ts'
 import { modelRefusal, type SuggestedFrom } from './near-model.ts'
 import { type Authenticate, identify, type RouteHandler } from './route.ts'
 
-/** What model calls need from the rest of the gateway. */
 export interface InferenceDeps {
   readonly authenticate: Authenticate
-  /** Whether the gateway sheds load now (row 25). */
   isOverloaded(): boolean
   /** Makes requests of one key take turns with those of other keys on the event loop. */
   readonly turns: Pick<RequestTurns, 'take'>
@@ -33,15 +31,12 @@ export interface InferenceDeps {
   admitted(exchange: Exchange): void
   /** The reason to end a call of this caller; read every second while the call runs. */
   reasonToEnd(caller: Caller): GatewayError | undefined
-  /** Whether a key is allowed to use a model that has these names. */
   admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: SuggestedFrom['models']
-  /** Sends the request to a backend and its answer to the client. */
   forward(job: ForwardJob): Promise<Outcome>
   readonly bodies: BodyBudget
   readonly loop: LoopShare
   readonly bodyReader: Pick<BodyReader, 'read'>
-  /** Largest request body, bytes. */
   readonly maxBodyBytes: number
   /** undefined: keys with limits are refused. */
   readonly limits?: Pick<CallLimits, 'reserve' | 'refusalUnread'> | undefined
@@ -88,13 +83,11 @@ async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outco
   }
 }
 
-/** An admitted call and the units of limits that it holds. */
 interface Admitted {
   readonly job: ForwardJob
   readonly held: HeldCall | undefined
 }
 
-/** A call of a known key. */
 interface Call {
   readonly exchange: Exchange
   readonly caller: Caller

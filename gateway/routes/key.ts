@@ -12,7 +12,6 @@ import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
 import type { ModelsDeps } from './models.ts'
 import { identify, type RouteHandler, send } from './route.ts'
 
-/** What the route needs from the rest of the gateway. */
 export interface KeyDeps extends ModelsDeps {
   /** undefined: keys with limits are refused. */
   readonly snapshots?: Pick<SnapshotCache, 'of'> | undefined
@@ -78,7 +77,6 @@ function shownPermits({ limit, used }: { readonly limit: number; readonly used: 
   return { kind: 'concurrent_requests', limit, remaining: Math.max(0, limit - used), reset_at: null, source }
 }
 
-/** Shows a budget. Units that running requests hold are not spent, but other requests cannot use them. */
 function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs }: BudgetSnapshot, subject: LimitSubject): object {
   const shown = (value: number): string | number => (unit === 'Currency' ? formatMicros(microsOf(value) ?? MAX_MICROS) : value)
   const used = spent + unsettled

@@ -6,7 +6,6 @@ import type { VisibleModel } from '../upstream/model-table.ts'
 import { modelRefusal, type SuggestedFrom } from './near-model.ts'
 import { type Authenticate, identify, type RouteHandler, send } from './route.ts'
 
-/** What the model routes need from the rest of the gateway. */
 export interface ModelsDeps extends SuggestedFrom {
   readonly authenticate: Authenticate
   /** Keeps the requests of one key from filling a turn of the event loop. */
@@ -17,7 +16,6 @@ export interface ModelsDeps extends SuggestedFrom {
 const MAX_REMEMBERED_BYTES = 8 * 2 ** 20
 const ID_START = /^\/v1(?:\/v1)?\/models\//
 
-/** Makes the handler of the list. */
 export function listModels(deps: ModelsDeps): RouteHandler {
   const answers = new ListAnswers()
   return async (exchange) => {

@@ -4,7 +4,6 @@ import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
 
-/** The inputs of the decision which names may be suggested. */
 export interface SuggestedFrom {
   admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: {
@@ -14,7 +13,6 @@ export interface SuggestedFrom {
   }
 }
 
-/** The names of one namespace, prepared for comparison. */
 interface NameIndex {
   readonly byFolded: ReadonlyMap<string, readonly VisibleModel[]>
   readonly folded: readonly (readonly [folded: string, model: VisibleModel])[]
@@ -89,7 +87,6 @@ function lastPart(name: string): string {
   return name.slice(name.lastIndexOf('/') + 1)
 }
 
-/** Letters and digits alone, in lower case. */
 function fold(name: string): string {
   return name.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
 }
@@ -111,7 +108,6 @@ function commonLength(a: string, b: string, max: number, at: (text: string, i: n
   return length
 }
 
-/** For example `\u00a0`. */
 function escaped(character: string): string {
   return `\\u${character.codePointAt(0)?.toString(16).padStart(4, '0')}`
 }

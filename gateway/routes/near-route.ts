@@ -5,7 +5,6 @@
 import { GatewayError, safeText } from '../errors.ts'
 import { pathPattern, type Route } from './route-table.ts'
 
-/** Longer paths are cut before anything reads them. */
 const MAX_PATH_CHARACTERS = 256
 const MAX_SHOWN_CHARACTERS = 96
 /** Segments that the answer may repeat. Any other segment may be a Credential, for example a percent-encoded one, and is replaced. */
@@ -17,7 +16,6 @@ const NOT_BUILT: readonly string[] = [
   ...['files', 'uploads', 'batches', 'fine_tuning', 'vector_stores', 'assistants', 'threads', 'conversations'],
 ]
 
-/** Paths of other APIs, by their first characters. */
 const OTHER_APIS: readonly (readonly [start: string, hint: string])[] = [
   ['/openai/', 'this is a path of Azure OpenAI; use the plain OpenAI client with a base URL that ends in /v1'],
   ['/api/', "this is a path of Ollama's own API; use its OpenAI-compatible one with a base URL that ends in /v1"],
@@ -34,15 +32,12 @@ const DIFFERENCES: readonly (readonly [text: string, isIn: (path: string) => boo
   ['differs in upper and lower case', (path) => path !== path.toLowerCase()],
 ]
 
-/** A path, reduced to the spelling of the routes. */
 interface Spelling {
-  /** Without `/v1`. */
   readonly tail: string
   /** Number of `/v1` segments at the beginning. */
   readonly versions: number
 }
 
-/** A route that the client may have meant. */
 interface Served {
   /** For example `POST /v1/messages`. */
   readonly name: string

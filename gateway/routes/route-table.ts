@@ -6,7 +6,6 @@ import { type KeyDeps, showKey } from './key.ts'
 import { listModels, oneModel } from './models.ts'
 import { type RouteHandler, type RouteMethods, send } from './route.ts'
 
-/** What the handlers need from the rest of the gateway. */
 export interface RouteDeps extends Omit<InferenceDeps, 'models'>, KeyDeps {}
 
 /** One row. Paths match exactly: case-sensitive, no trailing slash, any query. */
@@ -14,7 +13,6 @@ export interface Route {
   readonly methods: RouteMethods
   /** `{id}` matches any text, slashes included. The path decides the format of errors (`formatOfPath`). */
   readonly paths: readonly string[]
-  /** Label for metrics and logs. */
   readonly label: string
   readonly handler: (deps: RouteDeps) => RouteHandler
 }

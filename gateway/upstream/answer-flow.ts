@@ -13,7 +13,6 @@ const MAX_STREAM_BYTES_PER_TICK = 2 ** 20
 const HOLDS = { Client: 1, Clock: 2, Loop: 4 } as const
 type Hold = keyof typeof HOLDS
 
-/** Decides whether the backend of one answer may continue to write. */
 export class AnswerFlow implements Waiting {
   source: Flow | undefined = undefined
   readonly #loop: LoopShare
@@ -21,7 +20,6 @@ export class AnswerFlow implements Waiting {
   readonly #relay: (chunk: Buffer) => void
   #holds = 0
   #isClosed = false
-  /** Bytes of a stream since the last tick. */
   #bytes = 0
   /** Chunks that arrived while the loop had other work. The backend waits then, so there is rarely a second one. */
   #late: Buffer[] = []

@@ -15,7 +15,6 @@ export interface AnswerRelay {
    */
   usage(inputTokens: number): Usage | undefined
   data(chunk: Buffer): void
-  /** Called when the body is complete. */
   end(): void
   /** Called when the answer cannot continue; only while open. @returns the error as the client received it */
   broken(error: GatewayError): GatewayError
@@ -33,14 +32,12 @@ export interface RelayPort {
   readonly keepAliveTicks: number
   /** Tick of the last byte to the client, or of the start. */
   readonly wroteAt: number
-  /** Whether the client does not read at the moment. */
   readonly isPaused: boolean
   /** Called when the answer has begun. From then on the time-out for silence counts, not that for the first byte. */
   began(): void
   /** Starts the answer with status 200, these headers, and the gateway's own. */
   open(headers: readonly string[]): void
   write(bytes: Buffer): void
-  /** Ends the answer as a success. */
   finish(bytes?: Buffer): void
   /** Ends the attempt as a failure. Before the first byte another backend may be asked. */
   fail(failure: Failure): void
@@ -48,7 +45,6 @@ export interface RelayPort {
   refused(answer: BackendAnswer): void
 }
 
-/** Head of an answer of a backend. */
 export interface AnswerHead {
   readonly status: number
   readonly headers: IncomingHttpHeaders

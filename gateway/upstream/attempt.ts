@@ -21,14 +21,12 @@ import { UnwritableAnswer } from './rename-model.ts'
 import type { Ticked, Ticker } from './ticker.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
-/** What an attempt needs. */
 export interface AttemptDeps {
   readonly pools: Pick<UpstreamPools, 'of'>
   readonly names: Pick<NameLookup, 'failure'>
   readonly ticker: Ticker
   readonly loop: LoopShare
   readonly health: BackendHealth
-  /** Names of the request headers to forward. */
   readonly forwarded: ReadonlySet<string>
   /** Seconds of silence after which a stream is kept alive. Time-outs come from the model. */
   readonly keepAliveTicks: number
@@ -320,7 +318,6 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     return this.#state === 'Decoding' || this.#state === 'Over'
   }
 
-  /** The relay whose bytes have reached the client, if any. */
   get #open(): AnswerRelay | undefined {
     if (this.#stream?.isOpen === true) return this.#stream
     return this.#relay?.isOpen === true ? this.#relay : undefined

@@ -9,7 +9,6 @@ import { poolID, type PoolID } from './upstream-pools.ts'
 export interface Target {
   /** For example `http://10.1.2.3:8000`. */
   readonly origin: string
-  /** Name of the pool of its connections. */
   readonly pool: PoolID
   /** Path before `/v1`, without a slash at its end. */
   readonly prefix: string
@@ -17,16 +16,13 @@ export interface Target {
   readonly backend: BackendEntry
 }
 
-/** One backend of a model. */
 export interface BackendEntry {
   readonly name: string
   /** `<model uid>/<backend name>`, as in heartbeats. */
   readonly id: string
   readonly weight: number
-  /** Whether the backend has the Anthropic Messages API. */
   readonly isNative: boolean
   readonly streamUsage: StreamUsage
-  /** The server's name for the model. */
   readonly upstreamModel: string
   /** SHA-256 of the credential of the server, and of the one before; null if it needs none. */
   readonly credential: { readonly sum: string; readonly former: string | null } | null
@@ -57,7 +53,6 @@ export function modelEntry(record: ModelRecord, rules: AddressRules, previous: M
   }
 }
 
-/** Lists the targets of all backends of an entry. */
 export function targetsOf(entry: ModelEntry | undefined): Target[] {
   return entry === undefined ? [] : entry.backends.flatMap((backend) => backend.targets)
 }

@@ -5,7 +5,6 @@ import { ModelNames } from '#policy/model-names.ts'
 import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
 import { modelEntry, targetsOf, type ModelEntry } from './model-entry.ts'
 
-/** A name that a key may request, and its model. */
 export interface VisibleModel {
   readonly name: string
   readonly entry: ModelEntry
@@ -26,7 +25,6 @@ export class ModelTable implements RecordTable {
     this.#rules = rules
   }
 
-  /** Finds the model that a name means for keys of a namespace. */
   resolve(namespace: string, name: string): ModelEntry | undefined {
     return this.#names.resolve(namespace, name)
   }
@@ -45,7 +43,6 @@ export class ModelTable implements RecordTable {
     return found
   }
 
-  /** All models, in no order. */
   entries(): Iterable<ModelEntry> {
     return this.#entries.values()
   }

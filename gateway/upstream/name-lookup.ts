@@ -28,7 +28,6 @@ export type SystemLookup = (
   done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** The cached state of a name. */
 type Answer =
   | { readonly addresses: readonly LookupAddress[]; readonly atMs: number }
   | { readonly error: NodeJS.ErrnoException; readonly untilMs: number; readonly former: readonly LookupAddress[] | undefined }
@@ -40,7 +39,6 @@ interface Job {
   readonly namespace: string
 }
 
-/** Options of look-ups. */
 interface NameLookupOptions {
   readonly clock: Clock
   /** Maximum number of running look-ups of the process: less than the number of threads. */
@@ -48,7 +46,6 @@ interface NameLookupOptions {
   readonly system?: SystemLookup
 }
 
-/** The look-ups of a process. */
 export class NameLookup {
   readonly #options: NameLookupOptions
   readonly #answers = new Map<string, Answer>()

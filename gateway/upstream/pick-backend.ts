@@ -1,7 +1,6 @@
 /** Picks the server of a request: backends by weight, endpoints by load. Pure: random numbers and state are passed in. */
 import type { BackendEntry, ModelEntry, Target } from './model-entry.ts'
 
-/** Restrictions of the choice. */
 export interface PickRules {
   /** Whether only backends with the Messages API qualify. */
   readonly nativeOnly: boolean
@@ -9,7 +8,6 @@ export interface PickRules {
   readonly tried: readonly Target[]
   /** Whether this pod can use a backend: false if it lacks its credential. */
   isUsable(backend: BackendEntry): boolean
-  /** A number in [0, 1). */
   random(): number
 }
 
@@ -37,7 +35,6 @@ function pick({ backends }: ModelEntry, rules: PickRules, onlyUp: boolean): Targ
   return chosen && leastLoaded(chosen.targets, rules, onlyUp)
 }
 
-/** Whether the backend qualifies and has a server left. */
 function isOpen(backend: BackendEntry, rules: PickRules, onlyUp: boolean): boolean {
   if (backend.weight <= 0 || (rules.nativeOnly && !backend.isNative) || !rules.isUsable(backend)) return false
   for (const target of backend.targets) if (isLeft(target, rules, onlyUp)) return true

@@ -18,7 +18,6 @@ export class PlainRelay implements AnswerRelay {
   readonly #host: RelayPort
   readonly #head: AnswerHead
   readonly #isMetered: boolean
-  /** The end of an answer that is passed through. */
   #tail: AnswerTail | undefined = undefined
   #chunks: Buffer[] = []
   #bytes = 0

@@ -9,7 +9,6 @@ import { renamedEvent } from './rename-model.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { parseObject } from '../dialects/json-body.ts'
 
-/** Size of the largest event, bytes. */
 const MAX_EVENT_BYTES = 1024 * 1024
 /** Events without data in a row per second. More are not keep-alives but cause useless work. */
 const MAX_EMPTY_EVENTS = 200
@@ -33,14 +32,12 @@ export class StreamRelay implements AnswerRelay {
   readonly #splitter = new SseSplitter()
   /** undefined for a call that is not metered. */
   readonly #tally: UsageTally | undefined
-  /** Bytes of comments before the first event. */
   #preface: Buffer[] = []
   #prefaceBytes = 0
   #hasEvent = false
   /** Number of events without data since the last one with data, or since the last tick. */
   #emptyEvents = 0
   #isRenamed = false
-  /** Whether Anthropic's message_start was sent. */
   #isStarted = false
   /** Whether the model has reported why it stopped. */
   #isFinished = false
@@ -91,7 +88,6 @@ export class StreamRelay implements AnswerRelay {
     return shown
   }
 
-  /** Called once per second. */
   onTick(now: number): void {
     this.#emptyEvents = 0
     if (this.#isEnded || this.#host.isPaused || now - this.#host.wroteAt < this.#host.keepAliveTicks) return
@@ -197,7 +193,6 @@ function isWholeEvent(rest: Buffer): boolean {
   return data !== undefined && (data.trim() === '[DONE]' || parseObject(data) !== undefined)
 }
 
-/** Returns the text of row 35 after "Backend error". */
 function reasonOf({ row, params }: GatewayError, { format }: ClientFraming): string | undefined {
   return row.id === 'backendError' ? params.reason : errorMessage(row, params, format)
 }

@@ -1,6 +1,5 @@
 import { IntrusiveSet, type Intrusive } from '#platform/intrusive-set.ts'
 
-/** An entry that is called once per tick. */
 export interface Ticked extends Intrusive {
   /** @param now ticks since the start of the ticker */
   onTick(now: number): void
@@ -27,7 +26,6 @@ export class Ticker {
     return this.#now
   }
 
-  /** Number of entries, for tests and metrics. */
   get size(): number {
     return this.#entries.size
   }

@@ -42,21 +42,17 @@ function hopsOf(sent: IncomingHttpHeaders): number {
   return typeof text === 'string' && /^\d{1,3}$/.test(text) ? Number(text) : 0
 }
 
-/** Whether the hop count of a request proves a loop of gateways. */
 export function isLoop(sent: IncomingHttpHeaders): boolean {
   return hopsOf(sent) >= MAX_HOPS
 }
 
-/** Inputs for the headers of a request to a backend. */
 interface HeaderSource {
-  /** Headers of the client. */
   readonly sent: IncomingHttpHeaders
   readonly forwarded: ReadonlySet<string>
   /** Whether the request goes to the Messages API of the backend; `anthropic-version` and `anthropic-beta` are then forwarded. */
   readonly isNative: boolean
   /** Id of the gateway. The client's id is only logged. */
   readonly requestId: string
-  /** Credential of the backend; undefined if it needs none. */
   readonly credential: string | undefined
 }
 

@@ -4,7 +4,6 @@ import { buildConnector, errors, Pool } from 'undici'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 
-/** Options of connections to backends. */
 interface PoolSettings {
   /** Guarded look-up, which refuses names that resolve to refused addresses. @param namespace of the model whose backend has the name */
   readonly lookup: (namespace: string) => LookupFunction
@@ -22,7 +21,6 @@ const UNUSED_TICKS = 300
 export interface PoolID {
   readonly key: string
   readonly origin: string
-  /** Namespace of the model. */
   readonly namespace: string
 }
 
@@ -74,7 +72,6 @@ export class UpstreamPools implements Ticked {
     if (this.#pools.size === 0) this.#ticker.delete(this)
   }
 
-  /** Closes all connections, including those in use. */
   async close(): Promise<void> {
     const pools = [...this.#pools.values()]
     this.#pools.clear()

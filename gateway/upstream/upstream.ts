@@ -12,12 +12,10 @@ import { Ticker } from './ticker.ts'
 import { UpstreamPools } from './upstream-pools.ts'
 import { guardedLookup } from './url-guard.ts'
 
-/** Options of the process. */
 export interface UpstreamOptions {
   /** Rules for addresses of backends. Only standalone allows loopback. */
   readonly addresses: AddressRules
   readonly credentials: CredentialLookup
-  /** See `forwardedHeaders`. */
   readonly forwarded: ReadonlySet<string>
   readonly loop: LoopShare
   /** PEM of additional certificate authorities for https backends. */
@@ -38,7 +36,6 @@ const KEEP_ALIVE_TICKS = 15
 /** Maximum number of running look-ups of names: libuv has four threads, and files and compression need the others. */
 const LOOKUPS = 2
 
-/** The upstream side of a process. */
 export class Upstream {
   /** The models; the follower of the projection fills the table. */
   readonly models: ModelTable
@@ -66,7 +63,6 @@ export class Upstream {
     }
   }
 
-  /** See `forward` in dispatch.ts. */
   forward(job: ForwardJob): Promise<Outcome> {
     return forward(job, this.#deps)
   }
@@ -83,7 +79,6 @@ export class Upstream {
     return counts
   }
 
-  /** Closes all connections and stops all timers. */
   async close(): Promise<void> {
     await this.#pools.close()
     this.#ticker.stop()

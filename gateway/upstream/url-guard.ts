@@ -13,7 +13,6 @@ export type ResolveAll = (
   done: (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void,
 ) => void
 
-/** Error code of a refused name. */
 export const REFUSED_ADDRESS = 'ERR_REFUSED_ADDRESS'
 
 /**
