@@ -151,10 +151,7 @@ const BY_ID = Object.fromEntries(ERROR_ROWS.map((row) => [row.id, row])) as Read
 export interface GatewayErrorOptions {
   /** The internal cause, for the log. Clients never see it. */
   readonly cause?: unknown
-  /**
-   * Overrides the `Retry-After` of the row, in ms. Rows without that header ignore it. The client gets 1 to 60,000 ms, and the seconds
-   * rounded up.
-   */
+  /** Overrides the `Retry-After` of a row that has one, in ms. The client gets 1 to 60,000 ms, and the seconds rounded up. */
   readonly retryAfterMs?: number | undefined
   /** Headers besides those of the row: name, value, name, value … */
   readonly headers?: readonly string[] | undefined
@@ -208,10 +205,7 @@ export function orThrow<T>(decision: T | GatewayError): T {
 const CONSTANT = new WeakSet<GatewayError>()
 const SHARED = new Map<RowID, GatewayError>()
 
-/**
- * Makes an error that a module sends many times, so that a refusal allocates nothing: make it once, when the module is loaded. `send-error`
- * builds its bytes once.
- */
+/** An error that a module makes once and sends many times: a refusal then allocates nothing, and its bytes are built once. */
 export function constantError(id: RowID, params: ErrorParams = {}): GatewayError {
   const made = new GatewayError(id, params)
   CONSTANT.add(made)
@@ -247,16 +241,10 @@ const MAX_ECHO_CHARACTERS = 128
 const CONTROL = /[\u0000-\u001F\u007F-\u009F\u2028\u2029\u202A-\u202E\u2066-\u2069]/g
 /** The text that `safeText` writes in place of a Credential. */
 export const HIDDEN_CREDENTIAL = 'sk-…'
-/**
- * Own keys however cut, and imported ones, of any length and with any characters, where a word begins: `task-classifier-large` is a model.
- */
+/** Own keys however cut, and imported ones of any form, where a word begins: `task-classifier-large` is a model. */
 const CREDENTIAL_LIKE = /(?<![0-9A-Za-z])sk-[^\s"\\]+|sk-hg1[0-9A-Za-z]*/g
 
-/**
- * Makes foreign text safe to send or log: removes control and direction characters, replaces text in the form of a Credential (a client may
- * have put its key into the wrong field), and cuts the text.
- * @param max characters, not bytes
- */
+/** Makes foreign text safe to send or log: it has no control characters and no Credential. @param max characters, not bytes */
 export function safeText(text: string, max: number = MAX_ECHO_CHARACTERS): string {
   const clipped = text.length > 4 * max ? text.slice(0, 4 * max) : text // the replacements below then read a bounded text
   const clean = clipped.replace(CONTROL, '').replace(CREDENTIAL_LIKE, HIDDEN_CREDENTIAL)

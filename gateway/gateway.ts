@@ -103,10 +103,7 @@ export class Gateway {
     this.app = this.#makeApp()
   }
 
-  /**
-   * Starts to load and follow the projection. Resolves when the mounted folder has been read and the worker for large bodies runs. `health`
-   * reports readiness.
-   */
+  /** Resolves when the mounted folder has been read and the worker for large bodies runs. `health` reports readiness. */
   async start(): Promise<void> {
     await Promise.all([this.#deps.bodyReader.start(), this.#follow()])
   }
@@ -133,10 +130,7 @@ export class Gateway {
     return Math.max(0, deadlineMs - clock.monotonic())
   }
 
-  /**
-   * Reports "not ready" and refuses new requests with row 24. Resolves when the running requests have ended. After `graceMs` it ends the
-   * remaining ones with an error in their own format.
-   */
+  /** Refuses new requests with row 24. After `graceMs` running ones end with an error in their own format. */
   async drain(graceMs: number): Promise<void> {
     this.#draining = true
     this.follower.drain()

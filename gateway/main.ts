@@ -19,10 +19,7 @@ import { processEnv } from '#platform/settings.ts'
 import { listenError, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
 import { createLog, type Log, type ProcessLog } from '#platform/log.ts'
 
-/**
- * Length of the accept queue; the kernel may cap it (somaxconn). Beyond it the kernel drops connections, and clients try again a second
- * later.
- */
+/** Length of the accept queue; the kernel may cap it (somaxconn), and drops connections beyond it. */
 const BACKLOG = 4_096
 
 /** Random bytes of the process name: enough that no two starts share one. */

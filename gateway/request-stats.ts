@@ -1,7 +1,4 @@
-/**
- * Counts finished requests in plain numbers and turns them into series at each scrape. prom-client would build and hash the labels of each
- * request twice (measured: 5 of 75 µs).
- */
+/** Counts in plain numbers, and makes series at each scrape: prom-client would hash the labels of each request twice (5 of 75 µs). */
 import type { Exchange } from './http/exchange.ts'
 
 /** Upper bounds of the histogram, seconds. An answer of a model may take minutes. */

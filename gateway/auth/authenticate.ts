@@ -7,10 +7,7 @@ import { headerRefusal, INACTIVE, malformedRefusal, UNKNOWN_KEY, unknownRefusal 
 
 export interface AuthDeps {
   readonly keys: { find(hash: KeyHash): Caller | undefined }
-  /**
-   * State of the key table: whether it is loaded, for how many ms it may have missed changes, and whether it lacks keys that this version
-   * cannot read.
-   */
+  /** How many ms of changes the key table may have missed, and whether it lacks keys that this version cannot read. */
   readonly projection: { readonly loaded: boolean; readonly unreadForMs: number; readonly lacksKeys: boolean }
   /** The pod's clock, ms since 1970, which decides whether a key has expired. */
   readonly now: () => number
@@ -29,11 +26,7 @@ export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | 
   return caller ? ifUsable(caller, deps) : refusal(sent.credential, deps)
 }
 
-/**
- * Checks a running call again. It must end when its key was suspended, revoked or deleted, or has expired, and this process is sure of
- * that.
- * @returns the reason to end the call; undefined lets it run
- */
+/** Why a running call must end: its key works no more, and this process is sure of that. @returns undefined lets it run */
 export function reasonToEnd({ hash }: Caller, deps: AuthDeps): GatewayError | undefined {
   const { loaded, lacksKeys, unreadForMs } = deps.projection
   const caller = deps.keys.find(hash)

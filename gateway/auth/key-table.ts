@@ -25,10 +25,7 @@ export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
     yield [hash, { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: turnTaker() }]
 }
 
-/**
- * All keys in the memory of this process, by KeyHash. The follower fills the table from the projection. The mounted keyring fills it at a
- * cold start, and its revocations always count.
- */
+/** All keys by KeyHash. The projection fills the table, or at a cold start the mounted keyring, whose revocations always count. */
 export class KeyTable implements RecordTable {
   readonly #features: readonly string[]
   readonly #onEnded: (uid: string) => void
@@ -99,10 +96,7 @@ export class KeyTable implements RecordTable {
     }
   }
 
-  /**
-   * Cold start: adds all keys of the mounted keyring until the projection is loaded for the first time. Keys that are missing from later
-   * entries stay: the files may be older than the loaded keys.
-   */
+  /** Adds all keys until the projection is loaded. Keys that later entries lack stay: the files may be older than the loaded keys. */
   seed(entries: readonly KeyringEntry[]): void {
     const newest = byUid(entries)
     for (const entry of this.#fromProjection ? [] : newest.values()) {
@@ -215,10 +209,7 @@ class KeySet {
   }
 }
 
-/**
- * The entry that counts for each key. Two shard counts may exist during a change, so a key may have two entries: a revoked one wins, then the
- * newer one.
- */
+/** The entry that counts for each key. A change of the shard count leaves two: a revoked one wins, then the newer one. */
 function byUid(entries: readonly KeyringEntry[]): Map<string, KeyringEntry> {
   const found = new Map<string, KeyringEntry>()
   for (const entry of entries) {
@@ -239,10 +230,7 @@ function isRevoked({ deletedMs, state }: KeyringEntry): boolean {
   return deletedMs !== null || state === 'Revoked'
 }
 
-/**
- * The record in force. The keyring's entry replaces the record of the projection where its `generation` is higher: Redis is older than the
- * keyring, or does not answer.
- */
+/** The keyring's entry counts where its `generation` is higher: Redis is older than the keyring, or does not answer. */
 function inForce(base: KeyRecord, entry: KeyringEntry | undefined): KeyRecord {
   if (!entry) return base
   if (isRevoked(entry)) return { ...base, state: 'Revoked' } // the verifiers stay, so that a client with the value of the key gets "revoked" as the reason

@@ -24,8 +24,5 @@ export const messages: Dialect = {
   wrongPrompt: wrongMessages,
 }
 
-/**
- * The dialects by path. Each one is a route of model calls. A function cannot be sent to another thread, so the worker for large bodies gets the
- * path.
- */
+/** The routes of model calls. The worker for large bodies gets the path, because a function cannot be sent to another thread. */
 export const DIALECTS: ReadonlyMap<string, Dialect> = new Map([chatCompletions, messages].map((dialect) => [dialect.path, dialect]))

@@ -21,10 +21,7 @@ interface EventUsage {
 }
 
 export interface BackendEvents {
-  /**
-   * Classifies one whole event of `splitEvents`. It parses JSON only if the bytes may be more than content.
-   * @param latin1 the same bytes as text: the relay decodes each event once
-   */
+  /** Classifies one whole event. It parses JSON only if the bytes may be more than content. @param latin1 the same bytes as text */
   kindOf(event: Buffer, latin1?: string): EventKind
   /** Reads the token counts of an event. A later event of the stream may have other counts, or the same again. */
   usageOf(event: Buffer, latin1?: string): EventUsage | undefined

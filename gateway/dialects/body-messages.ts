@@ -29,10 +29,7 @@ export type BodyAnswer =
     }
   | { readonly row: RowID; readonly params: ErrorParams }
 
-/**
- * Prepares bytes for a transfer.
- * @returns the buffer's own memory, or a copy if the memory belongs to a pool or is shared with another thread
- */
+/** @returns the buffer's own memory, or a copy if the memory belongs to a pool or is shared with another thread */
 export function ownBytes({ buffer, byteOffset, length }: Buffer): OwnBytes {
   const isOwn = buffer instanceof ArrayBuffer && length === buffer.byteLength
   return isOwn ? new Uint8Array(buffer) : new Uint8Array(buffer, byteOffset, length).slice()

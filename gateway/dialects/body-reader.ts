@@ -78,9 +78,7 @@ export class BodyReader {
     await this.#thread?.end()
   }
 
-  /**
-   * Passes bodies to the worker, one at a time. Waiting bodies survive a failure of the worker, and are dropped when their clients leave.
-   */
+  /** One body at a time. Waiting bodies survive a failure of the worker, and are dropped when their clients leave. */
   async #work(): Promise<void> {
     this.#isWorking = true
     for (let job = this.#jobs.shift(); job; job = this.#jobs.shift()) await this.#do(job)

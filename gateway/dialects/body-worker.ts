@@ -40,10 +40,7 @@ function answer({ path, bytes, isMetered }: BodyJob): void {
   if (!bytes.buffer.detached) bytes.buffer.transfer(0) // freed now, because memory outside of the heap makes V8 collect the whole heap
 }
 
-/**
- * Collects garbage: at once if the worker holds much memory, otherwise as soon as it has no work. A collection takes the processor from
- * other threads of the process.
- */
+/** Collects at once if the worker holds much memory, otherwise when it is idle: a collection takes the processor from other threads. */
 function collectLater(): void {
   clearTimeout(idle)
   if (getHeapStatistics().used_heap_size > COLLECT_ABOVE_BYTES) collect()

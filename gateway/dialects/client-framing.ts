@@ -35,10 +35,7 @@ export const anthropicFraming: ClientFraming = {
   endMarker: undefined,
 }
 
-/**
- * Builds an error body. OpenAI's always has all four fields, with null for no value. Anthropic's names the request.
- * @param requestId the gateway's own, not that of the client
- */
+/** OpenAI's body always has all four fields. @param requestId the gateway's own, not that of the client */
 export function errorBody(format: ErrorFormat, error: GatewayError, requestId: string): string {
   const { row, params } = error
   if (format === 'anthropic') {

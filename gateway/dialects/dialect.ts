@@ -8,9 +8,7 @@ export interface ModelRequest {
   /** As the client wrote it: case-sensitive, not trimmed. */
   readonly model: string
   readonly stream: boolean
-  /**
-   * The largest declared cap on the tokens of one answer, above 0, because servers differ in which cap they obey. undefined without a cap.
-   */
+  /** Largest declared cap on the tokens of one answer, above 0, because servers differ in which cap they obey. */
   readonly maxOutputTokens: number | undefined
   /** Number of requested answers (`n`), at least 1. */
   readonly choices: number

@@ -137,10 +137,7 @@ class JsonReader {
   }
 }
 
-/**
- * Finds the first error of a text that `JSON.parse` has refused.
- * @returns for example `line 3, column 12: a comma or } is expected`; undefined if the error is too far from the start
- */
+/** @returns for example `line 3, column 12: a comma or } is expected`; undefined if the error is too far from the start */
 export function jsonError(text: string): string | undefined {
   return new JsonReader(text).firstError()
 }

@@ -59,11 +59,7 @@ const UNSEEN: ReadonlySet<string> = new Set([
 const TEXT_FIELDS = ['system', 'prompt', 'input', 'instructions']
 const JSON_FIELDS = ['tools', 'functions', 'response_format', 'output_config']
 
-/**
- * Estimates the size of a prompt.
- * @param body of either dialect, with bounded nesting
- * @param bodyBytes length of its text
- */
+/** @param body of either dialect, with bounded nesting @param bodyBytes length of its text */
 export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
   const count = new PromptCount()
   count.messages(body.messages)

@@ -63,20 +63,13 @@ export function startOfValue(text: string, end: number): number | undefined {
   return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : undefined
 }
 
-/**
- * Converts a span of the text into a span of its bytes.
- * @returns undefined for bytes that are not UTF-8, whose positions cannot be counted
- */
+/** @returns undefined for bytes that are not UTF-8, whose positions cannot be counted */
 function byteSpan(body: JsonBody, start: number, end: number): ByteSpan | undefined {
   if (body.bytes.length !== body.text.length && !isUtf8(body.bytes)) return undefined
   return { start: byteOffset(body, start), end: byteOffset(body, end) }
 }
 
-/**
- * Finds the string of a field at the top level of a JSON object, quotes included.
- * @param bytes the beginning of the object
- * @returns undefined if the bytes do not contain all of it, or if it is not a string
- */
+/** A string at the top level of the object that begins here, quotes included. @returns undefined if the bytes lack a part of it */
 export function literalAtTop(bytes: Buffer, field: string): ByteSpan | undefined {
   const text = bytes.toString('latin1') // one unit per byte; the names of the fields are ASCII
   const token = `"${field}"`
@@ -105,10 +98,7 @@ export function isAtMostOnce(text: string, field: string): boolean {
   return first < 0 || text.indexOf(token, first + token.length) < 0
 }
 
-/**
- * Replaces parts of a text with one allocation and one copy of each byte, because this is done for every request.
- * @param edits from left to right, without overlap
- */
+/** One allocation and one copy of each byte, because this is done for every request. @param edits from left to right, not overlapping */
 export function edited(bytes: Buffer, edits: readonly ByteEdit[]): Buffer {
   const growth = edits.reduce((sum, { start, end, text }) => sum + Buffer.byteLength(text) - (end - start), 0)
   const result = Buffer.allocUnsafe(bytes.length + growth)

@@ -32,11 +32,7 @@ interface BodyEdits {
   readonly asksUsage: boolean
 }
 
-/**
- * Prepares the body to send.
- * @param body its `model` is the authorised string
- * @param asksUsage prepare an edit that requests the usage of a stream, because the client has not requested it
- */
+/** @param body its `model` is the authorised string @param asksUsage prepare an edit that requests the usage of a stream */
 export function requestBody(body: JsonBody, model: string, asksUsage = false): RequestBody {
   const modelAt = COSTS.every((field) => body.value[field] === undefined || isAtMostOnce(body.text, field))
     ? provenLiteral(body, 'model', model)

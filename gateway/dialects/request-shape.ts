@@ -32,10 +32,7 @@ const CHOOSING_LENGTHS = new Set([...MODEL_CHOOSING].map((name) => name.length))
 /** Maximum depth. Real requests have less than 40 levels; parsers of backends fail from some hundreds on. */
 const MAX_DEPTH = 200
 
-/**
- * Reads the fields on which the gateway decides, and checks the shape of a request.
- * @returns row 11 with the first wrong field, or row 42
- */
+/** Reads the deciding fields and checks the shape of a request. @returns row 11 with the first wrong field, or row 42 */
 export function requestFields(body: JsonObject, { wrongPrompt }: Pick<Dialect, 'wrongPrompt'>): ModelRequest | GatewayError {
   const { model, stream } = body
   if (model === undefined) return invalid('model', 'is required')
@@ -44,10 +41,7 @@ export function requestFields(body: JsonObject, { wrongPrompt }: Pick<Dialect, '
   return wrong ?? { model, stream: stream === true, ...declared(body) }
 }
 
-/**
- * Reads the declarations of a request of either dialect about its answer. Counts other than integers above 0 declare nothing: -1 means "no
- * cap" to llama.cpp.
- */
+/** What a request of either dialect declares about its answer. -1 declares nothing: to llama.cpp it means "no cap". */
 export function declared(body: JsonObject): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
   let maxOutputTokens: number | undefined
   for (const name of CAPS) {

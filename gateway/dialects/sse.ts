@@ -34,11 +34,7 @@ export class SseSplitter {
     return this.#tailBytes
   }
 
-  /**
-   * Adds a chunk.
-   * @returns all bytes up to and including the last event boundary; empty if no event is complete; the chunk itself, without a copy, if it
-   * is whole (the usual case)
-   */
+  /** @returns all bytes up to the last event boundary; empty if no event is complete; usually the chunk itself, without a copy */
   push(chunk: Buffer): Buffer {
     const probe = this.#window.length === 0 ? chunk : Buffer.concat([this.#window, chunk])
     const cut = lastBoundary(probe, this.#window.length) - this.#window.length

@@ -38,9 +38,7 @@ function kindOf(byte: number): number {
   return /\s/.test(character) ? SPACE : PUNCT
 }
 
-/**
- * Weight of a byte that does not depend on its neighbours. The first byte of a character above ASCII has the weight of the whole character.
- */
+/** Weight without neighbours. The first byte of a character above ASCII has the weight of the whole character. */
 function ownWeight(byte: number): number {
   if (byte >= 0xf0) return FOUR_BYTES
   if (byte >= 0xe0) return 3 * BYTE_ABOVE_ASCII

@@ -27,10 +27,7 @@ export class UsageTally {
     return settledUsage(this.#report, { inputTokens, outputTokens: this.#outputTokens })
   }
 
-  /**
-   * Estimates the tokens of the text. Servers send each token in an event, unless they are late or make several at once; then events are
-   * longer.
-   */
+  /** Servers send each token in an event, unless they are late or make several at once; then events are longer. */
   get #outputTokens(): number {
     const isOneByOne = this.#bytes <= this.#events * MAX_BYTES_OF_ONE_TOKEN
     return isOneByOne ? this.#events : Math.max(this.#events, tokensOfBytes(this.#bytes))
@@ -49,19 +46,12 @@ const LETTER_U = 117
 const OPENING_BRACE = 123
 const CLOSING_BRACE = 125
 
-/**
- * Measures the text in the events of one stream without parsing them, because this is done for every event of every metered stream. An object with a position costs less than results
- * that are allocated for each event.
- */
+/** Measures text without parsing. One object per stream: results that are allocated for each event would cost more. */
 export class DeltaText {
   #event = ''
   #at = 0
 
-  /**
-   * Counts the bytes of texts, reasoning and arguments that an event adds, over all its choices. It reads each byte once, whatever the
-   * event contains.
-   * @param event decoded as Latin-1: one unit per byte
-   */
+  /** Bytes of texts, reasoning and arguments over all choices of an event. @param event as Latin-1: one unit per byte */
   bytesOf(event: string): number {
     let bytes = 0
     this.#event = event

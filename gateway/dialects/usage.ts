@@ -63,10 +63,7 @@ export function anthropicUsage({ usage }: JsonObject): UsageReport | undefined {
   })
 }
 
-/**
- * Merges another report of a stream. Counts are cumulative, so the last one holds. Some servers repeat only some counts, and others send 0
- * for unknown ones.
- */
+/** Counts are cumulative, so the last one holds. Some servers repeat only some counts, and others send 0 for unknown ones. */
 export function laterReport(former: UsageReport | undefined, later: UsageReport): UsageReport {
   if (former === undefined) return later
   return {
@@ -78,10 +75,7 @@ export function laterReport(former: UsageReport | undefined, later: UsageReport)
   }
 }
 
-/**
- * The usage for settlement: the reported counts, and estimates of at least 1 for the rest. No prompt has 0 tokens, and no answer with text
- * has; a backend that reports 0 has not counted.
- */
+/** Estimates of at least 1 replace missing counts and 0: no prompt and no answer with text has 0 tokens. */
 export function settledUsage(report: UsageReport | undefined, estimate: UsageEstimate): Usage {
   const input = report && inputOf(report)
   const output = report && outputOf(report, estimate)

@@ -5,10 +5,7 @@ import type { Exchange } from './exchange.ts'
 /** Setting ACCESS_LOG. `errors`: failures of the gateway and of backends. `sample`: those and 1 % of the rest. `all`: every request. */
 export type AccessLogMode = 'errors' | 'sample' | 'all'
 
-/**
- * Lines per second and row of the catalogue, so that an outage does not fill the disk of a node. The next line has the number of omitted
- * lines.
- */
+/** Lines per second and row, so that an outage does not fill the disk. The next line has the number of omitted ones. */
 const FAILURES_PER_SECOND = 10
 const MAX_CAUSE_CHARACTERS = 512
 const SAMPLE_EVERY = 100

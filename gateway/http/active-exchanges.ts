@@ -3,9 +3,7 @@ import type { Clock } from '#platform/clock.ts'
 import { IntrusiveSet } from '#platform/intrusive-set.ts'
 import type { Exchange } from './exchange.ts'
 
-/**
- * Time for the last frames to leave this process after the deadline, ms. A client that does not read does not delay the shutdown further.
- */
+/** Time for the last frames after the deadline, ms. A client that does not read does not delay the shutdown further. */
 const FLUSH_MS = 1_000
 
 export class ActiveExchanges {
@@ -49,10 +47,7 @@ export class ActiveExchanges {
     if (this.size === 0) this.#whenIdle?.()
   }
 
-  /**
-   * Waits up to `graceMs` for the requests to end, then interrupts the rest: streams end with an error frame. The app refuses new requests
-   * before it calls this.
-   */
+  /** Waits for the requests to end, then interrupts the rest: streams end with an error frame. */
   async drain(graceMs: number, clock: Clock): Promise<void> {
     await this.#idle(graceMs, clock)
     this.#exchanges.forEach((exchange) => exchange.running?.interrupt())

@@ -1,6 +1,4 @@
-/**
- * Bounds the bytes of request bodies in memory, per process and per key: uploads cannot fill a pod, and one key cannot take all the room.
- */
+/** Bounds the bytes of request bodies in memory: uploads cannot fill a pod, and one key cannot take all the room. */
 
 export interface BodyLimits {
   readonly process: number
@@ -33,10 +31,7 @@ export function bodyLimits(memoryBytes: number): BodyLimits {
   return { process, perKey: Math.floor(process / PARTS_PER_KEY) }
 }
 
-/**
- * As `bodyLimits`, but checks that the largest body fits.
- * @throws RangeError with setting and remedy, if a body of the largest size does not fit into the share of a key
- */
+/** @throws RangeError with setting and remedy, if a body of the largest size does not fit into the share of a key */
 export function fittingBodyLimits(maxBodyBytes: number, memoryBytes: number): BodyLimits {
   const limits = bodyLimits(memoryBytes)
   if (maxBodyBytes <= limits.perKey) return limits

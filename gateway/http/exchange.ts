@@ -14,10 +14,7 @@ export interface Interruptible {
   interrupt(): void
 }
 
-/**
- * One request and its answer, with the values that access log and metrics read at its end. Every field exists from the start, so that V8
- * gives all exchanges one shape.
- */
+/** One request and its answer. Every field exists from the start, so that V8 gives all exchanges one shape. */
 export class Exchange implements Intrusive {
   slot = NO_SLOT
   readonly request: IncomingMessage
@@ -70,10 +67,7 @@ export function newRequestId(): string {
   return `req_${randomUUID()}`
 }
 
-/**
- * Headers of every answer, as a flat name-value list for `writeHead`. OpenAI SDKs read the first, Anthropic SDKs the second. The list is
- * new each time, so the caller may append to it.
- */
+/** Headers of every answer: OpenAI SDKs read the first, Anthropic SDKs the second. A new list, to which the caller may append. */
 export function requestIdHeaders(requestId: string): string[] {
   return ['x-request-id', requestId, 'request-id', requestId]
 }

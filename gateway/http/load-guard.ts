@@ -18,10 +18,7 @@ interface LoopDelay {
 
 const SAMPLE_EVERY_MS = 20 // Node's default of 10 costs twice the CPU
 
-/**
- * Sheds load (row 25) before all clients have to wait: a request that is refused at once costs its client less than a time-out. `stop` ends
- * its timer.
- */
+/** Sheds load (row 25) before all clients have to wait: a refusal at once costs a client less than a time-out. */
 export class LoadGuard {
   readonly #limits: LoadLimits
   readonly #calls: () => number

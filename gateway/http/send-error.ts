@@ -56,10 +56,7 @@ export class ErrorSender {
     this.#onUnread = onUnread
   }
 
-  /**
-   * Answers with an error and notes it on the exchange. If headers were already sent, it destroys the connection, so that the client cannot
-   * mistake a truncated answer for a complete one.
-   */
+  /** Destroys the connection if headers were sent, so that the client cannot take a truncated answer for a complete one. */
   send(exchange: Exchange, error: GatewayError): void {
     const { request, response, requestId, format } = exchange
     exchange.error = error
@@ -84,10 +81,7 @@ export class ErrorSender {
     this.send(new Exchange(request, response, formatOfPath(request.url ?? '')), error)
   }
 
-  /**
-   * Answers bytes that are not a request (`clientError` of the server), and requests that did not arrive in time.
-   * @param error of Node's parser; its code decides the row
-   */
+  /** Answers bytes that are not a request (`clientError` of the server), and requests that did not arrive in time. */
   sendToSocket(error: ParserError, socket: Duplex): void {
     if (socket.writableEnded) return // already answered; the parser also reports the bytes that arrive afterwards
     const exchange = exchangeOn(socket)
@@ -191,10 +185,7 @@ interface LingerLimits {
 /** Limits of production: 2 s without a byte bound, 256 sockets. */
 const LINGER_LIMITS: LingerLimits = { lingerMs: 2_000, maxSockets: 256 }
 
-/**
- * Lets clients read a refusal while they still send their body. TCP resets a socket that is closed with unread bytes; the client may then
- * lose the answer, and every SDK retries after a reset.
- */
+/** Lets clients read a refusal while they upload: TCP resets a socket closed with unread bytes, and every SDK then retries. */
 export class Lingering {
   readonly #limits: LingerLimits
   #sockets = 0
@@ -203,11 +194,7 @@ export class Lingering {
     this.#limits = limits
   }
 
-  /**
-   * Discards the rest of the body and destroys the socket after the time limit.
-   * @param whenRead runs if the body ends in time
-   * @returns false when too many sockets linger; the socket is then unchanged
-   */
+  /** @param whenRead runs if the body ends in time @returns false when too many sockets linger; the socket is then unchanged */
   discard({ request }: Exchange, whenRead?: () => void): boolean {
     if (this.#sockets >= this.#limits.maxSockets) return false
     this.#sockets++

@@ -5,10 +5,7 @@ import type { ErrorSender } from './send-error.ts'
 
 /** Time-outs of the server, ms. */
 export interface ServerSettings {
-  /**
-   * Longer than the idle time-out of load balancers: when the server closes an idle connection first, requests on their way are reset
-   * (nodejs/node#47130).
-   */
+  /** Longer than that of load balancers: closing an idle connection first would reset requests on their way (nodejs/node#47130). */
   readonly keepAliveTimeoutMs: number
   readonly headersTimeoutMs: number
   /** For headers and body together. It does not end answers. */
@@ -26,10 +23,7 @@ export const SERVER_SETTINGS: ServerSettings = {
   checkEveryMs: 1_000,
 }
 
-/**
- * Makes the HTTP server of the gateway. The caller makes it listen.
- * @param errors answers requests that Node's parser refuses, in the same JSON as all other errors
- */
+/** @param errors answers requests that Node's parser refuses, in the same JSON as all other errors */
 export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<ServerSettings> = {}): Server {
   const { keepAliveTimeoutMs, headersTimeoutMs, requestTimeoutMs, stalledTimeoutMs, checkEveryMs } = { ...SERVER_SETTINGS, ...settings }
   const options = {
@@ -59,10 +53,7 @@ function isReadable({ url = '', headers, httpVersion }: IncomingMessage): boolea
   return url.startsWith('/') || (/^https?:\/\//i.test(url) && URL.canParse(url))
 }
 
-/**
- * No SDK pipelines requests. A client with more answers in progress on one connection is disconnected: it could fill the process without
- * reading.
- */
+/** No SDK pipelines requests. A client with more answers in progress on a connection could fill the process without reading. */
 const MAX_UNDER_WAY = 4
 /** Return value of `onIncoming` for an upgraded connection: the parser stops, since the next bytes are not HTTP. */
 const STOP_PARSING = 2
@@ -76,11 +67,7 @@ interface Connection extends Socket {
   parser?: { onIncoming?: (() => number) | null } | null
 }
 
-/**
- * Counts an answer until it closes.
- * @returns false when the connection is closed, or is closed now because it has too many answers in progress. The caller then answers
- * nothing
- */
+/** Counts an answer until it closes. @returns false when the connection is closed, so that nothing is answered */
 function takeAnswer(request: IncomingMessage, response: ServerResponse): boolean {
   const connection: Connection = request.socket
   if (connection.destroyed) return false
@@ -99,10 +86,7 @@ function answerClosed(this: ServerResponse): void {
   connection[UNDER_WAY] = (connection[UNDER_WAY] ?? 1) - 1
 }
 
-/**
- * Closes a connection. One chunk can contain more than a thousand small requests, and Node would make objects of all of them for a client
- * without a key.
- */
+/** One chunk can hold more than a thousand requests, and Node would make objects of all of them for a client without a key. */
 function cutOff(connection: Connection): void {
   connection.destroy()
   if (connection.parser) connection.parser.onIncoming = () => STOP_PARSING

@@ -9,10 +9,7 @@ interface FrozenBatch {
   readonly debts: Readonly<Record<RateKind, number>>
 }
 
-/**
- * Pending changes of one subject. A sent batch does not change until the store acknowledges it, and is sent again under the same number, so
- * a lost reply cannot count twice.
- */
+/** A sent batch stays as it is until it is acknowledged, and is sent again under its number: a lost reply cannot count twice. */
 export class BatchQueue {
   readonly #requests: RateLease
   readonly #tokens: RateLease
@@ -49,11 +46,7 @@ export class BatchQueue {
     return { number, refunds: slotAmounts(refunds), bookings: slotAmounts(bookings), debts }
   }
 
-  /**
-   * Reports that the store has counted the batch.
-   * @param callNumber number of the call that carried it
-   * @param nowMs time of the store
-   */
+  /** @param callNumber of the call that carried the batch @param nowMs time of the store */
   acknowledged(callNumber: number, nowMs: number): void {
     if (!this.#frozen) return
     for (const { booking } of this.#frozen.bookings) booking.number = callNumber
@@ -62,10 +55,7 @@ export class BatchQueue {
     this.#frozen = undefined
   }
 
-  /**
-   * Reports that the store has lost every call above `callNumber`: the bookings of those calls are booked again and not returned.
-   * @param batchNumber last batch that the store still knows
-   */
+  /** The store has lost every call above `callNumber`: their bookings are booked again. @param batchNumber last batch that it knows */
   lost(callNumber: number, batchNumber: number): void {
     const frozen = this.#frozen
     this.#frozen = undefined

@@ -75,10 +75,7 @@ export class Breaker {
     return known >= LEAST_LATENCIES && this.#slow > SLOW_PART * known
   }
 
-  /**
-   * Checks the store with a ping, while calls continue: answers may have been late because this process was busy. One slow ping may have
-   * waited behind a burst of calls, and an open breaker refuses for 2 s.
-   */
+  /** Calls continue meanwhile. This process may have been busy, so a second ping decides: an open breaker refuses for 2 s. */
   async #probe(): Promise<void> {
     this.#isProbing = true
     const isGood = (await this.#isAnswering(SLOW_MS)) || (await this.#isAnswering(SLOW_MS))

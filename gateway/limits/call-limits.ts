@@ -60,10 +60,7 @@ export class CallLimits {
     this.#deps = deps
   }
 
-  /**
-   * Reserves units for a call.
-   * @returns the hold of the call until it is settled, or the refusal (rows 16 to 23, 36), which has consumed nothing
-   */
+  /** @returns the hold of the call until it is settled, or the refusal (rows 16 to 23, 36), which has consumed nothing */
   reserve(call: LimitedCall): HeldCall | GatewayError | Promise<HeldCall | GatewayError> {
     const { model, subject, asked, size } = call
     const ratio = learned(this.#ratios, model.uid, MAX_LEARNED, newRatio)
@@ -74,10 +71,7 @@ export class CallLimits {
     return verdict instanceof Promise ? verdict.then(decided) : decided(verdict)
   }
 
-  /**
-   * Row 19 for a key that continues although its requests per minute are used up. Reads no body and asks no store.
-   * @returns undefined for every other request
-   */
+  /** Row 19 for a key that continues although its requests per minute are used up. Reads no body and asks no store. */
   refusalUnread(subject: LimitSubject, format: ErrorFormat): GatewayError | undefined {
     if (!this.#storms.isStorm(subject.uid, this.#deps.clock.monotonic())) return undefined
     const known = this.#deps.ledger.knownRefusal(subject)

@@ -52,10 +52,7 @@ export class DemandAverage {
     return this.#requestsPerMs === 0
   }
 
-  /**
-   * Units expected within `ms`, rounded down.
-   * @param requests 0 units if fewer are likely: a single request is no reason to take units that others may need
-   */
+  /** @param requests 0 units if fewer are likely: a single request is no reason to take units that others may need */
   within(ms: number, requests = 1): number {
     return this.#requestsPerMs * ms >= requests ? Math.floor(this.#unitsPerMs * ms) : 0
   }

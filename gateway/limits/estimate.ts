@@ -44,10 +44,7 @@ export function estimateTokens({ asked, size, bounds, ratio, learned }: Estimate
   return { input, inputMax, output: Math.min(outputMax, learned.p90), outputMax }
 }
 
-/**
- * Output tokens that a request declares for all its choices: the largest cap counts, because servers differ in the cap that they obey.
- * @returns undefined without any cap
- */
+/** The largest cap counts, because servers differ in the cap that they obey. @returns undefined without any cap */
 export function declaredOutput({ maxOutputTokens, choices }: Pick<ModelRequest, 'maxOutputTokens' | 'choices'>): number | undefined {
   return maxOutputTokens === undefined ? undefined : bounded(maxOutputTokens * choices)
 }
@@ -81,11 +78,7 @@ export class LearnedRatio {
     return this.#actual / this.#sized
   }
 
-  /**
-   * Adds a prompt that a backend has counted.
-   * @param size by `promptSize`
-   * @param actual as reported, not estimated
-   */
+  /** @param actual tokens as reported, not estimated */
   learn(size: Pick<PromptSize, 'tokens'>, actual: number): void {
     const { tokens } = size
     const counted = Math.min(tokens * MAX_RATIO, Math.max(tokens * MIN_RATIO, actual)) // no single answer moves the average beyond its bounds

@@ -144,10 +144,7 @@ export class LeaseLedger implements Ledger {
     })
   }
 
-  /**
-   * Makes every subject report its spend, admissions and running requests at once, because the store may have lost data (a failover, a new
-   * epoch). A subject in use notices the loss by itself; an unused one would not report its spend.
-   */
+  /** A subject in use notices by itself that the store has lost data; an unused one would not report its spend. */
   reportAgain(): void {
     this.#subjects.reportAgain()
   }

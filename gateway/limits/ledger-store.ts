@@ -2,11 +2,7 @@ import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 
 /** The store that all processes share for limits. */
 export interface LedgerStore {
-  /**
-   * Runs one call as one atomic step.
-   * The promise also settles after a late answer: the caller has its own timer.
-   * @throws Error if the store does not answer, refuses, or lacks the function library
-   */
+  /** One atomic step. It also settles after a late answer. @throws Error if the store does not answer, or refuses */
   call(call: LedgerCall): Promise<LedgerReply>
   ping(): Promise<void>
 }

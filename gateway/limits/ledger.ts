@@ -61,10 +61,7 @@ export interface Hold {
   readonly rates: RateStates
 }
 
-/**
- * `budgetSpent` and `unpriced`: waiting does not help soon (402). `budgetHeld`: running requests hold the rest.
- * `tooLarge`: above the whole tokensPerMinute.
- */
+/** `budgetSpent`, `unpriced`: waiting does not help soon (402). `tooLarge`: above the whole tokensPerMinute. */
 export type RefusedLimit = 'requests' | 'tokens' | 'concurrency' | 'budgetSpent' | 'budgetHeld' | 'unpriced' | 'tooLarge'
 
 /** A limit is reached. Nothing was consumed. */
@@ -110,10 +107,7 @@ export interface LedgerSnapshot {
 }
 
 export interface Ledger {
-  /**
-   * Takes from every subject, all or none. Answers at once if the leases of this process suffice, otherwise after one call to the store.
-   * Never throws or rejects.
-   */
+  /** All or none. At once if the leases of this process suffice, otherwise after one call to the store. Never throws or rejects. */
   reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict>
   /**
    * A refusal that every request of the subject would get now, whatever its needs: requests per minute are used up. Reads memory

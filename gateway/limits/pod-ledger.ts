@@ -21,10 +21,7 @@ interface PodLedgerDeps {
   readonly log: Log
 }
 
-/**
- * The ledger waits 50 ms for an answer; a late answer still counts. After this time the connection ends a command without an answer, and
- * a second later it closes itself.
- */
+/** The ledger waits 50 ms; a late answer still counts. After this time a command ends, and a second later the connection. */
 const COMMAND_MS = 1_000
 interface Parts {
   readonly connection: RedisConnection

@@ -27,10 +27,7 @@ function anthropicNames(kind: string): Names {
   return { limit: `${prefix}-limit`, remaining: `${prefix}-remaining`, reset: `${prefix}-reset` }
 }
 
-/**
- * Name, value, name, value … A kind without a limit has no header.
- * @param nowMs ms since 1970
- */
+/** Name, value, name, value … A kind without a limit has no header. @param nowMs ms since 1970 */
 export function rateHeaders({ requests, tokens }: RateStates, format: ErrorFormat, nowMs: number): string[] {
   const headers: string[] = []
   const names = NAMES[format]

@@ -8,9 +8,7 @@ import { appended, emptyList, kept } from './short-list.ts'
 export interface Booking {
   readonly kind: RateKind
   readonly slot: number
-  /**
-   * Number of the call with this booking; Infinity until the store has acknowledged it. A store that lost the call has lost the booking.
-   */
+  /** Call with this booking; Infinity until acknowledged. A store that lost the call has lost the booking. */
   number: number
   /** Booked units: granted minus returned. */
   net: number
@@ -170,11 +168,7 @@ export class RateLease {
     })
   }
 
-  /**
-   * Ends expired leases and forgets bookings whose slot has ended.
-   * @param storeNow time of the store, as far as known
-   * @returns true if unused units are returned
-   */
+  /** Ends expired leases and forgets bookings whose slot has ended. @returns true if unused units are returned */
   tick(now: number, storeNow: number): boolean {
     if (this.#demand?.tick(now)) this.#demand = undefined
     const isGivenBack = this.endExpired(now)
@@ -285,10 +279,7 @@ export class RateLease {
     return this.bookings.filter((booking) => !isOver(booking, present))
   }
 
-  /**
-   * A lease that is about to end is replaced, so it does not reduce the demand. The process asks for nothing while most of the demand is
-   * leased: otherwise every call would bring one more small lease.
-   */
+  /** A lease about to end does not reduce the demand. While most of it is leased, every call would bring one more small lease. */
   #expected(ask: number, now: number): { readonly want: number; readonly leaseMs: number } {
     const { leaseMs } = this.#timing
     const isHalfFree = this.limit !== undefined && 2 * this.#rest >= this.limit
@@ -330,10 +321,7 @@ export interface LocalShare {
   readonly spacingMs: number
 }
 
-/**
- * @param live processes that share the limit, at least 1
- * @param windowMs length of the rolling window
- */
+/** @param live processes that share the limit, at least 1 @param windowMs length of the rolling window */
 export function localShare(limit: number, live: number, windowMs: number): LocalShare {
   const units = Math.floor(limit / live)
   return units >= 1 ? { units, spacingMs: 0 } : { units: 1, spacingMs: Math.ceil((windowMs * live) / Math.max(1, limit)) }

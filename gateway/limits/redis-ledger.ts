@@ -16,10 +16,7 @@ export class RedisLedgerStore implements LedgerStore {
   readonly #acquire: string
   #isGathering = false
 
-  /**
-   * @param client neither queues nor resends, so that the client itself runs no call twice or late
-   * @param prefix chart value `redis.keyPrefix`
-   */
+  /** @param client neither queues nor resends, so that no call runs twice or late @param prefix chart value `redis.keyPrefix` */
   constructor(client: Redis, prefix: string, timing: LedgerTiming = LEDGER_TIMING) {
     this.#client = client
     this.#prefix = prefix

@@ -64,10 +64,7 @@ export function shortagesOf(answered: Answered, now: number): Named[] {
   return [...rateShortages(answered, now), ...permitShortage(answered.answer, now), ...budgetShortages(answered, now)]
 }
 
-/**
- * Tokens come back when a request has used less than it held. Requests come back after their minute, or with the unused lease of another
- * process, which takes as long as a lease can live.
- */
+/** Requests come back after their minute, or with the unused lease of another process, after as long as a lease can live. */
 function rateShortages({ parts, answer, timing }: Answered, now: number): Named[] {
   return parts.rates.flatMap(({ kind }, index): Named[] => {
     const reply = answer.rates[index]

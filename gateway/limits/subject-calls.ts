@@ -105,10 +105,7 @@ export class SubjectCalls {
     return this.#flight !== undefined || this.#isScheduled
   }
 
-  /**
-   * Puts the demand into the next call.
-   * @param wake called once, after the answer is in the books: the next call does not count units that `wake` takes from them as free
-   */
+  /** @param wake called once, after the answer is in the books: the next call does not count units that it takes as free */
   ask(demand: Demand, wake: (outcome: AskOutcome) => void): void {
     const { obstacle } = this
     if (obstacle !== undefined) return wake(obstacle)

@@ -35,10 +35,7 @@ export interface Entry {
 /** Longest wait of a request for one answer of the store. */
 const TIMEOUT_MS = 50
 const FLUSH_MS = 250
-/**
- * Changes without a waiting request are reported by the next call of their subject, or after this time, ms. A subject in occasional use
- * thus needs one call per request instead of two.
- */
+/** Changes that no request waits for leave with the next call of their subject, or after this time, ms. */
 const LATER_MS = 3_000
 const IDLE_MS = 60_000
 /** Polling interval of `close`, when every subject reports at once. */

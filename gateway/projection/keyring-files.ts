@@ -24,10 +24,7 @@ export interface KeyringContent {
 const CURRENT = '..data' // the kubelet replaces this link, so that all files change at once
 const SHARD_NAME = /^\d+-\d+$/
 
-/**
- * The mounted folder. A file that is absent, damaged or of another version removes nothing: the last good content of its shard stays in
- * use.
- */
+/** A file that is absent, damaged or of another version removes nothing: the last good content of its shard stays in use. */
 export class KeyringFiles {
   readonly #dir: string
   readonly #keyring = new ShardFiles<KeyringEntry>({ read: readKeyringEntry, idOf: ({ uid }) => uid, idIn: keyringEntryUid })
@@ -49,11 +46,7 @@ export class KeyringFiles {
     return stats.map(([name, seen]) => `${name}:${seen?.mtimeMs ?? ''}:${seen?.size ?? ''}`).join(' ')
   }
 
-  /**
-   * Reads and unpacks all files of one generation, and yields to requests between files. If the kubelet replaces the files during the read,
-   * it reads the next generation.
-   * @throws when the folder cannot be read
-   */
+  /** Reads all files of one generation, again if the kubelet replaces them meanwhile. @throws when the folder cannot be read */
   async read(): Promise<KeyringContent> {
     for (;;) {
       const target = await this.#generation()

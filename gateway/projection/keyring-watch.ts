@@ -32,10 +32,7 @@ const LOOK_EVERY_MS = 2_000
 /** Time that the projection has before the folder replaces it, ms. */
 const COLD_START_AFTER_MS = 5_000
 
-/**
- * Follows the mounted folder. Its revocations take effect at once, whatever Redis says. A process that finds no projection starts from the
- * folder.
- */
+/** Revocations of the mounted folder count, whatever Redis says. A process that finds no projection starts from it. */
 export class KeyringWatch {
   readonly #deps: KeyringWatchDeps
   readonly #stopped = new AbortController()

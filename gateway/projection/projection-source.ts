@@ -10,11 +10,7 @@ export type OnBatch = (batch: ReadonlyArray<readonly [id: string, text: string]>
 export interface ProjectionSource {
   /** @returns undefined if no operator has built a projection yet */
   meta(): Promise<ProjectionMeta | undefined>
-  /**
-   * Passes every record of a kind to `onBatch`. The set may change during the call, so the caller then reads the log from the revision of
-   * the earlier meta.
-   * @param onBatch may return a promise; a source with a server waits for it before it fetches more
-   */
+  /** The set may change during the call: the caller then reads the log from the earlier meta. @param onBatch may return a promise */
   scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void>
   /** Reads entries after `revision` in order, at most 500. Waits up to `waitMs` for the first one and returns [] if none arrives. */
   read(revision: number, waitMs: number): Promise<readonly LogEntry[]>

@@ -1,7 +1,4 @@
-/**
- * A table that the projection fills: keys (`auth/key-table.ts`) and models (`upstream/model-table.ts`). The follower fills both and does
- * not know their content.
- */
+/** A table that the follower fills without knowing its content: keys (`auth/key-table.ts`), models (`upstream/model-table.ts`). */
 export interface RecordTable {
   /** Applies a change. @returns false if the text cannot be read; the last good record then stays */
   put(id: string, text: string): boolean

@@ -122,10 +122,7 @@ export class RevisionFollower {
     this.#running = this.#run()
   }
 
-  /**
-   * Reports that the mounted keyring has filled the tables. The projection replaces it as soon as it can be loaded.
-   * @param lacksKeys whether the keyring has entries that this process cannot read
-   */
+  /** The projection replaces these tables once it can be loaded. @param lacksKeys whether the keyring has unreadable entries */
   startedFromKeyring(lacksKeys: boolean): void {
     if (this.#source === 'None') this.#source = 'Keyring'
     this.#keyringLacksKeys = lacksKeys
@@ -190,9 +187,7 @@ export class RevisionFollower {
     this.#deps.onLoaded()
   }
 
-  /**
-   * Applies the log as it grows. Returns when a full load is needed; throws when the store does not answer, and is called again afterwards.
-   */
+  /** Returns when a full load is needed; throws when the store does not answer, and is called again afterwards. */
   async #follow(): Promise<void> {
     this.#aheadSince = undefined
     let why = await this.#check(0) // after an outage, entries of another data set may look like a continuation
@@ -262,10 +257,7 @@ export class RevisionFollower {
     this.#readyAt = Math.min(this.#readyAt, this.#deps.clock.monotonic())
   }
 
-  /**
-   * Compares the position with meta each second, since entries alone do not reveal another data set.
-   * @returns why a full load is needed
-   */
+  /** Compares the position with meta: entries alone do not reveal another data set. @returns why a full load is needed */
   async #check(everyMs: number): Promise<string | undefined> {
     const now = this.#deps.clock.monotonic()
     if (now - this.#checkedAt < everyMs && this.#aheadSince === undefined) return undefined

@@ -42,10 +42,7 @@ export interface InferenceDeps {
   readonly limits?: Pick<CallLimits, 'reserve' | 'refusalUnread'> | undefined
 }
 
-/**
- * Makes the handler of one dialect. The handler returns the refusal of a storm. It throws a GatewayError for every other refusal, and for a
- * failure before the client has received anything.
- */
+/** It returns the refusal of a storm, and throws a GatewayError for every other one and for a failure before the first byte. */
 export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
   return async (exchange) => {
     const caller = identify(exchange, deps.authenticate) // rows 1 to 4, 24
@@ -97,9 +94,7 @@ interface Call {
   readonly deps: InferenceDeps
 }
 
-/**
- * Checks a call. Only the job holds the body when this function has returned, so the body does not stay in memory while the answer runs.
- */
+/** Only the job holds the body when this function has returned, so that it does not stay in memory while the answer runs. */
 async function admit(call: Call): Promise<Admitted | undefined> {
   const { exchange, caller, subject, dialect, deps } = call
   const { request, response } = exchange
@@ -128,10 +123,7 @@ async function admit(call: Call): Promise<Admitted | undefined> {
 const NOT_NATIVE =
   'no backend of it has messages: Native. Use an OpenAI client with POST /v1/chat/completions, or ask the platform team to set that field in the ServedModel'
 
-/**
- * Finds the model of a call. A name of no model is checked against the scope as the client wrote it, so the answer does not reveal
- * whether a model outside the scope exists.
- */
+/** A name of no model is checked against the scope as written: the answer does not reveal whether a model outside it exists. */
 function admitModel(
   { model: name }: ModelRequest,
   { record }: Caller,

@@ -32,10 +32,7 @@ const SHAPELESS = /[^\p{L}\p{N}\p{M}\p{P}\p{S} ]/gu
 /** One index per array of `visible`, which is another array once a model has changed. */
 const indexes = new WeakMap<readonly VisibleModel[], NameIndex>()
 
-/**
- * Makes row 12 or 13 with a hint: the name in quotes where it contains invisible characters, a similar name, and how to list all names.
- * @param name as the client sent it
- */
+/** The hint: the name in quotes where it has invisible characters, a similar name, and how to list all. @param name as sent */
 export function modelRefusal(row: 'modelDenied' | 'modelNotFound', name: string, record: KeyRecord, from: SuggestedFrom): GatewayError {
   const cut = name.slice(0, MAX_NAME_CHARACTERS)
   const near = nearModel(cut, record, from)
@@ -43,10 +40,7 @@ export function modelRefusal(row: 'modelDenied' | 'modelNotFound', name: string,
   return new GatewayError(row, { model: name, reason })
 }
 
-/**
- * Quotes a name with invisible characters. A name that contains a key is left out, since escapes between its characters would hide it from
- * `safeText`.
- */
+/** A name that contains a key is left out: escapes between its characters would hide it from `safeText`. */
 function quotedName(name: string): string {
   if (!UNREADABLE.test(name) || safeText(name).includes(HIDDEN_CREDENTIAL)) return ''
   return `the name was sent as "${name.replace(SHAPELESS, escaped)}"; `

@@ -1,7 +1,4 @@
-/**
- * Row 5: the refusal of an unknown path, with the route that the client probably meant. Pure. An answer takes 5 µs, because the path is cut
- * first.
- */
+/** Row 5: the refusal of an unknown path, with the route that the client probably meant. An answer takes 5 µs. */
 import { GatewayError, safeText } from '../errors.ts'
 import { pathPattern, type Route } from './route-table.ts'
 
@@ -45,11 +42,7 @@ interface Served {
   readonly pattern: string | RegExp
 }
 
-/**
- * Makes the function that refuses unknown paths.
- * @param routes the routes that the gateway serves
- * @returns a function of the method and the path without query
- */
+/** @returns a function of the method and the path without query */
 export function unknownPaths(routes: readonly Route[]): (method: string, path: string) => GatewayError {
   const served = routes.flatMap(servedBy)
   const all = `this gateway serves ${served.flatMap(({ name, pattern }) => (typeof pattern === 'string' ? [name] : [])).join(', ')}`

@@ -7,9 +7,7 @@ import { LARGE_CHUNK, type LoopShare, type Waiting } from '#platform/loop-share.
  */
 const MAX_STREAM_BYTES_PER_TICK = 2 ** 20
 
-/**
- * Reasons why a backend has to wait, as bits: its client does not read, its stream is ahead of the clock, or the event loop has other work.
- */
+/** Why a backend has to wait, as bits: its client does not read, its stream is ahead of the clock, the event loop is busy. */
 const HOLDS = { Client: 1, Clock: 2, Loop: 4 } as const
 type Hold = keyof typeof HOLDS
 

@@ -208,10 +208,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#settle({ kind: 'answered', error: undefined, usage: this.#usage })
   }
 
-  /**
-   * Ends the attempt as a failure: counts it for or against the server, ends the answer of a client that already has bytes, and stops the
-   * backend's work. No other method does.
-   */
+  /** Counts for or against the server, ends an answer that has begun, and stops the backend's work. No other method does. */
   fail({ error, isRetryable, isBackendFailure }: Failure): void {
     if (this.#isSettled) return
     const { health } = this.#deps

@@ -1,7 +1,4 @@
-/**
- * Turns an unsuccessful answer of a backend into an error for the client. Pure. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI,
- * Anthropic.
- */
+/** Turns an unsuccessful answer into an error. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI, Anthropic. */
 import { isIP } from 'node:net'
 import { GatewayError, type GatewayErrorOptions, type RowID } from '../errors.ts'
 import { contextOverflow } from './context-overflow.ts'
@@ -86,10 +83,7 @@ export function statusIn(body: unknown): number {
   return type === 'overloaded_error' ? BUSY : 502
 }
 
-/**
- * Finds the message of an error body: the first string of `error.message`, `error`, `message`, `detail[0].msg`, `detail`. Nested errors are
- * unwrapped.
- */
+/** The first string of `error.message`, `error`, `message`, `detail[0].msg`, `detail`. Nested errors are unwrapped. */
 export function messageIn(body: unknown, depth = 0): string | undefined {
   const object = asObject(body)
   if (object === undefined || depth > 3) return undefined
@@ -175,10 +169,7 @@ const ADDRESS_WITH_PORT = /^(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?$/i
 const NAME_WITH_PORT = /^(?:localhost|(?=.*[a-z])[a-z0-9-]+\.[a-z0-9.-]+):\d{2,5}$/i
 const CLUSTER_NAME = /\.(?:svc|local|internal|localdomain)(?:[.:]|$)/i
 
-/**
- * Cleans a backend's text for clients: no tags, hosts or addresses, the requested model name instead of the backend's, at most 2 KiB.
- * @returns undefined if nothing is left
- */
+/** No tags, hosts or addresses, the requested model name, at most 2 KiB. @returns undefined if nothing is left */
 export function cleanReason(text: string, { askedName, upstreamModel }: Names): string | undefined {
   const start = text.slice(0, MAX_CHARACTERS)
   const named = upstreamModel === askedName || upstreamModel.length < 3 ? start : start.replaceAll(upstreamModel, () => askedName)

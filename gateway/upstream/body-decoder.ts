@@ -44,10 +44,7 @@ export class BodyDecoder implements Flow {
   #bytesIn = 0
   #bytesOut = 0
 
-  /**
-   * @param encoding one that `canDecode` accepts
-   * @param source the source of the compressed bytes; it is paused while bytes wait to be inflated
-   */
+  /** @param encoding one that `canDecode` accepts @param source paused while bytes wait to be inflated */
   constructor(encoding: string, source: Flow, decoded: Decoded) {
     this.#source = source
     this.#transform = (DECODERS[encoding] ?? createGunzip)()

@@ -6,10 +6,7 @@ interface Overflow {
   readonly maxTokens: number | undefined
 }
 
-/**
- * Messages by which servers report that a prompt exceeds the context. Groups: `max` is the size of the context, `tokens` that of the
- * prompt. The first match decides. Each has its line in context-overflow.test.ts.
- */
+/** Groups: `max` is the size of the context, `tokens` that of the prompt. The first match decides; each has its line in the test. */
 const TEXTS: readonly RegExp[] = [
   // OpenAI, vLLM
   /maximum context length (?:is|of) (?<max>\d+)(?: tokens)?(?:[^]{0,80}?(?:requested|resulted in|has|have|contains?|total of)(?: about| at least)? (?<tokens>\d+)(?: input)? tokens)?/i,
@@ -31,12 +28,7 @@ const TEXTS: readonly RegExp[] = [
 
 const TYPES: ReadonlySet<unknown> = new Set(['exceed_context_size_error', 'context_length_exceeded'])
 
-/**
- * Recognises an overflow of the context.
- * @param text message of the backend's error
- * @param fields its error object: `code` and `type` may name the overflow, `n_prompt_tokens` and `n_ctx` (llama.cpp) have the numbers
- * @returns undefined for any other error
- */
+/** @param fields `code` and `type` may name the overflow, `n_prompt_tokens` and `n_ctx` (llama.cpp) have the numbers */
 export function contextOverflow(text: string, fields: JsonObject): Overflow | undefined {
   const match = firstMatch(text)
   if (match === undefined && !TYPES.has(fields.code) && !TYPES.has(fields.type)) return undefined

@@ -15,16 +15,10 @@ export interface ForwardDeps extends AttemptDeps {
   readonly random: () => number
 }
 
-/**
- * The first server and one more, so that a request never costs more than twice its price and never waits for a whole fleet (decision 19).
- */
+/** So a request never costs more than twice its price and never waits for a whole fleet (decision 19). */
 const MAX_ATTEMPTS = 2
 
-/**
- * Sends a request to a backend and the answer to the client.
- * @returns when the answer is written (the client may still be reading), the client has left, or no backend gave an answer (rows 24, 26 to
- * 33). Rejects only on a bug of the gateway
- */
+/** Resolves when the answer is written, the client has left, or no backend answered (rows 24, 26 to 33). Rejects only on a bug. */
 export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
   return new Forwarding(job, deps).run()
 }

@@ -29,10 +29,7 @@ export interface ForwardJob {
 
 /** How a request ended. */
 export interface Outcome {
-  /**
-   * The cost of the call, even if it ended early: as the backend reported it, else estimated. undefined: no backend has worked on it, or
-   * the job is not metered.
-   */
+  /** As reported, else estimated, even if it ended early; undefined: no backend has worked on it, or the job is not metered. */
   readonly usage: Usage | undefined
   /** Whether the answer has begun; the client then already knows of an error. Otherwise the caller answers the error. */
   readonly wasSent: boolean
@@ -46,12 +43,7 @@ export type AttemptResult =
   | { readonly kind: 'clientGone'; readonly usage: Usage | undefined }
   | ({ readonly kind: 'failed' } & Pick<Failure, 'error' | 'isRetryable'>)
 
-/**
- * Finds the credential of a backend in the mounted folder.
- * @param sum SHA-256 of the newest one, hex
- * @param former SHA-256 of the one before, which stays in use until the newest one is mounted
- * @returns undefined if neither is mounted; this pod cannot use the backend
- */
+/** @returns undefined if neither the newest credential nor the one before is mounted: this pod cannot use the backend */
 export type CredentialLookup = (sum: string, former: string | null) => string | undefined
 
 /** The credential for a backend, and whether this pod can use the backend. */

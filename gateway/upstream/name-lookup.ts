@@ -59,11 +59,7 @@ export class NameLookup {
     this.#options = options
   }
 
-  /**
-   * Finds the addresses of a name.
-   * @param namespace namespace of the backend
-   * @param done receives the addresses, never within the call
-   */
+  /** @param namespace of the backend @param done receives the addresses, never within the call */
   find(hostname: string, namespace: string, done: Waiting): void {
     const known = this.#answers.get(hostname)
     const usable = known && this.#usable(known)

@@ -35,10 +35,7 @@ export function renamedBody(body: JsonBody, askedName: string): Buffer {
   }
 }
 
-/**
- * Sets `model` in the first bytes of an answer that is too large to keep, if they contain it at the top level. An answer authorises
- * nothing, so a second `model` further on does no harm.
- */
+/** For an answer that is too large to keep. It authorises nothing, so a second `model` further on does no harm. */
 export function renamedStart(start: Buffer, askedName: string): Buffer {
   const at = literalAtTop(start, 'model')
   const text = JSON.stringify(askedName)
@@ -47,11 +44,7 @@ export function renamedStart(start: Buffer, askedName: string): Buffer {
 
 const DATA = Buffer.from('data:')
 
-/**
- * Sets `model` of a stream's event to the name that the client requested. Only the data line changes.
- * @param event whole, with its boundary
- * @returns `event` itself if nothing changes
- */
+/** Only the data line changes. @param event whole, with its boundary @returns `event` itself if nothing changes */
 export function renamedEvent(event: Buffer, askedName: string): Buffer {
   const { data } = parseSseEvent(event)
   if (data === undefined) return event

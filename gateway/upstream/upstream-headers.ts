@@ -11,11 +11,7 @@ const NEVER =
   /^(authorization|proxy-.*|x-api-key|api-key|cookie|set-cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-.*|accept-encoding|forwarded|x-forwarded-.*|x-real-ip|x-stainless-.*|x-request-id|request-id|x-headgate-.*|x-user.*|x-remote-.*)$/
 const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
 
-/**
- * Lists the request headers to forward, in lower case.
- * @param extra more of them, from the configuration
- * @throws RangeError with a header that is never forwarded
- */
+/** @param extra from the configuration @throws RangeError with a header that is never forwarded */
 export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<string> {
   const names = extra.map((name) => name.trim().toLowerCase()).filter((name) => name !== '')
   for (const name of names) {
