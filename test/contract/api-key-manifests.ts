@@ -1,17 +1,7 @@
 /** ApiKey rows of the table in `manifests.ts`. */
 import { LIMIT_MANIFESTS } from './limit-manifests.ts'
-import { type Manifest, type ManifestRow, names, type Spec } from './manifest-row.ts'
+import { key, KEY_NAME, keyWithSpec, type Manifest, type ManifestRow, names, refused, type Spec } from './manifest-row.ts'
 import { SOURCE_MANIFESTS } from './source-manifests.ts'
-
-const NAME = 'checkout-bot'
-
-function key(spec: Spec, more: Partial<Manifest> = {}): Manifest {
-  return withSpec({ models: ['*'], ...spec }, more)
-}
-
-function withSpec(spec: unknown, more: Partial<Manifest> = {}): Manifest {
-  return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: NAME }, spec, ...more }
-}
 
 const secret = (template: Spec): Manifest => key({ secret: { template } })
 const entries = (count: number): Spec => Object.fromEntries(Array.from({ length: count }, (_, index) => [`key-${index}`, 'v']))
@@ -71,119 +61,95 @@ const goodKeys: readonly ManifestRow[] = [
   { name: 'status in a manifest is ignored', manifest: key({}, { status: { keyID: 'forged' } }), spec: { state: 'Active', models: ['*'] } },
   {
     name: 'labels and annotations of the ApiKey itself',
-    manifest: key({}, { metadata: { name: NAME, labels: { 'a.b/c': 'd' }, annotations: { 'A.b/c': 'any text' } } }),
+    manifest: key({}, { metadata: { name: KEY_NAME, labels: { 'a.b/c': 'd' }, annotations: { 'A.b/c': 'any text' } } }),
   },
 ]
 
 const badKeys: readonly ManifestRow[] = [
-  { name: 'no spec', manifest: { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: NAME } }, refused: 'spec' },
-  { name: 'a spec that is null', manifest: withSpec(null), refused: 'spec' },
-  { name: 'a spec that is a list', manifest: withSpec([]), refused: 'spec' },
-  { name: 'an unknown field', manifest: key({ model: ['a'] }), refused: 'spec.model' },
-  { name: 'an unknown field that is null', manifest: key({ model: null }), refused: 'spec.model' },
-  { name: 'an unknown field deep inside', manifest: secret({ label: { a: 'b' } }), refused: 'spec.secret.template.label' },
-  { name: 'an unknown field beside spec', manifest: key({}, { sepc: {} }), refused: 'sepc' },
-  { name: 'a field of a later version', manifest: key({ accountRef: { name: 'acme' } }), refused: 'spec.accountRef' },
-  { name: 'a displayName of 64 characters', manifest: key({ displayName: 'x'.repeat(64) }), refused: 'spec.displayName' },
-  { name: 'a state in lower case', manifest: key({ state: 'active' }), refused: 'spec.state' },
-  { name: 'an empty spec: a key without models must not open all of them', manifest: withSpec({}), refused: 'spec.models' },
-  { name: 'a list of models whose entries are commented out', manifest: key({ models: null }), refused: 'spec.models' },
-  { name: 'an empty list of models, which is neither all nor none', manifest: key({ models: [] }), refused: 'spec.models' },
-  { name: '257 models', manifest: key({ models: names(257) }), refused: 'spec.models' },
-  {
-    name: 'models of 8193 characters together',
-    manifest: key({ models: longNames(8193) }),
-    refused: 'spec.models',
-    rule: 'spec.models#models-total',
-  },
-  {
-    name: 'as many and as long models as each bound alone allows',
-    manifest: key({ models: names(256).map((name) => name.padEnd(253, 'x')) }),
-    refused: 'spec.models',
-    rule: 'spec.models#models-total',
-  },
-  { name: 'an empty model', manifest: key({ models: [''] }), refused: 'spec.models[0]' },
-  { name: 'a model that is null', manifest: key({ models: [null] }), refused: 'spec.models[0]' },
-  { name: 'a star in the middle', manifest: key({ models: ['a', 'b*c'] }), refused: 'spec.models[1]' },
-  { name: 'a star at both ends', manifest: key({ models: ['*b*'] }), refused: 'spec.models[0]' },
-  { name: 'a model of 254 characters', manifest: key({ models: ['a'.repeat(254)] }), refused: 'spec.models[0]' },
-  { name: 'models that are one string', manifest: key({ models: 'a' }), refused: 'spec.models' },
-  { name: 'a day that does not exist', manifest: key({ expirationTime: '2027-02-30T00:00:00Z' }), refused: 'spec.expirationTime' },
-  { name: 'an hour that does not exist', manifest: key({ expirationTime: '2027-02-20T24:00:00Z' }), refused: 'spec.expirationTime' },
-  { name: 'a date without a time', manifest: key({ expirationTime: '2027-01-01' }), refused: 'spec.expirationTime' },
-  { name: 'a time without a zone', manifest: key({ expirationTime: '2027-01-01T00:00:00' }), refused: 'spec.expirationTime' },
-  { name: 'a time in lower case', manifest: key({ expirationTime: '2027-01-01t00:00:00z' }), refused: 'spec.expirationTime' },
-  ...['9999-12-31T23:59:59-14:00', '9999-12-31T23:59:59-00:01', '0000-12-31T23:59:59Z', '0001-01-01T00:00:00+00:01'].map(
-    (expirationTime) => ({
-      name: `the time ${expirationTime}, which is no four-digit year in UTC`,
-      manifest: key({ expirationTime }),
-      refused: 'spec.expirationTime',
-      rule: 'spec.expirationTime#four-digit-year',
-    }),
+  refused('no spec', 'spec', { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: KEY_NAME } }),
+  refused('a spec that is null', 'spec', keyWithSpec(null)),
+  refused('a spec that is a list', 'spec', keyWithSpec([])),
+  refused('an unknown field', 'spec.model', key({ model: ['a'] })),
+  refused('an unknown field that is null', 'spec.model', key({ model: null })),
+  refused('an unknown field deep inside', 'spec.secret.template.label', secret({ label: { a: 'b' } })),
+  refused('an unknown field beside spec', 'sepc', key({}, { sepc: {} })),
+  refused('a field of a later version', 'spec.accountRef', key({ accountRef: { name: 'acme' } })),
+  refused('a displayName of 64 characters', 'spec.displayName', key({ displayName: 'x'.repeat(64) })),
+  refused('a state in lower case', 'spec.state', key({ state: 'active' })),
+  refused('an empty spec: a key without models must not open all of them', 'spec.models', keyWithSpec({})),
+  refused('a list of models whose entries are commented out', 'spec.models', key({ models: null })),
+  refused('an empty list of models, which is neither all nor none', 'spec.models', key({ models: [] })),
+  refused('257 models', 'spec.models', key({ models: names(257) })),
+  refused('models of 8193 characters together', 'spec.models', key({ models: longNames(8193) }), 'spec.models#models-total'),
+  refused(
+    'as many and as long models as each bound alone allows',
+    'spec.models',
+    key({ models: names(256).map((name) => name.padEnd(253, 'x')) }),
+    'spec.models#models-total',
   ),
-  { name: 'a life of 59 seconds', manifest: key({ ttlSeconds: 59 }), refused: 'spec.ttlSeconds' },
-  { name: 'a life of more than ten years', manifest: key({ ttlSeconds: 315_360_001 }), refused: 'spec.ttlSeconds' },
-  { name: 'half a second', manifest: key({ ttlSeconds: 60.5 }), refused: 'spec.ttlSeconds' },
-  { name: 'a number in quotes', manifest: key({ ttlSeconds: '3600' }), refused: 'spec.ttlSeconds' },
-  {
-    name: 'two ends',
-    manifest: key({ ttlSeconds: 3600, expirationTime: '2027-01-01T00:00:00Z' }),
-    refused: 'spec.ttlSeconds',
-    rule: 'spec#one-end',
-  },
-  { name: 'a Secret name in upper case', manifest: key({ secret: { name: 'Bot' } }), refused: 'spec.secret.name' },
-  { name: 'an empty Secret name', manifest: key({ secret: { name: '' } }), refused: 'spec.secret.name' },
-  { name: 'ANTHROPIC_API_KEY as true', manifest: key({ secret: { anthropicApiKey: true } }), refused: 'spec.secret.anthropicApiKey' },
-  {
-    name: 'ANTHROPIC_API_KEY as another word',
-    manifest: key({ secret: { anthropicApiKey: 'Yes' } }),
-    refused: 'spec.secret.anthropicApiKey',
-  },
-  { name: 'a retention of a later version', manifest: key({ secret: { retention: 'Claim' } }), refused: 'spec.secret.retention' },
-  { name: '17 labels', manifest: secret({ labels: entries(17) }), refused: 'spec.secret.template.labels' },
-  { name: '17 annotations', manifest: secret({ annotations: entries(17) }), refused: 'spec.secret.template.annotations' },
-  { name: 'a label value with a space', manifest: secret({ labels: { team: 'my shop' } }), refused: 'spec.secret.template.labels.team' },
-  {
-    name: 'a label value of 64 characters',
-    manifest: secret({ labels: { team: 'x'.repeat(64) } }),
-    refused: 'spec.secret.template.labels.team',
-  },
-  {
-    name: 'an annotation of 2049 characters',
-    manifest: secret({ annotations: { why: 'x'.repeat(2049) } }),
-    refused: 'spec.secret.template.annotations.why',
-  },
-  ...['a b', '/a', 'a/', 'a/b/c', 'Shop/a', '-a', '', `${'a'.repeat(64)}`, `${'a.'.repeat(130)}a/b`].map((label) => ({
-    name: `the label key ${JSON.stringify(label.slice(0, 12))} (${label.length})`,
-    manifest: secret({ labels: { [label]: 'b' } }),
-    refused: 'spec.secret.template.labels',
-    rule: 'spec.secret.template.labels#label-keys',
-  })),
-  {
-    name: 'a malformed annotation key',
-    manifest: secret({ annotations: { 'a b': 'c' } }),
-    refused: 'spec.secret.template.annotations',
-    rule: 'spec.secret.template.annotations#label-keys',
-  },
-  {
-    name: 'a label that belongs to the operator',
-    manifest: secret({ labels: { 'headgate.dev/owner': 'me' } }),
-    refused: 'spec.secret.template.labels',
-    rule: 'spec.secret.template.labels#own-keys',
-  },
-  {
-    name: 'an annotation that belongs to the operator',
-    manifest: secret({ annotations: { 'headgate.dev/key-id': 'me' } }),
-    refused: 'spec.secret.template.annotations',
-    rule: 'spec.secret.template.annotations#own-keys',
-  },
-  { name: 'a malformed name', manifest: key({}, { metadata: { name: 'Checkout_Bot' } }), refused: 'metadata.name' },
-  {
-    name: 'a malformed label of the ApiKey itself',
-    manifest: key({}, { metadata: { name: NAME, labels: { a: 'b c' } } }),
-    refused: 'metadata.labels',
-  },
-  { name: 'an unknown field of metadata', manifest: key({}, { metadata: { name: NAME, lables: {} } }), refused: 'metadata.lables' },
+  refused('an empty model', 'spec.models[0]', key({ models: [''] })),
+  refused('a model that is null', 'spec.models[0]', key({ models: [null] })),
+  refused('a star in the middle', 'spec.models[1]', key({ models: ['a', 'b*c'] })),
+  refused('a star at both ends', 'spec.models[0]', key({ models: ['*b*'] })),
+  refused('a model of 254 characters', 'spec.models[0]', key({ models: ['a'.repeat(254)] })),
+  refused('models that are one string', 'spec.models', key({ models: 'a' })),
+  refused('a day that does not exist', 'spec.expirationTime', key({ expirationTime: '2027-02-30T00:00:00Z' })),
+  refused('an hour that does not exist', 'spec.expirationTime', key({ expirationTime: '2027-02-20T24:00:00Z' })),
+  refused('a date without a time', 'spec.expirationTime', key({ expirationTime: '2027-01-01' })),
+  refused('a time without a zone', 'spec.expirationTime', key({ expirationTime: '2027-01-01T00:00:00' })),
+  refused('a time in lower case', 'spec.expirationTime', key({ expirationTime: '2027-01-01t00:00:00z' })),
+  ...['9999-12-31T23:59:59-14:00', '9999-12-31T23:59:59-00:01', '0000-12-31T23:59:59Z', '0001-01-01T00:00:00+00:01'].map((expirationTime) =>
+    refused(
+      `the time ${expirationTime}, which is no four-digit year in UTC`,
+      'spec.expirationTime',
+      key({ expirationTime }),
+      'spec.expirationTime#four-digit-year',
+    ),
+  ),
+  refused('a life of 59 seconds', 'spec.ttlSeconds', key({ ttlSeconds: 59 })),
+  refused('a life of more than ten years', 'spec.ttlSeconds', key({ ttlSeconds: 315_360_001 })),
+  refused('half a second', 'spec.ttlSeconds', key({ ttlSeconds: 60.5 })),
+  refused('a number in quotes', 'spec.ttlSeconds', key({ ttlSeconds: '3600' })),
+  refused('two ends', 'spec.ttlSeconds', key({ ttlSeconds: 3600, expirationTime: '2027-01-01T00:00:00Z' }), 'spec#one-end'),
+  refused('a Secret name in upper case', 'spec.secret.name', key({ secret: { name: 'Bot' } })),
+  refused('an empty Secret name', 'spec.secret.name', key({ secret: { name: '' } })),
+  refused('ANTHROPIC_API_KEY as true', 'spec.secret.anthropicApiKey', key({ secret: { anthropicApiKey: true } })),
+  refused('ANTHROPIC_API_KEY as another word', 'spec.secret.anthropicApiKey', key({ secret: { anthropicApiKey: 'Yes' } })),
+  refused('a retention of a later version', 'spec.secret.retention', key({ secret: { retention: 'Claim' } })),
+  refused('17 labels', 'spec.secret.template.labels', secret({ labels: entries(17) })),
+  refused('17 annotations', 'spec.secret.template.annotations', secret({ annotations: entries(17) })),
+  refused('a label value with a space', 'spec.secret.template.labels.team', secret({ labels: { team: 'my shop' } })),
+  refused('a label value of 64 characters', 'spec.secret.template.labels.team', secret({ labels: { team: 'x'.repeat(64) } })),
+  refused('an annotation of 2049 characters', 'spec.secret.template.annotations.why', secret({ annotations: { why: 'x'.repeat(2049) } })),
+  ...['a b', '/a', 'a/', 'a/b/c', 'Shop/a', '-a', '', `${'a'.repeat(64)}`, `${'a.'.repeat(130)}a/b`].map((label) =>
+    refused(
+      `the label key ${JSON.stringify(label.slice(0, 12))} (${label.length})`,
+      'spec.secret.template.labels',
+      secret({ labels: { [label]: 'b' } }),
+      'spec.secret.template.labels#label-keys',
+    ),
+  ),
+  refused(
+    'a malformed annotation key',
+    'spec.secret.template.annotations',
+    secret({ annotations: { 'a b': 'c' } }),
+    'spec.secret.template.annotations#label-keys',
+  ),
+  refused(
+    'a label that belongs to the operator',
+    'spec.secret.template.labels',
+    secret({ labels: { 'headgate.dev/owner': 'me' } }),
+    'spec.secret.template.labels#own-keys',
+  ),
+  refused(
+    'an annotation that belongs to the operator',
+    'spec.secret.template.annotations',
+    secret({ annotations: { 'headgate.dev/key-id': 'me' } }),
+    'spec.secret.template.annotations#own-keys',
+  ),
+  refused('a malformed name', 'metadata.name', key({}, { metadata: { name: 'Checkout_Bot' } })),
+  refused('a malformed label of the ApiKey itself', 'metadata.labels', key({}, { metadata: { name: KEY_NAME, labels: { a: 'b c' } } })),
+  refused('an unknown field of metadata', 'metadata.lables', key({}, { metadata: { name: KEY_NAME, lables: {} } })),
 ]
 
 const changedKeys: readonly ManifestRow[] = [
@@ -210,8 +176,8 @@ const changedKeys: readonly ManifestRow[] = [
     previous: key({ expirationTime: '2027-01-01T00:00:00Z' }),
   },
   { name: 'the end is removed', manifest: key({}), previous: key({ ttlSeconds: 3600 }) },
-  { name: 'a Secret name that says what was the default', manifest: key({ secret: { name: NAME } }), previous: key({}) },
-  { name: 'a Secret name that said the default is removed', manifest: key({}), previous: key({ secret: { name: NAME } }) },
+  { name: 'a Secret name that says what was the default', manifest: key({ secret: { name: KEY_NAME } }), previous: key({}) },
+  { name: 'a Secret name that said the default is removed', manifest: key({}), previous: key({ secret: { name: KEY_NAME } }) },
   {
     name: 'the rest of secret may change',
     manifest: key({ secret: { name: 'a', template: { labels: { b: 'c' } } } }),

@@ -1,11 +1,8 @@
 /** Rows of the table in `manifests.ts` about limits and budgets of an ApiKey. */
-import { type Manifest, type ManifestRow, names, type Spec } from './manifest-row.ts'
+import { key, type Manifest, type ManifestRow, names, refused, type Spec } from './manifest-row.ts'
 
 const DAY = { name: 'day', amount: '5', unit: 'Currency', window: 'Day' }
 
-function key(spec: Spec): Manifest {
-  return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: 'checkout-bot' }, spec: { models: ['*'], ...spec } }
-}
 const limited = (limits: unknown): Manifest => key({ limits })
 const budgeted = (change: Spec): Manifest => key({ budgets: [{ ...DAY, ...change }] })
 
@@ -39,61 +36,53 @@ const goodLimits: readonly ManifestRow[] = [
 ]
 
 const badLimits: readonly ManifestRow[] = [
-  ...[{}, { requestsPerMinute: null }].map((limits) => ({
-    name: `limits that limit nothing: ${JSON.stringify(limits)}`,
-    manifest: limited(limits),
-    refused: 'spec.limits',
-    rule: 'spec.limits#some-limit',
-  })),
-  ...['requestsPerMinute', 'tokensPerMinute', 'maxConcurrentRequests'].flatMap((field) =>
-    [0, -1, 1.5, 1e13, '60'].map((value) => ({
-      name: `${field} of ${JSON.stringify(value)}`,
-      manifest: limited({ [field]: value }),
-      refused: `spec.limits.${field}`,
-    })),
+  ...[{}, { requestsPerMinute: null }].map((limits) =>
+    refused(`limits that limit nothing: ${JSON.stringify(limits)}`, 'spec.limits', limited(limits), 'spec.limits#some-limit'),
   ),
-  { name: 'a limit per hour', manifest: limited({ requestsPerHour: 1, requestsPerMinute: 1 }), refused: 'spec.limits.requestsPerHour' },
-  ...['NaN', '1e309', '-1', '+1', '1,5', '0x10', '1.', '.5', '01', ' 1', '1 ', '1.0000001', '1000000000', 'Infinity'].map((amount) => ({
-    name: `${JSON.stringify(amount)} of money`,
-    manifest: budgeted({ amount }),
-    refused: 'spec.budgets[0].amount',
-    rule: 'spec.budgets[]#amount-of-currency',
-  })),
-  ...['NaN', '1e309', '-1', '1.5', '0', '00', '1000000000000000'].map((amount) => ({
-    name: `${JSON.stringify(amount)} tokens`,
-    manifest: budgeted({ unit: 'Tokens', amount }),
-    refused: 'spec.budgets[0].amount',
-    rule: 'spec.budgets[]#amount-of-tokens',
-  })),
-  ...['', '1'.repeat(20), 25, null].map((amount) => ({
-    name: `an amount of ${JSON.stringify(amount)}`,
-    manifest: budgeted({ amount }),
-    refused: 'spec.budgets[0].amount',
-  })),
-  { name: 'two budgets of one name', manifest: key({ budgets: [DAY, { ...DAY, window: 'Week' }] }), refused: 'spec.budgets[1]' },
-  { name: 'five budgets', manifest: key({ budgets: names(5).map((name) => ({ ...DAY, name })) }), refused: 'spec.budgets' },
-  ...['name', 'amount', 'unit', 'window'].map((field) => ({
-    name: `a budget without ${field}`,
-    manifest: budgeted({ [field]: undefined }),
-    refused: `spec.budgets[0].${field}`,
-  })),
-  { name: 'a budget named in upper case', manifest: budgeted({ name: 'Day' }), refused: 'spec.budgets[0].name' },
-  { name: 'a budget with a name of 33 characters', manifest: budgeted({ name: 'd'.repeat(33) }), refused: 'spec.budgets[0].name' },
-  { name: 'an unknown unit', manifest: budgeted({ unit: 'Dollars' }), refused: 'spec.budgets[0].unit' },
-  { name: 'an unknown window', manifest: budgeted({ window: 'Hour' }), refused: 'spec.budgets[0].window' },
-  { name: 'an unknown consequence', manifest: budgeted({ onExceeded: 'Warn' }), refused: 'spec.budgets[0].onExceeded' },
-  ...['+01:00', 'Europe/', '/Berlin', 'Europe Berlin', '', 'x'.repeat(65)].map((timeZone) => ({
-    name: `the time zone ${JSON.stringify(timeZone.slice(0, 14))} (${timeZone.length})`,
-    manifest: budgeted({ timeZone }),
-    refused: 'spec.budgets[0].timeZone',
-  })),
-  {
-    name: 'a time zone for a window that never restarts',
-    manifest: budgeted({ window: 'Lifetime', timeZone: 'UTC' }),
-    refused: 'spec.budgets[0].timeZone',
-    rule: 'spec.budgets[]#no-zone-of-lifetime',
-  },
-  { name: 'an unknown policy for a lost Redis', manifest: key({ onStoreUnavailable: 'Open' }), refused: 'spec.onStoreUnavailable' },
+  ...['requestsPerMinute', 'tokensPerMinute', 'maxConcurrentRequests'].flatMap((field) =>
+    [0, -1, 1.5, 1e13, '60'].map((value) =>
+      refused(`${field} of ${JSON.stringify(value)}`, `spec.limits.${field}`, limited({ [field]: value })),
+    ),
+  ),
+  refused('a limit per hour', 'spec.limits.requestsPerHour', limited({ requestsPerHour: 1, requestsPerMinute: 1 })),
+  ...['NaN', '1e309', '-1', '+1', '1,5', '0x10', '1.', '.5', '01', ' 1', '1 ', '1.0000001', '1000000000', 'Infinity'].map((amount) =>
+    refused(`${JSON.stringify(amount)} of money`, 'spec.budgets[0].amount', budgeted({ amount }), 'spec.budgets[]#amount-of-currency'),
+  ),
+  ...['NaN', '1e309', '-1', '1.5', '0', '00', '1000000000000000'].map((amount) =>
+    refused(
+      `${JSON.stringify(amount)} tokens`,
+      'spec.budgets[0].amount',
+      budgeted({ unit: 'Tokens', amount }),
+      'spec.budgets[]#amount-of-tokens',
+    ),
+  ),
+  ...['', '1'.repeat(20), 25, null].map((amount) =>
+    refused(`an amount of ${JSON.stringify(amount)}`, 'spec.budgets[0].amount', budgeted({ amount })),
+  ),
+  refused('two budgets of one name', 'spec.budgets[1]', key({ budgets: [DAY, { ...DAY, window: 'Week' }] })),
+  refused('five budgets', 'spec.budgets', key({ budgets: names(5).map((name) => ({ ...DAY, name })) })),
+  ...['name', 'amount', 'unit', 'window'].map((field) =>
+    refused(`a budget without ${field}`, `spec.budgets[0].${field}`, budgeted({ [field]: undefined })),
+  ),
+  refused('a budget named in upper case', 'spec.budgets[0].name', budgeted({ name: 'Day' })),
+  refused('a budget with a name of 33 characters', 'spec.budgets[0].name', budgeted({ name: 'd'.repeat(33) })),
+  refused('an unknown unit', 'spec.budgets[0].unit', budgeted({ unit: 'Dollars' })),
+  refused('an unknown window', 'spec.budgets[0].window', budgeted({ window: 'Hour' })),
+  refused('an unknown consequence', 'spec.budgets[0].onExceeded', budgeted({ onExceeded: 'Warn' })),
+  ...['+01:00', 'Europe/', '/Berlin', 'Europe Berlin', '', 'x'.repeat(65)].map((timeZone) =>
+    refused(
+      `the time zone ${JSON.stringify(timeZone.slice(0, 14))} (${timeZone.length})`,
+      'spec.budgets[0].timeZone',
+      budgeted({ timeZone }),
+    ),
+  ),
+  refused(
+    'a time zone for a window that never restarts',
+    'spec.budgets[0].timeZone',
+    budgeted({ window: 'Lifetime', timeZone: 'UTC' }),
+    'spec.budgets[]#no-zone-of-lifetime',
+  ),
+  refused('an unknown policy for a lost Redis', 'spec.onStoreUnavailable', key({ onStoreUnavailable: 'Open' })),
 ]
 
 const changedLimits: readonly ManifestRow[] = [

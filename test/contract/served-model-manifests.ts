@@ -1,5 +1,5 @@
 /** ServedModel rows of the table in `manifests.ts`. */
-import { type Manifest, type ManifestRow, names, type Spec } from './manifest-row.ts'
+import { type Manifest, type ManifestRow, names, refused, type Spec } from './manifest-row.ts'
 
 function model(spec: Spec, more: Partial<Manifest> = {}): Manifest {
   return {
@@ -104,98 +104,76 @@ const price = { inputPerMillion: '1', outputPerMillion: '2' }
 
 const badPrices: readonly ManifestRow[] = [
   ...['NaN', '1e309', '-1', '', '1.', '.5', '1.0000001', '1000000000', '1'.repeat(20), 0.15, null].flatMap((value) =>
-    ['inputPerMillion', 'outputPerMillion', ...(value === null ? [] : ['cachedInputPerMillion'])].map((field) => ({
-      name: `a price of ${JSON.stringify(value)} as ${field}`,
-      manifest: model({ pricing: { ...price, [field]: value } }),
-      refused: `spec.pricing.${field}`,
-    })),
+    ['inputPerMillion', 'outputPerMillion', ...(value === null ? [] : ['cachedInputPerMillion'])].map((field) =>
+      refused(`a price of ${JSON.stringify(value)} as ${field}`, `spec.pricing.${field}`, model({ pricing: { ...price, [field]: value } })),
+    ),
   ),
-  { name: 'a price for input alone', manifest: model({ pricing: { inputPerMillion: '1' } }), refused: 'spec.pricing.outputPerMillion' },
-  { name: 'prices in another currency', manifest: model({ pricing: { ...price, currency: 'EUR' } }), refused: 'spec.pricing.currency' },
+  refused('a price for input alone', 'spec.pricing.outputPerMillion', model({ pricing: { inputPerMillion: '1' } })),
+  refused('prices in another currency', 'spec.pricing.currency', model({ pricing: { ...price, currency: 'EUR' } })),
   ...['contextTokens', 'maxOutputTokens'].flatMap((field) =>
-    [0, -1, 1.5, 1_000_000_001, '4096'].map((value) => ({
-      name: `${field} of ${JSON.stringify(value)}`,
-      manifest: model({ [field]: value }),
-      refused: `spec.${field}`,
-    })),
+    [0, -1, 1.5, 1_000_000_001, '4096'].map((value) =>
+      refused(`${field} of ${JSON.stringify(value)}`, `spec.${field}`, model({ [field]: value })),
+    ),
   ),
-  {
-    name: 'answers longer than the context',
-    manifest: model({ contextTokens: 4096, maxOutputTokens: 4097 }),
-    refused: 'spec.maxOutputTokens',
-    rule: 'spec#output-within-context',
-  },
-  {
-    name: 'an unknown way to learn usage',
-    manifest: model({ backends: [{ ...service, streamUsage: 'None' }] }),
-    refused: 'spec.backends[0].streamUsage',
-  },
+  refused(
+    'answers longer than the context',
+    'spec.maxOutputTokens',
+    model({ contextTokens: 4096, maxOutputTokens: 4097 }),
+    'spec#output-within-context',
+  ),
+  refused('an unknown way to learn usage', 'spec.backends[0].streamUsage', model({ backends: [{ ...service, streamUsage: 'None' }] })),
 ]
 
 const badModels: readonly ManifestRow[] = [
-  { name: 'no backends', manifest: model({ backends: undefined }), refused: 'spec.backends' },
-  { name: 'an empty list of backends', manifest: model({ backends: [] }), refused: 'spec.backends' },
-  { name: '17 backends', manifest: model({ backends: names(17).map((name) => ({ ...service, name })) }), refused: 'spec.backends' },
-  { name: 'two backends of one name', manifest: model({ backends: [service, service] }), refused: 'spec.backends[1]' },
-  { name: 'a backend without a name', manifest: model({ backends: [{ service: service.service }] }), refused: 'spec.backends[0].name' },
-  {
-    name: 'an unknown field of a backend',
-    manifest: model({ backends: [{ ...service, priority: 1 }] }),
-    refused: 'spec.backends[0].priority',
-  },
-  ...[{ name: 'a' }, { name: 'a', url: null }].map((backend) => ({
-    name: `neither service nor url: ${JSON.stringify(backend)}`,
-    manifest: model({ backends: [backend] }),
-    refused: 'spec.backends[0]',
-    rule: 'spec.backends[]#service-or-url',
-  })),
-  {
-    name: 'a backend with both service and url',
-    manifest: model({ backends: [{ ...service, url: 'http://a.b' }] }),
-    refused: 'spec.backends[0]',
-    rule: 'spec.backends[]#not-service-and-url',
-  },
-  {
-    name: 'no weight at all',
-    manifest: model({
+  refused('no backends', 'spec.backends', model({ backends: undefined })),
+  refused('an empty list of backends', 'spec.backends', model({ backends: [] })),
+  refused('17 backends', 'spec.backends', model({ backends: names(17).map((name) => ({ ...service, name })) })),
+  refused('two backends of one name', 'spec.backends[1]', model({ backends: [service, service] })),
+  refused('a backend without a name', 'spec.backends[0].name', model({ backends: [{ service: service.service }] })),
+  refused('an unknown field of a backend', 'spec.backends[0].priority', model({ backends: [{ ...service, priority: 1 }] })),
+  ...[{ name: 'a' }, { name: 'a', url: null }].map((backend) =>
+    refused(
+      `neither service nor url: ${JSON.stringify(backend)}`,
+      'spec.backends[0]',
+      model({ backends: [backend] }),
+      'spec.backends[]#service-or-url',
+    ),
+  ),
+  refused(
+    'a backend with both service and url',
+    'spec.backends[0]',
+    model({ backends: [{ ...service, url: 'http://a.b' }] }),
+    'spec.backends[]#not-service-and-url',
+  ),
+  refused(
+    'no weight at all',
+    'spec.backends',
+    model({
       backends: [
         { ...service, weight: 0 },
         { name: 'b', url: 'http://a.b', weight: 0 },
       ],
     }),
-    refused: 'spec.backends',
-    rule: 'spec.backends#some-weight',
-  },
-  { name: 'a weight of 1001', manifest: model({ backends: [{ ...service, weight: 1001 }] }), refused: 'spec.backends[0].weight' },
-  {
-    name: 'port 0',
-    manifest: model({ backends: [{ name: 'a', service: { name: 'a', port: 0 } }] }),
-    refused: 'spec.backends[0].service.port',
-  },
-  {
-    name: 'a port by name',
-    manifest: model({ backends: [{ name: 'a', service: { name: 'a', port: 'http' } }] }),
-    refused: 'spec.backends[0].service.port',
-  },
-  {
-    name: 'a Service of another namespace',
-    manifest: model({ backends: [{ name: 'a', service: { name: 'b.c', port: 80 } }] }),
-    refused: 'spec.backends[0].service.name',
-  },
-  {
-    name: 'an unknown kind of messages',
-    manifest: model({ backends: [{ ...service, messages: 'native' }] }),
-    refused: 'spec.backends[0].messages',
-  },
-  {
-    name: 'an authSecretRef without a name',
-    manifest: model({ backends: [{ ...service, authSecretRef: {} }] }),
-    refused: 'spec.backends[0].authSecretRef.name',
-  },
-  { name: 'a pattern as a name', manifest: model({ servedName: 'llama-*' }), refused: 'spec.servedName' },
-  { name: 'an alias twice', manifest: model({ aliases: ['a', 'a'] }), refused: 'spec.aliases[1]' },
-  { name: '17 aliases', manifest: model({ aliases: names(17) }), refused: 'spec.aliases' },
-  { name: 'a URL of 2049 characters', manifest: atUrl(`http://a.b/${'x'.repeat(2038)}`), refused: 'spec.backends[0].url' },
+    'spec.backends#some-weight',
+  ),
+  refused('a weight of 1001', 'spec.backends[0].weight', model({ backends: [{ ...service, weight: 1001 }] })),
+  refused('port 0', 'spec.backends[0].service.port', model({ backends: [{ name: 'a', service: { name: 'a', port: 0 } }] })),
+  refused('a port by name', 'spec.backends[0].service.port', model({ backends: [{ name: 'a', service: { name: 'a', port: 'http' } }] })),
+  refused(
+    'a Service of another namespace',
+    'spec.backends[0].service.name',
+    model({ backends: [{ name: 'a', service: { name: 'b.c', port: 80 } }] }),
+  ),
+  refused('an unknown kind of messages', 'spec.backends[0].messages', model({ backends: [{ ...service, messages: 'native' }] })),
+  refused(
+    'an authSecretRef without a name',
+    'spec.backends[0].authSecretRef.name',
+    model({ backends: [{ ...service, authSecretRef: {} }] }),
+  ),
+  refused('a pattern as a name', 'spec.servedName', model({ servedName: 'llama-*' })),
+  refused('an alias twice', 'spec.aliases[1]', model({ aliases: ['a', 'a'] })),
+  refused('17 aliases', 'spec.aliases', model({ aliases: names(17) })),
+  refused('a URL of 2049 characters', 'spec.backends[0].url', atUrl(`http://a.b/${'x'.repeat(2038)}`)),
   ...[
     ...[
       'ftp://a.b',
@@ -219,74 +197,69 @@ const badModels: readonly ManifestRow[] = [
       'http://[::1',
       ' http://a.b',
     ],
-  ].map((url) => ({ name: `the url ${url}`, manifest: atUrl(url), refused: 'spec.backends[0].url', rule: 'spec.backends[].url#url-form' })),
-  ...['http://a.b/v1', 'http://a.b:8000/base/v1/'].map((url) => ({
-    name: `the url ${url}`,
-    manifest: atUrl(url),
-    refused: 'spec.backends[0].url',
-    rule: 'spec.backends[].url#url-no-version',
-  })),
-  ...['http://user:password@a.b', 'http://a.b@evil.example', 'http://a.b/@c'].map((url) => ({
-    name: `the url ${url}`,
-    manifest: atUrl(url),
-    refused: 'spec.backends[0].url',
-    rule: 'spec.backends[].url#url-no-user-info',
-  })),
+  ].map((url) => refused(`the url ${url}`, 'spec.backends[0].url', atUrl(url), 'spec.backends[].url#url-form')),
+  ...['http://a.b/v1', 'http://a.b:8000/base/v1/'].map((url) =>
+    refused(`the url ${url}`, 'spec.backends[0].url', atUrl(url), 'spec.backends[].url#url-no-version'),
+  ),
+  ...['http://user:password@a.b', 'http://a.b@evil.example', 'http://a.b/@c'].map((url) =>
+    refused(`the url ${url}`, 'spec.backends[0].url', atUrl(url), 'spec.backends[].url#url-no-user-info'),
+  ),
   ...[
     'http://metadata.google.internal',
     'http://METADATA.google.internal:80/x',
     'https://metadata.google.internal./',
     'http://metadata.goog/',
-  ].map((url) => ({
-    name: `the url ${url}`,
-    manifest: atUrl(url),
-    refused: 'spec.backends[0].url',
-    rule: 'spec.backends[].url#url-no-metadata-server',
-  })),
-  {
-    name: 'from: Selector without a selector',
-    manifest: model({ allowedNamespaces: { from: 'Selector' } }),
-    refused: 'spec.allowedNamespaces.selector',
-    rule: 'spec.allowedNamespaces#selector-iff-from-selector',
-  },
-  ...[{}, { from: 'Same' }, { from: 'All' }].map((from) => ({
-    name: `a selector beside ${JSON.stringify(from)}`,
-    manifest: model({ allowedNamespaces: { ...from, selector: { matchLabels: { a: 'b' } } } }),
-    refused: 'spec.allowedNamespaces.selector',
-    rule: 'spec.allowedNamespaces#selector-iff-from-selector',
-  })),
-  ...[{}, { matchLabels: {} }, { matchLabels: {}, matchExpressions: [] }].map((selector) => ({
-    name: `the empty selector ${JSON.stringify(selector)}`,
-    manifest: selecting(selector),
-    refused: 'spec.allowedNamespaces.selector',
-    rule: 'spec.allowedNamespaces.selector#selector-not-empty',
-  })),
-  {
-    name: 'a malformed key in matchLabels',
-    manifest: selecting({ matchLabels: { 'a b': 'c' } }),
-    refused: 'spec.allowedNamespaces.selector.matchLabels',
-    rule: 'spec.allowedNamespaces.selector.matchLabels#label-keys',
-  },
+  ].map((url) => refused(`the url ${url}`, 'spec.backends[0].url', atUrl(url), 'spec.backends[].url#url-no-metadata-server')),
+  refused(
+    'from: Selector without a selector',
+    'spec.allowedNamespaces.selector',
+    model({ allowedNamespaces: { from: 'Selector' } }),
+    'spec.allowedNamespaces#selector-iff-from-selector',
+  ),
+  ...[{}, { from: 'Same' }, { from: 'All' }].map((from) =>
+    refused(
+      `a selector beside ${JSON.stringify(from)}`,
+      'spec.allowedNamespaces.selector',
+      model({ allowedNamespaces: { ...from, selector: { matchLabels: { a: 'b' } } } }),
+      'spec.allowedNamespaces#selector-iff-from-selector',
+    ),
+  ),
+  ...[{}, { matchLabels: {} }, { matchLabels: {}, matchExpressions: [] }].map((selector) =>
+    refused(
+      `the empty selector ${JSON.stringify(selector)}`,
+      'spec.allowedNamespaces.selector',
+      selecting(selector),
+      'spec.allowedNamespaces.selector#selector-not-empty',
+    ),
+  ),
+  refused(
+    'a malformed key in matchLabels',
+    'spec.allowedNamespaces.selector.matchLabels',
+    selecting({ matchLabels: { 'a b': 'c' } }),
+    'spec.allowedNamespaces.selector.matchLabels#label-keys',
+  ),
   ...[
     { key: 'a', operator: 'In' },
     { key: 'a', operator: 'NotIn', values: [] },
     { key: 'a', operator: 'Exists', values: ['b'] },
     { key: 'a', operator: 'DoesNotExist', values: ['b'] },
-  ].map((expression) => ({
-    name: `the expression ${JSON.stringify(expression)}`,
-    manifest: selecting({ matchExpressions: [expression] }),
-    refused: 'spec.allowedNamespaces.selector.matchExpressions[0].values',
-    rule: 'spec.allowedNamespaces.selector.matchExpressions[]#values-with-in',
-  })),
-  ...[{ firstByteSeconds: 601, totalSeconds: 600 }, { totalSeconds: 599 }, { firstByteSeconds: 3600, totalSeconds: 3599 }].map(
-    (seconds) => ({
-      name: `a first byte after the end: ${JSON.stringify(seconds)}`,
-      manifest: model({ timeouts: seconds }),
-      refused: 'spec.timeouts.firstByteSeconds',
-      rule: 'spec.timeouts#first-byte-within-total',
-    }),
+  ].map((expression) =>
+    refused(
+      `the expression ${JSON.stringify(expression)}`,
+      'spec.allowedNamespaces.selector.matchExpressions[0].values',
+      selecting({ matchExpressions: [expression] }),
+      'spec.allowedNamespaces.selector.matchExpressions[]#values-with-in',
+    ),
   ),
-  { name: 'no time at all', manifest: model({ timeouts: { idleSeconds: 0 } }), refused: 'spec.timeouts.idleSeconds' },
+  ...[{ firstByteSeconds: 601, totalSeconds: 600 }, { totalSeconds: 599 }, { firstByteSeconds: 3600, totalSeconds: 3599 }].map((seconds) =>
+    refused(
+      `a first byte after the end: ${JSON.stringify(seconds)}`,
+      'spec.timeouts.firstByteSeconds',
+      model({ timeouts: seconds }),
+      'spec.timeouts#first-byte-within-total',
+    ),
+  ),
+  refused('no time at all', 'spec.timeouts.idleSeconds', model({ timeouts: { idleSeconds: 0 } })),
 ]
 
 export const SERVED_MODEL_MANIFESTS: readonly ManifestRow[] = [...goodModels, ...badPrices, ...badModels]

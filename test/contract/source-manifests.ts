@@ -1,9 +1,5 @@
 /** Rows of the table in `manifests.ts` about `source` and `rotation` of an ApiKey. */
-import type { Manifest, ManifestRow, Spec } from './manifest-row.ts'
-
-function key(spec: Spec): Manifest {
-  return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: 'checkout-bot' }, spec: { models: ['*'], ...spec } }
-}
+import { key, type Manifest, type ManifestRow, refused, type Spec } from './manifest-row.ts'
 
 const SHA256 = '9e03956637604ea1559a91c78a8254cd9c0622325bce08c26dd65a53c4b30393'
 const hash = (change: Spec = {}, more: Spec = {}): Manifest =>
@@ -43,51 +39,26 @@ const goodSources: readonly ManifestRow[] = [
 ]
 
 const badSources: readonly ManifestRow[] = [
-  ...[SHA256.toUpperCase(), SHA256.slice(1), `${SHA256}0`, `sha512:${SHA256}`, 'sk-1234567890abcdefghij', ''].map((sha256) => ({
-    name: `an invalid hash: ${sha256.slice(0, 12)}… of ${sha256.length} characters`,
-    manifest: hash({ sha256 }),
-    refused: 'spec.source.hash.sha256',
-  })),
-  { name: 'a source without its hash', manifest: key({ source: { type: 'Hash', hash: {} } }), refused: 'spec.source.hash.sha256' },
-  { name: 'a hint of 17 characters', manifest: hash({ hint: 'x'.repeat(17) }), refused: 'spec.source.hash.hint' },
-  { name: 'a hint with a line break', manifest: hash({ hint: 'a\nb' }), refused: 'spec.source.hash.hint' },
-  { name: 'a type of a later version', manifest: key({ source: { type: 'SecretRef' } }), refused: 'spec.source.type' },
-  { name: 'the value itself instead of its hash', manifest: key({ source: { type: 'Hash', value: 'x' } }), refused: 'spec.source.value' },
-  {
-    name: 'an overlap of more than 30 days',
-    manifest: hash({}, { rotation: { overlapSeconds: 2_592_001 } }),
-    refused: 'spec.rotation.overlapSeconds',
-  },
-  { name: 'a negative overlap', manifest: hash({}, { rotation: { overlapSeconds: -1 } }), refused: 'spec.rotation.overlapSeconds' },
-  {
-    name: 'a rotation by a number, of a later version',
-    manifest: hash({}, { rotation: { revision: 2 } }),
-    refused: 'spec.rotation.revision',
-  },
-  {
-    name: 'type Hash without a hash',
-    manifest: key({ source: { type: 'Hash' } }),
-    refused: 'spec.source.hash',
-    rule: 'spec.source#hash-of-type-hash',
-  },
-  {
-    name: 'a hash without type Hash',
-    manifest: key({ source: { hash: { sha256: SHA256 } } }),
-    refused: 'spec.source.hash',
-    rule: 'spec.source#no-hash-of-type-generated',
-  },
-  {
-    name: 'a Secret for a value that exists elsewhere',
-    manifest: hash({}, { secret: {} }),
-    refused: 'spec.secret',
-    rule: 'spec#secret-of-generated',
-  },
-  {
-    name: 'an overlap that nothing enforces',
-    manifest: key({ rotation: { overlapSeconds: 60 } }),
-    refused: 'spec.rotation',
-    rule: 'spec#rotation-of-hash',
-  },
+  ...[SHA256.toUpperCase(), SHA256.slice(1), `${SHA256}0`, `sha512:${SHA256}`, 'sk-1234567890abcdefghij', ''].map((sha256) =>
+    refused(`an invalid hash: ${sha256.slice(0, 12)}… of ${sha256.length} characters`, 'spec.source.hash.sha256', hash({ sha256 })),
+  ),
+  refused('a source without its hash', 'spec.source.hash.sha256', key({ source: { type: 'Hash', hash: {} } })),
+  refused('a hint of 17 characters', 'spec.source.hash.hint', hash({ hint: 'x'.repeat(17) })),
+  refused('a hint with a line break', 'spec.source.hash.hint', hash({ hint: 'a\nb' })),
+  refused('a type of a later version', 'spec.source.type', key({ source: { type: 'SecretRef' } })),
+  refused('the value itself instead of its hash', 'spec.source.value', key({ source: { type: 'Hash', value: 'x' } })),
+  refused('an overlap of more than 30 days', 'spec.rotation.overlapSeconds', hash({}, { rotation: { overlapSeconds: 2_592_001 } })),
+  refused('a negative overlap', 'spec.rotation.overlapSeconds', hash({}, { rotation: { overlapSeconds: -1 } })),
+  refused('a rotation by a number, of a later version', 'spec.rotation.revision', hash({}, { rotation: { revision: 2 } })),
+  refused('type Hash without a hash', 'spec.source.hash', key({ source: { type: 'Hash' } }), 'spec.source#hash-of-type-hash'),
+  refused(
+    'a hash without type Hash',
+    'spec.source.hash',
+    key({ source: { hash: { sha256: SHA256 } } }),
+    'spec.source#no-hash-of-type-generated',
+  ),
+  refused('a Secret for a value that exists elsewhere', 'spec.secret', hash({}, { secret: {} }), 'spec#secret-of-generated'),
+  refused('an overlap that nothing enforces', 'spec.rotation', key({ rotation: { overlapSeconds: 60 } }), 'spec#rotation-of-hash'),
   {
     name: 'a generated key that becomes a hash',
     manifest: hash(),
