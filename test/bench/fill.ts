@@ -17,7 +17,7 @@ import { RedisConnection } from '#platform/redis-connection.ts'
 import { Redis } from 'ioredis'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { shardOf } from '../../operator/shards/secret-shards.ts'
-import { type IssuedKey, issuedKey, keyringEntry, modelText, recordText, writer } from '../support/records.ts'
+import { backendRecord, type IssuedKey, issuedKey, keyringEntry, modelText, recordText, writer } from '../support/records.ts'
 
 /** The order to the program. Other clones must understand it. */
 export interface FillOrder {
@@ -86,11 +86,7 @@ async function project(redis: FillOrder['redis'], changes: Parameters<RedisProje
 
 function textOf(name: string, { url, price }: FillOrder['models'][string]): string {
   const pricing = { inputPerMillion: price, outputPerMillion: price, cachedInputPerMillion: price }
-  const backend = {
-    ...{ name: 'mock', endpoints: [], service: null, url, upstreamModel: name, weight: 1 },
-    ...{ messages: 'Native' as const, credentialSum: null, formerCredentialSum: null },
-  }
-  return modelText(name, { backends: [backend], pricing })
+  return modelText(name, { backends: [backendRecord({ url, upstreamModel: name })], pricing })
 }
 
 async function writeKeyring(folder: string, issued: readonly IssuedKey[]): Promise<void> {

@@ -9,28 +9,24 @@ import type { KeyRecord } from '#contract/records/key-record.ts'
 import { longestLeaseMs } from '#contract/ledger/ledger-layout.ts'
 import { apiKeySpec } from '#api/apikey.ts'
 import { type Answer, callHeaders, expectRow, PATHS, type Question, smallBody, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
-import { IMPATIENT, serveImpatientModel } from '../support/impatient-model.ts'
 import { openLab } from '../support/lab.ts'
 import { type LimitedCallOptions, LimitsLab } from '../support/limit-processes.ts'
-import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
+import { IMPATIENT, LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
 import { STORE_FORMS, type StoreForm, StoreForms } from '../support/store-forms.ts'
 import { eventually } from '../support/wait-for.ts'
 
 const lab = openLab()
 let limits: LimitedAnswers
-let endImpatient: () => Promise<void>
 let count = 0
 
 beforeAll(async () => {
   await beginScaled()
   limits = await LimitedAnswers.open(lab, 'known-failures', { gateways: 2 })
-  endImpatient = await serveImpatientModel(lab, limits)
 })
 afterAll(async () => {
   await endScaled()
   await limits.close()
-  await endImpatient()
 })
 
 const issue = (change: Partial<KeyRecord>, spent: Parameters<LimitedAnswers['issue']>[2] = []): Promise<IssuedKey> =>
@@ -71,16 +67,6 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
     return (JSON.parse(answer.text) as { usage: { total_tokens: number } }).usage.total_tokens
   }
 
-  interface KeyView {
-    readonly limits: ReadonlyArray<{ readonly remaining: number }>
-    readonly budgets: ReadonlyArray<{ readonly used: string | number; readonly held: string | number }>
-  }
-
-  async function view(key: IssuedKey): Promise<KeyView> {
-    const answer = await fetch(`${limits.gateway.url}/v1/key`, { headers: callHeaders(key.credential) })
-    return JSON.parse(lab.record(await answer.text())) as KeyView
-  }
-
   test('is one of the table', () => {
     expect(WAYS.map(({ path }) => path)).toEqual(expect.arrayContaining(Object.values(PATHS)))
   })
@@ -94,7 +80,7 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
     const used = await usedTokens()
     await eventually(
       async () => {
-        const shown = await view(key)
+        const shown = await limits.view(key)
         expect(shown.limits.map(({ remaining }) => remaining)).toEqual([99, TOKENS - used, 3])
         expect(shown.budgets.map(({ held }) => Number(held))).toEqual([0, 0])
         const [money, tokens] = shown.budgets.map((budget) => Number(budget.used))

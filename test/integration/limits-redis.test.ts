@@ -81,21 +81,8 @@ function goMs(duration: string): number {
   return Number(minutes) * 60_000 + Number(seconds) * 1_000 + Number(ms)
 }
 
-interface KeyView {
-  readonly limits: ReadonlyArray<{ readonly kind: string; readonly remaining: number }>
-  readonly budgets: ReadonlyArray<{ readonly used: string; readonly held: string; readonly remaining: string }>
-}
-
-/** The answer of `/v1/key` of a pod. The values are at most a second old. */
-async function view(key: IssuedKey, pod = limits.gateway): Promise<KeyView> {
-  const answer = await fetch(`${pod.url}/v1/key`, { headers: { authorization: `Bearer ${key.credential}` } })
-  const text = lab.record(await answer.text())
-  expect(answer.status, text).toBe(200)
-  return JSON.parse(text) as KeyView
-}
-
 async function remaining(key: IssuedKey, kind: string): Promise<number | undefined> {
-  return (await view(key)).limits.find((limit) => limit.kind === kind)?.remaining
+  return (await limits.view(key)).limits.find((limit) => limit.kind === kind)?.remaining
 }
 
 const slow = (ms: number): Question => ({ headers: { 'x-session-id': `stub:delay=${ms}` } })
@@ -209,7 +196,7 @@ test('L8 a refusal of any kind consumes nothing of any limit', async () => {
   const { total_tokens: used } = (JSON.parse(answer.text) as { usage: { total_tokens: number } }).usage
   await eventually(
     async () => {
-      const { limits: shown, budgets } = await view(key)
+      const { limits: shown, budgets } = await limits.view(key)
       expect(shown.map(({ remaining: rest }) => rest)).toEqual([49, 5_000 - used, 1])
       expect(budgets).toMatchObject([{ used: (used / 1_000_000).toFixed(6), held: '0.00' }])
     },
@@ -247,8 +234,8 @@ describe('the hold of a call', () => {
     leaving.abort()
     await expect(call).rejects.toThrow()
     await eventually(async () => expect(await limits.permits(key)).toBe(0))
-    await eventually(async () => expect((await view(key)).budgets[0]).toMatchObject({ held: '0.00' }), { everyMs: 500 })
-    expect(Number((await view(key)).budgets[0]?.used)).toBeGreaterThan(0)
+    await eventually(async () => expect((await limits.view(key)).budgets[0]).toMatchObject({ held: '0.00' }), { everyMs: 500 })
+    expect(Number((await limits.view(key)).budgets[0]?.used)).toBeGreaterThan(0)
   })
 
   test('L6 two attempts of a client are charged twice; a second try of the gateway is not', async () => {
@@ -268,7 +255,7 @@ describe('the hold of a call', () => {
   async function expectAtRest(key: IssuedKey, left: { readonly requests: number; readonly tokens: number }): Promise<void> {
     await eventually(
       async () => {
-        const { limits: shown, budgets } = await view(key)
+        const { limits: shown, budgets } = await limits.view(key)
         expect(shown.map(({ kind, remaining: rest }) => [kind, rest])).toEqual([
           ['requests_per_minute', left.requests],
           ['tokens_per_minute', left.tokens],

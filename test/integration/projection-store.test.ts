@@ -1,38 +1,32 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { RedisProjectionSource } from '../../gateway/projection/redis-projection.ts'
-import { RedisConnection } from '#platform/redis-connection.ts'
 import { redisFunctions } from '#contract/redis/redis-functions.ts'
 import { redisKeys } from '#contract/redis/redis-keys.ts'
-import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import type { ProjectionChange } from '../../operator/projection/store.ts'
 import { describeProjection, type ProjectionSubject } from '../contract/projection.suite.ts'
+import { openLab } from '../support/lab.ts'
 import { acknowledgement, issuedKey, recordText, writer } from '../support/records.ts'
-import { redisSettings } from '../support/redis-gateway.ts'
-import { RedisPart } from '../support/redis-part.ts'
-import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
+import { redisSettings, redisStore } from '../support/redis-gateway.ts'
+import type { RedisPart } from '../support/redis-part.ts'
 
-const IP = process.env.LAB_IP ?? '127.0.0.1'
-const folder = temporaryFolderOfFile()
+const lab = openLab()
 const keys = redisKeys('hg')
 const golden = (name: string): unknown => JSON.parse(readFileSync(join(import.meta.dirname, `../golden/formats/v1/${name}.json`), 'utf8'))
 const closers: Array<() => void> = []
 let redis: RedisPart
 
 beforeAll(async () => {
-  redis = await RedisPart.start(folder, IP)
+  redis = await lab.redis()
 })
 afterEach(() => {
   for (const close of closers.splice(0)) close()
 })
-afterAll(async () => {
-  await redis.stop()
-})
 
 async function subject(): Promise<ProjectionSubject> {
   await redis.admin.flushall()
-  const store = new RedisProjectionStore(new RedisConnection(redisSettings(redis, 'operator'), 'test-operator', { commandMs: 2_000 }), 'hg')
+  const store = redisStore(redis)
   const source = new RedisProjectionSource(redisSettings(redis, 'gateway'), 'hg')
   closers.push(
     () => void store.close(),

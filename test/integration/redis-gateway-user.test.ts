@@ -3,26 +3,24 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { PodLedger } from '../../gateway/limits/pod-ledger.ts'
 import { systemClock } from '#platform/clock.ts'
 import { GATEWAY_COMMANDS } from '#contract/redis/redis-acl.ts'
-import { RedisConnection } from '#platform/redis-connection.ts'
 import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { redisFunctions } from '#contract/redis/redis-functions.ts'
 import { ledgerKeys, redisKeys, settledSubjects } from '#contract/redis/redis-keys.ts'
 import { type Acknowledgement, encodeAcknowledgement, provesRevision } from '#contract/records/revision-log.ts'
-import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
+import type { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
+import { openLab } from '../support/lab.ts'
 import { budget, need, subject, usage } from '../support/ledger-world.ts'
-import { RedisGateway, redisSettings } from '../support/redis-gateway.ts'
-import { RedisPart } from '../support/redis-part.ts'
+import { RedisGateway, redisSettings, redisStore } from '../support/redis-gateway.ts'
+import type { RedisPart } from '../support/redis-part.ts'
 import { acknowledgement, issuedKey, recordText, writer } from '../support/records.ts'
-import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-const IP = process.env.LAB_IP ?? '127.0.0.1'
 const KEYS = redisKeys('hg')
 const FUNCTIONS = redisFunctions('hg')
 const LEDGER = ledgerFunctions('hg')
 const { rate: RATE, conc: CONC } = ledgerKeys('hg', 'a')
 const RECORDS = KEYS.records('e1', 'key')
-const folder = temporaryFolderOfFile()
+const lab = openLab()
 
 let redis: RedisPart
 let store: RedisProjectionStore
@@ -33,8 +31,8 @@ const key = issuedKey('a')
 const put = { kind: 'key', op: 'put', id: 'a', text: recordText(key.record) } as const
 
 beforeAll(async () => {
-  redis = await RedisPart.start(folder, IP)
-  store = new RedisProjectionStore(new RedisConnection(redisSettings(redis, 'operator'), 'operator', { commandMs: 2_000 }), 'hg')
+  redis = await lab.redis()
+  store = redisStore(redis)
   attacker = redis.connect('gateway')
   await redis.admin.call('FUNCTION', 'LOAD', 'REPLACE', LEDGER.code)
 })
@@ -49,7 +47,6 @@ afterEach(async () => {
 afterAll(async () => {
   attacker.disconnect()
   await store.close()
-  await redis.stop()
 })
 
 function startGateway(process: string): Promise<RedisGateway> {

@@ -1,4 +1,3 @@
-import { join } from 'node:path'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import { RedisConnection, type RedisSettings } from '#platform/redis-connection.ts'
@@ -6,16 +5,15 @@ import { redisKeys } from '#contract/redis/redis-keys.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import type { ProjectionChange } from '../../operator/projection/store.ts'
 import { freePort } from '../support/free-port.ts'
+import { openLab } from '../support/lab.ts'
 import { RedisGateway, redisSettings } from '../support/redis-gateway.ts'
-import { RedisPart, type RedisUser } from '../support/redis-part.ts'
+import type { RedisPart, RedisUser } from '../support/redis-part.ts'
 import { issuedKey, modelText, recordText, writer, type IssuedKey } from '../support/records.ts'
-import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-const IP = process.env.LAB_IP ?? '127.0.0.1'
 const KEYS = redisKeys('hg')
 const IS_A_CLUSTER = /is a cluster \(MOVED \d+ [\d.]+:\d+\); point REDIS_URL to a single Redis or its primary$/
-const folder = temporaryFolderOfFile()
+const lab = openLab()
 
 let redis: RedisPart
 let operator: RedisConnection
@@ -23,7 +21,7 @@ let store: RedisProjectionStore
 const running: RedisGateway[] = []
 
 beforeAll(async () => {
-  redis = await RedisPart.start(folder, IP)
+  redis = await lab.redis()
   operator = new RedisConnection(settingsOf('operator'), 'operator', { commandMs: 10_000 })
   store = new RedisProjectionStore(operator, 'hg')
 })
@@ -31,10 +29,7 @@ beforeEach(() => redis.admin.flushall())
 afterEach(async () => {
   await Promise.all(running.splice(0).map((gateway) => gateway.follower.stop()))
 })
-afterAll(async () => {
-  operator.close()
-  await redis.stop()
-})
+afterAll(() => operator.close())
 
 function settingsOf(user: RedisUser, at = redis): RedisSettings {
   return redisSettings(at, user)
@@ -187,19 +182,18 @@ describe('a gateway whose Redis', () => {
   })
 
   test('may evict keys ends before it serves any request', async () => {
-    const evicting = await RedisPart.start(join(folder, 'evicting'), IP, { policy: 'allkeys-lru' })
+    const evicting = await lab.redis({ policy: 'allkeys-lru' })
     const gateway = startGateway('pod-1/x', settingsOf('gateway', evicting))
     const failure = await gateway.follower.failed.catch((error: unknown) => error)
     expect(failure).toBeInstanceOf(Misconfigured)
     expect(String(failure)).toMatch(/evicts data .* \(maxmemory-policy allkeys-lru\); set "maxmemory-policy noeviction" there/)
-    await evicting.stop()
   })
 
   test('is a cluster names the cause and loads nothing, and the operator writes nothing there', async () => {
     const busPort = await freePort()
-    const [owner, other] = await Promise.all([startNode('owner', busPort), startNode('other', await freePort())])
+    const [owner, other] = await Promise.all([startNode(busPort), startNode(await freePort())])
     await owner.admin.call('CLUSTER', 'ADDSLOTSRANGE', '0', '16383')
-    await other.admin.call('CLUSTER', 'MEET', IP, String(owner.port), String(busPort))
+    await other.admin.call('CLUSTER', 'MEET', owner.ip, String(owner.port), String(busPort))
     await waitFor('the nodes to meet', async () => String(await other.admin.call('CLUSTER', 'INFO')).includes('cluster_state:ok'))
     const connection = new RedisConnection(settingsOf('operator', other), 'operator', { commandMs: 10_000 })
     await expect(new RedisProjectionStore(connection, 'hg').rebuild(writer(), 'e1', 1, [put(issuedKey('a'))])).rejects.toThrow(IS_A_CLUSTER)
@@ -208,12 +202,11 @@ describe('a gateway whose Redis', () => {
     expect(gateway.follower.loaded).toBe(false)
     expect([await owner.admin.keys('*'), await other.admin.keys('*')]).toEqual([[], []])
     connection.close()
-    await Promise.all([owner.stop(), other.stop()])
   })
 })
 
-function startNode(name: string, busPort: number): Promise<RedisPart> {
-  return RedisPart.start(join(folder, name), IP, { args: ['--cluster-enabled', 'yes', '--cluster-port', String(busPort)] })
+function startNode(busPort: number): Promise<RedisPart> {
+  return lab.redis({ args: ['--cluster-enabled', 'yes', '--cluster-port', String(busPort)] })
 }
 
 describe('a gateway that shuts down', () => {

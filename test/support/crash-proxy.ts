@@ -69,7 +69,10 @@ export async function kubeCrashProxy(plane: ControlPlane, gate: WriteGate): Prom
     const isWrite = incoming.method !== 'GET' && !(incoming.url ?? '').includes('/leases')
     const verdict = isWrite ? gate.verdictOn(`${incoming.method} ${(incoming.url ?? '').replace(/\?.*/, '')}`) : 'pass'
     if (verdict === 'before') return void gate.pull()
-    forward(incoming, outgoing, { plane, ca, hold: verdict === 'after' ? () => gate.pull() : undefined })
+    forward(incoming, outgoing, { plane, ca }, (answer) => {
+      if (verdict === 'after') answer.resume().once('end', () => void gate.pull())
+      else pass(answer, outgoing)
+    })
   })
   return { url: `https://${plane.address.ip}:${await listen(server, plane.address.ip)}`, close: () => closeAll(server) }
 }
@@ -93,24 +96,21 @@ export async function redisCrashProxy(ip: string, port: number, gate: WriteGate)
   return { url: `redis://${ip}:${await listen(server, ip)}`, close: () => server.close() }
 }
 
-function forward(
+function pass(answer: IncomingMessage, outgoing: ServerResponse): void {
+  outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+  answer.pipe(outgoing)
+}
+
+/** Sends a request to the API server; `onAnswer` passes the answer on. */
+export function forward(
   incoming: IncomingMessage,
   outgoing: ServerResponse,
-  to: { plane: ControlPlane; ca: Buffer; hold: (() => Promise<void>) | undefined },
+  { plane, ca }: { plane: ControlPlane; ca: Buffer },
+  onAnswer: (answer: IncomingMessage) => void,
 ): void {
-  const { ip, port } = to.plane.address
-  const call = tlsRequest(
-    { host: ip, port, path: incoming.url, method: incoming.method, headers: incoming.headers, ca: to.ca },
-    (answer) => {
-      if (to.hold) {
-        answer.resume()
-        answer.once('end', () => void to.hold?.())
-        return
-      }
-      outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
-      answer.pipe(outgoing)
-    },
-  )
+  const { ip: host, port } = plane.address
+  const { url: path, method, headers } = incoming
+  const call = tlsRequest({ host, port, path, method, headers, ca }, onAnswer)
   call.on('error', () => outgoing.destroy())
   outgoing.on('close', () => call.destroy())
   incoming.pipe(call)
@@ -122,12 +122,12 @@ export async function certificate({ address: { folder, ip } }: ControlPlane): Pr
   return { ...(await ca.certify(`IP:${ip}`)), ca: readFileSync(ca.file) }
 }
 
-async function listen(server: Server, ip: string): Promise<number> {
+export async function listen(server: Server, ip: string): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, ip, resolve))
   return (server.address() as AddressInfo).port // listening on TCP, so never a pipe name
 }
 
-function closeAll(server: Server & { closeAllConnections?(): void }): void {
+export function closeAll(server: Server & { closeAllConnections?(): void }): void {
   server.closeAllConnections?.()
   server.close()
 }

@@ -3,10 +3,9 @@
  * a half-open connection, and no new list or watch is answered. Every other call goes through.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
-import { createServer, request } from 'node:https'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:https'
 import type { ControlPlane } from './control-plane.ts'
-import { certificate } from './crash-proxy.ts'
+import { certificate, closeAll, forward, listen } from './crash-proxy.ts'
 
 /** A collection, which clients list and watch. The path of one object ends in its name. */
 const COLLECTION = /\/(apikeys|servedmodels|services|namespaces|endpointslices)(\?|$)/
@@ -25,8 +24,7 @@ export class FreezingProxy {
   static async start(plane: ControlPlane): Promise<FreezingProxy> {
     const { key, cert, ca } = await certificate(plane)
     const server = createServer({ key, cert })
-    await new Promise<void>((resolve) => server.listen(0, plane.address.ip, resolve))
-    const proxy = new FreezingProxy(server, `https://${plane.address.ip}:${(server.address() as AddressInfo).port}`) // TCP, so no pipe name
+    const proxy = new FreezingProxy(server, `https://${plane.address.ip}:${await listen(server, plane.address.ip)}`)
     server.on('request', (incoming, outgoing) => proxy.#forward(incoming, outgoing, plane, ca))
     return proxy
   }
@@ -44,18 +42,15 @@ export class FreezingProxy {
   }
 
   close(): void {
-    this.#server.closeAllConnections()
-    this.#server.close()
+    closeAll(this.#server)
   }
 
   #forward(incoming: IncomingMessage, outgoing: ServerResponse, plane: ControlPlane, ca: Buffer): void {
-    const { ip: host, port } = plane.address
     const isView = incoming.method === 'GET' && COLLECTION.test(incoming.url ?? '')
-    const { url: path, method, headers } = incoming
-    const call = request({ host, port, path, method, headers, ca }, (answer) => {
+    forward(incoming, outgoing, { plane, ca }, (answer) => {
       outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
       outgoing.flushHeaders()
-      answer.on('data', (chunk: Buffer) => outgoing.write(chunk))
+      answer.on('data', (chunk: Buffer) => outgoing.write(chunk)) // a pipe would resume a paused answer
       answer.on('end', () => outgoing.end())
       answer.on('error', () => outgoing.destroy())
       if (!isView) return
@@ -63,8 +58,5 @@ export class FreezingProxy {
       answer.on('close', () => this.#answers.delete(answer))
       if (this.#frozen) answer.pause()
     })
-    call.on('error', () => outgoing.destroy())
-    outgoing.on('close', () => call.destroy())
-    incoming.pipe(call)
   }
 }

@@ -20,7 +20,7 @@ import { encodeModelRecord, type ModelRecord } from '#contract/records/model-rec
 import type { Route } from '../../gateway/routes/route-table.ts'
 import type { ForwardJob, Outcome } from '../../gateway/upstream/dispatch.ts'
 import { ModelTable } from '../../gateway/upstream/model-table.ts'
-import { backendRecord, modelRecord as shopModel } from './records.ts'
+import { backendRecord, issuedKey, modelRecord as shopModel } from './records.ts'
 import { sharedBodyReader } from './shared-body-reader.ts'
 
 const MAX_BODY_BYTES = 32 * 2 ** 20
@@ -36,80 +36,61 @@ export interface FrontOptions {
   readonly forward?: (job: ForwardJob) => Promise<Outcome>
 }
 
-interface FrontParts {
-  readonly jobs: ForwardJob[]
-  readonly finished: Exchange[]
-  readonly keys: Map<KeyHash, KeyRecord>
-  readonly models: ModelTable
-}
-
+/** Keys, models and a record of what came in. */
 export class FrontGateway {
-  readonly base: string
-  readonly port: number
+  base = ''
+  port = 0
   /** Jobs that reached the place of the backends. */
-  readonly jobs: ForwardJob[]
-  readonly finished: Exchange[]
+  readonly jobs: ForwardJob[] = []
+  /** Exchanges that are over. */
+  readonly finished: Exchange[] = []
   /** Requests in service: their headers have arrived. */
   started = 0
   /** Requests that Node has parsed from its connections. */
   requests = 0
-  readonly models: ModelTable
-  readonly #server: Server
-  readonly #keys: Map<KeyHash, KeyRecord>
-
-  constructor(server: Server, { jobs, finished, keys, models }: FrontParts) {
-    this.#server = server.on('request', () => void this.requests++)
-    this.models = models
-    this.port = (server.address() as AddressInfo).port
-    this.base = `http://127.0.0.1:${this.port}`
-    this.jobs = jobs
-    this.finished = finished
-    this.#keys = keys
-  }
+  readonly models = new ModelTable({ allowLoopback: true })
+  readonly #keys = new Map<KeyHash, KeyRecord>()
+  #server: Server | undefined
 
   /** Issues a key in namespace `shop`. @returns its Credential */
-  issue(record: Partial<KeyRecord> = {}): string {
-    const { credential, id } = mintCredential()
-    const hash = hashCredential(credential)
-    const verifiers = [{ id, hash, expiresMs: null }]
-    const base: KeyRecord = {
-      version: 1,
-      revision: 1,
-      uid: id,
-      namespace: 'shop',
-      name: 'bot',
-      state: 'Active',
-      expiresMs: null,
-      generation: 1,
-      models: [['*']],
-      verifiers,
-    }
-    this.#keys.set(hash, { ...base, ...record })
+  issue(change: Partial<KeyRecord> = {}): string {
+    const { credential, record } = issuedKey(mintCredential().id, { revision: 1, name: 'bot', ...change })
+    this.#keys.set(hashCredential(credential), record)
     return credential
   }
 
+  find(hash: KeyHash): Caller | undefined {
+    const record = this.#keys.get(hash)
+    return record && new Map(callersOf(record)).get(hash)
+  }
+
+  async listen(server: Server): Promise<this> {
+    this.#server = server.on('request', () => void this.requests++).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    this.port = (server.address() as AddressInfo).port
+    this.base = `http://127.0.0.1:${this.port}`
+    return this
+  }
+
   async stop(): Promise<void> {
-    this.#server.closeAllConnections()
-    this.#server.close()
-    await once(this.#server, 'close')
+    this.#server?.closeAllConnections()
+    this.#server?.close()
+    if (this.#server) await once(this.#server, 'close')
   }
 }
 
 export async function startFront(options: FrontOptions = {}): Promise<FrontGateway> {
   await sharedBodyReader.start()
-  const keys = new Map<KeyHash, KeyRecord>()
-  const models = new ModelTable({ allowLoopback: true })
+  const front = new FrontGateway()
+  const { models } = front
   for (const record of options.models ?? [modelRecord('llama')]) models.put(record.uid, encodeModelRecord(record))
-  const jobs: ForwardJob[] = []
-  const finished: Exchange[] = []
   const errors = options.errors ?? new ErrorSender()
   const auth = {
-    keys: { find: (hash: KeyHash) => callerIn(keys.get(hash), hash) },
+    keys: front,
     projection: { loaded: true, unreadForMs: 0, lacksKeys: false },
     now: () => Date.UTC(2026, 10, 21),
     apiKeyHeader: options.apiKeyHeader ?? true,
   }
-  let onStart = (): void => undefined
   const app = createApp(
     {
       errors,
@@ -126,30 +107,21 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       admits,
       models,
       forward: (job) => {
-        jobs.push(job)
+        front.jobs.push(job)
         return (options.forward ?? answerOk)(job)
       },
       maxBodyBytes: options.maxBodyBytes ?? MAX_BODY_BYTES,
       isServing: () => {
-        onStart() // called once per request
+        front.started += 1 // called once per request
         return true
       },
-      metrics: { finished: (exchange) => finished.push(exchange) },
+      metrics: { finished: (exchange) => front.finished.push(exchange) },
       accessLog: () => undefined,
       ...options.app,
     },
     options.routes,
   )
-  const server = createGatewayServer(app, errors, options.server)
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const front = new FrontGateway(server, { jobs, finished, keys, models })
-  onStart = () => void front.started++
-  return front
-}
-
-function callerIn(record: KeyRecord | undefined, hash: KeyHash): Caller | undefined {
-  return record && new Map(callersOf(record)).get(hash)
+  return front.listen(createGatewayServer(app, errors, options.server))
 }
 
 /** A model of namespace `shop` with one backend on a port without a listener. */

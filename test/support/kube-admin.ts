@@ -6,7 +6,6 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { Agent, request } from 'undici'
-import { parseAllDocuments } from 'yaml'
 
 /** Any Kubernetes object, as tests read it. */
 export interface TestObject {
@@ -81,15 +80,6 @@ export class KubeAdmin {
   /** Server-side apply as manager `test`. */
   async apply(object: TestObject): Promise<TestObject> {
     return this.call('PATCH', `${pathOf(object)}?fieldManager=test&force=true`, object, 'application/apply-patch+yaml')
-  }
-
-  /** Applies every document of a YAML text, in order. */
-  async applyYaml(text: string): Promise<TestObject[]> {
-    const applied: TestObject[] = []
-    for (const document of parseAllDocuments(text)) {
-      if (document.contents !== null) applied.push(await this.apply(document.toJS() as TestObject)) // the server validates the object
-    }
-    return applied
   }
 
   async create(object: TestObject): Promise<TestObject> {

@@ -11,7 +11,7 @@ import type { ModelRecord } from '#contract/records/model-record.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
-import { ask, type Answer, type Question } from './ask.ts'
+import { ask, type Answer, callHeaders, type Question } from './ask.ts'
 import type { Lab } from './lab.ts'
 import { Program } from './program.ts'
 import { backendRecord, issuedKey, modelText, recordText, writer, type IssuedKey } from './records.ts'
@@ -23,8 +23,18 @@ import { waitFor } from './wait-for.ts'
 const PRICING = { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000, cachedInputPerMillion: 1_000_000 }
 const LEDGER = ledgerFunctions('hg')
 
+const FREE = { inputPerMillion: 0, outputPerMillion: 0, cachedInputPerMillion: 0 }
+
 /** Model with a price; `free` has the price 0, `unpriced` none, and `twice` a dead endpoint beside the good one. */
 export const PRICED = 'priced'
+/** A model with timeouts of one second: for the first byte, and for silence within an answer. */
+export const IMPATIENT = 'impatient'
+
+/** The answer of `/v1/key`. The values are at most a second old. */
+export interface KeyView {
+  readonly limits: ReadonlyArray<{ readonly kind: string; readonly remaining: number }>
+  readonly budgets: ReadonlyArray<{ readonly used: string; readonly held: string; readonly remaining: string }>
+}
 
 export interface LimitedAnswersOptions {
   readonly gateways?: number
@@ -108,10 +118,11 @@ export class LimitedAnswers {
     await waitFor('the operator to be connected', () => this.#operator.client.status === 'ready')
     await this.#store.prepare()
     const models = [
-      this.#served(PRICED, PRICING),
-      this.#served('free', FREE),
-      this.#served('unpriced', undefined),
-      this.#served('twice', PRICING),
+      this.#served(PRICED, { pricing: PRICING }),
+      this.#served('free', { pricing: FREE }),
+      this.#served('unpriced', {}),
+      this.#served('twice', { pricing: PRICING }),
+      this.#served(IMPATIENT, { timeouts: { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 60 } }),
     ]
     const keys = this.#keys.map(({ record }) => ({ kind: 'key' as const, op: 'put' as const, id: record.uid, text: recordText(record) }))
     this.#epoch += 1
@@ -120,6 +131,14 @@ export class LimitedAnswers {
 
   call(key: IssuedKey, question: Question = {}, gateway: Program = this.gateway): Promise<Answer> {
     return ask(this.#lab, gateway.url, { model: PRICED, credential: key.credential, ...question })
+  }
+
+  /** `/v1/key` of a gateway. */
+  async view({ credential }: IssuedKey, gateway: Program = this.gateway): Promise<KeyView> {
+    const answer = await fetch(`${gateway.url}/v1/key`, { headers: callHeaders(credential) })
+    const text = this.#lab.record(await answer.text())
+    if (!answer.ok) throw new Error(`/v1/key answers ${answer.status}: ${text}`)
+    return JSON.parse(text) as KeyView
   }
 
   async ledger(uid: string, part: 'rate' | 'conc' | 'budget'): Promise<Record<string, string>> {
@@ -137,16 +156,14 @@ export class LimitedAnswers {
     await this.#model.close()
   }
 
-  #served(uid: string, pricing: ModelRecord['pricing']) {
+  #served(uid: string, change: Partial<ModelRecord>) {
     const { ip } = this.#lab.address
     const endpoints = [...(uid === 'twice' ? [`${ip}:9`] : []), `${ip}:${this.#model.port}`] // the discard port has no listener
     const backend = backendRecord({ name: 'stub', endpoints, upstreamModel: uid })
-    const text = modelText(uid, { backends: [backend], contextTokens: 8_000, ...(pricing ? { pricing } : {}) })
+    const text = modelText(uid, { backends: [backend], contextTokens: 8_000, ...change })
     return { kind: 'model' as const, op: 'put' as const, id: uid, text }
   }
 }
-
-const FREE = { inputPerMillion: 0, outputPerMillion: 0, cachedInputPerMillion: 0 }
 
 /** A budget of a key in tests: Lifetime, so that midnight changes nothing. */
 export function lifeBudget(change: Partial<BudgetRecord> = {}): BudgetRecord {

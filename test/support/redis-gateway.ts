@@ -5,7 +5,8 @@ import { RedisProjectionSource } from '../../gateway/projection/redis-projection
 import { RevisionFollower } from '../../gateway/projection/revision-follower.ts'
 import { systemClock } from '#platform/clock.ts'
 import { hashCredential } from '#contract/values/credential.ts'
-import type { RedisSettings } from '#platform/redis-connection.ts'
+import { RedisConnection, type RedisSettings } from '#platform/redis-connection.ts'
+import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import type { RedisPart, RedisUser } from './redis-part.ts'
 import type { IssuedKey } from './records.ts'
 import { waitFor } from './wait-for.ts'
@@ -13,6 +14,11 @@ import { waitFor } from './wait-for.ts'
 export function redisSettings(redis: RedisPart, user: RedisUser): RedisSettings {
   const { REDIS_URL, REDIS_USERNAME, REDIS_PASSWORD } = redis.envFor(user)
   return { url: REDIS_URL, username: REDIS_USERNAME, password: REDIS_PASSWORD }
+}
+
+/** The operator's store, over a connection of its own. */
+export function redisStore(redis: RedisPart, commandMs = 2_000): RedisProjectionStore {
+  return new RedisProjectionStore(new RedisConnection(redisSettings(redis, 'operator'), 'operator', { commandMs }), 'hg')
 }
 
 /** Follows the projection from its making; stop its `follower`. */

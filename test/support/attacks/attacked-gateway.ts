@@ -7,16 +7,13 @@ import { once } from 'node:events'
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { RedisConnection } from '#platform/redis-connection.ts'
 import { Agent } from 'undici'
-import { encodeKeyRecord } from '#contract/records/key-record.ts'
-import { encodeModelRecord } from '#contract/records/model-record.ts'
-import { RedisProjectionStore } from '../../../operator/projection/redis-projection-store.ts'
 import { startStubModel } from '../../../examples/stub-model/stub-model.ts'
 import { freePorts } from '../free-port.ts'
 import { imageFlags } from '../image-flags.ts'
 import { ManagedProcess } from '../managed-process.ts'
-import { type IssuedKey, issuedKey, writer } from '../records.ts'
+import { backendRecord, type IssuedKey, issuedKey, modelText, recordText, writer } from '../records.ts'
+import { redisStore } from '../redis-gateway.ts'
 import { RedisPart } from '../redis-part.ts'
 import { waitFor } from '../wait-for.ts'
 import { type AttackOrder, type AttackPorts, type AttackSite, SILENT_NAMES } from './attack-protocol.ts'
@@ -223,20 +220,16 @@ function models(ip: string, ports: Readonly<Record<string, number>>): NamedRecor
 }
 
 function model(name: string, url: string): NamedRecord {
-  const none = { endpoints: [], service: null, credentialSum: null, formerCredentialSum: null }
-  const backend = { name: 'one', ...none, url, upstreamModel: name, weight: 1, messages: 'Native' as const }
-  const owner = { uid: name, namespace: 'attackers', name, createdMs: 0, servedName: name, aliases: [], allowedNamespaces: '*' as const }
   const timeouts = { firstByteSeconds: 10, idleSeconds: 5, totalSeconds: 60 }
-  return { uid: name, text: encodeModelRecord({ version: 1, revision: 0, ...owner, timeouts, backends: [backend] }) }
+  const backends = [backendRecord({ url, upstreamModel: name })]
+  return { uid: name, text: modelText(name, { namespace: 'attackers', allowedNamespaces: '*', timeouts, backends }) }
 }
 
 async function fill(redis: RedisPart, keys: readonly IssuedKey[], records: readonly NamedRecord[]): Promise<void> {
-  const { REDIS_URL, REDIS_USERNAME, REDIS_PASSWORD } = redis.envFor('operator')
-  const settings = { url: REDIS_URL, username: REDIS_USERNAME, password: REDIS_PASSWORD }
-  const store = new RedisProjectionStore(new RedisConnection(settings, 'attacks', { commandMs: 10_000 }), 'hg')
+  const store = redisStore(redis, 10_000)
   try {
     await store.rebuild(writer(), 'attacks', 1, [
-      ...keys.map(({ record }) => ({ kind: 'key', op: 'put', id: record.uid, text: encodeKeyRecord(record) }) as const),
+      ...keys.map(({ record }) => ({ kind: 'key', op: 'put', id: record.uid, text: recordText(record) }) as const),
       ...records.map(({ uid, text }) => ({ kind: 'model', op: 'put', id: uid, text }) as const),
     ])
   } finally {
