@@ -3,11 +3,12 @@
  * without an operator. The bare writes come before and after (A/A), on one control plane.
  */
 import type { ControlPlane } from '../support/control-plane.ts'
+import { atOnce } from '../support/at-once.ts'
 import type { Stack } from '../support/stack.ts'
 import { makeBareKey } from './bare-keys.ts'
 import { type Clone, clonesOf } from './gateways.ts'
 import { keyManifest, keyNames, KeyWatch, serverReading, WIDTH, withControlPlane, withStack } from './many-keys.ts'
-import { type BenchSite, type Bound, breaks, cpuMs, inFlight, inTurn, median, memoryMib, type PartResult, shown, table } from './part.ts'
+import { type BenchSite, type Bound, breaks, cpuMs, inTurn, median, memoryMib, type PartResult, shown, table } from './part.ts'
 
 const RATIO: Bound = { must: 1.3 }
 /** Keyring Secrets are written in groups: writes per key. */
@@ -65,7 +66,7 @@ async function bareHalf(plane: ControlPlane, keys: number, name: string): Promis
   for (const namespace of namespaces) await plane.namespace(namespace)
   const watch = new KeyWatch(plane.admin, namespaces)
   try {
-    return await measured(plane, () => inFlight(WIDTH, keyNames('key', keys, namespaces), (key) => makeBareKey(plane.admin, key)))
+    return await measured(plane, () => atOnce(keyNames('key', keys, namespaces), (key) => makeBareKey(plane.admin, key), WIDTH))
   } finally {
     watch.stop()
   }
@@ -78,7 +79,7 @@ async function issue({ operator, kube, namespaces, site }: Stack, keys: number):
   try {
     const before = cpuMs(pid)
     const result = await measured(site.plane, async () => {
-      await inFlight(WIDTH, names, (key) => kube.create(keyManifest(key)))
+      await atOnce(names, (key) => kube.create(keyManifest(key)), WIDTH)
       await watch.untilReady(names)
     })
     return { ...result, operatorCpuSeconds: (cpuMs(pid) - before) / 1000, peakMib: memoryMib(pid).peak }
@@ -87,7 +88,7 @@ async function issue({ operator, kube, namespaces, site }: Stack, keys: number):
   }
 }
 
-async function measured(plane: ControlPlane, work: () => Promise<void>): Promise<Measured> {
+async function measured(plane: ControlPlane, work: () => Promise<unknown>): Promise<Measured> {
   const before = await serverReading(plane)
   const started = performance.now()
   await work()

@@ -1,5 +1,5 @@
 /**
- * `make bench` measures Headgate in three programs: requests.ts, operator.ts and limits.ts. `PART` chooses programs or parts of them, and
+ * `make bench` measures Headgate in three programs: requests, operator and limits. `PART` chooses programs or parts of them, and
  * `BASE=<another clone with dist/>` compares that clone with this one. Prints a report, and keeps it below .headgate/bench/.
  */
 import { execFileSync } from 'node:child_process'
@@ -8,11 +8,19 @@ import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { runInside, type Inside } from './inside.ts'
 import { LIMIT_PARTS } from './limits.ts'
-import { OPERATOR_PARTS } from './operator.ts'
+import { issuingPart } from './issuing.ts'
 import type { Part, PartResult } from './part.ts'
 import { REQUEST_PARTS } from './requests.ts'
+import { spendPart } from './spend.ts'
+import { stormPart } from './storm.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
+/** What the operator costs, and how fast its changes reach the gateways: real API server, Redis, operator and gateways. */
+const OPERATOR_PARTS: readonly Part[] = [
+  { name: 'storm', needs: 'control-plane', run: stormPart },
+  { name: 'issuing', needs: 'control-plane', run: issuingPart },
+  { name: 'spend', needs: 'control-plane', run: spendPart },
+]
 const PROGRAMS: Readonly<Record<string, readonly Part[]>> = { requests: REQUEST_PARTS, operator: OPERATOR_PARTS, limits: LIMIT_PARTS }
 /** Above this load average before the start the machine is busy: numbers are printed, and no bound counts. */
 const MAX_LOAD_AVERAGE = 2

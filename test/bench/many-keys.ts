@@ -12,11 +12,6 @@ export const GROUP = 'headgate.dev/v1alpha1'
 /** Calls of a client at the same time. */
 export const WIDTH = 32
 
-/**
- * Delay of the mirror of the mounted Secrets, ms; a kubelet takes a minute. The mirror runs in the bench's own process, and without a delay it
- * would take processor time from the measured programs at each change.
- */
-const KUBELET_LAG_MS = 5_000
 /** As in the chart: times of the election, and half of the memory limit for the heap. Bounds of a tenant are not measured. */
 const OPERATOR_ENV = {
   ...CHART_LEASE,
@@ -59,7 +54,6 @@ export async function withStack<T>(
     gateways: 0,
     operators: 0,
     namespaces,
-    kubeletLagMs: KUBELET_LAG_MS,
     operatorEnv: OPERATOR_ENV,
     gatewayEnv: { ACCESS_LOG: 'sample' },
   }

@@ -6,11 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { budgetField } from '#contract/ledger/ledger-layout.ts'
 import { ledgerKeys, settledSubjects } from '#contract/redis/redis-keys.ts'
 import { durableSpend } from '../support/durable-bytes.ts'
+import { atOnce } from '../support/at-once.ts'
 import type { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { clonesOf } from './gateways.ts'
 import { keyManifest, keyNames, serverReading, WIDTH, withControlPlane, withStack } from './many-keys.ts'
-import { type BenchSite, type Bound, breaks, cpuMs, inFlight, memoryMib, type PartResult, quantile, shown } from './part.ts'
+import { type BenchSite, type Bound, breaks, cpuMs, memoryMib, type PartResult, quantile, shown } from './part.ts'
 import { Prober } from './prober.ts'
 import { STILL_WORKS } from './storm.ts'
 
@@ -53,8 +54,8 @@ class SpendBench {
     const [own = '', other = ''] = namespaces
     const create = async (key: { name: string; namespace: string }): Promise<string> =>
       (await kube.create(keyManifest(key, { budgets: BUDGETS }))).metadata.uid ?? ''
-    await inFlight(WIDTH, keyNames('ended', PROBES, [other]), create)
-    await inFlight(WIDTH, keyNames('key', keys, [own]), async (key) => this.#uids.push(await create(key)))
+    await atOnce(keyNames('ended', PROBES, [other]), create, WIDTH)
+    await atOnce(keyNames('key', keys, [own]), async (key) => this.#uids.push(await create(key)), WIDTH)
     await this.untilSeeded(600_000)
     const queued = async (): Promise<number> => sumOf(await this.#stack.operator.metrics(), /^workqueue_depth\{[^}]*\} (\d+)/gm)
     await waitFor('the operator to have nothing to do', async () => (await queued()) === 0, { deadlineMs: 900_000, everyMs: 2_000 })

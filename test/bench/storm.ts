@@ -1,9 +1,10 @@
 /** How long a suspended or deleted key still works on any gateway while thousands of ApiKeys are applied, and without that (the control). */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { atOnce } from '../support/at-once.ts'
 import type { Stack } from '../support/stack.ts'
 import { type Clone, clonesOf } from './gateways.ts'
 import { keyManifest, type KeyName, keyNames, KeyWatch, WIDTH, withControlPlane, withStack } from './many-keys.ts'
-import { type BenchSite, type Bound, breaks, inFlight, inTurn, memoryMib, type PartResult, quantile, shown, table } from './part.ts'
+import { type BenchSite, type Bound, breaks, inTurn, memoryMib, type PartResult, quantile, shown, table } from './part.ts'
 import { Prober, type ProbeQuality } from './prober.ts'
 
 /** p99 of how long an ended key still works, ms. */
@@ -69,7 +70,7 @@ async function storm(stack: Stack, plan: StormPlan): Promise<StormResult> {
   const old = keyNames('old', plan.probes + IDLE_PROBES, stack.namespaces)
   const end = (key: KeyName, i: number): Promise<number> => prober.end(key, watch.credential(key), i % 2 === 0 ? 'suspend' : 'delete')
   try {
-    await inFlight(WIDTH, old, (key) => stack.kube.create(keyManifest(key)))
+    await atOnce(old, (key) => stack.kube.create(keyManifest(key)), WIDTH)
     await watch.untilReady(old)
     const idle: number[] = []
     for (const [i, key] of old.slice(plan.probes).entries()) {
@@ -103,10 +104,14 @@ async function endDuring(
   const started = performance.now()
   const seconds = (): number => (performance.now() - started) / 1000
   let created = 0
-  const creating = inFlight(WIDTH, fresh, async (key) => {
-    await stack.kube.create(keyManifest(key))
-    created += 1
-  })
+  const creating = atOnce(
+    fresh,
+    async (key) => {
+      await stack.kube.create(keyManifest(key))
+      created += 1
+    },
+    WIDTH,
+  )
   creating.catch(() => undefined) // awaited below, after the loop
   const probes: Promise<number>[] = []
   let issuedSeconds: number | undefined

@@ -3,80 +3,37 @@ import { readdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import { parseAllDocuments } from 'yaml'
-import { z } from 'zod'
 import { isOfKind } from '#api/kind.ts'
 import { servedModelKind } from '#api/served-model-kind.ts'
 import { validateManifest } from '#api/validate.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { filesBelow, read, ROOT } from '../support/documents.ts'
 
-const metadata = z.strictObject({
-  name: z.string(),
-  namespace: z.literal('demo'),
-  labels: z.record(z.string(), z.string()).optional(),
-  annotations: z.record(z.string(), z.string()).optional(),
-})
-const service = z.strictObject({
-  apiVersion: z.literal('v1'),
-  kind: z.literal('Service'),
-  metadata,
-  spec: z.strictObject({
-    selector: z.record(z.string(), z.string()),
-    ports: z.array(z.strictObject({ name: z.string(), port: z.int(), targetPort: z.string() })),
-  }),
-})
-const deployment = z.object({
-  apiVersion: z.literal('apps/v1'),
-  kind: z.literal('Deployment'),
-  metadata,
-  spec: z.object({
-    selector: z.strictObject({ matchLabels: z.record(z.string(), z.string()) }),
-    template: z.object({
-      metadata: z.strictObject({ labels: z.record(z.string(), z.string()) }),
-      spec: z.object({
-        containers: z.array(
-          z.object({
-            name: z.string(),
-            image: z.string().regex(/:[\w.-]+$/, 'name a tag'),
-            ports: z.array(z.strictObject({ name: z.string(), containerPort: z.int() })),
-            readinessProbe: z.object({ httpGet: z.strictObject({ path: z.string(), port: z.string() }) }),
-          }),
-        ),
-      }),
-    }),
-  }),
-})
-const secret = z.strictObject({
-  apiVersion: z.literal('v1'),
-  kind: z.literal('Secret'),
-  metadata,
-  type: z.literal('Opaque'),
-  stringData: z.record(z.string(), z.string()),
-})
+/** The fields of a Service, Deployment or Secret that the tests read; `examples-server.test.ts` has the API server check the whole objects. */
+interface Example {
+  readonly kind: string
+  readonly metadata: { readonly name: string; readonly namespace: string; readonly labels?: Labels; readonly annotations?: Labels }
+  readonly spec: {
+    readonly selector: Labels & { readonly matchLabels?: Labels }
+    readonly ports: ReadonlyArray<{ readonly port: number; readonly targetPort: string }>
+    readonly template: { readonly metadata: { readonly labels: Labels }; readonly spec: { readonly containers: readonly Container[] } }
+  }
+  readonly stringData: Labels
+}
+type Labels = Readonly<Record<string, string>>
+interface Container {
+  readonly image: string
+  readonly ports: ReadonlyArray<{ readonly name: string }>
+  readonly readinessProbe: { readonly httpGet: { readonly port: string } }
+}
 
 const folders = readdirSync(`${ROOT}/examples`, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !['standalone', 'quickstart', 'budget', 'litellm', 'stub-model'].includes(entry.name))
   .map(({ name }) => `examples/${name}`)
 
-interface Found {
-  readonly models: ServedModel[]
-  readonly services: z.infer<typeof service>[]
-  readonly deployments: z.infer<typeof deployment>[]
-  readonly secrets: z.infer<typeof secret>[]
-}
-
-function objectsIn(folder: string): Found {
-  const found: Found = { models: [], services: [], deployments: [], secrets: [] }
+function objectsIn(folder: string): Example[] {
   const files = filesBelow(folder).filter((path) => path.endsWith('.yaml'))
-  for (const document of files.flatMap((file) => parseAllDocuments(read(file)))) add(document.toJS() as { kind: string }, found)
-  return found
-}
-
-function add(object: { readonly kind: string }, found: Found): void {
-  if (object.kind === 'Service') found.services.push(service.parse(object))
-  else if (object.kind === 'Deployment') found.deployments.push(deployment.parse(object))
-  else if (object.kind === 'Secret') found.secrets.push(secret.parse(object))
-  else found.models.push(modelOf(object))
+  return files.flatMap((file) => parseAllDocuments(read(file))).map((document) => document.toJS() as Example)
 }
 
 function modelOf(object: unknown): ServedModel {
@@ -97,10 +54,15 @@ test('there is an example for each kind of server that docs/model-servers.md nam
 })
 
 describe.each(folders)('%s', (folder) => {
-  const { models, services, deployments, secrets } = objectsIn(folder)
+  const objects = objectsIn(folder)
+  const [services, deployments, secrets] = ['Service', 'Deployment', 'Secret'].map((kind) =>
+    objects.filter((one) => one.kind === kind),
+  ) as [Example[], Example[], Example[]]
+  const models = objects.filter((one) => ![...services, ...deployments, ...secrets].includes(one)).map(modelOf)
 
   test('has one ServedModel, in the namespace of its servers', () => {
-    expect(models.map(({ metadata: { namespace } }) => namespace)).toEqual(['demo'])
+    expect(models).toHaveLength(1)
+    expect(new Set(objects.map(({ metadata }) => metadata.namespace))).toEqual(new Set(['demo']))
   })
 
   test('has each Service that a backend names, with the port', () => {
@@ -117,6 +79,7 @@ describe.each(folders)('%s', (folder) => {
       )
       expect(selected?.spec.selector.matchLabels).toEqual(spec.selector)
       const [container] = selected?.spec.template.spec.containers ?? []
+      expect(container?.image, 'names a tag').toMatch(/:[\w.-]+$/)
       const ports = container?.ports.map(({ name }) => name)
       expect(ports).toEqual(spec.ports.map(({ targetPort }) => targetPort))
       expect(ports).toContain(container?.readinessProbe.httpGet.port)

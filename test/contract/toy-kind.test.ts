@@ -160,14 +160,6 @@ describe('the operator', () => {
     expect(world.writes.filter((write) => write.startsWith('status toys'))).toEqual(['status toys train', 'status toys train'])
   })
 
-  test('finds the toys that exist when it starts', async () => {
-    const world = new OperatorWorld(rows)
-    onTestFinished(() => world.stop())
-    await world.apply(toyKind.resource, train)
-    await world.start()
-    expect(await world.condition(toyKind.resource, 'train', 'Ready')).toBe('True Ready')
-  })
-
   test('gives gateways the record of a toy, changes it, and takes it away before the toy is gone', async () => {
     const world = await worldOf(rows)
     const colors = async () => (await world.texts(TOY_RECORD)).map((text) => toyCodec.decode(text).color)
@@ -192,14 +184,6 @@ describe('the operator', () => {
     })
     expect(await releaseAll(toyKind, [held], { kube: objects })).toEqual({ released: 1, failed: 0 })
     expect((await objects.get(toyKind.resource, { namespace: 'shop', name: 'train' }))?.metadata.finalizers).toEqual([])
-  })
-
-  test('issues keys in the same way as without the kind', async () => {
-    const world = await worldOf(rows)
-    await world.serve(world.pods)
-    await world.applyKey()
-    await world.settle()
-    expect((await world.key()).status?.conditions).toContainEqual(expect.objectContaining({ type: 'Ready', status: 'True' }))
   })
 
   test('knows nothing of the kind without its row', async () => {

@@ -1,46 +1,15 @@
 /** Model servers that stop, restart and move, and gateways that get SIGTERM during streams. */
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel, type StubModelOptions } from '../../examples/stub-model/stub-model.ts'
-import { ask, callHeaders, expectRow, PATHS, smallBody, WIRE_FORMATS, type ExpectedRow, type WireFormat } from '../support/ask.ts'
+import { ask, callHeaders, expectRow, PATHS, smallBody, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
 import { freePort } from '../support/free-port.ts'
 import { openLab } from '../support/lab.ts'
 import { ModelServerPart } from '../support/model-server-part.ts'
 import type { Program } from '../support/program.ts'
+import { NO_BACKEND, NOT_READY, overloaded, TIMED_OUT } from '../support/rows.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-/** Row 24: the client repeats the request on another pod. */
-const NOT_READY: ExpectedRow = {
-  status: 503,
-  openai: ['service_unavailable_error', 'not_ready', null],
-  anthropic: 'api_error',
-  starts: 'Service unavailable',
-  isFinal: false,
-  retryAfter: 1,
-}
-const NO_BACKEND: ExpectedRow = {
-  status: 503,
-  openai: ['service_unavailable_error', 'no_backend', null],
-  anthropic: 'api_error',
-  starts: 'No backend available for model ',
-  isFinal: false,
-  retryAfter: 2,
-}
-const TIMED_OUT: ExpectedRow = {
-  status: 504,
-  openai: ['server_error', 'upstream_timeout', null],
-  anthropic: 'timeout_error',
-  starts: 'Backend timed out',
-  isFinal: false,
-}
-const OVERLOADED: ExpectedRow = {
-  status: 503,
-  openai: ['service_unavailable_error', 'server_is_overloaded', null],
-  anthropic: 'overloaded_error',
-  starts: 'Backend overloaded',
-  isFinal: false,
-  retryAfter: 7,
-}
 /** Bridge addresses that no gateway uses. */
 const HOSTS = ['10.250.7.31', '10.250.7.32'] as const
 
@@ -155,7 +124,7 @@ describe('the model server', () => {
     await serve(name, port, [HOSTS[0]])
     await stack.untilCondition('ServedModel', name, 'Ready')
     const headers = { 'x-session-id': 'stub:status=429,retry-after=7' }
-    const row = { ...OVERLOADED, status: format === 'openai' ? 503 : 529 }
+    const row = overloaded(format === 'openai' ? 503 : 529, 7)
     expectRow(await ask(lab, stack.gateway.url, { format, credential: key, model: name, headers }), format, row)
   })
 })

@@ -5,12 +5,9 @@ import { expectRow, type Answer } from '../support/ask.ts'
 import { openLab } from '../support/lab.ts'
 import { LimitedAnswers, lifeBudget } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
+import { LIMITS_UNAVAILABLE } from '../support/rows.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-const UNAVAILABLE = {
-  ...{ status: 503, anthropic: 'api_error', starts: 'Service unavailable: limits cannot be checked' },
-  ...{ openai: ['service_unavailable_error', 'limits_unavailable', null] as [string, string, null], isFinal: false, retryAfter: 1 },
-}
 /** Longest life of a lease of a limit that is less than half used, and some slack, ms. */
 const LEASE_MS = 11_000
 
@@ -43,8 +40,8 @@ describe('Redis that stands still', () => {
     const { pid } = limits.gateway.process
     await limits.redis.process.kill('SIGSTOP')
     try {
-      expectRow(await until(503, key), 'openai', UNAVAILABLE) // leased units are used first
-      for (let i = 0; i < 20; i += 1) expectRow(await limits.call(key, { format: 'anthropic' }), 'anthropic', UNAVAILABLE)
+      expectRow(await until(503, key), 'openai', LIMITS_UNAVAILABLE) // leased units are used first
+      for (let i = 0; i < 20; i += 1) expectRow(await limits.call(key, { format: 'anthropic' }), 'anthropic', LIMITS_UNAVAILABLE)
       const view = await fetch(`${limits.gateway.url}/v1/key`, { headers: { authorization: `Bearer ${key.credential}` } })
       expect([view.status, view.headers.get('retry-after')]).toEqual([503, '1'])
       expect((await limits.call(unlimited)).status, 'a key without limits needs no Redis').toBe(200)
@@ -87,7 +84,7 @@ describe('Redis that was emptied', () => {
     for (let i = 0; i < 2; i += 1) expect((await limits.call(spending, { fields })).status).toBe(200)
     const spent = await eventuallySpent('wiped-budget')
     await limits.redis.admin.flushall()
-    expectRow(await until(503, spending), 'openai', UNAVAILABLE)
+    expectRow(await until(503, spending), 'openai', LIMITS_UNAVAILABLE)
     await limits.rebuild()
     await eventually(async () =>
       expect(await limits.ledger('wiped-limit', 'rate'), 'no call has used the key since').toMatchObject({ rtot: '3' }),
@@ -146,7 +143,7 @@ test('Redis that is restarted empty under load: 503 or the share until the opera
 test('Redis without the library of the operator: 503, and one log line in ten seconds that names the remedy', async () => {
   const key = await closed()
   await limits.redis.admin.call('FUNCTION', 'FLUSH')
-  for (let i = 0; i < 20; i += 1) expectRow(await limits.call(key), 'openai', UNAVAILABLE)
+  for (let i = 0; i < 20; i += 1) expectRow(await limits.call(key), 'openai', LIMITS_UNAVAILABLE)
   await limits.rebuild()
   await eventually(() => expect(said(/^limits cannot be checked: .*lacks the functions of Headgate; check that the operator runs/)).toBe(1))
   await until(200, key)

@@ -13,6 +13,7 @@ import { openLab } from '../support/lab.ts'
 import { type LimitedCallOptions, LimitsLab } from '../support/limit-processes.ts'
 import { IMPATIENT, LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
+import { LIMITS as LIMITS_ROWS, LIMITS_UNAVAILABLE } from '../support/rows.ts'
 import { STORE_FORMS, type StoreForm, StoreForms } from '../support/store-forms.ts'
 import { eventually } from '../support/wait-for.ts'
 
@@ -409,14 +410,7 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
     FailClosed: [503, 503, 503, 503],
     LocalShare: [200, 200, 429, 429],
   }
-  const REFUSED = {
-    ...{ status: 429, anthropic: 'rate_limit_error', starts: 'Rate limit reached: requests per minute of this key', isFinal: false },
-    openai: ['requests', 'rate_limit_exceeded', null] as [string, string, null],
-  }
-  const UNAVAILABLE = {
-    ...{ status: 503, anthropic: 'api_error', starts: 'Service unavailable: limits cannot be checked', isFinal: false, retryAfter: 1 },
-    openai: ['service_unavailable_error', 'limits_unavailable', null] as [string, string, null],
-  }
+  const REFUSED = { ...LIMITS_ROWS.requests, starts: 'Rate limit reached: requests per minute of this key', isFinal: false }
 
   let forms: StoreForms
   beforeAll(async () => {
@@ -452,7 +446,7 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
     for (let i = 0; i < calls; i += 1) {
       const format = i % 2 === 0 ? 'openai' : 'anthropic'
       const answer = await call(key, form, format)
-      if (answer.status === 503) expectRow(answer, format, UNAVAILABLE)
+      if (answer.status === 503) expectRow(answer, format, LIMITS_UNAVAILABLE)
       if (answer.status === 429) expectRow(answer, format, { ...REFUSED, retryAfter: Number(answer.headers.get('retry-after')) })
       statuses.push(answer.status)
     }

@@ -2,39 +2,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import { type Answer, expectRow, type Question, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
+import { type Answer, type ExpectedRow, expectRow, type Question, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
 import { openLab } from '../support/lab.ts'
 import { LimitedAnswers, lifeBudget } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
+import { LIMITS, NO_PRICE, SPENT, TOO_MANY_TOKENS } from '../support/rows.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-const RL = 'rate_limit_exceeded'
-/** The rows as the page has them. `retryAfter` differs from answer to answer. */
-const ROWS = {
-  requests: {
-    status: 429,
-    openai: ['requests', RL, null],
-    anthropic: 'rate_limit_error',
-    starts: 'Rate limit reached: requests per minute',
-  },
-  tokens: { status: 429, openai: ['tokens', RL, null], anthropic: 'rate_limit_error', starts: 'Rate limit reached: tokens per minute' },
-  concurrency: {
-    status: 429,
-    openai: ['requests', RL, null],
-    anthropic: 'rate_limit_error',
-    starts: 'Rate limit reached: concurrent requests',
-  },
-  held: { status: 429, openai: ['requests', RL, null], anthropic: 'rate_limit_error', starts: 'Budget is held by running requests' },
-} as const
-const TOO_LARGE = {
-  status: 429,
-  openai: ['tokens', RL, null],
-  anthropic: 'rate_limit_error',
-  starts: 'Request too large for the tokens-per-minute limit',
-} as const
-const QUOTA = { status: 402, openai: ['insufficient_quota', 'insufficient_quota', null], anthropic: 'billing_error' } as const
-const SPENT = { ...QUOTA, starts: 'Budget exhausted: budget "life" of this key' } as const
-const NO_PRICE = { ...QUOTA, starts: 'Budget cannot be enforced: model unpriced has no price' } as const
 /** Words in a message that make clients stop for good. */
 const STOP_WORDS = /quota|billing|credit balance|will reset at/
 
@@ -50,7 +24,7 @@ afterAll(() => limits.close())
 const issue = (change: Partial<KeyRecord>): Promise<IssuedKey> => limits.issue(`key-${count++}`, change)
 
 /** Asserts a refusal after which the client may repeat the call. @returns ms to wait */
-function expectWait(answer: Answer, format: WireFormat, row: (typeof ROWS)[keyof typeof ROWS]): number {
+function expectWait(answer: Answer, format: WireFormat, row: ExpectedRow): number {
   const seconds = Number(answer.headers.get('retry-after'))
   const message = expectRow(answer, format, { ...row, isFinal: false, retryAfter: seconds })
   const ms = Number(answer.headers.get('retry-after-ms'))
@@ -107,7 +81,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
       ])
       for (const one of shown) expect([(one?.reset ?? 0) > 45_000, (one?.reset ?? 0) < 65_000]).toEqual([true, true])
       expect(answers.map((answer) => headersOf(answer, format, 'tokens'))).toEqual([undefined, undefined, undefined])
-      expect(expectWait(answers[2] as Answer, format, ROWS.requests)).toBeGreaterThan(45_000)
+      expect(expectWait(answers[2] as Answer, format, LIMITS.requests)).toBeGreaterThan(45_000)
     },
   )
 
@@ -116,7 +90,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     const running = limits.call(key, { format, ...slow(1_500), fields: { max_tokens: 900 } })
     await eventually(async () => expect(Number((await limits.ledger(key.record.uid, 'rate'))['ttot'])).toBeGreaterThan(900))
     const refused = await limits.call(key, { format, fields: { max_tokens: 900 } })
-    expectWait(refused, format, ROWS.tokens)
+    expectWait(refused, format, LIMITS.tokens)
     expect(headersOf(refused, format, 'tokens')?.limit).toBe(1_000)
     expect((await running).status).toBe(200)
     await eventually(async () => expect(await remaining(key, 'tokens_per_minute')).toBeGreaterThan(900))
@@ -127,7 +101,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     const key = await issue({ limits: { tokensPerMinute: 50 } })
     const large = { messages: [{ role: 'user', content: 'word '.repeat(1_000) }] }
     const refused = await limits.call(key, { format, fields: large })
-    expectRow(refused, format, TOO_LARGE)
+    expectRow(refused, format, TOO_MANY_TOKENS)
     expect((await limits.call(key, { format, fields: { max_tokens: 30_000 } })).status).toBe(200)
   })
 
@@ -135,7 +109,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     const key = await issue({ limits: { maxConcurrentRequests: 2 } })
     const running = [1, 2].map(() => limits.call(key, { format, ...slow(1_500) }))
     await eventually(async () => expect(await limits.permits(key)).toBe(2))
-    expect(expectWait(await limits.call(key, { format }), format, ROWS.concurrency)).toBe(1_000)
+    expect(expectWait(await limits.call(key, { format }), format, LIMITS.concurrency)).toBe(1_000)
     expect(await Promise.all(running)).toMatchObject([{ status: 200 }, { status: 200 }])
     expect((await limits.call(key, { format })).status).toBe(200)
   })
@@ -154,7 +128,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     await eventually(async () =>
       expect(Number((await limits.ledger(key.record.uid, 'budget'))['life:Currency:Lifetime:0:H'])).toBeGreaterThan(1_500),
     )
-    expect(expectWait(await limits.call(key, { format, fields: { max_tokens: 1_500 } }), format, ROWS.held)).toBe(1_000)
+    expect(expectWait(await limits.call(key, { format, fields: { max_tokens: 1_500 } }), format, LIMITS.held)).toBe(1_000)
     expect((await running).status).toBe(200)
     await eventually(async () => expect((await limits.call(key, { format, fields: { max_tokens: 1_500 } })).status).toBe(200))
   })

@@ -20,48 +20,20 @@ import {
 } from '../support/ask.ts'
 import { openLab } from '../support/lab.ts'
 import { openRaw, readAnswer } from '../support/raw-http.ts'
+import {
+  DENIED,
+  MALFORMED,
+  NO_KEY,
+  NOT_FOUND,
+  NOT_JSON,
+  overflow,
+  REVOKED,
+  SUSPENDED,
+  TOO_LARGE,
+  UNKNOWN,
+  wrongField,
+} from '../support/rows.ts'
 import type { Stack } from '../support/stack.ts'
-
-const AUTH = { status: 401, openai: ['invalid_request_error', 'invalid_api_key', null], anthropic: 'authentication_error' } as const
-const NO_KEY: ExpectedRow = { ...AUTH, starts: 'Authentication Error: no API key was sent' }
-const MALFORMED: ExpectedRow = { ...AUTH, starts: 'Authentication Error: malformed API key' }
-const UNKNOWN: ExpectedRow = { ...AUTH, starts: 'Authentication Error: unknown API key' }
-const REVOKED: ExpectedRow = { ...AUTH, starts: 'Authentication Error: API key revoked' }
-const SUSPENDED: ExpectedRow = { ...AUTH, starts: 'Authentication Error: API key suspended' }
-const DENIED: ExpectedRow = {
-  status: 403,
-  openai: ['permission_error', 'key_model_access_denied', 'model'],
-  anthropic: 'permission_error',
-  starts: 'key not allowed to access model ',
-}
-const NOT_FOUND: ExpectedRow = {
-  status: 404,
-  openai: ['invalid_request_error', 'model_not_found', 'model'],
-  anthropic: 'not_found_error',
-  starts: 'model not found: ',
-}
-const TOO_LARGE: ExpectedRow = {
-  status: 413,
-  openai: ['invalid_request_error', null, null],
-  anthropic: 'request_too_large',
-  starts: 'Request too large',
-}
-const INVALID = { status: 400, anthropic: 'invalid_request_error' } as const
-const NOT_JSON: ExpectedRow = {
-  ...INVALID,
-  openai: ['invalid_request_error', 'invalid_json', null],
-  starts: 'Invalid JSON in request body',
-}
-const wrongField = (field: string): ExpectedRow => ({
-  ...INVALID,
-  openai: ['invalid_request_error', null, field],
-  starts: `Invalid request: ${field}`,
-})
-const overflow = (format: WireFormat): ExpectedRow => ({
-  ...INVALID,
-  openai: ['invalid_request_error', 'context_length_exceeded', 'messages'],
-  starts: format === 'openai' ? "This model's maximum context length is " : 'prompt is too long: ',
-})
 
 const lab = openLab()
 let stack: Stack

@@ -2,29 +2,16 @@
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
-import { ask, expectRow, WIRE_FORMATS, type Answer, type ExpectedRow } from '../support/ask.ts'
+import { ask, expectRow, WIRE_FORMATS, type Answer } from '../support/ask.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
 import { PrivateCa, startTlsFront, type TlsFront } from '../support/private-ca.ts'
 import type { Program } from '../support/program.ts'
+import { NO_BACKEND, NOT_FOUND } from '../support/rows.ts'
 import type { Stack } from '../support/stack.ts'
 import { SteadyCalls } from '../support/steady-calls.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-const NO_BACKEND: ExpectedRow = {
-  status: 503,
-  openai: ['service_unavailable_error', 'no_backend', null],
-  anthropic: 'api_error',
-  starts: 'No backend available for model ',
-  isFinal: false,
-  retryAfter: 2,
-}
-const NOT_FOUND: ExpectedRow = {
-  status: 404,
-  openai: ['invalid_request_error', 'model_not_found', 'model'],
-  anthropic: 'not_found_error',
-  starts: 'model not found: ',
-}
 const HOME = 'served-home'
 const AWAY = 'served-away'
 
