@@ -36,23 +36,36 @@ export interface ErrorParams {
 /** Who caused the error and has to act. `backend`: a model server, or the lack of one. */
 type CausedBy = 'client' | 'gateway' | 'backend'
 
-export interface ErrorRow {
-  /** Stable name, used in metrics and logs. */
-  readonly id: RowID
+type ByFormat<T> = Readonly<Record<ErrorFormat, T>>
+
+/** One row as it is written below. */
+interface RowText {
   /** Number in docs/contract.md. */
   readonly number: number
   /** Errors that clients cause are counted and not logged, because a client can cause any number. */
   readonly causedBy: CausedBy
   readonly when: string
-  readonly status: Readonly<Record<ErrorFormat, number>>
+  readonly status: number | ByFormat<number>
   /** `param` is null, a fixed name, or `<field>` for the name of the wrong field. */
-  readonly openai: { readonly type: string; readonly code: string | null; readonly param: string | null }
+  readonly openai: readonly [type: string, code?: string | null, param?: string]
   /** One of Anthropic's closed list of error types. */
   readonly anthropic: string
   /** Beginning of the message. Clients may match it. */
-  readonly starts: Readonly<Record<ErrorFormat, string>>
-  /** Replaces `starts` while one of its values is unknown. */
-  readonly bare: Readonly<Record<ErrorFormat, string>>
+  readonly starts: string | ByFormat<string>
+  /** Replaces `starts` while one of its values is unknown; by default, the constant part of `starts` does. */
+  readonly bare?: string | ByFormat<string>
+  readonly then?: string
+  /** N, W, C and `R=<seconds>`, separated by spaces; `docs/contract.md` explains them. */
+  readonly headers?: string
+}
+
+export interface ErrorRow extends Pick<RowText, 'number' | 'causedBy' | 'when' | 'anthropic'> {
+  /** Stable name, used in metrics and logs. */
+  readonly id: RowID
+  readonly status: ByFormat<number>
+  readonly openai: { readonly type: string; readonly code: string | null; readonly param: string | null }
+  readonly starts: ByFormat<string>
+  readonly bare: ByFormat<string>
   readonly then: string
   /** N: `x-should-retry: false`, the SDKs make one request. */
   readonly noRetry: boolean
@@ -62,21 +75,6 @@ export interface ErrorRow {
   readonly close: boolean
   /** R: seconds for `Retry-After`, unless the error sets another time. undefined: no such header. */
   readonly retryAfterSeconds: number | undefined
-}
-
-interface RowText {
-  readonly number: number
-  readonly causedBy: CausedBy
-  readonly when: string
-  readonly status: number | Readonly<Record<ErrorFormat, number>>
-  readonly openai: readonly [type: string, code?: string | null, param?: string]
-  readonly anthropic: string
-  readonly starts: string | Readonly<Record<ErrorFormat, string>>
-  /** Replaces `starts` while one of its values is unknown; by default, the constant part of `starts` does. */
-  readonly bare?: string | Readonly<Record<ErrorFormat, string>>
-  readonly then?: string
-  /** N, W, C and `R=<seconds>`, separated by spaces; `docs/contract.md` explains them. */
-  readonly headers?: string
 }
 
 const IR = 'invalid_request_error'
@@ -276,18 +274,14 @@ function placeholder(name: string, params: ErrorParams): string | undefined {
   return text === undefined ? undefined : safeText(text)
 }
 
-function readRow(id: RowID, text: RowText): ErrorRow {
+function readRow(id: RowID, { number, causedBy, when, anthropic, ...text }: RowText): ErrorRow {
   const flags = (text.headers ?? '').split(' ')
   const retryAfter = flags.find((flag) => flag.startsWith('R='))
   const [type, code = null, param = null] = text.openai
   return {
-    id,
-    number: text.number,
-    causedBy: text.causedBy,
-    when: text.when,
+    ...{ id, number, causedBy, when, anthropic },
     status: perFormat(text.status),
     openai: { type, code, param },
-    anthropic: text.anthropic,
     starts: perFormat(text.starts),
     bare: perFormat(text.bare ?? (typeof text.starts === 'string' ? text.starts.replace(/:? ?<.*$/, '') : text.starts)),
     then: text.then ?? '',
@@ -298,6 +292,6 @@ function readRow(id: RowID, text: RowText): ErrorRow {
   }
 }
 
-function perFormat<T extends string | number>(value: T | Readonly<Record<ErrorFormat, T>>): Readonly<Record<ErrorFormat, T>> {
+function perFormat<T extends string | number>(value: T | ByFormat<T>): ByFormat<T> {
   return typeof value === 'object' ? value : { openai: value, anthropic: value }
 }

@@ -37,7 +37,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     settings: config,
     source: new RedisProjectionSource(redis, keyPrefix),
     process,
-    ledger: PodLedger.open({ redis, keyPrefix, process, maxReplicas, clock: systemClock, log: logging.log }),
+    ledger: new PodLedger({ redis, keyPrefix, process, maxReplicas, clock: systemClock, log: logging.log }),
     clock: systemClock,
     log: logging.log,
     version: manifest.version,

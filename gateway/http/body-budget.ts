@@ -8,12 +8,6 @@ export interface BodyLimits {
 /** Result of taking bytes: taken, or refused because the process or the key has reached its bound. */
 export type Taken = 'Taken' | 'ProcessFull' | 'KeyFull'
 
-export interface BodyHold {
-  take(bytes: number): Taken
-  /** Returns all bytes. Further calls do nothing. */
-  release(): void
-}
-
 /** A key may have one part in this many of the bytes of the process. */
 const PARTS_PER_KEY = 4
 /**
@@ -63,7 +57,7 @@ export class BodyBudget {
 
   /** Opens the booking of one body. @param keyID public id of the Credential in use */
   open(keyID: string): BodyHold {
-    return new Hold(this, this.#accountOf(keyID))
+    return new BodyHold(this, this.#accountOf(keyID))
   }
 
   take(account: Account, bytes: number): Taken {
@@ -93,7 +87,8 @@ export class BodyBudget {
   }
 }
 
-class Hold implements BodyHold {
+/** The booking of one body. */
+export class BodyHold {
   readonly #budget: BodyBudget
   readonly #account: Account
   #bytes = 0
@@ -111,6 +106,7 @@ class Hold implements BodyHold {
     return taken
   }
 
+  /** Returns all bytes. Further calls do nothing. */
   release(): void {
     this.#budget.giveBack(this.#account, this.#bytes)
     this.#bytes = 0

@@ -92,7 +92,7 @@ export class CallLimits {
     const { onDecision, clock, budgetStatus } = this.#deps
     onDecision?.(verdict)
     if (verdict.limit === 'requests') this.#storms.refused(asked.subject.uid, clock.monotonic())
-    return refusal(verdict, asked, { nowMs: clock.now(), budgetStatus })
+    return refusal(verdict, asked, clock.now(), budgetStatus)
   }
 }
 
@@ -212,13 +212,8 @@ const ROW_OF: Readonly<Record<RefusedLimit, RowID>> = {
   tooLarge: 'requestTooLarge',
 }
 
-interface RefusalTerms {
-  /** ms since 1970. */
-  readonly nowMs: number
-  readonly budgetStatus: BudgetStatus
-}
-
-function refusal(verdict: Refused, { model, format }: RefusedRequest, { nowMs, budgetStatus }: RefusalTerms): GatewayError {
+/** @param nowMs ms since 1970 */
+function refusal(verdict: Refused, { model, format }: RefusedRequest, nowMs: number, budgetStatus: BudgetStatus): GatewayError {
   const { limit, whose, budget, waitMs, rates } = verdict
   const row = ROW_OF[limit]
   const ms = waitMs === 'never' ? undefined : waitMs
@@ -245,14 +240,17 @@ const newOutput = (): LearnedOutput => new LearnedOutput()
 function learned<T>(known: Map<string, T>, name: string, most: number, make: () => T): T {
   const found = known.get(name)
   if (found !== undefined) return found
-  if (known.size >= most)
-    for (const oldest of known.keys()) {
-      known.delete(oldest)
-      break
-    }
+  makeRoom(known, most)
   const made = make()
   known.set(name, made)
   return made
+}
+
+/** Drops the oldest entry of a full map. */
+function makeRoom(map: Map<string, unknown>, most: number): void {
+  if (map.size < most) return
+  const [oldest = ''] = map.keys()
+  map.delete(oldest)
 }
 
 /** Number of refusals within the time that make a storm. */
@@ -280,11 +278,7 @@ export class StormGuard {
   }
 
   #add(uid: string): { readonly at: Float64Array; next: number } {
-    if (this.#times.size >= MOST_KEYS)
-      for (const oldest of this.#times.keys()) {
-        this.#times.delete(oldest)
-        break
-      }
+    makeRoom(this.#times, MOST_KEYS)
     const ring = { at: new Float64Array(MANY).fill(-Infinity), next: 0 }
     this.#times.set(uid, ring)
     return ring

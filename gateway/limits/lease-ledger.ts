@@ -11,15 +11,14 @@ import type {
   LedgerSnapshot,
   LimitSubject,
   Need,
-  RateState,
   RateStates,
   Refused,
   SettledUsage,
   Verdict,
 } from './ledger.ts'
 import type { LedgerStore } from './ledger-store.ts'
-import { localShortages, takeLocally } from './local-admission.ts'
-import type { Calendar, Times } from './budget-book.ts'
+import { localShortages } from './local-admission.ts'
+import type { Calendar } from './budget-book.ts'
 import type { Demand, Portion, SentParts, SubjectBooks } from './subject-books.ts'
 import type { AskOutcome } from './subject-calls.ts'
 import { type Entry, SubjectRegistry } from './subject-registry.ts'
@@ -60,8 +59,6 @@ interface Acquiring {
   readonly asked: Set<Entry>
   round: number
 }
-
-type Take = (books: SubjectBooks, demand: Demand, times: Times) => Portion
 
 class LeaseHold implements Hold {
   readonly outcome = 'held'
@@ -194,7 +191,7 @@ export class LeaseLedger implements Ledger {
       const short = shortagesOf(request, now)
       if (short.length > 0) return refusal(short, ratesOf(entries, now), now)
     }
-    return canTake(request, now) ? this.#hold(request, takeLeased, now) : undefined
+    return canTake(request, now) ? this.#hold(request, true, now) : undefined
   }
 
   #acquire(request: Request): Promise<Verdict> {
@@ -253,12 +250,17 @@ export class LeaseLedger implements Ledger {
     if (shortages.includes('unknown')) return unavailable('store')
     const known = shortages.flatMap((found) => (found === 'unknown' ? [] : found))
     if (known.length > 0) return refusal(known, ratesOf(request.entries, now), now)
-    return this.#hold(request, takeLocally, now)
+    return this.#hold(request, false, now)
   }
 
-  #hold(request: Request, take: Take, now: number): Hold {
+  /** @param isLeased whether leases suffice; otherwise `localShortages` has found this process's own part free */
+  #hold(request: Request, isLeased: boolean, now: number): Hold {
     const { entries, demands } = request
-    const portions = entries.map(({ books, calls }, at) => take(books, demandAt(demands, at), { now, storeNow: calls.storeNow(now) }))
+    const portions = entries.map(({ books, calls }, at) => {
+      const demand = demandAt(demands, at)
+      const times = { now, storeNow: calls.storeNow(now) }
+      return isLeased || books.canTake(demand, now) ? books.take(demand, times) : books.takeLocal(demand, times)
+    })
     for (const { books, calls } of entries) if (!calls.isBusy && books.isRefillDue(now, 0)) calls.flush() // before a request has to wait
     return new LeaseHold(request, portions, ratesOf(entries, now))
   }
@@ -307,8 +309,6 @@ function obstacleOf({ entries, demands }: Request, now: number): AskOutcome | un
   return short.map(({ calls }) => calls.obstacle).find((obstacle) => obstacle !== undefined)
 }
 
-const takeLeased: Take = (books, demand, times) => books.take(demand, times)
-
 const NOTHING: Demand = { requests: 0, tokens: 0, permits: 0, budgets: [] }
 const ONE_REQUEST: Demand = { ...NOTHING, requests: 1 }
 
@@ -338,11 +338,6 @@ function usageOfHold({ tokens, holdByUnit }: Need): SettledUsage {
 
 /** Builds a snapshot of a subject from an answer that contains every limit. @param now monotonic ms */
 function snapshotOf(books: SubjectBooks, { parts, books: asked }: SentParts, answer: LedgerAnswer, now: number): LedgerSnapshot {
-  const rates: Partial<Record<'requests' | 'tokens', RateState>> = {}
-  for (const lease of [books.requests, books.tokens]) {
-    const state = lease.state(now)
-    if (state) rates[lease.kind === 'r' ? 'requests' : 'tokens'] = state
-  }
   const limit = books.permits.limit
   const concurrency = limit !== undefined && answer.permits ? { limit, used: limit - answer.permits.rest } : undefined
   const budgets = asked.flatMap(({ spec }, index): BudgetSnapshot[] => {
@@ -354,5 +349,5 @@ function snapshotOf(books: SubjectBooks, { parts, books: asked }: SentParts, ans
     const endMs = spec.window === 'Lifetime' ? Infinity : window.endMs
     return [{ name, unit, window: spec.window, amount, spent, held, unsettled, startMs, endMs }]
   })
-  return { ...rates, ...(concurrency ? { concurrency } : {}), budgets }
+  return { requests: books.requests.state(now), tokens: books.tokens.state(now), concurrency, budgets }
 }

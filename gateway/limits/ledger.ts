@@ -51,8 +51,8 @@ export interface RateState {
 
 /** Of several subjects, the limit nearest to exhaustion. Absent without such a limit. */
 export interface RateStates {
-  readonly requests?: RateState
-  readonly tokens?: RateState
+  readonly requests?: RateState | undefined
+  readonly tokens?: RateState | undefined
 }
 
 /** The hold of an admitted request. Settle or release it exactly once; later calls do nothing. */
@@ -70,7 +70,7 @@ export interface Refused {
   readonly limit: RefusedLimit
   readonly whose: LimitOwner
   /** Name of the budget; absent for rates. */
-  readonly budget?: string
+  readonly budget?: string | undefined
   /** ms until the same request would pass if it were alone. For a budget, until its window ends. */
   readonly waitMs: number | 'never'
   readonly rates: RateStates
@@ -99,10 +99,8 @@ export interface BudgetSnapshot extends Pick<BudgetRecord, 'name' | 'unit' | 'wi
 }
 
 /** Usage of a subject over all processes. Leased units count as used. */
-export interface LedgerSnapshot {
-  readonly requests?: RateState
-  readonly tokens?: RateState
-  readonly concurrency?: { readonly limit: number; readonly used: number }
+export interface LedgerSnapshot extends RateStates {
+  readonly concurrency?: { readonly limit: number; readonly used: number } | undefined
   readonly budgets: readonly BudgetSnapshot[]
 }
 

@@ -1,7 +1,7 @@
 /** Admission without the store: up to this process's part of every limit, as far as this process knows the limit's state. */
 import type { Times } from './budget-book.ts'
 import type { NamedShortage } from './verdicts.ts'
-import type { Demand, Portion, SubjectBooks } from './subject-books.ts'
+import type { Demand, SubjectBooks } from './subject-books.ts'
 import type { RateLease } from './rate-lease.ts'
 import type { Shortage } from './refusals.ts'
 
@@ -22,11 +22,6 @@ export function localShortages(books: SubjectBooks, demand: Demand, terms: Local
   const found = [rate(books.requests, demand.requests, terms), rate(books.tokens, demand.tokens, terms)]
   if (demand.permits > 0 && !books.permits.canTakeLocal(live, windowMs)) found.push(short('concurrency', now, RETRY_MS))
   return found.filter((shortage) => shortage !== undefined).map((shortage) => ({ subject: books.subject, shortage }))
-}
-
-/** Takes units that `localShortages` has found free. Uses leases first. */
-export function takeLocally(books: SubjectBooks, demand: Demand, times: Times): Portion {
-  return books.canTake(demand, times.now) ? books.take(demand, times) : books.takeLocal(demand, times)
 }
 
 function rate(lease: RateLease, amount: number, terms: LocalTerms): Shortage | undefined {

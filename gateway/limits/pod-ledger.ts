@@ -23,67 +23,52 @@ interface PodLedgerDeps {
 
 /** The ledger waits 50 ms; a late answer still counts. After this time a command ends, and a second later the connection. */
 const COMMAND_MS = 1_000
-interface Parts {
-  readonly connection: RedisConnection
-  readonly store: ObservedStore
-  readonly watch: RedisWatch
-  readonly names: SettledSubjects
-  readonly clock: Clock
-  readonly process: string
-}
 
 export class PodLedger extends LeaseLedger {
-  readonly #parts: Parts
+  readonly #connection: RedisConnection
+  readonly #store: ObservedStore
+  readonly #watch: RedisWatch
+  readonly #spenders: SettledSubjects
 
   /** Connects at once and reconnects until `close`. @throws Misconfigured if the CA file cannot be read */
-  static open(deps: PodLedgerDeps): PodLedger {
-    const { redis, keyPrefix, process, clock, log, maxReplicas } = deps
+  constructor({ redis, keyPrefix, process, clock, log, maxReplicas }: PodLedgerDeps) {
     const connection = new RedisConnection(redis, 'headgate-gateway-limits', { commandMs: COMMAND_MS })
     const { client } = connection
-    const names = new SettledSubjects({ clock, add: (uids) => client.sadd(settledSubjects(keyPrefix), ...uids) })
+    const spenders = new SettledSubjects({ clock, add: (uids) => client.sadd(settledSubjects(keyPrefix), ...uids) })
     const store = new ObservedStore({
       store: new RedisLedgerStore(client, keyPrefix),
       clock,
       log,
       errorLine: (error) => connection.errorLine(error),
-      onSpent: (uid) => names.add(uid),
+      onSpent: (uid) => spenders.add(uid),
     })
     const { pods } = redisKeys(keyPrefix)
     const watch = new RedisWatch({ run: (commands) => connection.run(commands), pods, clock, log, maxReplicas })
-    return new PodLedger({ connection, store, watch, names, clock, process })
-  }
-
-  private constructor(parts: Parts) {
-    const { connection, store, watch, clock, process } = parts
-    super({
-      store,
-      clock,
-      process,
-      live: () => watch.live,
-      onRefused: (error) => store.refused(error),
-    })
-    this.#parts = parts
-    connection.client.on('ready', () => this.reportAgain()) // possibly another server, or the same one without its data
+    super({ store, clock, process, live: () => watch.live, onRefused: (error) => store.refused(error) })
+    this.#connection = connection
+    this.#store = store
+    this.#watch = watch
+    this.#spenders = spenders
+    client.on('ready', () => this.reportAgain()) // possibly another server, or the same one without its data
     watch.start()
   }
 
   get storeCalls(): StoreCalls {
-    return this.#parts.store.calls
+    return this.#store.calls
   }
 
   get livePods(): number {
-    return this.#parts.watch.live
+    return this.#watch.live
   }
 
   get isEvicting(): boolean {
-    return this.#parts.watch.isEvicting
+    return this.#watch.isEvicting
   }
 
   override async close(deadlineMs: number): Promise<void> {
-    const { watch, names, connection } = this.#parts
-    watch.stop()
+    this.#watch.stop()
     await super.close(deadlineMs)
-    await names.close()
-    connection.close()
+    await this.#spenders.close()
+    this.#connection.close()
   }
 }

@@ -139,33 +139,13 @@ export class RateLease {
     this.#lastGrant = reply.grant
     const expiresAt = lease.sentAt + lease.leaseMs
     this.#wasLate = now >= expiresAt
-    const { grant, slot } = reply
-    this.#leases = appended(this.#leases, {
-      kind: this.kind,
-      slot,
-      number: lease.number,
-      net: grant,
-      left: grant,
-      expiresAt,
-      refund: 0,
-      isSent: true,
-      isChanged: false,
-    })
+    const booking = newBooking(this.kind, reply.slot, lease.number)
+    this.#leases = appended(this.#leases, Object.assign(booking, { net: reply.grant, left: reply.grant, expiresAt }))
   }
 
   /** Books the tokens in excess of a hold, which the store has booked for this process by itself. */
   booked(slot: number, amount: number, number: number): void {
-    this.#used = appended(this.#used, {
-      kind: this.kind,
-      slot,
-      number,
-      net: amount,
-      left: 0,
-      expiresAt: 0,
-      refund: 0,
-      isSent: true,
-      isChanged: false,
-    })
+    this.#used = appended(this.#used, Object.assign(newBooking(this.kind, slot, number), { net: amount }))
   }
 
   /** Ends expired leases and forgets bookings whose slot has ended. @returns true if unused units are returned */
@@ -265,7 +245,8 @@ export class RateLease {
     const slot = bookingSlot(storeNow, 0, this.#timing)
     let booking = this.#used.find((other) => !other.isSent && other.slot === slot)
     if (!booking) {
-      booking = { kind: this.kind, slot, number: Infinity, net: 0, left: 0, expiresAt: 0, refund: 0, isSent: false, isChanged: false }
+      booking = newBooking(this.kind, slot, Infinity)
+      booking.isSent = false
       this.#used = appended(this.#used, booking)
       this.change(booking)
     }
@@ -307,6 +288,10 @@ export class RateLease {
     this.#used = this.#used.length === 0 ? [...leases] : this.#used.concat(leases)
     this.#leases = kept(this.#leases, (booking) => !leases.includes(booking))
   }
+}
+
+function newBooking(kind: RateKind, slot: number, number: number): Booking {
+  return { kind, slot, number, net: 0, left: 0, expiresAt: 0, refund: 0, isSent: true, isChanged: false }
 }
 
 function isOver({ slot }: Booking, present: number): boolean {

@@ -52,7 +52,7 @@ export function refusal(short: readonly NamedShortage[], rates: RateStates, now:
   const { subject, shortage } = first
   const { limit, budget, passesAt } = shortage
   const waitMs = Number.isFinite(passesAt) ? Math.max(1, Math.ceil(passesAt - now)) : 'never'
-  return { outcome: 'refused', limit, whose: ownerOf(subject, limit, budget), ...(budget === undefined ? {} : { budget }), waitMs, rates }
+  return { outcome: 'refused', limit, whose: ownerOf(subject, limit, budget), budget, waitMs, rates }
 }
 
 function compare(a: number, b: number): number {
@@ -81,9 +81,7 @@ export function ratesOf(all: ReadonlyArray<{ readonly books: SubjectBooks }>, no
     requests = nearer(requests, books.requests.state(now))
     tokens = nearer(tokens, books.tokens.state(now))
   }
-  if (requests && tokens) return { requests, tokens }
-  if (requests) return { requests }
-  return tokens ? { tokens } : {}
+  return { requests, tokens }
 }
 
 function nearer(a: RateState | undefined, b: RateState | undefined): RateState | undefined {

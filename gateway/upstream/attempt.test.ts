@@ -6,6 +6,7 @@ import { ManualClock } from '../../test/support/manual-clock.ts'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import { GatewayError } from '../errors.ts'
 import { chatCompletions } from '../dialects/all-dialects.ts'
+import { BodyBudget } from '../http/body-budget.ts'
 import { Exchange } from '../http/exchange.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import { Attempt } from './attempt.ts'
@@ -228,13 +229,14 @@ describe('one request to one server', () => {
 
   it('drops the body with the first byte of the answer, because no second attempt is possible', () => {
     const { attempt, controller } = world(true)
-    let released = 0
-    attempt.job.exchange.bodyHold = { take: () => 'Taken', release: () => void (released += 1) }
+    const bodies = new BodyBudget({ process: 10, perKey: 10 })
+    attempt.job.exchange.bodyHold = bodies.open('key')
+    attempt.job.exchange.bodyHold.take(5)
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
-    expect([attempt.job.body?.model, released]).toEqual(['llama', 0])
+    expect([attempt.job.body?.model, bodies.bytes]).toEqual(['llama', 5])
     attempt.onResponseData(controller, EVENT)
-    expect([attempt.job.body, released]).toEqual([undefined, 1])
+    expect([attempt.job.body, bodies.bytes]).toEqual([undefined, 0])
   })
 
   it('informational answers do not count as answers', async () => {

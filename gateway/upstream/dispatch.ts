@@ -41,7 +41,7 @@ class Forwarding implements Interruptible, PickRules {
   }
 
   isUsable(backend: BackendEntry): boolean {
-    return credentialFor(backend, this.#deps.credentials).isUsable
+    return credentialFor(backend, this.#deps.credentials) !== undefined
   }
 
   random(): number {
@@ -80,9 +80,8 @@ class Forwarding implements Interruptible, PickRules {
   #try(target: Target): Promise<AttemptResult> {
     this.#job.exchange.backend = target.backend.name // set before the answer, because the log also needs it for failures
     this.tried.push(target)
-    const { credential } = credentialFor(target.backend, this.#deps.credentials)
     this.#attempt = new Attempt(this.#job, target, this.#startedAt, this.#deps)
-    this.#attempt.start(credential)
+    this.#attempt.start(credentialFor(target.backend, this.#deps.credentials) ?? undefined)
     return this.#attempt.result
   }
 

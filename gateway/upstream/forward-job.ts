@@ -46,16 +46,7 @@ export type AttemptResult =
 /** @returns undefined if neither the newest credential nor the one before is mounted: this pod cannot use the backend */
 export type CredentialLookup = (sum: string, former: string | null) => string | undefined
 
-/** The credential for a backend, and whether this pod can use the backend. */
-interface BackendCredential {
-  readonly isUsable: boolean
-  readonly credential: string | undefined
+/** @returns null if the backend needs none; undefined as the look-up */
+export function credentialFor({ credential }: BackendEntry, lookUp: CredentialLookup): string | null | undefined {
+  return credential === null ? null : lookUp(credential.sum, credential.former)
 }
-
-/** Finds the credential for a backend. */
-export function credentialFor(backend: BackendEntry, lookUp: CredentialLookup): BackendCredential {
-  if (backend.credential === null) return NO_CREDENTIAL_NEEDED
-  const credential = lookUp(backend.credential.sum, backend.credential.former)
-  return { isUsable: credential !== undefined, credential }
-}
-const NO_CREDENTIAL_NEEDED = { isUsable: true, credential: undefined } as const

@@ -86,7 +86,7 @@ export class Upstream {
 
   #count(backend: BackendEntry): BackendCount {
     const { total, targets } = backend
-    const isUsable = credentialFor(backend, this.#deps.credentials).isUsable
+    const isUsable = credentialFor(backend, this.#deps.credentials) !== undefined
     return { up: isUsable ? targets.filter(({ health }) => health.isUp).length : 0, total }
   }
 }

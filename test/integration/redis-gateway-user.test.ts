@@ -79,7 +79,7 @@ describe('the Redis user of the gateways', () => {
   async function countLimits(): Promise<void> {
     const line = (): void => undefined
     const log = { debug: line, info: line, warn: line, error: line }
-    const ledger = PodLedger.open({
+    const ledger = new PodLedger({
       redis: redisSettings(redis, 'gateway'),
       keyPrefix: 'hg',
       process: 'x',
