@@ -1,132 +1,72 @@
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, test } from 'vitest'
 import { decideManifestChanges } from './manifest-changes.ts'
 import { parseManifestFile } from './manifest-documents.ts'
 import { turnsDuring } from '../test/support/turns-during.ts'
 import { makeTurns } from './turns.ts'
 
 const HEAD = 'apiVersion: headgate.dev/v1alpha1\nkind: ApiKey\nmetadata:\n  name: bot\n'
+const GOOD = `${HEAD}spec: { models: [a] }\n`
 const changesOf = async (text: string) => decideManifestChanges([await parseManifestFile('a.yaml', text)], [])
 const linesOf = async (text: string): Promise<string[]> => (await changesOf(text)).complaints.map(({ line }) => line)
 const namesOf = async (text: string): Promise<string[]> => (await changesOf(text)).writes.map(({ object }) => object.metadata.name)
 const KEPT = '(objects from this file stay in force)'
 
+/** A text, and the line about it after `a.yaml:`. */
+const MISTAKES: ReadonlyArray<readonly [text: string, line: string]> = [
+  [`${HEAD}spec:\n  models: [*]\n`, `6:12: document 1: * without quotes begins an alias of YAML; write '*' in quotes ${KEPT}`],
+  [
+    `${HEAD}spec:\n  models:\n    - *-mini\n`,
+    `7:7: document 1: * without quotes begins an alias of YAML; write '*-mini' in quotes ${KEPT}`,
+  ],
+  [
+    `${GOOD}---\n${HEAD}spec: { models: [llama, *] }\n`,
+    `11:25: document 2: * without quotes begins an alias of YAML; write '*' in quotes ${KEPT}`,
+  ],
+  [`${HEAD}spec:\n\tmodels: [a]\n`, `6:1: document 1: a tab is used for indentation; indent with spaces ${KEPT}`],
+  [
+    `${HEAD}spec:\n  models: [a\n`,
+    `7:1: document 1: a bracket is not closed, or the next line is not indented below it; close the bracket ${KEPT}`,
+  ],
+  [`${HEAD}spec\n`, `5:1: document 1: a line has no ":" after its field; write the field as "key: value" ${KEPT}`],
+  [
+    `${HEAD}spec:\n    models: [a]\n  state: Active\n`,
+    `7:1: document 1: the indentation does not fit; indent the fields of one object by the same number of spaces ${KEPT}`,
+  ],
+  [`${HEAD}spec: models: a\n`, `5:7: document 1: a second ": " is in one line; write the value in quotes, or begin a new line ${KEPT}`],
+  [`${HEAD}spec: {}\nspec: {}\n`, `6:1: document 1: a field is written twice in one object; remove one of the two ${KEPT}`],
+  [HEAD.replace('ApiKey', 'APIKey'), '2:1: APIKey default/bot: kind: "APIKey" is not known; did you mean ApiKey?'],
+  [HEAD.replace('ApiKey', 'Plan'), '2:1: Plan default/bot: kind: "Plan" is not known; use ApiKey or ServedModel'],
+  [
+    'apiVersion: v1\nkind: Service\nmetadata: { name: a }\n',
+    '2:1: Service default/a: kind: "Service" is not used without a cluster; remove the document',
+  ],
+  [HEAD.replace('bot', '123'), `4:3: document 1: metadata.name: 123 is a number, not text; write it in quotes: "123" ${KEPT}`],
+  ['metadata: { name: a }\n', `1:1: document 1: kind: is missing; add it ${KEPT}`],
+  ['kind:\nmetadata: { name: a }\n', `1:1: document 1: kind: has no value; write a value, or remove the field ${KEPT}`],
+  ['- kind: ApiKey\n', `1:1: document 1: is a list, not an object; write an object with the fields kind, metadata ${KEPT}`],
+  [bomb(), `1:1: document 1: its aliases multiply the document; write the values in place of the aliases ${KEPT}`],
+  ['apiVersion: v1\nkind: List\n', `1:1: document 1: items: is missing or not a list; write the objects of the List below items ${KEPT}`],
+  [
+    `${GOOD}---\n${GOOD}`,
+    '10:3: ApiKey default/bot: metadata.name: is the name of document 1 of this file too, which is in force; rename or remove one of the two',
+  ],
+  [
+    `${HEAD}spec:\n  models:\n    - a\n    - "b*c"\n`,
+    '8:7: ApiKey default/bot: spec.models[1]: "b*c" has * inside or at both ends; write * at one end only, as in "qwen-*" or "*-mini" (it is not in force)',
+  ],
+  [
+    `${HEAD}spec:\n  models: [a]\n  secret: { template: { labels: { acme.io/a.b: "x y" } } }\n`,
+    '7:25: ApiKey default/bot: spec.secret.template.labels.acme.io/a.b: "x y" is not a label value; use letters, digits, "-", "_" and ".", with a letter or a digit at both ends (it is not in force)',
+  ],
+  [
+    `${HEAD}spec:\n  state: on\n  models: []\n  ttlSeconds: 1\n`,
+    '6:3: ApiKey default/bot: spec.state: "on" is not a known value; use Active, Suspended or Revoked (2 more in spec.models, spec.ttlSeconds; it is not in force)',
+  ],
+]
+
 describe('a mistake in a manifest file is named with line, column and remedy', () => {
-  it.each<[string, string, string]>([
-    [
-      '* without quotes',
-      `${HEAD}spec:\n  models: [*]\n`,
-      `a.yaml:6:12: document 1: * without quotes begins an alias of YAML; write '*' in quotes ${KEPT}`,
-    ],
-    [
-      '* at the front without quotes',
-      `${HEAD}spec:\n  models:\n    - llama\n    - *-mini\n`,
-      `a.yaml:8:7: document 1: * without quotes begins an alias of YAML; write '*-mini' in quotes ${KEPT}`,
-    ],
-    [
-      '* in the second document',
-      `${HEAD}spec: { models: [a] }\n---\n${HEAD}spec: { models: [llama, *] }\n`,
-      `a.yaml:11:25: document 2: * without quotes begins an alias of YAML; write '*' in quotes ${KEPT}`,
-    ],
-    ['a tab', `${HEAD}spec:\n\tmodels: [a]\n`, `a.yaml:6:1: document 1: a tab is used for indentation; indent with spaces ${KEPT}`],
-    [
-      'an open bracket',
-      `${HEAD}spec:\n  models: [a\n`,
-      `a.yaml:7:1: document 1: a bracket is not closed, or the next line is not indented below it; close the bracket ${KEPT}`,
-    ],
-    [
-      'a field without a colon',
-      `${HEAD}spec\n`,
-      `a.yaml:5:1: document 1: a line has no ":" after its field; write the field as "key: value" ${KEPT}`,
-    ],
-    [
-      'a wrong indentation',
-      `${HEAD}spec:\n    models: [a]\n  state: Active\n`,
-      `a.yaml:7:1: document 1: the indentation does not fit; indent the fields of one object by the same number of spaces ${KEPT}`,
-    ],
-    [
-      'two colons',
-      `${HEAD}spec: models: a\n`,
-      `a.yaml:5:7: document 1: a second ": " is in one line; write the value in quotes, or begin a new line ${KEPT}`,
-    ],
-    [
-      'a field twice',
-      `${HEAD}spec: {}\nspec: {}\n`,
-      `a.yaml:6:1: document 1: a field is written twice in one object; remove one of the two ${KEPT}`,
-    ],
-    [
-      'another spelling of a kind',
-      HEAD.replace('ApiKey', 'APIKey'),
-      'a.yaml:2:1: APIKey default/bot: kind: "APIKey" is not known; did you mean ApiKey?',
-    ],
-    [
-      'a kind in lower case',
-      HEAD.replace('ApiKey', 'servedmodel'),
-      'a.yaml:2:1: servedmodel default/bot: kind: "servedmodel" is not known; did you mean ServedModel?',
-    ],
-    [
-      'a kind that does not exist',
-      HEAD.replace('ApiKey', 'Plan'),
-      'a.yaml:2:1: Plan default/bot: kind: "Plan" is not known; use ApiKey or ServedModel',
-    ],
-    [
-      'a Service',
-      'apiVersion: v1\nkind: Service\nmetadata: { name: llama }\n',
-      'a.yaml:2:1: Service default/llama: kind: "Service" is not used without a cluster; remove the document',
-    ],
-    [
-      'a ConfigMap',
-      'apiVersion: v1\nkind: ConfigMap\nmetadata: { name: llama }\n',
-      'a.yaml:2:1: ConfigMap default/llama: kind: "ConfigMap" is not used without a cluster; remove the document',
-    ],
-    [
-      'a name that is a number',
-      HEAD.replace('bot', '123'),
-      `a.yaml:4:3: document 1: metadata.name: 123 is a number, not text; write it in quotes: "123" ${KEPT}`,
-    ],
-    ['no kind', 'metadata: { name: a }\n', `a.yaml:1:1: document 1: kind: is missing; add it ${KEPT}`],
-    [
-      'an empty kind',
-      'kind:\nmetadata: { name: a }\n',
-      `a.yaml:1:1: document 1: kind: has no value; write a value, or remove the field ${KEPT}`,
-    ],
-    [
-      'a list of objects',
-      `- kind: ApiKey\n`,
-      `a.yaml:1:1: document 1: is a list, not an object; write an object with the fields kind, metadata ${KEPT}`,
-    ],
-    ['a word', `hello\n`, `a.yaml:1:1: document 1: is text, not an object; write an object with the fields kind, metadata ${KEPT}`],
-    [
-      'an alias bomb',
-      bomb(),
-      `a.yaml:1:1: document 1: its aliases multiply the document; write the values in place of the aliases ${KEPT}`,
-    ],
-    [
-      'a List without items',
-      'apiVersion: v1\nkind: List\n',
-      `a.yaml:1:1: document 1: items: is missing or not a list; write the objects of the List below items ${KEPT}`,
-    ],
-    [
-      'a name twice in one file',
-      `${HEAD}spec: { models: [a] }\n---\n${HEAD}spec: { models: [b] }\n`,
-      'a.yaml:10:3: ApiKey default/bot: metadata.name: is the name of document 1 of this file too, which is in force; rename or remove one of the two',
-    ],
-    [
-      'a value deep inside',
-      `${HEAD}spec:\n  models:\n    - a\n    - "b*c"\n`,
-      'a.yaml:8:7: ApiKey default/bot: spec.models[1]: "b*c" has * inside or at both ends; write * at one end only, as in "qwen-*" or "*-mini" (it is not in force)',
-    ],
-    [
-      'a label whose key has dots',
-      `${HEAD}spec:\n  models: [a]\n  secret: { template: { labels: { acme.io/a.b: "x y" } } }\n`,
-      'a.yaml:7:25: ApiKey default/bot: spec.secret.template.labels.acme.io/a.b: "x y" is not a label value; use letters, digits, "-", "_" and ".", with a letter or a digit at both ends (it is not in force)',
-    ],
-    [
-      'several mistakes',
-      `${HEAD}spec:\n  state: on\n  models: []\n  ttlSeconds: 1\n`,
-      'a.yaml:6:3: ApiKey default/bot: spec.state: "on" is not a known value; use Active, Suspended or Revoked (2 more in spec.models, spec.ttlSeconds; it is not in force)',
-    ],
-  ])('%s', async (_, text, line) => {
-    expect((await linesOf(text)).filter((one) => one.startsWith('a.yaml:'))).toContain(line)
+  test.each(MISTAKES)('%j', async (text, line) => {
+    expect(await linesOf(text)).toContain(`a.yaml:${line}`)
   })
 
   it('shows nothing of a file that may hold a Secret', async () => {

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
@@ -148,32 +147,6 @@ describe('ManifestFolder', () => {
     expect(await models()).toEqual({ fine: ['a'], full: ['a'] })
   })
 
-  it('an empty file or an empty folder deletes nothing, also when that happened while the program was stopped', async () => {
-    write('a.yaml', key('one'))
-    write('b.yaml', key('two'))
-    await folder.start()
-    write('a.yaml', '')
-    await settle()
-    passTime(10 * REMOVAL_GRACE_MS)
-    await settle()
-    expect(lines.filter((line) => line.startsWith('a.yaml: the file holds no manifest; ApiKey default/one stays in force; '))).toHaveLength(
-      1,
-    )
-    await folder.stop()
-    rmSync(join(path, 'a.yaml'))
-    rmSync(join(path, 'b.yaml'))
-    folder = new ManifestFolder({ path, store, clock, log: recordingLog(lines) })
-    await folder.start()
-    passTime(10 * REMOVAL_GRACE_MS)
-    await settle()
-    expect(await models()).toEqual({ one: ['a'], two: ['a'] })
-    expect(lines.at(-1)).toContain('the folder holds no manifest; ApiKey default/one and ApiKey default/two stay in force')
-    await folder.stop()
-    folder = new ManifestFolder({ path, store, clock, log: recordingLog(lines), prunesAll: true })
-    await folder.start()
-    expect(await models()).toEqual({})
-  })
-
   it('a folder that is emptied file by file deletes nothing, like one that is emptied at once', async () => {
     write('a.yaml', key('one'))
     write('b.yaml', key('two'))
@@ -213,28 +186,6 @@ describe('ManifestFolder', () => {
     expect(lines).toContain('ApiKey default/two: its document was removed from a.yaml; the key is revoked')
   })
 
-  it('half a document takes no effect while its writer pauses within a line, although the half is valid', async () => {
-    const half = key('one', 'b').trimEnd()
-    write('a.yaml', key('one'))
-    await folder.start()
-    write('a.yaml', half)
-    await settle()
-    passTime(UNFINISHED_MS - SETTLE_MS - 1)
-    await folder.poll()
-    expect(await models()).toEqual({ one: ['a'] })
-    expect(lines.at(-1)).toBe(
-      'a.yaml: does not end with a line break, as if a program were still writing the file; end the file with a line break; without one it takes effect when it has not changed for 2 s (objects from this file stay in force)',
-    )
-    write('a.yaml', `${half.replace("'b'", "'b', 'c'")}\n`)
-    await settle()
-    expect(await models()).toEqual({ one: ['b', 'c'] })
-    write('a.yaml', half)
-    await settle()
-    passTime(UNFINISHED_MS)
-    await folder.poll()
-    expect(await models(), 'a person may leave the line break out').toEqual({ one: ['b'] })
-  })
-
   it('a file without a line break at its end takes effect at the start unless it is new, and JSON always does', async () => {
     write('a.yaml', key('one').trimEnd())
     write('b.json', JSON.stringify({ apiVersion: 'v1', kind: 'Namespace', metadata: { name: 'shop' } }))
@@ -249,28 +200,13 @@ describe('ManifestFolder', () => {
     expect(await models()).toEqual({ one: ['a'] })
   })
 
-  it('reads regular files only: a pipe, a socket or a broken link is named, keeps its objects, and delays nothing', async () => {
-    write('a.yaml', key('one'))
-    write('b.yaml', key('two'))
-    await folder.start()
-    rmSync(join(path, 'a.yaml'))
-    execFileSync('mkfifo', [join(path, 'a.yaml')])
-    symlinkSync('nowhere.yaml', join(path, 'c.yaml'))
-    write('b.yaml', key('two', 'b'))
-    await settle()
-    expect(await models()).toEqual({ one: ['a'], two: ['b'] })
-    expect(lines).toContain(
-      'a.yaml: is a named pipe and not a regular file; write the manifest to a regular file (objects from this file stay in force)',
-    )
-    expect(lines).toContainEqual(expect.stringMatching(/^c\.yaml: does not exist, or is a link to a file that does not exist; /))
-  })
-
   it('names once each skipped file whose name resembles that of a manifest', async () => {
     const elsewhere = temporaryFolder()
     write('a.YAML', key('one'))
     write('b.yaml.txt', key('two'))
     mkdirSync(join(path, 'c.yaml'))
     symlinkSync(elsewhere, join(path, 'd'))
+    symlinkSync('nowhere.yaml', join(path, 'g.yaml'))
     write('e.md', 'not a manifest')
     write('f.yaml', key('six'))
     await folder.start()
@@ -281,6 +217,7 @@ describe('ManifestFolder', () => {
       'b.yaml.txt: is not read because of its name; rename it to b.yaml',
       'c.yaml: is a folder, and only the manifests in it are read; rename it if it should be a file',
       'd: is a link to a folder, which is not followed; move the folder here, or set MANIFESTS to it',
+      'g.yaml: does not exist, or is a link to a file that does not exist; create it, or remove the link (objects from this file stay in force)',
     ])
   })
 

@@ -48,6 +48,7 @@ describe('the problem of the models of a key', () => {
     expect(problem(['nonexistent-model'], [model('a')])).toBe(
       'no model that this key may call yet: it allows nonexistent-model, and no ServedModel has that name. Correct spec.models, or add the ServedModel.',
     )
+    expect(problem(['*'])).toBe('no model that this key may call yet: there is no ServedModel. Add one.')
     expect(problem(['a', 'typo'], [model('a')]), 'beside one that works').toBe(
       'check spec.models: it allows typo, and no ServedModel has that name. Correct spec.models, or add the ServedModel.',
     )
@@ -62,10 +63,6 @@ describe('the problem of the models of a key', () => {
     expect(problem(['one', 'alias'], [model('one')], [open]), 'a lost name hides no alias').toBe('')
   })
 
-  test('is that there is no ServedModel', () => {
-    expect(problem(['*'])).toBe('no model that this key may call yet: there is no ServedModel. Add one.')
-  })
-
   test('is that its models cannot be called, with the reason of each', () => {
     const why = problem(['*'], [model('a'), 'ServiceNotFound'], [model('b'), 'NotAnswering'])
     expect(why).toBe(
@@ -75,9 +72,5 @@ describe('the problem of the models of a key', () => {
 
   test('is named for three of many', () => {
     expect(problem(['a', 'b', 'c', 'd', 'e'])).toMatch(/it allows c, and no ServedModel has that name; and 2 more\. Correct/)
-  })
-
-  test('does not exist while a model is being prepared', () => {
-    expect(access(['*'], [model('a'), 'Pending']).problem?.weight).toBe('Passing')
   })
 })

@@ -41,14 +41,14 @@ export function accessOf(key: ApiKey, models: Models): KeyAccess {
   const visible = visibleTo(namespaceOf(key), models)
   const allowed = winners(visible).filter(({ model }) => admits(effective(keyPolicy(key.spec)), namesOf(model)))
   const usable = allowed.find(({ unusable }) => unusable === undefined)
-  const complaints = key.spec.models.flatMap((entry) => complaintOf(entry, key, visible, models))
+  const complaints = key.spec.models.flatMap((entry) => complaintOf(entry, key, visible, models) ?? [])
   const waiting = usable ? [] : allowed.map(({ model, unusable }) => `ServedModel ${nameOf(model)} is not usable (${unusable})`)
   const causes = [...waiting, ...complaints.map(({ text }) => text)]
   const rest = causes.length > NAMED ? `; and ${causes.length - NAMED} more` : ''
   const text = [`${causes.slice(0, NAMED).join('; ')}${rest}.`, ...new Set(complaints.map(({ remedy }) => remedy))].join(' ')
-  if (usable === undefined)
-    return { model: undefined, problem: { ...NO_MODEL, text, weight: allowed.some(isPassing) ? 'Passing' : 'Warning' } }
-  return { model: namesOf(usable.model)[0], problem: complaints.length === 0 ? undefined : { ...NOT_FOUND, text } }
+  if (usable) return { model: namesOf(usable.model)[0], problem: complaints.length === 0 ? undefined : { ...NOT_FOUND, text } }
+  const weight = allowed.some(({ isPassing }) => isPassing) ? 'Passing' : 'Warning'
+  return { model: undefined, problem: { ...NO_MODEL, text, weight } }
 }
 
 const NO_MODEL = {
@@ -65,17 +65,16 @@ const NOT_FOUND = {
 
 /** Models of the own namespace, usable ones first, then those of other namespaces by age. */
 function visibleTo(namespace: string, { all, labelsOf }: Models): readonly ModelState[] {
+  const isOpen = ({ model: { spec } }: ModelState): boolean => {
+    const { from, selector } = spec.allowedNamespaces
+    return from === 'All' || (from === 'Selector' && selector !== undefined && selects(selector, labelsOf(namespace)))
+  }
   const own = all.filter(({ model }) => namespaceOf(model) === namespace)
-  const others = all.filter(({ model }) => namespaceOf(model) !== namespace && isOpenTo(model, labelsOf(namespace)))
+  const others = all.filter((state) => namespaceOf(state.model) !== namespace && isOpen(state))
   return [
     ...own.toSorted((a, b) => Number(a.unusable !== undefined) - Number(b.unusable !== undefined)),
     ...others.toSorted((a, b) => createdMs(a.model) - createdMs(b.model)),
   ]
-}
-
-function isOpenTo({ spec }: ServedModel, labels: Readonly<Record<string, string>>): boolean {
-  const { from, selector } = spec.allowedNamespaces
-  return from === 'All' || (from === 'Selector' && selector !== undefined && selects(selector, labels))
 }
 
 /** A served name belongs to the first model with this name. */
@@ -87,25 +86,21 @@ function winners(visible: readonly ModelState[]): readonly ModelState[] {
   })
 }
 
-/** The problem of one entry of `spec.models`. */
+/** The problem of one entry of `spec.models`; undefined if it names a model. */
 function complaintOf(
   entry: string,
   key: ApiKey,
   visible: readonly ModelState[],
   { all }: Models,
-): readonly { text: string; remedy: string }[] {
+): { readonly text: string; readonly remedy: string } | undefined {
   const list = nameList([entry])
   const isNamed = ({ model }: ModelState): boolean => namesOf(model).some((name) => listAdmits(list, name))
-  if (visible.some(isNamed)) return []
+  if (visible.some(isNamed)) return undefined
   const elsewhere = all.find(isNamed)
-  if (elsewhere === undefined && entry === '*') return [{ text: 'there is no ServedModel', remedy: 'Add one.' }]
-  if (elsewhere === undefined) return [{ text: `it allows ${entry}, and no ServedModel has that name`, remedy: CORRECT }]
+  if (elsewhere === undefined && entry === '*') return { text: 'there is no ServedModel', remedy: 'Add one.' }
+  if (elsewhere === undefined) return { text: `it allows ${entry}, and no ServedModel has that name`, remedy: CORRECT }
   const other = entry === '*' ? 'no ServedModel is open' : `ServedModel ${nameOf(elsewhere.model)} is not open`
-  return [{ text: `it allows ${entry}, and ${other} to namespace ${namespaceOf(key)}`, remedy: OPEN }]
-}
-
-function isPassing(state: ModelState): boolean {
-  return state.isPassing
+  return { text: `it allows ${entry}, and ${other} to namespace ${namespaceOf(key)}`, remedy: OPEN }
 }
 
 function nameOf(model: ServedModel): string {

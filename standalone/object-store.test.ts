@@ -43,14 +43,6 @@ describe('ObjectStore', () => {
     expect(Object.isFrozen(created.spec.models)).toBe(true)
   })
 
-  it('folds stringData of a Secret into base64 data', async () => {
-    const store = new ObjectStore()
-    const given = { ...secret('s'), data: { a: 'b25l' }, stringData: { b: 'two' } }
-    const created = await store.create(secrets, given)
-    expect(created.data).toEqual({ a: 'b25l', b: 'dHdv' })
-    expect(created).not.toHaveProperty('stringData')
-  })
-
   it('an informer reports present objects first, then each addition, change and removal', async () => {
     const store = new ObjectStore()
     await store.create(apiKeys, key('old'))

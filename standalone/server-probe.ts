@@ -8,17 +8,6 @@ import type { Cancel, Clock } from '#platform/clock.ts'
 import { checkBackendUrl } from '#contract/values/backend-address.ts'
 import { guardedLookup } from '../gateway/upstream/url-guard.ts'
 
-/** Opens a connection and closes it. @returns undefined if it was opened, otherwise the reason */
-export type Connect = (url: string) => Promise<string | undefined>
-
-/** What the probe needs. */
-export interface ServerProbeDeps {
-  readonly clock: Clock
-  readonly connect?: Connect
-  /** Called when the answer for a URL is first known, and when it changes. */
-  readonly onChange: () => void
-}
-
 interface Probed {
   failure: string | undefined
   cancel: Cancel
@@ -39,11 +28,16 @@ const WORDS: Readonly<Record<string, string>> = {
 
 /** Tries every URL until its server answers. */
 export class ServerProbe {
-  readonly #deps: ServerProbeDeps
+  readonly #clock: Clock
+  readonly #onChange: () => void
+  readonly #failureAt: typeof connectionFailure
   readonly #probed = new Map<string, Probed>()
 
-  constructor(deps: ServerProbeDeps) {
-    this.#deps = deps
+  /** @param onChange called when the answer for a URL is first known, and when it changes */
+  constructor(clock: Clock, onChange: () => void, failureAt = connectionFailure) {
+    this.#clock = clock
+    this.#onChange = onChange
+    this.#failureAt = failureAt
   }
 
   /** Probes exactly these URLs from now on. */
@@ -67,38 +61,34 @@ export class ServerProbe {
     return this.#probed.get(url)?.failure
   }
 
-  stop(): void {
-    this.follow([])
-  }
-
   async #try(url: string, probed: Probed): Promise<void> {
-    const { connect: open = connectByTcp, clock, onChange } = this.#deps
-    const failure = await open(url)
+    const failure = await this.#failureAt(url)
     if (this.#probed.get(url) !== probed) return
     const isNews = probed.failure !== failure
     probed.failure = failure
-    if (failure !== undefined) probed.cancel = clock.after(RETRY_MS, () => void this.#try(url, probed))
-    if (isNews) onChange()
+    if (failure !== undefined) probed.cancel = this.#clock.after(RETRY_MS, () => void this.#try(url, probed))
+    if (isNews) this.#onChange()
   }
 }
 
-/** Connects over TCP. An address that requests may not reach counts as answered: its condition explains it. */
-export function connectByTcp(url: string): Promise<string | undefined> {
+/**
+ * Opens a connection over TCP, and closes it. An address that requests may not reach counts as answered: its condition explains it.
+ * @returns the reason if the connection could not be opened
+ */
+export async function connectionFailure(url: string): Promise<string | undefined> {
   const checked = checkBackendUrl(url, RULES)
-  if (!checked.ok) return Promise.resolve(undefined)
+  if (!checked.ok) return undefined
   const { hostname, port, protocol } = checked.url
-  const host = hostname.replace(/^\[|\]$/g, '')
-  return new Promise((resolve) => {
-    const guarded = guardedLookup(RULES, (name, done) => lookup(name, { all: true }, done))
-    const number = Number(port) || (protocol === 'https:' ? 443 : 80)
-    const socket = connect({ host, port: number, timeout: CONNECT_WITHIN_MS, lookup: guarded })
-    const done = (failure: string | undefined): void => {
-      socket.destroy()
-      resolve(failure)
-    }
-    socket.unref()
-    socket.once('connect', () => done(undefined))
-    socket.once('timeout', () => done('it accepts no connection within 2 s'))
-    socket.once('error', (error: NodeJS.ErrnoException) => done(WORDS[error.code ?? ''] ?? error.code ?? error.message))
+  const { promise, resolve } = Promise.withResolvers<string | undefined>()
+  const socket = connect({
+    host: hostname.replace(/^\[|\]$/g, ''),
+    port: Number(port) || (protocol === 'https:' ? 443 : 80),
+    timeout: CONNECT_WITHIN_MS,
+    lookup: guardedLookup(RULES, (name, done) => lookup(name, { all: true }, done)),
   })
+  socket.unref()
+  socket.once('connect', () => resolve(undefined))
+  socket.once('timeout', () => resolve('it accepts no connection within 2 s'))
+  socket.once('error', ({ code = '', message }: NodeJS.ErrnoException) => resolve(WORDS[code] ?? (code || message)))
+  return promise.finally(() => socket.destroy())
 }
