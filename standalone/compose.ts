@@ -95,12 +95,12 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   await folder.start()
   const operator = composeOperator(deps, world, baseURL)
   parts.adopt(gateway, endGateway)
-  const status = parts.adopt(createConsole(deps, world, operator), (one) => one.stop())
+  const status = parts.adopt(createConsole(deps, world, operator, baseURL), (one) => one.stop())
   gateway.follower.failed.catch(fail)
   await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // an earlier gateway would only log errors
   while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed])
   announce(deps, world, baseURL)
-  status.start(baseURL, resumedLine(world.resumed))
+  status.start()
   const running = parts.move()
   return { stop: () => stop(deps, running), failed }
 }
@@ -184,10 +184,18 @@ function accessFields(store: ObjectStore): (exchange: Exchange) => Readonly<Reco
   }
 }
 
-function createConsole({ config, log, print }: StandaloneDeps, { store, state }: World, operator: Pick<Operator, 'isIdle'>): StatusConsole {
-  const secretFile = (secret: Parameters<StateFolder['entryPath']>[0]): string => state.entryPath(secret, 'SERVICE_API_KEY')
-  const isBusy = (): boolean => !operator.isIdle
-  return new StatusConsole({ store, clock: systemClock, log, print, manifests: config.manifests, secretFile, isBusy })
+function createConsole({ config, log, print }: StandaloneDeps, world: World, operator: Operator, baseURL: string): StatusConsole {
+  return new StatusConsole({
+    store: world.store,
+    clock: systemClock,
+    log,
+    print,
+    baseURL,
+    manifests: config.manifests,
+    note: resumedLine(world.resumed),
+    secretFile: (secret) => world.state.entryPath(secret, 'SERVICE_API_KEY'),
+    isBusy: () => !operator.isIdle,
+  })
 }
 
 function followManifests({ config, log }: StandaloneDeps, { store, models, turns }: World): ManifestFolder {

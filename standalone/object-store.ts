@@ -35,7 +35,7 @@ export interface StoredObject {
   readonly object: KubeObject
 }
 
-type Loose = KubeObject & { readonly spec?: unknown; readonly status?: unknown; readonly data?: unknown; readonly stringData?: unknown }
+type Loose = KubeObject & { readonly status?: unknown }
 
 /** KubePort in memory, and its informers. The returned objects are frozen. */
 export class ObjectStore implements KubePort {
@@ -268,13 +268,9 @@ function hasStatus(resource: Resource): boolean {
   return resource.group === API_GROUP
 }
 
-/** The part of a write that the main endpoint accepts: no status of custom resources, `stringData` folded into `data`. */
+/** The part of a write that the main endpoint accepts: no status of custom resources. */
 function prepare(resource: Resource, wanted: KubeObject, before?: KubeObject): KubeObject {
-  const { stringData, ...rest } = plain(wanted) as Loose
-  if (hasStatus(resource)) return plain({ ...rest, status: (before as Loose | undefined)?.status })
-  if (stringData === undefined) return rest
-  const encoded = Object.entries(stringData as Record<string, string>).map(([key, text]) => [key, Buffer.from(text).toString('base64')])
-  return { ...rest, data: { ...Object(rest.data ?? {}), ...Object.fromEntries(encoded) } } as KubeObject
+  return plain(hasStatus(resource) ? { ...wanted, status: (before as Loose | undefined)?.status } : wanted)
 }
 
 /** Sets the metadata that a client cannot change, and the generation, which counts changes outside of metadata and status. */

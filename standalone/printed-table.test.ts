@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { apiKey, servedModel } from '../test/support/objects.ts'
+import { apiKey } from '../test/support/objects.ts'
 import { apiKeyKind } from '#api/apikey-kind.ts'
 import { API_KINDS } from '#api/kinds.ts'
-import { servedModelKind } from '#api/served-model-kind.ts'
 import { ageOf, tableOf, valueAt } from './printed-table.ts'
 
 const NOW = Date.UTC(2026, 0, 2)
@@ -28,11 +27,6 @@ describe('a table of make status', () => {
         '',
       ].join('\n'),
     )
-  })
-
-  test('shows why a model is not ready', () => {
-    const model = { ...servedModel('llama', {}, CREATED), status: { ...ready('False', 'NotAccepted'), servedName: 'llama' } }
-    expect(tableOf(servedModelKind, [model] as never, NOW)).toMatch(/READY {3}REASON {8}SERVED-NAME[^]*False {3}NotAccepted {3}llama/)
   })
 
   test('can show every column of every kind', () => {

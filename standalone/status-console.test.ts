@@ -31,10 +31,12 @@ class Desk {
       clock: this.clock,
       log: { debug: say('debug'), info: say('info'), warn: say('warn'), error: say('error') },
       print: (text) => void this.lines.push(...(text.match(/^.*is ready:$|^\d+ more.*$/gm) ?? [])),
+      baseURL: 'http://u',
       manifests: 'm',
+      note: '',
       secretFile: () => 'file',
       isBusy: () => this.isBusy,
-      connect: async () => undefined,
+      failureAt: async () => undefined,
     })
   }
 
@@ -67,7 +69,7 @@ async function started(): Promise<Desk> {
   const conditions = [condition('Ready', 'Ready')]
   await desk.store.applyStatus(servedModels, { ...model, status: { observedGeneration: 1, conditions } } as typeof model)
   await desk.set('a')
-  desk.console.start('http://u', '')
+  desk.console.start()
   expect((await desk.said()).toSorted()).toEqual([
     'ApiKey shop/a is ready:',
     'info ApiKey shop/a: ready',
@@ -91,6 +93,8 @@ describe('the console', () => {
     ])
     await desk.set('b')
     expect(await desk.said()).toEqual(['info ApiKey shop/b: ready', 'ApiKey shop/b is ready:'])
+    for (let index = 0; index < 4; index += 1) await desk.set(`k${index}`)
+    expect(await desk.said(), 'more than three').toEqual(['info 4 ApiKeys: ready (shop/k0, shop/k1, shop/k2 and 1 more)'])
   })
 
   test('does not report a state of a moment, and reports a lasting state once', async () => {
@@ -127,12 +131,6 @@ describe('the console', () => {
       await desk.clock.advance(200)
     }
     expect(await desk.said(20_000), 'of a long work, the lines of five seconds come together').toHaveLength(1)
-  })
-
-  test('prints no command for more than three keys at once', async () => {
-    const desk = await started()
-    for (let index = 0; index < 4; index += 1) await desk.set(`k${index}`)
-    expect(await desk.said()).toEqual(['info 4 ApiKeys: ready (shop/k0, shop/k1, shop/k2 and 1 more)'])
   })
 
   test('reports a revoked key when its object is deleted, not when the deletion begins', async () => {

@@ -18,7 +18,7 @@ import { accessOf, type Models, type ModelState } from './model-access.ts'
 import { logLines } from './object-lines.ts'
 import { deletedLine, eventLine, isPassing, linesOfChange, reportOf, type ObjectReport, type Problem } from './object-report.ts'
 import type { ObjectStore } from './object-store.ts'
-import { NOT_TRIED, ServerProbe, type Connect } from './server-probe.ts'
+import { type connectionFailure, NOT_TRIED, ServerProbe } from './server-probe.ts'
 
 /** What the console needs. */
 export interface StatusConsoleDeps {
@@ -26,12 +26,15 @@ export interface StatusConsoleDeps {
   readonly clock: Clock
   readonly log: Log
   readonly print: (text: string) => void
+  readonly baseURL: string
   readonly manifests: string
+  /** Printed before the first command. */
+  readonly note: string
   /** Path of the file with the value of a key. */
   readonly secretFile: (secret: ObjectRef) => string
   /** Whether the operator has work now, so that states are about to change. */
   readonly isBusy: () => boolean
-  readonly connect?: Connect
+  readonly failureAt?: typeof connectionFailure
 }
 
 /** A change that is not logged yet. */
@@ -39,13 +42,6 @@ interface Pending {
   readonly kind: ApiKind
   readonly ref: ObjectRef
   readonly sinceMs: number
-}
-
-/** The arguments of `start`, and its time. */
-interface Start {
-  readonly baseURL: string
-  readonly text: string
-  readonly atMs: number
 }
 
 interface Difference extends Pending {
@@ -76,7 +72,7 @@ export class StatusConsole {
   /** Uids of keys whose command was printed. */
   readonly #printed = new Set<string>()
   #known: Models | undefined
-  #start: Start | undefined
+  #startedMs: number | undefined
   /** Time of the last check that did not wait for the operator. */
   #checkedMs = -Infinity
   /** Checks in a row that found no work under way; Infinity once the first state is logged. */
@@ -84,11 +80,11 @@ export class StatusConsole {
   #cancel: Cancel | undefined
 
   constructor(deps: StatusConsoleDeps) {
-    const { store, clock, connect } = deps
+    const { store, clock, failureAt } = deps
     this.#deps = deps
     this.#keys = store.informer(apiKeyKind.resource)
     this.#models = store.informer(servedModelKind.resource)
-    this.#probe = new ServerProbe({ clock, ...(connect && { connect }), onChange: () => this.#modelsChanged() })
+    this.#probe = new ServerProbe(clock, () => this.#modelsChanged(), failureAt)
     this.#keys.subscribe((before, after) => this.#changed(apiKeyKind, after ?? before))
     this.#models.subscribe((before, after) => {
       this.#changed(servedModelKind, after ?? before)
@@ -101,19 +97,16 @@ export class StatusConsole {
     })
   }
 
-  /**
-   * Logs the first state of every object once it is known, or after PASSING_MS, and prints the first lines. From then on logs each change.
-   * @param text printed before the first command
-   */
-  start(baseURL: string, text: string): void {
-    this.#start = { baseURL, text, atMs: this.#deps.clock.monotonic() }
+  /** Logs the first state of every object once it is known, or after PASSING_MS, and prints the first lines. From then on logs each change. */
+  start(): void {
+    this.#startedMs = this.#deps.clock.monotonic()
     this.#checkSoon()
   }
 
   stop(): void {
-    this.#start = undefined
+    this.#startedMs = undefined
     this.#cancel?.()
-    this.#probe.stop()
+    this.#probe.follow([])
   }
 
   #changed(kind: ApiKind, object: KubeObject | undefined): void {
@@ -133,38 +126,33 @@ export class StatusConsole {
   }
 
   #checkSoon(): void {
-    const start = this.#start
-    if (start === undefined || this.#cancel !== undefined) return
+    const startedMs = this.#startedMs
+    if (startedMs === undefined || this.#cancel !== undefined) return
     this.#cancel = this.#deps.clock.after(CHECK_MS, () => {
       this.#cancel = undefined
-      if (this.#quietChecks === Infinity) this.#check(start.baseURL)
-      else this.#begin(start)
+      if (this.#quietChecks === Infinity) this.#check()
+      else this.#begin(startedMs)
       if (this.#quietChecks < Infinity || this.#pending.size > 0 || this.#events.length > 0) this.#checkSoon()
     })
   }
 
-  #begin({ baseURL, text, atMs }: Start): void {
-    const { isBusy, clock, manifests, print } = this.#deps
+  #begin(startedMs: number): void {
+    const { isBusy, clock, baseURL, manifests, note, print } = this.#deps
     const isSettled = this.#differences().every(({ report }) => report === undefined || !isPassing(report)) // also starts the probes
-    const isQuiet = isSettled && !isBusy()
-    this.#quietChecks = isQuiet ? this.#quietChecks + 1 : 0
-    if (this.#quietChecks < QUIET_CHECKS && clock.monotonic() - atMs < PASSING_MS) return
+    this.#quietChecks = isSettled && !isBusy() ? this.#quietChecks + 1 : 0
+    if (this.#quietChecks < QUIET_CHECKS && clock.monotonic() - startedMs < PASSING_MS) return
     this.#quietChecks = Infinity
     const usable = this.#log(this.#differences().filter(({ report }) => report?.isCurrent !== false))
     const { all } = this.#modelStates()
     const callable = all.filter(({ unusable }) => unusable === undefined)
-    const banner = startBanner({
-      baseURL,
-      manifests,
-      models: [...new Set(callable.flatMap(({ model }) => namesOf(model)))].toSorted(),
-      unusable: all.flatMap(({ model, unusable }) => (unusable === undefined ? [] : [`${nameOf(model)} (${unusable})`])),
-      keys: { total: [...this.#keys.list()].length, usable: usable.length },
-    })
-    print(banner + text + this.#commands(usable, baseURL))
+    const models = [...new Set(callable.flatMap(({ model }) => namesOf(model)))].toSorted()
+    const unusable = all.flatMap((state) => (state.unusable === undefined ? [] : [`${nameOf(state.model)} (${state.unusable})`]))
+    const keys = { total: [...this.#keys.list()].length, usable: usable.length }
+    print(startBanner({ baseURL, manifests, models, unusable, keys }) + note + this.#commands(usable))
   }
 
   /** While the operator works, everything waits, so that the changes of many objects come together. */
-  #check(baseURL: string): void {
+  #check(): void {
     const nowMs = this.#deps.clock.monotonic()
     const oldestMs = Math.min(...[...this.#pending.values()].map(({ sinceMs }) => sinceMs))
     if (this.#deps.isBusy() && nowMs - Math.max(oldestMs, this.#checkedMs) < PASSING_MS) return
@@ -173,7 +161,7 @@ export class StatusConsole {
       nowMs - sinceMs >= (report !== undefined && isPassing(report) ? PASSING_MS : LASTING_MS)
     const usable = this.#log(this.#differences().filter(isDue))
     this.#logEvents()
-    if (usable.length > 0 && usable.length <= MOST_COMMANDS) this.#deps.print(`\n${this.#commands(usable, baseURL)}`)
+    if (usable.length > 0 && usable.length <= MOST_COMMANDS) this.#deps.print(`\n${this.#commands(usable)}`)
   }
 
   /** The objects whose state is not the logged one. An object that is about to be deleted is one when it is deleted. */
@@ -236,7 +224,7 @@ export class StatusConsole {
 
   #modelStates(): Models {
     if (this.#known === undefined) {
-      const models = [...this.#models.list()].toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+      const models = sorted([...this.#models.list()])
       this.#probe.follow(models.flatMap(({ spec }) => spec.backends.flatMap(({ url }) => url ?? [])))
       const labels = this.#deps.store.informer(namespaces)
       this.#known = {
@@ -247,16 +235,17 @@ export class StatusConsole {
     return this.#known
   }
 
-  #commands(keys: readonly ApiKey[], baseURL: string): string {
-    const sorted = keys.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
+  #commands(keys: readonly ApiKey[]): string {
     const more = keys.length - MOST_COMMANDS
-    const commands = sorted.slice(0, MOST_COMMANDS).map((key) => {
-      const { model = '' } = accessOf(key, this.#modelStates())
-      const { namespace = '', name } = key.metadata
-      const secretFile = this.#deps.secretFile({ namespace, name: key.status?.secretRef?.name ?? name })
-      const ready = { baseURL, key, secretFile, model }
-      return curlLine(ready) + limitsLine(ready)
-    })
+    const commands = sorted(keys)
+      .slice(0, MOST_COMMANDS)
+      .map((key) => {
+        const { baseURL, secretFile } = this.#deps
+        const { model = '' } = accessOf(key, this.#modelStates())
+        const { namespace, name } = refOf(key)
+        const ready = { baseURL, key, secretFile: secretFile({ namespace, name: key.status?.secretRef?.name ?? name }), model }
+        return curlLine(ready) + limitsLine(ready)
+      })
     return (more > 0 ? moreKeysLine(more) : '') + commands.join('')
   }
 }
@@ -292,4 +281,8 @@ function stateOf(model: ServedModel, probe: ServerProbe): ModelState {
 
 function nameOf(object: KubeObject): string {
   return refKey(refOf(object))
+}
+
+function sorted<T extends KubeObject>(objects: readonly T[]): readonly T[] {
+  return objects.toSorted((a, b) => (nameOf(a) < nameOf(b) ? -1 : 1))
 }
