@@ -32,15 +32,13 @@ import { openModelServer, withModelServer, type ModelServer } from './model-serv
 import { ObjectStore } from './object-store.ts'
 import { openProjection, type ProjectionEnds } from './projection-ends.ts'
 import { resumedLine, SpendLedger } from './spend-ledger.ts'
-import { type RunRecord, type SavedSpend, StateFolder } from './state-folder.ts'
+import { type RunRecord, type SavedSpend, STATE_FOLDER, StateFolder } from './state-folder.ts'
 import { StatusConsole } from './status-console.ts'
 import { inTurns, makeTurns, type Turns } from './turns.ts'
 
 /** What the program provides. */
 export interface StandaloneDeps {
   readonly config: StandaloneConfig
-  /** Folder of the state, relative to the working folder, because its path is printed. */
-  readonly stateFolder: string
   readonly version: string
   readonly log: Log
   readonly print: (text: string) => void
@@ -105,12 +103,13 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   return { stop: () => stop(deps, running), failed }
 }
 
-async function stop({ isText, print, config, stateFolder, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {
+async function stop({ isText, print, config, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {
   if (isText) print(stoppingLine())
   else log.info('stopping')
   await running.disposeAsync()
-  if (isText) print(stoppedLine(config, stateFolder))
-  else log.info(stoppedLine(config, stateFolder).trimEnd())
+  const line = stoppedLine(config, STATE_FOLDER)
+  if (isText) print(line)
+  else log.info(line.trimEnd())
 }
 
 /** The parts that operator and gateway share. */
@@ -130,15 +129,15 @@ interface World {
   readonly turns: Turns
 }
 
-async function openWorld({ config, stateFolder, log }: StandaloneDeps, parts: AsyncDisposableStack, fail: World['fail']): Promise<World> {
+async function openWorld({ config, log }: StandaloneDeps, parts: AsyncDisposableStack, fail: World['fail']): Promise<World> {
   const isInternal = ({ namespace, name }: ObjectRef): boolean => namespace === OPERATOR_NAMESPACE && name !== CREDENTIALS.name
-  const state = parts.adopt(new StateFolder(stateFolder, API_KINDS, isInternal), (folder) => folder.close())
+  const state = parts.adopt(new StateFolder(STATE_FOLDER, API_KINDS, isInternal), (folder) => folder.close())
   const resumed = state.fact('spend')
   const ledger = new SpendLedger({
     clock: systemClock,
     resumed,
     save: (spend) => state.setFact('spend', spend),
-    onUnsaved: (error) => log.error(`${stateFolder}: ${String(error)}; a crash now loses the spend of budgets since the last write`),
+    onUnsaved: (error) => log.error(`${STATE_FOLDER}: ${String(error)}; a crash now loses the spend of budgets since the last write`),
   })
   const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
   const store = new ObjectStore({ persist: (change) => state.persist(change) })
@@ -156,7 +155,6 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state, 
     accessLog: config.accessLog,
     maxBodyBytes: MAX_BODY_BYTES,
   })
-  const alone = { allowLoopback: true, healthOnApi: true, accessFields: accessFields(store) }
   return new Gateway({
     settings,
     source: ends.source,
@@ -167,7 +165,9 @@ function createGateway({ config, log, version }: StandaloneDeps, { ends, state, 
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: MAX_BODY_BYTES }),
     process: randomBytes(PROCESS_BYTES).toString('base64url'),
     ledger,
-    ...alone,
+    allowLoopback: true,
+    healthOnApi: true,
+    accessFields: accessFields(store),
   })
 }
 

@@ -6,7 +6,6 @@ import { runProgram } from '#platform/lifecycle.ts'
 import { startStandalone } from './compose.ts'
 import { loadConfig } from './config.ts'
 import { openOutput } from './output.ts'
-import { STATE_FOLDER } from './state-folder.ts'
 
 const STDOUT = 1
 
@@ -15,12 +14,5 @@ await runProgram('headgate', async (use) => {
   const isText = config.logFormat === 'auto' ? isatty(STDOUT) : config.logFormat === 'text'
   const output = openOutput({ isText, logLevel: config.logLevel })
   use(output)
-  return startStandalone({
-    config,
-    stateFolder: STATE_FOLDER,
-    version: manifest.version,
-    log: output.log,
-    print: output.print,
-    isText,
-  })
+  return startStandalone({ config, version: manifest.version, log: output.log, print: output.print, isText })
 })

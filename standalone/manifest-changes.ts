@@ -60,12 +60,6 @@ interface Claim {
   readonly document: ManifestDocument
 }
 
-/** A write, or the reason against it; neither while the former object of the name is being deleted. */
-interface Checked {
-  readonly write?: ManifestWrite
-  readonly complaint?: Complaint
-}
-
 /** Maximum number of names in a line. */
 const MOST_NAMES = 5
 
@@ -86,18 +80,19 @@ export async function decideManifestChanges(
   const { kinds = manifestKinds(), folder = '', pause = async () => undefined } = options
   const known = new Map(present.map((object) => [idOf(object), object]))
   const { claims, complaints } = claimNames(files.toSorted((a, b) => (a.path < b.path ? -1 : 1)))
-  const checked: Checked[] = []
+  const checked: (ManifestWrite | Complaint | undefined)[] = []
   for (const [id, claim] of claims) {
     checked.push(check(claim, known.get(id), { kinds, folder }))
     await pause()
   }
   const unclaimed = present.filter((object) => !claims.has(idOf(object)))
   const hasManifests = [...claims.values()].some(({ document }) => kinds.has(document.kind))
-  const removals = decideRemovals(files, unclaimed, { ...options, kinds, folder, hasManifests })
+  const left = decideRemovals(files, unclaimed, options, hasManifests)
+  const refused = checked.filter((one) => one !== undefined && 'line' in one)
   return {
-    writes: checked.flatMap(({ write }) => write ?? []),
-    removals: removals.removals,
-    complaints: [...complaints, ...removals.complaints, ...checked.flatMap((one) => one.complaint ?? [])],
+    writes: checked.filter((one) => one !== undefined && 'object' in one),
+    removals: left.removals,
+    complaints: [...complaints, ...left.complaints, ...refused],
   }
 }
 
@@ -121,18 +116,22 @@ function takenName({ path, document }: Claim, own: string): ManifestError {
   return { field: 'metadata.name', reason: `is the name of ${place} too, which is in force`, remedy: 'rename or remove one of the two' }
 }
 
-/** Checks a document with a name. */
-function check(claim: Claim, before: KubeObject | undefined, { kinds, folder }: { kinds: ManifestKinds; folder: string }): Checked {
+/** Checks a document with a name. @returns its write, the reason against it, or undefined while the former object of the name is being deleted */
+function check(
+  claim: Claim,
+  before: KubeObject | undefined,
+  { kinds, folder }: { kinds: ManifestKinds; folder: string },
+): ManifestWrite | Complaint | undefined {
   const { path, document } = claim
   const kind = kinds.get(document.kind)
-  if (kind === undefined) return { complaint: complaint(claim, unusedKind(document, [...kinds.values()])) }
-  if (before?.metadata.deletionTimestamp !== undefined) return {}
-  if (before !== undefined && kind.resource === secrets && originOf(before) === undefined) return { complaint: complaint(claim, NOT_OURS) }
+  if (kind === undefined) return complaint(claim, unusedKind(document, [...kinds.values()]))
+  if (before?.metadata.deletionTimestamp !== undefined) return undefined
+  if (before !== undefined && kind.resource === secrets && originOf(before) === undefined) return complaint(claim, NOT_OURS)
   const checked = kind.check(document.value, before)
-  if (!checked.ok) return { complaint: invalid(claim, checked.errors, before !== undefined) }
+  if (!checked.ok) return invalid(claim, checked.errors, before !== undefined)
   const annotations = { ...checked.object.metadata.annotations, [MANIFEST_ANNOTATION]: path, [FOLDER_ANNOTATION]: folder }
   const object = { ...checked.object, metadata: { ...checked.object.metadata, annotations } }
-  return { write: { resource: kind.resource, object, before } }
+  return { resource: kind.resource, object, before }
 }
 
 const NOT_OURS: ManifestError = { field: 'metadata.name', reason: 'is a Secret of the operator', remedy: 'choose another name' }
@@ -168,44 +167,41 @@ function complaint({ path, document }: Claim, error: ManifestError = UNNAMED, co
   return { path, line: `${subject}: ${error.reason}; ${error.remedy}${effect}` }
 }
 
-interface RemovalOptions extends ManifestOptions {
-  readonly kinds: ManifestKinds
-  readonly folder: string
-  /** Whether the folder has at least one manifest with an identity. */
-  readonly hasManifests: boolean
-}
-
+/** A stored object from a folder that no document claims. */
 interface Unclaimed {
   readonly object: KubeObject
   readonly path: string
   readonly folder: string
 }
 
-/** @returns the objects to delete, and one line for each group of objects that stay although their manifests are missing */
+/**
+ * @param hasManifests whether the folder has at least one manifest with an identity
+ * @returns the objects to delete, and one line for each group of objects that stay although their manifests are missing
+ */
 function decideRemovals(
   files: readonly ManifestFile[],
   unclaimed: readonly KubeObject[],
-  { kinds, folder, shownFolder = folder, prunesAll = false, hasManifests }: RemovalOptions,
+  { kinds = manifestKinds(), folder = '', shownFolder = folder, prunesAll = false }: ManifestOptions,
+  hasManifests: boolean,
 ): Pick<ManifestChanges, 'removals' | 'complaints'> {
   const byPath = new Map(files.map((file) => [file.path, file]))
+  const fateOf = (one: Unclaimed): 'FormerFolder' | 'UnreadFile' | 'EmptyFolder' | 'Removed' => {
+    if (one.folder !== folder && !prunesAll) return 'FormerFolder'
+    if (one.folder === folder && mayHoldMore(byPath.get(one.path))) return 'UnreadFile'
+    return hasManifests || prunesAll ? 'Removed' : 'EmptyFolder'
+  }
   const candidates = unclaimed.flatMap((object): Unclaimed[] => {
     const origin = originOf(object)
     return origin === undefined || object.metadata.deletionTimestamp !== undefined ? [] : [{ object, ...origin }]
   })
-  const [others, own] = split(candidates, (one) => one.folder !== folder && !prunesAll)
-  const [kept, missing] = split(own, (one) => one.folder === folder && mayHoldMore(byPath.get(one.path)))
-  const isDeleted = hasManifests || prunesAll
-  const removals = missing.flatMap(({ object, path, folder: of }): ManifestRemoval[] => {
+  const { FormerFolder = [], UnreadFile = [], EmptyFolder = [], Removed = [] } = Object.groupBy(candidates, fateOf)
+  const removals = Removed.flatMap(({ object, path, folder: of }): ManifestRemoval[] => {
     const resource = kinds.get(object.kind)?.resource
-    return resource && isDeleted ? [{ resource, ref: refOf(object), path, isFileThere: of === folder && byPath.has(path) }] : []
+    return resource ? [{ resource, ref: refOf(object), path, isFileThere: of === folder && byPath.has(path) }] : []
   })
-  const empty = files.filter(({ documents }) => documents.length === 0).map(({ path }) => emptyFile(path, kept))
-  const emptyFolder = isDeleted || missing.length === 0 ? [] : [emptyFolderLine(shownFolder, missing)]
-  return { removals, complaints: [...empty, ...emptyFolder, ...otherFolders(others)] }
-}
-
-function split<T>(all: readonly T[], isFirst: (one: T) => boolean): [T[], T[]] {
-  return [all.filter(isFirst), all.filter((one) => !isFirst(one))]
+  const empty = files.filter(({ documents }) => documents.length === 0).map(({ path }) => emptyFile(path, UnreadFile))
+  const emptyFolder = EmptyFolder.length === 0 ? [] : [emptyFolderLine(shownFolder, EmptyFolder)]
+  return { removals, complaints: [...empty, ...emptyFolder, ...formerFolders(FormerFolder)] }
 }
 
 /** Whether a file may contain more objects than could be read. */
@@ -215,11 +211,9 @@ function mayHoldMore(file: ManifestFile | undefined): boolean {
 
 function emptyFile(path: string, kept: readonly Unclaimed[]): Complaint {
   const objects = kept.filter((one) => one.path === path)
-  const rest =
-    objects.length === 0
-      ? 'write a manifest, or delete the file'
-      : `${stay(objects)}; restore the manifest, or delete the file to delete its objects`
-  return { path, line: `${path}: the file holds no manifest; ${rest}` }
+  const effect = objects.length === 0 ? 'write a manifest' : `${stay(objects)}; restore the manifest`
+  const rest = objects.length === 0 ? '' : ' to delete its objects'
+  return { path, line: `${path}: the file holds no manifest; ${effect}, or delete the file${rest}` }
 }
 
 function emptyFolderLine(path: string, missing: readonly Unclaimed[]): Complaint {
@@ -227,11 +221,11 @@ function emptyFolderLine(path: string, missing: readonly Unclaimed[]): Complaint
   return { path, line: `${path}: the folder holds no manifest; ${stay(missing)}; ${remedy}` }
 }
 
-function otherFolders(others: readonly Unclaimed[]): readonly Complaint[] {
+function formerFolders(objects: readonly Unclaimed[]): readonly Complaint[] {
   const remedy = 'set MANIFESTS to it again, or set PRUNE_ALL=true to delete the objects from it'
-  return [...Map.groupBy(others, ({ folder }) => folder)].map(([path, objects]) => ({
+  return [...Map.groupBy(objects, ({ folder }) => folder)].map(([path, own]) => ({
     path,
-    line: `${path}: MANIFESTS named this folder before; ${stay(objects)}; ${remedy}`,
+    line: `${path}: MANIFESTS named this folder before; ${stay(own)}; ${remedy}`,
   }))
 }
 

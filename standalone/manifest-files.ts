@@ -20,18 +20,13 @@ export interface FolderScan {
   readonly notes: ReadonlyMap<string, string>
 }
 
-/** A file that cannot be read as text; its objects stay unchanged. */
-export class UnreadableFile extends Error {
-  override readonly name = 'UnreadableFile'
-  readonly remedy: string
-  /** Line and column of the error, as in `:2:3`; '' if there is none. */
-  readonly position: string
+/** Why a file cannot be read as text. @param position line and column of the error, as in `:2:3` */
+export type Unreadable = readonly [reason: string, remedy: string, position?: string]
 
-  constructor(reason: string, remedy: string, position = '') {
-    super(reason)
-    this.remedy = remedy
-    this.position = position
-  }
+/** The text of a file, and the time of its last change in ms since 1970. */
+export interface ManifestText {
+  readonly text: string
+  readonly changedMs: number
 }
 
 /** The manifest files below a folder. Skips hidden files and folders. @throws the error of the file system */
@@ -50,33 +45,31 @@ export async function scanFolder(root: string): Promise<FolderScan> {
   return { files, notes }
 }
 
-/**
- * Reads one file.
- * @returns undefined if the file has changed since the scan: the next one has another signature. `changedMs`: ms since 1970
- * @throws UnreadableFile
- */
-export async function readManifest(file: string, signature: string): Promise<{ text: string; changedMs: number } | undefined> {
+/** Reads one file. @returns undefined if the file has changed since the scan: the next one has another signature */
+export async function readManifest(file: string, signature: string): Promise<ManifestText | Unreadable | undefined> {
   try {
-    refuseUnreadable(await stat(file))
-    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK) // it may have become another kind of file
-    refuseUnreadable(await handle.stat())
+    const refusal = refusalOf(await stat(file))
+    if (refusal) return refusal
+    await using handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK)
+    const replaced = refusalOf(await handle.stat()) // it may have become another kind of file
+    if (replaced) return replaced
     const bytes = await handle.readFile()
     const stats = await stat(file)
     if (signatureOf(stats) !== signature) return undefined
-    return { text: decode(bytes), changedMs: Math.max(stats.mtimeMs, stats.ctimeMs) }
+    const text = new TextDecoder().decode(bytes)
+    return refusalOfText(bytes, text) ?? { text, changedMs: Math.max(stats.mtimeMs, stats.ctimeMs) }
   } catch (error) {
-    if (error instanceof UnreadableFile) throw error
-    throw new UnreadableFile(...fileSystemError(error))
+    return fileSystemError(error)
   }
 }
 
 /** Reason and remedy of an error of the file system. */
-export function fileSystemError(error: unknown): [reason: string, remedy: string] {
+export function fileSystemError(error: unknown): Unreadable {
   const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
   return REASONS[code] ?? [`cannot be read (${code})`, 'check the disk']
 }
 
-const REASONS: Readonly<Record<string, [string, string]>> = {
+const REASONS: Readonly<Record<string, Unreadable>> = {
   EACCES: ['may not be read by this user', 'make it readable for this user'],
   EPERM: ['may not be read by this user', 'make it readable for this user'],
   ENOENT: ['does not exist, or is a link to a file that does not exist', 'create it, or remove the link'],
@@ -98,22 +91,17 @@ function signatureOf(stats: Stats | undefined): string {
   return stats === undefined ? UNKNOWN_STATE : `${stats.ino}:${stats.size}:${stats.mtimeMs}:${stats.ctimeMs}`
 }
 
-function refuseUnreadable(stats: Stats): void {
-  if (!stats.isFile()) {
-    const kind = stats.isFIFO() ? 'a named pipe' : 'a folder, a socket or a device'
-    throw new UnreadableFile(`is ${kind} and not a regular file`, 'write the manifest to a regular file')
-  }
-  if (stats.size > MAX_FILE_BYTES)
-    throw new UnreadableFile(`has ${stats.size} bytes`, `split it into files of at most ${MAX_FILE_BYTES} bytes`)
+function refusalOf(stats: Stats): Unreadable | undefined {
+  const kind = stats.isFIFO() ? 'a named pipe' : 'a folder, a socket or a device'
+  if (!stats.isFile()) return [`is ${kind} and not a regular file`, 'write the manifest to a regular file']
+  if (stats.size <= MAX_FILE_BYTES) return undefined
+  return [`has ${stats.size} bytes`, `split it into files of at most ${MAX_FILE_BYTES} bytes`]
 }
 
-/** @throws UnreadableFile for bytes that are not UTF-8 text, with the position of the first one */
-function decode(bytes: Uint8Array): string {
-  const text = new TextDecoder().decode(bytes)
-  if (!isUtf8(bytes)) throw new UnreadableFile('is not UTF-8 text', 'save the file as UTF-8', positionAt(text, text.indexOf('\ufffd')))
+function refusalOfText(bytes: Uint8Array, text: string): Unreadable | undefined {
+  if (!isUtf8(bytes)) return ['is not UTF-8 text', 'save the file as UTF-8', positionAt(text, text.indexOf('\ufffd'))]
   const nul = text.indexOf('\0')
-  if (nul === -1) return text
-  throw new UnreadableFile('has a NUL character', 'remove the character, and check that the file is whole', positionAt(text, nul))
+  return nul === -1 ? undefined : ['has a NUL character', 'remove the character, and check that the file is whole', positionAt(text, nul)]
 }
 
 function positionAt(text: string, offset: number): string {

@@ -17,7 +17,7 @@ import { isKubeError, refKey, refOf, type KubeObject } from '#kube/port.ts'
 import { namespaces } from '#kube/resources.ts'
 import { type Complaint, decideManifestChanges, type ManifestRemoval, type ManifestWrite, originOf } from './manifest-changes.ts'
 import { type ManifestFile, parseManifestFile, unreadableFile } from './manifest-documents.ts'
-import { fileSystemError, type FolderScan, readManifest, scanFolder, UnreadableFile } from './manifest-files.ts'
+import { fileSystemError, type FolderScan, readManifest, scanFolder } from './manifest-files.ts'
 import { manifestKinds, namespaceObject } from './manifest-kinds.ts'
 import { logLines, type ObjectLine } from './object-lines.ts'
 import type { ObjectStore } from './object-store.ts'
@@ -171,21 +171,16 @@ export class ManifestFolder {
   async #read(path: string, signature: string): Promise<void> {
     const known = this.#known.get(path)
     if (known === undefined || this.#isStopping) return
-    try {
-      const read = await readManifest(`${this.#options.path}/${path}`, signature)
-      if (read === undefined) return
-      const unchangedMs = Math.max(this.#unchangedMs(path, signature), this.#options.clock.now() - read.changedMs) // at a start, the file knows for how long
-      const isUnfinished = endsWithinLine(path, read.text) && unchangedMs < UNFINISHED_MS
-      known.taken = isUnfinished ? UNFINISHED + signature : signature
-      known.file = isUnfinished
-        ? unreadableFile(path, ...HALF_A_LINE)
-        : await parseManifestFile(path, read.text, { pause: () => this.#pause() })
-    } catch (error) {
-      if (!(error instanceof UnreadableFile)) throw error
-      known.taken = signature
-      known.file = unreadableFile(path, error.message, error.remedy, error.position)
-    }
+    const read = await readManifest(`${this.#options.path}/${path}`, signature)
+    if (read === undefined) return
+    known.taken = signature
     this.#isDirty = true
+    if (!('text' in read)) return void (known.file = unreadableFile(path, ...read))
+    const unchangedMs = Math.max(this.#unchangedMs(path, signature), this.#options.clock.now() - read.changedMs) // at a start, the file knows for how long
+    if (endsWithinLine(path, read.text) && unchangedMs < UNFINISHED_MS) {
+      known.taken = UNFINISHED + signature
+      known.file = unreadableFile(path, ...HALF_A_LINE)
+    } else known.file = await parseManifestFile(path, read.text, { pause: () => this.#pause() })
   }
 
   /** Leaves a turn of the event loop to others. @throws when the program ends in the middle of long work */

@@ -20,7 +20,7 @@ import { type KubeObject, type ObjectRef, refOf, type Resource } from '#kube/por
 import { namespaces, secrets, type Secret } from '#kube/resources.ts'
 import type { StoreChange, StoredObject } from './object-store.ts'
 
-/** Folder of the state of `make run`, below the folder where it was started. */
+/** Folder of the state of `make run`, below the folder where it was started. Relative, because its path is printed. */
 export const STATE_FOLDER = '.headgate'
 
 /** The last run, for `make status`. */
