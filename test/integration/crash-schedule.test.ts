@@ -4,10 +4,12 @@
  */
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { hashCredential } from '#contract/values/credential.ts'
-import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 import { type CrashProxy, kubeCrashProxy, redisCrashProxy, WriteGate } from '../support/crash-proxy.ts'
+import { untilEveryGateway } from '../support/gateway-answers.ts'
 import { objectPath } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
+import { projectedKeys } from '../support/projection-view.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
@@ -62,7 +64,7 @@ const stories: readonly Story[] = [
       const value = await stack.value(key)
       expect([...(values.get(key) ?? [])]).toEqual([value]) // one value per generation, ever
       expect((await recordOf(object.metadata.uid))?.verifiers.map((verifier) => verifier.hash)).toEqual([hashCredential(value)])
-      await everyGatewayAnswers(value, 200)
+      await untilEveryGateway(stack.gateways, value, 200)
     },
   },
   {
@@ -73,7 +75,7 @@ const stories: readonly Story[] = [
       await stack.untilCondition('ApiKey', key, 'Ready', { status: 'False', reason: 'Suspended' })
       const value = await stack.value(key)
       expect([...(values.get(key) ?? [])]).toEqual([value])
-      await everyGatewayAnswers(value, 401)
+      await untilEveryGateway(stack.gateways, value, 401)
     },
   },
   {
@@ -82,7 +84,7 @@ const stories: readonly Story[] = [
     act: (key) => stack.kube.remove(stack.path('ApiKey', key)),
     check: async (key) => {
       await eventually(async () => expect(await stack.kube.get(stack.path('ApiKey', key))).toBeUndefined())
-      for (const value of values.get(key) ?? []) await everyGatewayAnswers(value, 401)
+      for (const value of values.get(key) ?? []) await untilEveryGateway(stack.gateways, value, 401)
       await eventually(async () => expect(await stack.kube.get(objectPath('v1', 'Secret', stack.namespace, key))).toBeUndefined())
     },
   },
@@ -151,25 +153,10 @@ async function quiet(): Promise<void> {
 async function noOrphans(): Promise<void> {
   await eventually(async () => {
     const keys = await stack.kube.list(objectPath('headgate.dev/v1alpha1', 'ApiKey', stack.namespace))
-    expect((await records()).map((record) => record.uid).sort()).toEqual(keys.map((key) => key.metadata.uid ?? '').sort())
+    expect((await projectedKeys(stack)).map((record) => record.uid).sort()).toEqual(keys.map((key) => key.metadata.uid ?? '').sort())
   })
 }
 
-async function records(): Promise<KeyRecord[]> {
-  const epoch = await stack.redis.admin.hget('hg:{proj}:meta', 'epoch')
-  return Object.values(await stack.redis.admin.hgetall(`hg:{proj}:${epoch}:keys`)).map(decodeKeyRecord)
-}
-
 async function recordOf(uid: string | undefined): Promise<KeyRecord | undefined> {
-  return (await records()).find((record) => record.uid === uid)
-}
-
-async function everyGatewayAnswers(credential: string, expected: number): Promise<void> {
-  for (const gateway of stack.gateways) {
-    await eventually(async () => {
-      const answer = await fetch(`${gateway.url}/v1/models`, { headers: { authorization: `Bearer ${credential}` } })
-      lab.record(await answer.text())
-      expect(answer.status).toBe(expected)
-    })
-  }
+  return (await projectedKeys(stack)).find((record) => record.uid === uid)
 }

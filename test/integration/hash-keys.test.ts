@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 import OpenAI from 'openai'
 import { parseAllDocuments } from 'yaml'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { ask as call } from '../support/ask.ts'
 import { sha256 } from '../support/hash-keys.ts'
 import type { TestObject } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
@@ -30,14 +31,8 @@ async function applied(name: string, value: string, rotation?: object, wanted: r
 }
 
 async function statuses(value: string, model = ask.model): Promise<number[]> {
-  const found = []
-  for (const { url } of stack.gateways) {
-    const headers = { authorization: `Bearer ${value}`, 'content-type': 'application/json' }
-    const answer = await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, body: JSON.stringify({ ...ask, model }) })
-    lab.record(await answer.text())
-    found.push(answer.status)
-  }
-  return found
+  const answers = await Promise.all(stack.gateways.map(({ url }) => call(lab, url, { credential: value, body: { ...ask, model } })))
+  return answers.map(({ status }) => status)
 }
 
 describe('an ApiKey with the SHA-256 of a value', () => {

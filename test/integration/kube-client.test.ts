@@ -1,7 +1,7 @@
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pino } from 'pino'
-import { afterAll, beforeAll, describe, expect, inject, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { parse, stringify } from 'yaml'
 import { z } from 'zod'
 import { systemClock as clock } from '#platform/clock.ts'
@@ -14,33 +14,22 @@ import { RawClient } from '#kube/raw-client.ts'
 import { events, leases, namespaces, type Lease } from '#kube/resources.ts'
 import { StatusError } from '#kube/status-error.ts'
 import { Transport } from '#kube/transport.ts'
+import { openLab } from '../support/lab.ts'
 import { PrivateCa } from '../support/private-ca.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { waitFor } from '../support/wait-for.ts'
 
-/** The client against a real API server. reflector-wire.test.ts has the failures that a real server does not show on demand. */
-const kubeconfig = inject('kubeconfig')
+/**
+ * The client against a real API server. reflector-wire.test.ts has the failures that a real server does not show on demand, and
+ * surroundings.test.ts the operator without CustomResourceDefinitions and without rights.
+ */
+const lab = openLab()
+const kubeconfig = lab.plane.adminKubeconfig
 
 interface ConfigMap extends KubeObject {
   readonly data?: Readonly<Record<string, string>>
 }
 const configMaps: Resource<ConfigMap> = { group: '', version: 'v1', plural: 'configmaps', kind: 'ConfigMap', namespaced: true }
-const widgets: Resource = { group: 'client.test', version: 'v1', plural: 'widgets', kind: 'Widget', namespaced: true }
-const definitions: Resource = {
-  group: 'apiextensions.k8s.io',
-  version: 'v1',
-  plural: 'customresourcedefinitions',
-  kind: 'CustomResourceDefinition',
-  namespaced: false,
-}
-const roleBindings: Resource = {
-  group: 'rbac.authorization.k8s.io',
-  version: 'v1',
-  plural: 'rolebindings',
-  kind: 'RoleBinding',
-  namespaced: true,
-}
-const serviceAccounts: Resource = { group: '', version: 'v1', plural: 'serviceaccounts', kind: 'ServiceAccount', namespaced: true }
 
 const config = z.object({
   clusters: z.array(z.object({ name: z.string(), cluster: z.record(z.string(), z.unknown()) })),
@@ -83,12 +72,6 @@ function writeConfig(name: string, change: (cluster: Record<string, unknown>, us
   return file
 }
 
-function informersOf(client: RawClient, only: readonly string[] = []): { factory: InformerFactory; lines: string[] } {
-  const lines: string[] = []
-  const logger = pino({ level: 'warn' }, { write: (line: string) => void lines.push(JSON.parse(line).msg) })
-  return { factory: new InformerFactory({ source: client, clock, logger, random: Math.random }, only), lines }
-}
-
 afterAll(async () => {
   await Promise.all(transports.map((transport) => transport.close()))
 })
@@ -96,7 +79,8 @@ afterAll(async () => {
 describe('informers', () => {
   test('follow additions, changes, removals and re-creations in their namespaces, and in no others', async () => {
     const [one, two, other] = [await newNamespace(), await newNamespace(), await newNamespace()]
-    const { factory } = informersOf(admin, [one, two])
+    const logger = pino({ level: 'silent' })
+    const factory = new InformerFactory({ source: admin, clock, logger, random: Math.random }, [one, two])
     const informer = factory.createInformer(configMaps)
     const heard: string[] = []
     informer.subscribe((before, after) => {
@@ -118,51 +102,6 @@ describe('informers', () => {
     expect(informer.get({ namespace: one, name: 'a' })?.metadata).not.toHaveProperty('managedFields')
     factory.stop()
   })
-
-  test('wait for a CRD that is not installed yet, log the name of the CRD, and work once it is installed', async () => {
-    const namespace = await newNamespace()
-    const { factory, lines } = informersOf(admin)
-    const informer = factory.createInformer(widgets)
-    factory.start()
-    await waitFor('the line with the remedy', () => lines.length > 0)
-    expect(lines[0]).toMatch(/does not serve widgets\.client\.test: install the CustomResourceDefinitions/)
-    expect(isKubeError(await admin.get(widgets, { namespace, name: 'w' }).catch((error: unknown) => error), 'NotFound')).toBe(true)
-    const schema = { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } }
-    await admin.create(definitions, {
-      apiVersion: 'apiextensions.k8s.io/v1',
-      kind: 'CustomResourceDefinition',
-      metadata: { name: 'widgets.client.test' },
-      spec: {
-        group: 'client.test',
-        scope: 'Namespaced',
-        names: { plural: 'widgets', singular: 'widget', kind: 'Widget' },
-        versions: [{ name: 'v1', served: true, storage: true, schema }],
-      },
-    } as KubeObject)
-    await factory.synced()
-    await admin.create(widgets, { apiVersion: 'client.test/v1', kind: 'Widget', metadata: { name: 'w', namespace } })
-    await waitFor('the widget', () => informer.get({ namespace, name: 'w' }))
-    await admin.remove(definitions, { namespace: '', name: 'widgets.client.test' })
-    await waitFor('the removal', () => informer.get({ namespace, name: 'w' }) === undefined)
-    factory.stop()
-  })
-
-  test('wait for missing rights, log the rights, and work once they are granted', async () => {
-    const namespace = await newNamespace()
-    const token = await tokenFor(namespace, 'watcher')
-    const client = connect(writeConfig('no-rights', (_cluster, user) => useToken(user, { token })))
-    const { factory, lines } = informersOf(client, [namespace])
-    const informer = factory.createInformer(configMaps)
-    factory.start()
-    await waitFor('the line with the remedy', () => lines.length > 0)
-    expect(lines[0]).toMatch(
-      new RegExp(`no right to list and watch configmaps in namespace ${namespace}: grant get, list and watch .*watcher`),
-    )
-    expect(informer.isSynced(namespace)).toBe(false)
-    await grantView(namespace, 'watcher')
-    await waitFor('the first list', () => informer.isSynced(namespace))
-    factory.stop()
-  })
 })
 
 describe('credentials', () => {
@@ -173,7 +112,7 @@ describe('credentials', () => {
     const client = connect(writeConfig('token-file', (_cluster, user) => useToken(user, { tokenFile })))
     const refusal: unknown = await client.get(configMaps, { namespace, name: 'x' }).catch((error: unknown) => error)
     expect(isKubeError(refusal, 'Unauthorized')).toBe(true)
-    writeFileSync(tokenFile, `${await tokenFor(namespace, 'reader')}\n`)
+    writeFileSync(tokenFile, await tokenFor(namespace, 'reader'))
     await grantView(namespace, 'reader')
     await waitFor('the new token and its rights', () => client.get(configMaps, { namespace, name: 'kube-root-ca.crt' }))
   })
@@ -198,14 +137,6 @@ describe('credentials', () => {
 })
 
 describe('answers', () => {
-  test('a list of more than one page is complete', async () => {
-    const namespace = await newNamespace()
-    await Promise.all(Array.from({ length: 620 }, (_each, index) => admin.create(configMaps, configMap(namespace, `m-${index}`))))
-    const names = (await admin.list(configMaps, namespace)).map((object) => object.metadata.name).filter((name) => name.startsWith('m-'))
-    expect(new Set(names).size).toBe(620)
-    expect(names).toHaveLength(620)
-  })
-
   test('a namespace in deletion has an error code of its own, different from the code of missing rights', async () => {
     const namespace = await newNamespace()
     await admin.create(configMaps, configMap(namespace, 'held', { finalizers: ['client.test/hold'] }))
@@ -285,23 +216,13 @@ test('the API server accepts an Event, and a repeat of the Event as a series', a
 })
 
 async function tokenFor(namespace: string, account: string): Promise<string> {
-  await admin.create(serviceAccounts, { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: account, namespace } })
-  const transport = new Transport({ credentials: new KubeCredentials(kubeconfig), clock })
-  transports.push(transport)
-  const path = `/api/v1/namespaces/${namespace}/serviceaccounts/${account}/token`
-  const body = JSON.stringify({ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', spec: { expirationSeconds: 3_600 } })
-  const answer = await transport.call({ method: 'POST', path, body })
-  return z.object({ status: z.object({ token: z.string() }) }).parse(JSON.parse(answer.text)).status.token
+  await lab.plane.kubectl('-n', namespace, 'create', 'serviceaccount', account)
+  return lab.plane.kubectl('-n', namespace, 'create', 'token', account)
 }
 
 async function grantView(namespace: string, account: string): Promise<void> {
-  await admin.create(roleBindings, {
-    apiVersion: 'rbac.authorization.k8s.io/v1',
-    kind: 'RoleBinding',
-    metadata: { name: account, namespace },
-    roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'view' },
-    subjects: [{ kind: 'ServiceAccount', name: account, namespace }],
-  } as KubeObject)
+  const roles = ['--clusterrole=view', `--serviceaccount=${namespace}:${account}`]
+  await lab.plane.kubectl('-n', namespace, 'create', 'rolebinding', account, ...roles)
 }
 
 function useToken(user: Record<string, unknown>, token: Record<string, string>): void {

@@ -2,6 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type OpenAI from 'openai'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { type Answer, ask as askOnce, callHeaders } from '../support/ask.ts'
 import { openLab } from '../support/lab.ts'
 import { durableSpend } from '../support/durable-bytes.ts'
 import type { TestObject } from '../support/kube-admin.ts'
@@ -21,35 +22,17 @@ beforeAll(async () => {
   await stack.serveModel(MODEL, { pricing: PRICING, maxOutputTokens: 64 })
 })
 
-interface Answered {
-  readonly status: number
-  readonly headers: Headers
-  readonly text: string
-}
-
 /** Repeats a 503 after the time that the answer names, as an SDK does, since Redis may be slow on a shared machine. */
-async function ask(credential: string, gateway = 0): Promise<Answered> {
-  const answer = await askOnce(credential, gateway)
+async function ask(credential: string, gateway = 0): Promise<Answer> {
+  const answer = await askOnce(lab, stack.gateways[gateway]?.url ?? '', { credential, model: MODEL, fields: { max_tokens: 8 } })
   if (answer.status !== 503) return answer
   await sleep(1_000 * Number(answer.headers.get('retry-after')))
   return ask(credential, gateway)
 }
 
-async function askOnce(credential: string, gateway: number): Promise<Answered> {
-  const answer = await fetch(`${stack.gateways[gateway]?.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
-    body: JSON.stringify({ model: MODEL, max_tokens: 8, messages: [{ role: 'user', content: 'Say something.' }] }),
-  })
-  const text = await answer.text()
-  lab.record(text)
-  return { status: answer.status, headers: answer.headers, text }
-}
-
 async function ownKey(credential: string, gateway = 0): Promise<{ readonly budgets: readonly { readonly used: string }[] }> {
-  const answer = await fetch(`${stack.gateways[gateway]?.url}/v1/key`, { headers: { authorization: `Bearer ${credential}` } })
-  const text = await answer.text()
-  lab.record(text)
+  const answer = await fetch(`${stack.gateways[gateway]?.url}/v1/key`, { headers: callHeaders(credential) })
+  const text = lab.record(await answer.text())
   expect(answer.status, text).toBe(200)
   return JSON.parse(text) as Awaited<ReturnType<typeof ownKey>>
 }

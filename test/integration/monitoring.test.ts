@@ -1,5 +1,6 @@
 /** Alerts and dashboard, compared with the metrics that the programs export after calls, refusals, failures and a revocation. */
 import { beforeAll, expect, it } from 'vitest'
+import { ask } from '../support/ask.ts'
 import { openLab } from '../support/lab.ts'
 import { alerts, metricRows, panelQueries } from '../support/monitoring.ts'
 import { readPromQL } from '../support/promql.ts'
@@ -27,11 +28,7 @@ function read(text: string): void {
 }
 
 async function call(credential: string, model: string): Promise<number> {
-  const body = JSON.stringify({ model, max_tokens: 4, messages: [{ role: 'user', content: 'Good morning!' }] })
-  const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
-  const answer = await fetch(`${stack.gateway.url}/v1/chat/completions`, { method: 'POST', headers, body })
-  await answer.arrayBuffer()
-  return answer.status
+  return (await ask(lab, stack.gateway.url, { credential, model })).status
 }
 
 beforeAll(async () => {

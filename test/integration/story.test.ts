@@ -2,6 +2,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { beforeAll, describe, expect, it } from 'vitest'
+import { ask as call } from '../support/ask.ts'
 import { openLab } from '../support/lab.ts'
 import type { Stack } from '../support/stack.ts'
 
@@ -90,11 +91,5 @@ describe('kubectl delete', () => {
 })
 
 async function status(url: string, credential: string): Promise<number> {
-  const answer = await fetch(`${url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
-    body: JSON.stringify(ask),
-  })
-  lab.record(await answer.text())
-  return answer.status
+  return (await call(lab, url, { credential, body: ask })).status
 }
