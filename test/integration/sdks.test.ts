@@ -28,7 +28,7 @@ describe.each([
   ['LangChain.js', LANGCHAIN_CASES],
 ])('%s gives the same through the gateway as directly:', (_, cases) => {
   // retried, since a random model sometimes ends at its first token
-  it.each(cases)('$name', { retry: 2 }, async ({ run }) => {
+  it.each(Object.entries(cases))('%s', { retry: 2 }, async (_name, run) => {
     const expected = await run(direct)
     expect(JSON.stringify(expected), 'each fact holds directly').not.toContain('false')
     expect(await run(gateway)).toEqual(expected)

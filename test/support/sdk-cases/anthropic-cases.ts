@@ -1,6 +1,6 @@
 /** Uses of the official Anthropic SDK by applications. */
 import Anthropic from '@anthropic-ai/sdk'
-import { endOf, hasText, isCounted, isStreamed, LONG_METADATA, MAX_TOKENS, QUESTION, type SdkCase, type Via } from './sdk-case.ts'
+import { endOf, hasText, isCounted, isStreamed, LONG_METADATA, MAX_TOKENS, QUESTION, type SdkCases, type Via } from './sdk-case.ts'
 
 const client = ({ anthropicUrl, credential }: Via): Anthropic =>
   new Anthropic({ authToken: credential, apiKey: null, baseURL: anthropicUrl, maxRetries: 0 })
@@ -18,69 +18,45 @@ function facts({ type, role, content, stop_reason, usage }: Anthropic.Message): 
   }
 }
 
-export const ANTHROPIC_CASES: readonly SdkCase[] = [
-  { name: 'plain', run: async (via) => facts(await client(via).messages.create(base(via))) },
-  {
-    name: 'x-api-key instead of a bearer token',
-    run: async (via) => {
-      const keyed = new Anthropic({ apiKey: via.credential, authToken: null, baseURL: via.anthropicUrl, maxRetries: 0 })
-      return facts(await keyed.messages.create(base(via)))
-    },
+export const ANTHROPIC_CASES: SdkCases = {
+  plain: async (via) => facts(await client(via).messages.create(base(via))),
+  'x-api-key instead of a bearer token': async (via) => {
+    const keyed = new Anthropic({ apiKey: via.credential, authToken: null, baseURL: via.anthropicUrl, maxRetries: 0 })
+    return facts(await keyed.messages.create(base(via)))
   },
-  {
-    name: 'system blocks, several turns and a prefill',
-    run: async (via) => {
-      const messages: Anthropic.MessageParam[] = [
-        { role: 'user', content: QUESTION },
-        { role: 'assistant', content: 'They are wet.' },
-        { role: 'user', content: [{ type: 'text', text: 'More.' }] },
-        { role: 'assistant', content: 'Well' },
-      ]
-      const system = [{ type: 'text' as const, text: 'You are brief.', cache_control: { type: 'ephemeral' as const } }]
-      return facts(await client(via).messages.create({ ...base(via), system, messages }))
-    },
+  'system blocks, several turns and a prefill': async (via) => {
+    const messages: Anthropic.MessageParam[] = [
+      { role: 'user', content: QUESTION },
+      { role: 'assistant', content: 'They are wet.' },
+      { role: 'user', content: [{ type: 'text', text: 'More.' }] },
+      { role: 'assistant', content: 'Well' },
+    ]
+    const system = [{ type: 'text' as const, text: 'You are brief.', cache_control: { type: 'ephemeral' as const } }]
+    return facts(await client(via).messages.create({ ...base(via), system, messages }))
   },
-  {
-    name: 'streamed',
-    run: async (via) => {
-      const types: string[] = []
-      let text = ''
-      for await (const event of await client(via).messages.create({ ...base(via), stream: true })) {
-        types.push(event.type)
-        if (event.type === 'content_block_delta' && event.delta.type === 'text_delta') text += event.delta.text
-      }
-      return { text: hasText(text), isStreamed: isStreamed(types.length), types: [...new Set(types)].filter((type) => type !== 'ping') }
-    },
+  streamed: async (via) => {
+    const types: string[] = []
+    let text = ''
+    for await (const event of await client(via).messages.create({ ...base(via), stream: true })) {
+      types.push(event.type)
+      if (event.type === 'content_block_delta' && event.delta.type === 'text_delta') text += event.delta.text
+    }
+    return { text: hasText(text), isStreamed: isStreamed(types.length), types: [...new Set(types)].filter((type) => type !== 'ping') }
   },
-  { name: 'the stream helper', run: async (via) => facts(await client(via).messages.stream(base(via)).finalMessage()) },
-  {
-    name: 'tools that the model must not call this time',
-    run: async (via) => {
-      const tool: Anthropic.Tool = { name: 'weather', description: 'At a place.', input_schema: { type: 'object', properties: {} } }
-      return facts(await client(via).messages.create({ ...base(via), tools: [tool], tool_choice: { type: 'none' } }))
-    },
+  'the stream helper': async (via) => facts(await client(via).messages.stream(base(via)).finalMessage()),
+  'tools that the model must not call this time': async (via) => {
+    const tool: Anthropic.Tool = { name: 'weather', description: 'At a place.', input_schema: { type: 'object', properties: {} } }
+    return facts(await client(via).messages.create({ ...base(via), tools: [tool], tool_choice: { type: 'none' } }))
   },
-  {
-    name: 'stop sequences, sampling and metadata',
-    run: async (via) => {
-      const fields = { stop_sequences: ['\u0001never'], temperature: 0, top_k: 5, metadata: { user_id: 'somebody' } }
-      return facts(await client(via).messages.create({ ...base(via), ...fields }))
-    },
+  'stop sequences, sampling and metadata': async (via) => {
+    const fields = { stop_sequences: ['\u0001never'], temperature: 0, top_k: 5, metadata: { user_id: 'somebody' } }
+    return facts(await client(via).messages.create({ ...base(via), ...fields }))
   },
-  {
-    name: 'a large body',
-    run: async (via) => facts(await client(via).messages.create({ ...base(via), metadata: { user_id: LONG_METADATA } })),
+  'a large body': async (via) => facts(await client(via).messages.create({ ...base(via), metadata: { user_id: LONG_METADATA } })),
+  'twelve at once': async (via) => Promise.all(Array.from({ length: 12 }, async () => facts(await client(via).messages.create(base(via))))),
+  'a stream that is left early': async (via) => {
+    const stream = client(via).messages.stream({ ...base(via), max_tokens: 2_000 })
+    for await (const event of stream) if (event.type === 'content_block_delta') break
+    return stream.controller.signal.aborted
   },
-  {
-    name: 'twelve at once',
-    run: async (via) => Promise.all(Array.from({ length: 12 }, async () => facts(await client(via).messages.create(base(via))))),
-  },
-  {
-    name: 'a stream that is left early',
-    run: async (via) => {
-      const stream = client(via).messages.stream({ ...base(via), max_tokens: 2_000 })
-      for await (const event of stream) if (event.type === 'content_block_delta') break
-      return stream.controller.signal.aborted
-    },
-  },
-]
+}

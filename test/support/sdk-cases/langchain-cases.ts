@@ -4,7 +4,17 @@ import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { AIMessage, type AIMessageChunk, HumanMessage, SystemMessage } from '@langchain/core/messages'
 import { ChatOpenAI } from '@langchain/openai'
 import { z } from 'zod'
-import { hasText, isCounted, isStreamed, MAX_TOKENS, QUESTION, type SdkCase, STRUCTURED_TOKENS, type Via } from './sdk-case.ts'
+import {
+  casesOfEach,
+  hasText,
+  isCounted,
+  isStreamed,
+  MAX_TOKENS,
+  QUESTION,
+  type SdkCases,
+  STRUCTURED_TOKENS,
+  type Via,
+} from './sdk-case.ts'
 
 const limits = { maxTokens: MAX_TOKENS, maxRetries: 0 }
 const openai = ({ openaiUrl, credential, model }: Via, maxTokens = MAX_TOKENS): ChatOpenAI =>
@@ -21,41 +31,27 @@ const facts = ({
   output: isCounted(usage?.output_tokens),
 })
 
-export const LANGCHAIN_CASES: readonly SdkCase[] = [
-  ...Object.entries(MODELS).flatMap(([name, chat]): SdkCase[] => [
-    { name: `${name}, invoke`, run: async (via) => facts(await chat(via).invoke(QUESTION)) },
-    {
-      name: `${name}, several turns`,
-      run: async (via) => {
-        const turns = [
-          new SystemMessage('Be brief.'),
-          new HumanMessage(QUESTION),
-          new AIMessage('They are wet.'),
-          new HumanMessage('More.'),
-        ]
-        return facts(await chat(via).invoke(turns))
-      },
+export const LANGCHAIN_CASES: SdkCases = {
+  ...casesOfEach(MODELS, (name, chat) => ({
+    [`${name}, invoke`]: async (via) => facts(await chat(via).invoke(QUESTION)),
+    [`${name}, several turns`]: async (via) => {
+      const turns = [new SystemMessage('Be brief.'), new HumanMessage(QUESTION), new AIMessage('They are wet.'), new HumanMessage('More.')]
+      return facts(await chat(via).invoke(turns))
     },
-    {
-      name: `${name}, stream`,
-      run: async (via) => {
-        let whole: AIMessageChunk | undefined
-        let pieces = 0
-        for await (const chunk of await chat(via).stream(QUESTION)) {
-          whole = whole?.concat(chunk) ?? chunk
-          pieces += 1
-        }
-        return { isStreamed: isStreamed(pieces), whole: whole && facts(whole) }
-      },
+    [`${name}, stream`]: async (via) => {
+      let whole: AIMessageChunk | undefined
+      let pieces = 0
+      for await (const chunk of await chat(via).stream(QUESTION)) {
+        whole = whole?.concat(chunk) ?? chunk
+        pieces += 1
+      }
+      return { isStreamed: isStreamed(pieces), whole: whole && facts(whole) }
     },
-    { name: `${name}, batch`, run: async (via) => (await chat(via).batch([QUESTION, QUESTION, QUESTION])).map(facts) },
-  ]),
-  {
-    name: 'ChatOpenAI, structured output',
-    run: async (via) => {
-      const schema = z.object({ colour: z.enum(['red', 'blue']) })
-      const model = openai(via, STRUCTURED_TOKENS).withStructuredOutput(schema, { method: 'jsonSchema' })
-      return Object.keys(await model.invoke('Which colour?'))
-    },
+    [`${name}, batch`]: async (via) => (await chat(via).batch([QUESTION, QUESTION, QUESTION])).map(facts),
+  })),
+  'ChatOpenAI, structured output': async (via) => {
+    const schema = z.object({ colour: z.enum(['red', 'blue']) })
+    const model = openai(via, STRUCTURED_TOKENS).withStructuredOutput(schema, { method: 'jsonSchema' })
+    return Object.keys(await model.invoke('Which colour?'))
   },
-]
+}

@@ -8,7 +8,7 @@ import {
   LONG_METADATA,
   MAX_TOKENS,
   QUESTION,
-  type SdkCase,
+  type SdkCases,
   STRUCTURED_TOKENS,
   type Via,
 } from './sdk-case.ts'
@@ -55,90 +55,59 @@ async function streamFacts(stream: AsyncIterable<OpenAI.ChatCompletionChunk>): P
   return { text: hasText(text), isStreamed: isStreamed(chunks), finishReasons: [...finishReasons], usage }
 }
 
-export const OPENAI_CASES: readonly SdkCase[] = [
-  { name: 'plain', run: async (via) => facts(await client(via).chat.completions.create(base(via))) },
-  {
-    name: 'system, developer and several turns',
-    run: async (via) => {
-      const messages: OpenAI.ChatCompletionMessageParam[] = [
-        { role: 'system', content: 'You are brief.' },
-        { role: 'developer', content: 'You like canals.' },
-        { role: 'user', content: QUESTION },
-        { role: 'assistant', content: 'They are wet.' },
-        { role: 'user', content: [{ type: 'text', text: 'More.' }] },
-      ]
-      return facts(await client(via).chat.completions.create({ ...base(via), messages }))
-    },
+export const OPENAI_CASES: SdkCases = {
+  plain: async (via) => facts(await client(via).chat.completions.create(base(via))),
+  'system, developer and several turns': async (via) => {
+    const messages: OpenAI.ChatCompletionMessageParam[] = [
+      { role: 'system', content: 'You are brief.' },
+      { role: 'developer', content: 'You like canals.' },
+      { role: 'user', content: QUESTION },
+      { role: 'assistant', content: 'They are wet.' },
+      { role: 'user', content: [{ type: 'text', text: 'More.' }] },
+    ]
+    return facts(await client(via).chat.completions.create({ ...base(via), messages }))
   },
-  { name: 'streamed', run: async (via) => streamFacts(await client(via).chat.completions.create({ ...base(via), stream: true })) },
-  {
-    name: 'streamed with usage',
-    run: async (via) =>
-      streamFacts(await client(via).chat.completions.create({ ...base(via), stream: true, stream_options: { include_usage: true } })),
+  streamed: async (via) => streamFacts(await client(via).chat.completions.create({ ...base(via), stream: true })),
+  'streamed with usage': async (via) =>
+    streamFacts(await client(via).chat.completions.create({ ...base(via), stream: true, stream_options: { include_usage: true } })),
+  'the stream helper': async (via) =>
+    facts(
+      await client(via)
+        .chat.completions.stream({ ...base(via), stream_options: { include_usage: true } })
+        .finalChatCompletion(),
+    ),
+  'two choices': async (via) => facts(await client(via).chat.completions.create({ ...base(via), n: 2 })),
+  'log probabilities': async (via) => {
+    const answer = await client(via).chat.completions.create({ ...base(via), logprobs: true, top_logprobs: 2 })
+    return answer.choices[0]?.logprobs?.content?.every(({ top_logprobs }) => top_logprobs.length === 2)
   },
-  {
-    name: 'the stream helper',
-    run: async (via) =>
-      facts(
-        await client(via)
-          .chat.completions.stream({ ...base(via), stream_options: { include_usage: true } })
-          .finalChatCompletion(),
-      ),
+  'structured output': async (via) => {
+    const json_schema = { name: 'colour', strict: true, schema: COLOUR }
+    const fields = { max_tokens: STRUCTURED_TOKENS, response_format: { type: 'json_schema' as const, json_schema } }
+    const answer = await client(via).chat.completions.create({ ...base(via), ...fields })
+    return Object.keys(JSON.parse(answer.choices[0]?.message.content ?? '') as object)
   },
-  { name: 'two choices', run: async (via) => facts(await client(via).chat.completions.create({ ...base(via), n: 2 })) },
-  {
-    name: 'log probabilities',
-    run: async (via) => {
-      const answer = await client(via).chat.completions.create({ ...base(via), logprobs: true, top_logprobs: 2 })
-      return answer.choices[0]?.logprobs?.content?.every(({ top_logprobs }) => top_logprobs.length === 2)
-    },
+  'tools that the model must not call this time': async (via) =>
+    facts(await client(via).chat.completions.create({ ...base(via), tools: [WEATHER], tool_choice: 'none' })),
+  'stop, seed, penalties and fields of one server': async (via) => {
+    const fields = { stop: ['\u0000never'], seed: 7, temperature: 0, frequency_penalty: 0.1, min_p: 0.1, cache_prompt: false }
+    return facts(await client(via).chat.completions.create({ ...base(via), ...fields }))
   },
-  {
-    name: 'structured output',
-    run: async (via) => {
-      const json_schema = { name: 'colour', strict: true, schema: COLOUR }
-      const fields = { max_tokens: STRUCTURED_TOKENS, response_format: { type: 'json_schema' as const, json_schema } }
-      const answer = await client(via).chat.completions.create({ ...base(via), ...fields })
-      return Object.keys(JSON.parse(answer.choices[0]?.message.content ?? '') as object)
-    },
+  'a large body': async (via) => facts(await client(via).chat.completions.create({ ...base(via), metadata: { about: LONG_METADATA } })),
+  'twelve at once': async (via) =>
+    Promise.all(Array.from({ length: 12 }, async () => facts(await client(via).chat.completions.create(base(via))))),
+  'a stream that is left early': async (via) => {
+    const stream = await client(via).chat.completions.create({ ...base(via), max_tokens: 2_000, stream: true })
+    for await (const { choices } of stream) if (choices[0]?.delta.content) break
+    return stream.controller.signal.aborted
   },
-  {
-    name: 'tools that the model must not call this time',
-    run: async (via) => facts(await client(via).chat.completions.create({ ...base(via), tools: [WEATHER], tool_choice: 'none' })),
+  'a mistake in the request': async (via) => {
+    const json_schema = { name: 'x', schema: { type: 'no-type' } }
+    const refusal: unknown = await client(via)
+      .chat.completions.create({ ...base(via), response_format: { type: 'json_schema', json_schema } })
+      .catch((error: unknown) => error)
+    if (!(refusal instanceof OpenAI.BadRequestError)) throw new Error(`the mistake was not refused with 400: ${String(refusal)}`)
+    return refusal.status
   },
-  {
-    name: 'stop, seed, penalties and fields of one server',
-    run: async (via) => {
-      const fields = { stop: ['\u0000never'], seed: 7, temperature: 0, frequency_penalty: 0.1, min_p: 0.1, cache_prompt: false }
-      return facts(await client(via).chat.completions.create({ ...base(via), ...fields }))
-    },
-  },
-  {
-    name: 'a large body',
-    run: async (via) => facts(await client(via).chat.completions.create({ ...base(via), metadata: { about: LONG_METADATA } })),
-  },
-  {
-    name: 'twelve at once',
-    run: async (via) => Promise.all(Array.from({ length: 12 }, async () => facts(await client(via).chat.completions.create(base(via))))),
-  },
-  {
-    name: 'a stream that is left early',
-    run: async (via) => {
-      const stream = await client(via).chat.completions.create({ ...base(via), max_tokens: 2_000, stream: true })
-      for await (const { choices } of stream) if (choices[0]?.delta.content) break
-      return stream.controller.signal.aborted
-    },
-  },
-  {
-    name: 'a mistake in the request',
-    run: async (via) => {
-      const json_schema = { name: 'x', schema: { type: 'no-type' } }
-      const refusal: unknown = await client(via)
-        .chat.completions.create({ ...base(via), response_format: { type: 'json_schema', json_schema } })
-        .catch((error: unknown) => error)
-      if (!(refusal instanceof OpenAI.BadRequestError)) throw new Error(`the mistake was not refused with 400: ${String(refusal)}`)
-      return refusal.status
-    },
-  },
-  { name: 'the list of models', run: async (via) => (await client(via).models.list()).data.some(({ id }) => id === via.model) },
-]
+  'the list of models': async (via) => (await client(via).models.list()).data.some(({ id }) => id === via.model),
+}

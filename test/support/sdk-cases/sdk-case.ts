@@ -1,9 +1,8 @@
-/** One use of an SDK by an application. It runs against the model server directly and through the gateway. */
-export interface SdkCase {
-  readonly name: string
-  /** @returns facts that have to be the same both ways: no ids, no model name, no sampled text @throws what the SDK throws */
-  readonly run: (via: Via) => Promise<unknown>
-}
+/**
+ * Uses of an SDK by applications, by name. Each runs against the model server directly and through the gateway, and returns facts that have to be
+ * the same both ways: no ids, no model name, no sampled text. It throws what the SDK throws.
+ */
+export type SdkCases = Readonly<Record<string, (via: Via) => Promise<unknown>>>
 
 export interface Via {
   /** Base URL of the OpenAI style, with `/v1`. */
@@ -40,4 +39,9 @@ export function isCounted(tokens: number | null | undefined): boolean {
 
 export function isStreamed(pieces: number): boolean {
   return pieces > 1
+}
+
+/** The cases of each client. */
+export function casesOfEach<C>(clients: Readonly<Record<string, C>>, casesOf: (name: string, client: C) => SdkCases): SdkCases {
+  return Object.assign({}, ...Object.entries(clients).map(([name, client]) => casesOf(name, client))) as SdkCases
 }
