@@ -91,7 +91,6 @@ async function record(folder: string, printed: string): Promise<TerminalLine[]> 
   ]
 }
 
-/** The lines that the program prints for people, up to the line that says that the key is ready: no log lines, no blank lines. */
 function bannerOf(printed: string): string {
   const end = READY.exec(printed)
   const text = printed.slice(0, (end?.index ?? 0) + (end?.[0].length ?? 0))

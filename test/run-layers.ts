@@ -55,7 +55,6 @@ function readResults(file: string): LayerResult[] {
   return [...new Map(results.map((result) => [result.layer, result])).values()]
 }
 
-/** The report that ends a run: a line per layer, each skip with its reason, then the totals alone on the last line. */
 export function report(results: readonly LayerResult[]): string {
   const counts = ({ passed, failed, skips }: Omit<RunCounts, 'skips'> & { readonly skips: number }, width = 0): string =>
     [`${passed}`.padStart(width), 'passed,', `${failed}`.padStart(width), 'failed,', `${skips}`.padStart(width), 'skipped'].join(' ')

@@ -20,7 +20,6 @@ export interface Comparison {
   readonly model: ModelName
   readonly bodyBytes: number
   readonly connections: number
-  /** Keys that the load uses in turn. */
   readonly keys: number
   readonly measured: Side
   readonly control: Side
@@ -166,7 +165,6 @@ export interface Load {
   readonly connections: number
   readonly seconds: number
   readonly bodyFile: string
-  /** One Credential a line. */
   readonly keysFile: string
   /** Think time of each connection; none = a closed loop at full speed. */
   readonly pauseMs?: number

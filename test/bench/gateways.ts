@@ -15,7 +15,6 @@ const ROOT = join(import.meta.dirname, '../..')
 const MEASURED_CORE = 0
 /** Core of the load, the mocks and Redis. */
 export const LOAD_CORE = 1
-/** Keys of each kind in the table of a gateway. */
 export const KEYS = 10_000
 const ANSWER_BYTES = 600
 const PROSE = 'Summarise the incident of last night in plain words for the people on call: what broke first, and why did no alarm tell us? '
@@ -41,9 +40,7 @@ export function clonesOf({ folder, base }: BenchSite): readonly [Clone, Clone?] 
 export interface Server {
   readonly pid: number
   url(model: ModelName): string
-  /** A file with the first `count` Credentials of a kind. */
   keysFile(kind: KeyKind, count: number): string
-  /** Calls of the ledger's function library in its Redis so far. */
   storeCalls(): Promise<number>
 }
 
@@ -104,7 +101,6 @@ export class Started {
 
 const pinned = (core: number): string[] => ['taskset', '-c', String(core)]
 
-/** Starts everything. If one process does not start, stops those that have started. */
 export async function startRig(site: BenchSite, name: string): Promise<Rig> {
   const folder = join(site.folder, name)
   const started = new Started(folder)
@@ -158,7 +154,6 @@ async function start(site: BenchSite, folder: string, started: Started): Promise
   }
 }
 
-/** What a gateway gets, and where its files and logs are. */
 interface Content extends Pick<FillOrder, 'keys' | 'models' | 'folder'> {
   readonly ip: string
 }

@@ -82,7 +82,6 @@ function describeRun(base: string | undefined): string {
   return `bench: ${new Date().toISOString()}, ${commit(ROOT)}${compared}, Node ${process.version}, ${cpu}, ${availableParallelism()} cores, load average ${loadAverage()} before the start`
 }
 
-/** @returns the path of the report */
 function keep(head: string, results: ReadonlyArray<readonly [string, PartResult]>): string {
   const folder = join(ROOT, '.headgate/bench')
   mkdirSync(folder, { recursive: true })

@@ -20,7 +20,6 @@ const OPERATOR_ENV = {
   MAX_MODEL_BYTES_PER_NAMESPACE: '1073741824',
 }
 
-/** Runs `use` with an empty control plane, and stops it afterwards. @param name of its folder below the run folder */
 export async function withControlPlane<T>(
   site: Pick<BenchSite, 'ip' | 'folder'>,
   name: string,
@@ -42,7 +41,6 @@ export interface StackOrder {
   readonly namespaces: readonly string[]
 }
 
-/** Runs `use` with an operator and two gateways of a clone, and stops them afterwards. Their objects stay. */
 export async function withStack<T>(
   site: BenchSite,
   { plane, name, dist, namespaces }: StackOrder,

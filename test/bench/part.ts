@@ -5,7 +5,6 @@ export interface BenchSite {
   readonly ip: string
   /** Run folder; has `dist/` with the bundles of this clone. */
   readonly folder: string
-  /** Another clone with `dist/`, to compare with; undefined: only this one is measured. */
   readonly base: string | undefined
   /** A trial run of some minutes; its numbers mean nothing. */
   readonly isQuick: boolean

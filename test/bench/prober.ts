@@ -25,7 +25,6 @@ export type ProbeReply = { readonly id: number; readonly ms: number } | { readon
 export interface ProbeQuality {
   /** Time between two questions about the same waiting key to the same gateway, p99, ms: no measured time is too long by more. */
   readonly resolutionMs: number
-  /** Ended keys that a gateway admits at the end. */
   readonly admittedAgain: number
 }
 

@@ -58,7 +58,6 @@ interface ColdStart {
   readonly peakMib: number
 }
 
-/** Starts a gateway with 100,000 keys in Redis and in the mounted keyring, and once more while Redis is down. */
 async function startPart(site: BenchSite): Promise<PartResult> {
   const keys = site.isQuick ? 1_000 : 100_000
   const starts: ColdStart[] = []

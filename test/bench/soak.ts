@@ -63,7 +63,6 @@ function setting(name: string, fallback: number): number {
   return value
 }
 
-/** @returns the number of requests that did not end with 200 */
 async function soak({ ip, folder }: Inside, seconds: number): Promise<number> {
   const port = await freePort()
   const started = new Started(join(folder, 'soak'))
@@ -129,7 +128,6 @@ function slope(values: readonly number[]): number {
   return square === 0 ? 0 : values.reduce((sum, value, i) => sum + (i - middle) * (value - mean), 0) / square
 }
 
-/** @returns the number of bounds that were broken */
 async function limits(windows: number): Promise<number> {
   const keys = {
     hot: { limits: { requestsPerMinute: LIMIT } },

@@ -70,7 +70,6 @@ class SpendBench {
     await waitFor('every budget to be seeded', isSeeded, { deadlineMs, everyMs: 500 })
   }
 
-  /** Runs one phase after a warm-up. With `spends`, every key spends each second. */
   async phase(name: string, seconds: number, spends: boolean): Promise<Phase> {
     await this.#work(WARM_UP_MS, spends)
     const before = await this.#reading()
@@ -80,7 +79,6 @@ class SpendBench {
     return { name, ages, writesPerSecond: rate('secretWrites'), operatorCpu: rate('operatorCpuMs') / 10, redisCpu: rate('redisCpuMs') / 10 }
   }
 
-  /** Ends keys of another namespace one after another, spread over this time. */
   async endKeys(overMs: number): Promise<{ readonly times: readonly number[]; readonly admittedAgain: number }> {
     const prober = new Prober(this.#stack)
     const times: number[] = []
@@ -104,7 +102,6 @@ class SpendBench {
     return (performance.now() - started) / 1_000
   }
 
-  /** @returns ages of the durable spend during this time */
   async #work(ms: number, spends: boolean): Promise<number[]> {
     const end = performance.now() + ms
     const ages: number[] = []

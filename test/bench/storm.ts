@@ -24,7 +24,6 @@ interface StormPlan {
   readonly name: string
   readonly keys: number
   readonly namespaces: number
-  /** Keys that are ended during the storm, spread over its progress. */
   readonly probes: number
 }
 

@@ -30,14 +30,12 @@ const VALUES: Readonly<Record<string, readonly string[]>> = {
   name: ['headgate-operator'],
 }
 
-/** Values of a matcher that its metric never has. */
 function unknownValues(row: MetricRow, { label, operator, value }: Matcher): string[] {
   if (OF_TARGET.includes(label) || value === '') return []
   const known = VALUES[label] ?? codeSpans(row.meaning)
   return (operator.includes('~') ? value.split('|') : [value]).filter((one) => !known.includes(one))
 }
 
-/** Metrics, labels and values of a selector that neither program ever exports. */
 function strangersOf({ metric, matchers }: Selector): string[] {
   const row = rowOf(metric)
   if (row === undefined) return [metric]

@@ -99,7 +99,6 @@ function cloneInto(folder: string): void {
   cpSync(join(ROOT, 'examples'), join(folder, 'examples'), { recursive: true })
 }
 
-/** @returns the address that the program prints, once its first key is ready */
 async function printedBy(program: ChildProcess): Promise<string> {
   let output = ''
   for (const stream of [program.stdout, program.stderr]) stream?.setEncoding('utf8').on('data', (text: string) => void (output += text))

@@ -144,7 +144,6 @@ describe('docs/operations.md', () => {
     for (const row of rows) for (const cell of ['meaning', 'what to do']) expect(row[cell], row['reason']).toMatch(/^[A-Z`].{5,}\.$/)
   })
 
-  /** `reason: condition, condition`, in the order of the code. */
   function reasonsOf(table: ConditionTable): string[] {
     const conditions = new Map<string, string[]>()
     for (const [type, { reasons }] of Object.entries(table))

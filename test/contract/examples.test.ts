@@ -23,7 +23,6 @@ async function documentsOf(name: string): Promise<AnyObject[]> {
   return documents.map((document) => document.toJS() as AnyObject)
 }
 
-/** The resources of this project in a file, validated. Model servers and credentials are plain Kubernetes objects. */
 async function objectsOf(name: string) {
   const ours = (await documentsOf(name)).filter(({ apiVersion }) => apiVersion.startsWith('headgate.dev/'))
   return ours.map((object) => validateManifest(object))

@@ -105,7 +105,6 @@ describe('bundles', () => {
 let folder = ''
 afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Lints a tree of the files above, one import a line, with the project's own configuration. @returns `file path` → whether the import is allowed */
 function lintImports(): Map<string, boolean> {
   folder = mkdtempSync(join(tmpdir(), 'headgate-fences-'))
   copyFileSync(join(ROOT, 'oxlint.config.ts'), join(folder, 'oxlint.config.ts'))

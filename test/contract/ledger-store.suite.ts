@@ -301,7 +301,6 @@ function batch(overrides: Partial<LedgerBatch> = {}): LedgerBatch {
   return { number: 1, refunds: [], bookings: [], debts: { r: 0, t: 0 }, ...overrides }
 }
 
-/** A report about the budget `day` in its present window. */
 export function report(overrides: Partial<BudgetReport> = {}): BudgetReport {
   return { field: FIELD, held: 0, spent: 0, acknowledged: 0, seen: 0, ...overrides }
 }

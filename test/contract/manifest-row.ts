@@ -5,9 +5,7 @@ export const KEY_NAME = 'checkout-bot'
 export interface ManifestRow {
   readonly name: string
   readonly manifest: Manifest
-  /** The object before the update; undefined: the manifest creates the object. */
   readonly previous?: Manifest
-  /** Path of the refused field; undefined: the manifest is accepted. */
   readonly refused?: string
   /** The rule that refuses the field, `<place>#<id>`; undefined: the schema refuses the field. */
   readonly rule?: string

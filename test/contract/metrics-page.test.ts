@@ -13,7 +13,6 @@ import { metricRows } from '../support/monitoring.ts'
 const OF_PROCESS = /^(process|nodejs)_/
 const isLinux = process.platform === 'linux'
 
-/** `name type label,label` of every metric of a registry. */
 async function metricsOf(registry: Registry): Promise<string[]> {
   const types = await registry.getMetricsAsJSON()
   return types.map(({ name, type }) => {

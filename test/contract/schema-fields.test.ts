@@ -9,14 +9,12 @@ import { z } from 'zod'
 import { API_KINDS } from '#api/kinds.ts'
 import { filesBelow, ROOT } from '../support/documents.ts'
 
-/** Fields that no code reads, with the reason why the schema has them. */
 const DISPLAY_ONLY: Readonly<Record<string, string>> = {
   'ApiKey spec.displayName': 'a name for people; the object itself shows it',
   'ApiKey spec.secret.retention': 'has one value, which is what the operator does; a second value will be read',
 }
 
 const SOURCES = ['gateway', 'operator', 'standalone', 'api'].flatMap(filesBelow)
-/** Code that could read a field: neither tests nor the schemas themselves. */
 const code = SOURCES.filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts') && !isSchema(path))
   .map((path) => readFileSync(join(ROOT, path), 'utf8'))
   .join('\n')

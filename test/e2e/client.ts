@@ -14,7 +14,6 @@ export interface Outcome {
   readonly call: string
   /** HTTP status; 0 without an answer. */
   readonly status: number
-  /** Chunks or events of a stream; 1 for a plain answer. */
   readonly events: number
   readonly characters: number
   readonly message?: string

@@ -10,7 +10,6 @@ const NODE = join(ROOT, 'test/parts/node.sh')
 
 /** Calls to a running cluster. Every command runs inside the namespaces of the node, in the root folder of the repository. */
 export interface Cluster {
-  /** @returns stdout @throws CommandError with the program's stderr if the exit code is not 0 */
   kubectl(...args: readonly string[]): Promise<string>
   /** Starts a command that runs until its stdin ends. @returns a function that ends stdin and resolves to stdout */
   begin(...args: readonly string[]): () => Promise<string>
@@ -31,7 +30,6 @@ export function progress(text: string): void {
   process.stdout.write(`e2e: ${text}\n`)
 }
 
-/** Folder of the API server's audit log. It holds only the last run. */
 export function auditFolder(): string {
   return join(ROOT, '.headgate/e2e')
 }
@@ -107,7 +105,6 @@ async function run(argv: readonly string[], { input, env }: RunOptions = {}): Pr
   return stdout
 }
 
-/** @returns stdin, and a promise of the whole stdout, which rejects if the exit code is not 0 */
 function start(argv: readonly string[], env?: RunOptions['env']): { readonly stdin: Writable; readonly stdout: Promise<string> } {
   const [command = '', ...args] = argv
   const child = spawn(command, args, { cwd: ROOT, stdio: 'pipe', env: { ...process.env, ...env } })

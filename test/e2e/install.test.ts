@@ -73,7 +73,6 @@ async function untilReady(...objects: readonly string[]): Promise<void> {
   for (const object of objects) await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', '--timeout=60s', object)
 }
 
-/** Resolves when the Deployment has its new pods, and every other gateway pod has ended. */
 async function untilReplaced(gateways: number): Promise<void> {
   const deployment = 'deployment/headgate-gateway'
   await cluster.kubectl('-n', 'headgate', 'rollout', 'status', deployment, '--timeout=120s')

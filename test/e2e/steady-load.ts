@@ -5,9 +5,7 @@
 import { Agent, request } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** The results of the load; `client.js load` prints them. */
 export interface LoadReport {
-  /** Plain calls and streams that were answered in full. */
   readonly answered: number
   readonly streams: number
   readonly failed: number
@@ -16,7 +14,6 @@ export interface LoadReport {
 }
 
 export interface SteadyLoad {
-  /** Base URLs that share the load evenly. */
   readonly targets: readonly string[]
   readonly model: string
   readonly credential: string
@@ -61,7 +58,6 @@ export async function runSteadyLoad(load: SteadyLoad, signal: AbortSignal): Prom
   return report
 }
 
-/** @returns the reason why the caller got no whole answer; undefined if the answer is whole */
 function failureOf(agent: Agent, target: string, { model, credential }: SteadyLoad, isStream: boolean): Promise<string | undefined> {
   const body = JSON.stringify({ model, stream: isStream, messages: [{ role: 'user', content: isStream ? STREAM : 'stub:words=3' }] })
   const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) }

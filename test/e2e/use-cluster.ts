@@ -3,7 +3,6 @@ import { afterAll, afterEach, beforeAll, beforeEach } from 'vitest'
 import { type Cluster, clusterCalls, missingHere, progress, startCluster } from './cluster.ts'
 
 export interface UsedCluster {
-  /** Its calls work from `beforeAll` on. */
   readonly cluster: Cluster
   readonly setUpSeconds: () => number
 }

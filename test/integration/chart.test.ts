@@ -33,14 +33,12 @@ function environmentOf(objects: readonly Rendered[], deployment: string): Record
   return Object.fromEntries(env.map(({ name, value }) => [name, value ?? 'somewhere']))
 }
 
-/** `group/resource[=name]: verbs` of each rule. */
 function rightsOf(role: Rendered): readonly string[] {
   return (role.rules ?? []).flatMap(({ apiGroups, resources, resourceNames, verbs }) =>
     apiGroups.flatMap((group) => resources.map((resource) => rightText({ group, resource, verbs, names: resourceNames }))),
   )
 }
 
-/** The rows of the table for some places, in the same form. */
 function table(...places: readonly Where[]): readonly string[] {
   return places.flatMap((place) => operatorRights(API_KINDS).filter(({ where }) => where === place)).map(rightText)
 }

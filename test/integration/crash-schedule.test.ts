@@ -149,7 +149,6 @@ async function quiet(): Promise<void> {
   )
 }
 
-/** The gateways know exactly the keys that exist. */
 async function noOrphans(): Promise<void> {
   await eventually(async () => {
     const keys = await stack.kube.list(objectPath('headgate.dev/v1alpha1', 'ApiKey', stack.namespace))

@@ -46,7 +46,6 @@ async function untilAll(stack: Stack, values: ReadonlyMap<string, string>, statu
   await eventually(async () => expect((await differences(stack.gateways, values, status)).slice(0, 5)).toEqual([]), { everyMs: 250 })
 }
 
-/** Restarts every program and Redis, which is empty afterwards. */
 async function restartAll(stack: Stack): Promise<void> {
   await Promise.all([...stack.operators, ...stack.gateways].map((program) => program.stop()))
   await stack.redis.stop()
@@ -119,7 +118,6 @@ function spendSecret(namespace: string): TestObject {
   return { apiVersion: 'v1', kind: 'Secret', metadata: { name: 'hg-spend-8-0', namespace, labels }, type: 'Opaque', data: {} }
 }
 
-/** Replaces the operator's rights, as a Helm upgrade with other values does. */
 async function replaceRights(stack: Stack, scope: Omit<RightsScope, 'own'>): Promise<void> {
   const rights = chartRights({ own: stack.operatorNamespace, ...scope })
   const paths = (objects: readonly TestObject[]): string[] =>

@@ -98,9 +98,7 @@ it('FLUSHALL: the projection is rebuilt, and no call fails during the rebuild', 
 describe('Redis is killed for 30 s', () => {
   let calls: SteadyCalls
   let killedAt = 0
-  /** A gateway that starts while Redis is down. */
   let cold: Program
-  /** A gateway that starts then with COLD_START=RequireRedis. */
   let strict: Program
 
   beforeAll(async () => {

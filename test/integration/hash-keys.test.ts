@@ -23,7 +23,6 @@ beforeAll(async () => {
   await stack.serveModel('hash-model')
 })
 
-/** Applies an ApiKey for this value and waits until it is Ready, or until another condition has a reason. */
 async function applied(name: string, value: string, rotation?: object, wanted: readonly [string, object] = ['Ready', {}]): Promise<void> {
   const source = { type: 'Hash', hash: { sha256: sha256(value), hint: `…${value.slice(-4)}` } }
   await stack.apply('ApiKey', name, { models: ['hash-*'], source, ...(rotation && { rotation }) })

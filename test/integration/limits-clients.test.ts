@@ -159,7 +159,6 @@ test('LangChain.js gives up at once at a spent budget', async () => {
   expect(wire.statuses).toEqual([402])
 })
 
-/** Runs a case of about a minute in parallel with all others, from before the first test. @returns waits for its end */
 function inBackground<T>(run: () => Promise<T>): () => Promise<T> {
   let outcome: Promise<T> | undefined
   background.push(() => {

@@ -42,7 +42,6 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
     readonly path: string
     readonly stream: boolean
   }
-  /** Every route for model calls in the route table, so that a new route is tested too. */
   const WAYS: readonly Way[] = ROUTES.filter(({ methods }) => methods === 'POST')
     .flatMap(({ paths }) => paths)
     .flatMap((path) => [
@@ -52,7 +51,6 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
   const WORDS = 8
   const TOKENS = 5_000
 
-  /** One call on this route. The two pods get the routes in turn. */
   async function callBy(way: Way, key: IssuedKey, directives = `words=${WORDS}`): Promise<Pick<Answer, 'status' | 'text'>> {
     const gateway = limits.gateways[WAYS.indexOf(way) % 2] ?? limits.gateway
     const answer = await fetch(`${gateway.url}${way.path}`, {
@@ -254,7 +252,6 @@ describe.each(WIRE_FORMATS)('#5764, #27748, #14144, #37000: answers to %s client
   const ask = (key: IssuedKey, question: Question, isStream: boolean): Promise<Answer> =>
     limits.call(key, { format, ...question, fields: { ...question.fields, stream: isStream } }, limits.gateways[Number(isStream)])
 
-  /** Starts the first call of a case. @returns a function that ends the call if it still runs */
   async function begin({ first, runs = false }: Cause, key: IssuedKey): Promise<() => Promise<unknown>> {
     const leaving = new AbortController()
     const call = first && ask(key, { ...first, signal: leaving.signal }, false)
@@ -440,7 +437,6 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
   const call = (key: IssuedKey, form: StoreForm, format: WireFormat = 'openai'): Promise<Answer> =>
     forms.limits.call(key, { format }, forms.pod(form))
 
-  /** As many calls one after the other, in both formats. @throws for an answer that matches none of the rows */
   async function statusesOf(key: IssuedKey, form: StoreForm, calls: number): Promise<number[]> {
     const statuses: number[] = []
     for (let i = 0; i < calls; i += 1) {

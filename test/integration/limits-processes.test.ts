@@ -75,7 +75,6 @@ describe('at three times the limit, with one process killed', () => {
     expect(perWindow(tokens, TIMING.windowMs, ({ heldTokens, usedTokens = heldTokens }) => usedTokens) / TOKENS).toBeGreaterThan(0.9)
   })
 
-  /** Waits until so many calls run at once that they need the permits of the dead process. */
   async function freePermits(): Promise<void> {
     const other = lab.gateways[2]!
     const two = async (): Promise<boolean> => {

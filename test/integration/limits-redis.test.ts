@@ -23,7 +23,6 @@ afterAll(() => limits.close())
 
 const issue = (change: Partial<KeyRecord>): Promise<IssuedKey> => limits.issue(`key-${count++}`, change)
 
-/** Asserts a refusal after which the client may repeat the call. @returns ms to wait */
 function expectWait(answer: Answer, format: WireFormat, row: ExpectedRow): number {
   const seconds = Number(answer.headers.get('retry-after'))
   const message = expectRow(answer, format, { ...row, isFinal: false, retryAfter: seconds })

@@ -143,7 +143,6 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
     })
   }
 
-  /** Calls some of the keys, so that Redis has rates, permits, counters and spend of these keys. */
   async function useSome(): Promise<void> {
     const some = names.filter((_, at) => at % 10 === 0)
     const statuses = await atOnce(some, async (name, at) => {
@@ -171,7 +170,6 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
     return Math.max(0, ...admitted.map(({ sentMs }) => within(sentMs)))
   }
 
-  /** Asserts that the ledger, the projection and the Secrets of durable spend hold nothing of these keys. */
   async function expectNothingLeft(uids: ReadonlySet<string>): Promise<void> {
     const { admin } = stack.redis
     const left = async (): Promise<string[]> => {
@@ -233,7 +231,6 @@ describe(`${BUDGETED_KEYS} keys with four budgets each, and their amounts in a l
     }
   }
 
-  /** Asserts for the time of the loop that what was spent is durable later. */
   async function expectDurable({ answers }: SteadyCalls, uid: string): Promise<void> {
     const untilMs = performance.now() + HOT_LOOP_MS
     while (performance.now() < untilMs) {

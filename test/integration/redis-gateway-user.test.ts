@@ -55,7 +55,6 @@ function startGateway(process: string): Promise<RedisGateway> {
   return gateway.ready()
 }
 
-/** Every command that was run since the last call of `CONFIG RESETSTAT`, those inside functions included. */
 async function commandsRun(): Promise<string[]> {
   const lines = (await redis.admin.info('commandstats')).split('\r\n')
   return lines.flatMap((line) => /^cmdstat_([^:]+):calls=[1-9]/.exec(line)?.[1] ?? [])
@@ -299,7 +298,6 @@ describe('damage done with the rights of a gateway is repaired while the operato
     }
   }
 
-  /** Each live process that has acknowledged this revision; for any other process a text that says no. */
   async function proven(uid: string, revision: number): Promise<string[]> {
     const live = await store.liveProcesses()
     return live.map(({ process, acknowledgement: ack }) =>

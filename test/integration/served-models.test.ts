@@ -18,7 +18,6 @@ const AWAY = 'served-away'
 const lab = openLab()
 let stack: Stack
 let ca: PrivateCa
-/** Two model servers, and the requests that each has received. */
 const stubs: StubModel[] = []
 const received: { readonly authorization: string | undefined }[][] = [[], []]
 const fronts: TlsFront[] = []

@@ -50,7 +50,6 @@ async function launch(which: 'gateway' | 'operator', env: Env = {}): Promise<Pro
   return program
 }
 
-/** Waits for the end. @returns the lines with the reason of the end, without the log lines before them */
 async function lastWords(which: 'gateway' | 'operator', env: Env): Promise<string[]> {
   const { process } = await launch(which, env)
   expect(await process.ended).toEqual({ code: 1, signal: null })
@@ -71,7 +70,6 @@ function complaints(of: Program): string[] {
   return entries.filter(({ level }) => level === 'warn' || level === 'error').map(({ msg }) => msg)
 }
 
-/** Asserts that the program runs, is not ready, and repeats a line with the remedy at a bounded rate. */
 async function expectPatience(of: Program, line: RegExp): Promise<void> {
   const startedAt = performance.now()
   const most = (): number => {

@@ -75,7 +75,6 @@ describe('a standby whose watches were frozen for a while', () => {
   }, 240_000)
 })
 
-/** Applies a key. @returns waits until the key is Ready */
 async function applied(stack: Stack, name: string): Promise<() => Promise<unknown>> {
   await stack.apply('ApiKey', name)
   return () => stack.untilCondition('ApiKey', name, 'Ready', { deadlineMs: 180_000 })

@@ -62,7 +62,6 @@ async function nameWithReason(stack: Stack, kind: 'ApiKey' | 'ServedModel', name
   )
 }
 
-/** Asserts that the operator still has its Lease and is below its memory limit. */
 async function expectWell(stack: Stack, pid: number): Promise<void> {
   expect(stack.operator.process.pid).toBe(pid)
   expect(await stack.operator.metric('process_resident_memory_bytes')).toBeLessThan(OPERATOR_MEMORY)
@@ -109,7 +108,6 @@ describe('a keyring that is full', () => {
     timeLimit(600_000),
   )
 
-  /** Issues keys until a large key and then a key of the usual size do not fit. @returns names of the issued keys */
   async function fill(stack: Stack): Promise<string[]> {
     const issued: string[] = []
     for (let batch = 0; batch < 40; batch++) {

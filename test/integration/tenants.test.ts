@@ -60,12 +60,10 @@ const withCredential = (url: string): object => ({
   backends: [{ name: 'one', url, messages: 'Native', authSecretRef: { name: 'upstream', key: 'token' } }],
 })
 
-/** An ApiKey `bot` whose Secret is not issued. */
 function notIssued(namespace: string, reason: string, message: RegExp): Reported {
   return { kind: 'ApiKey', name: 'bot', namespace, type: 'SecretIssued', reason, message }
 }
 
-/** Asserts that the object reports the failure once, and that other objects are served, also by an operator that starts during the failure. */
 async function expectContained(reported: Reported, { isRotating = true } = {}): Promise<void> {
   const { metadata } = await expectReported(stack, reported)
   await others.expectServed({ isRotating })

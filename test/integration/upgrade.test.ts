@@ -77,7 +77,6 @@ describe('this version and the next one', () => {
     await stack.remove(old)
   }
 
-  /** Asserts that every gateway applies a generation as soon as Programmed is True for that generation. */
   async function expectTruthful(step: string): Promise<void> {
     for (const [state, answer] of [['Suspended', 401] as const, ['Active', 200] as const]) {
       await stack.setState('probe', state)

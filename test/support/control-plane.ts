@@ -36,7 +36,6 @@ export class ControlPlane {
     this.server = `https://${address.ip}:${address.port}`
   }
 
-  /** Starts one with an empty state in `folder` and applies our CRDs. */
   static async start(folder: string, ip: string, { audit = true } = {}): Promise<ControlPlane> {
     const [port = 0, etcdPort = 0, etcdPeerPort = 0] = await freePorts(3)
     const plane = new ControlPlane({ ip, folder, port, etcdPort, etcdPeerPort, audit })
@@ -72,7 +71,6 @@ export class ControlPlane {
     await eventually(async () => void (await wait()))
   }
 
-  /** Creates a namespace, without waiting for its ServiceAccount: no pod runs in the namespace. */
   async namespace(name: string, labels: Readonly<Record<string, string>> = {}): Promise<TestObject> {
     return this.admin.apply({ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } })
   }

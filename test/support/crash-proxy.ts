@@ -36,12 +36,10 @@ export class WriteGate {
     this.#kill = undefined
   }
 
-  /** Whether the write chosen by the last `arm` has arrived. */
   get hasKilled(): boolean {
     return this.#hasKilled
   }
 
-  /** Called for each write. @returns the action for that write */
   verdictOn(write: string): 'pass' | 'before' | 'after' {
     const index = this.seen.push(write) - 1
     return this.#armed?.write === index ? this.#armed.when : 'pass'

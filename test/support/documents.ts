@@ -19,7 +19,6 @@ export function filesBelow(folder: string): string[] {
 
 export const DOCUMENTS: readonly string[] = filesBelow('.').filter((path) => path.endsWith('.md'))
 
-/** The mark above a code block that says whether a test runs the block. */
 export type CommandMark = { readonly runBy: string } | { readonly notRun: string }
 
 export interface Command extends CodeBlock {

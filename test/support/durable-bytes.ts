@@ -47,7 +47,6 @@ export async function storedRecords(stack: Stack): Promise<Record<string, string
   return stack.redis.admin.hgetall(await recordsKey(stack))
 }
 
-/** Writes one key record without a check. */
 export async function storeRecord(stack: Stack, uid: string, text: string): Promise<void> {
   await stack.redis.admin.hset(await recordsKey(stack), uid, text)
 }

@@ -249,7 +249,6 @@ export class FakeApiServer {
 }
 
 export class FakeWatch {
-  /** What the client asked for. */
   readonly asked: { readonly plural: string; readonly namespace: string; readonly version: number }
   /** Resolves when the client has disconnected or the test has ended the watch. */
   readonly closed: Promise<void>
@@ -262,7 +261,6 @@ export class FakeWatch {
     this.closed = new Promise((resolve) => response.once('close', () => resolve()))
   }
 
-  /** Sends a change of the store, unless the watch is silent or covers other objects. */
   deliver({ type, plural, object }: WatchEvent): void {
     if (this.#silent || this.asked.plural !== plural) return
     if (this.asked.namespace !== '' && this.asked.namespace !== namespaceOf(object)) return
@@ -278,7 +276,6 @@ export class FakeWatch {
     if (!this.#response.writableEnded && !this.#response.destroyed) this.#response.write(bytes)
   }
 
-  /** Sends any ERROR inside the stream, and ends the stream. */
   fail(code: number, reason: string): void {
     this.send('ERROR', { kind: 'Status', apiVersion: 'v1', status: 'Failure', reason, code, message: reason })
     this.end()

@@ -30,14 +30,12 @@ export class FakeLedgerStore implements OperatorLedgerStore {
   isLoaded = false
   isDown = false
 
-  /** A gateway settles spend. */
   spend(subject: string, field: string, spent: number): void {
     const former = this.window(subject, field)
     this.budgets.get(subject)?.windows.set(field, { ...former, spent })
     this.named.add(subject)
   }
 
-  /** A gateway process holds an amount. */
   hold(subject: string, field: string, process: string, held: number): void {
     const former = this.window(subject, field)
     this.budgets.get(subject)?.windows.set(field, { ...former, held: former.held + held })

@@ -18,7 +18,6 @@ export class FaultyProjectionStore implements ProjectionStore {
   after: (call: StoreCall) => void | Promise<void> = () => undefined
   /** Pods that acknowledge every revision at once. */
   obedient: readonly string[] = []
-  /** Further fields of their heartbeats. */
   reports: Partial<Acknowledgement> = {}
   /** Replaces what the heartbeats say. */
   live: readonly LiveProcess[] | undefined

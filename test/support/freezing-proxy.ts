@@ -35,7 +35,6 @@ export class FreezingProxy {
     for (const answer of this.#answers) answer.pause()
   }
 
-  /** Delivers all held events and answers. */
   thaw(): void {
     this.#frozen = false
     for (const answer of this.#answers) answer.resume()

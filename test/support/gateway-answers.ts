@@ -21,10 +21,7 @@ export async function answerOf(gateway: Pick<Program, 'url'>, credential: string
   }
 }
 
-/**
- * Waits until every gateway answers `status`, asking each every few ms.
- * @throws after `deadlineMs`, with the answers seen last
- */
+/** Waits until every gateway answers `status`, asking each every few ms. @throws after `deadlineMs`, with the answers seen last */
 export async function untilEveryGateway(
   gateways: readonly Program[],
   credential: string,

@@ -24,7 +24,6 @@ interface Issued {
   stopped: 'for ever' | 'until Active' | 'no'
 }
 
-/** Reads the Secrets of one namespace of an OperatorWorld. */
 export class IssuedValues {
   readonly #world: OperatorWorld
   readonly #table: GatewayTable
@@ -67,11 +66,7 @@ export class IssuedValues {
     for (const issued of this.#issued.values()) Object.assign(issued, { works: false, atRisk: true })
   }
 
-  /**
-   * Reads the Secrets and tries every value.
-   * @param isSafe whether keys can be restored from the keyring or the store
-   * @throws Broken
-   */
+  /** Reads the Secrets and tries every value. @param isSafe whether keys can be restored from the keyring or the store @throws Broken */
   async look(isSafe: boolean): Promise<void> {
     for (const secret of await this.#world.objects.list(secrets, this.#namespace)) this.#read(secret)
     for (const issued of this.#issued.values()) if (!this.#unreadable.has(issued.uid)) await this.#try(issued, isSafe)

@@ -20,7 +20,6 @@ import type { KillAt, OperatorProcess, WorldCall } from './operator-process.ts'
 import { OperatorWorld } from './operator-world.ts'
 import { writer } from './records.ts'
 
-/** Changes of one ApiKey by a user, other than an apply. */
 type Deed = 'delete' | 'delete Secret' | 'edit Secret' | 'delete by force' | 'newer entry'
 /** Failures that last until they are undone. */
 type Disturbance =
@@ -43,7 +42,6 @@ const refOfName = (name: string): ObjectRef => ({ namespace: SHOP, name })
 const USERS_OWN = Buffer.from('put there by a user').toString('base64')
 /** Longer than every back-off of the operator, the bound of a deletion, and the interval of its regular checks. */
 const LONG_SECONDS = 700
-/** Writes whose answers are lost at once. */
 const LOST_ANSWERS = 3
 const FOREIGN: Secret = {
   apiVersion: 'v1',
@@ -292,7 +290,6 @@ export class KeyStory {
     for (const value of this.#values.values()) if (text.includes(value)) throw new Broken('a value stands outside of its Secret')
   }
 
-  /** Asserts that the projection equals the content of keyring and manifests. */
   #checkProjection(entries: readonly KeyringEntry[], keys: ReadonlyMap<string, ApiKey>): void {
     const wanted = new Map<string, unknown>()
     for (const entry of entries) {

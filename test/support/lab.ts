@@ -62,7 +62,6 @@ export class Lab {
     return text
   }
 
-  /** Stops all parts that this file has started, the last one first. */
   async close(): Promise<void> {
     for (const close of this.#closers.splice(0).reverse()) await close()
     await this.plane.admin.close()

@@ -38,7 +38,6 @@ const schedules =
   (maxLength: number): fc.Arbitrary<LedgerStep[]> =>
     fc.array(fc.oneof(...usual, ...more), { minLength: 10, maxLength, size: 'max' })
 
-/** Kinds of schedules, by their events beside requests. */
 export const SCHEDULES = {
   'limits that change': schedules({ arbitrary: limit, weight: 1 }),
   'lost and late replies, and processes that die': schedules(

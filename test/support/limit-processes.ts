@@ -120,7 +120,6 @@ export class LimitsLab {
     }
   }
 
-  /** Starts a process (again) and waits until it is ready. */
   async launch({ process, healthURL }: LimitedProcess): Promise<void> {
     await process.start()
     await waitFor(`${process.spec.name} to be ready`, async () => {
@@ -169,12 +168,10 @@ export class LimitsLab {
     return streams.map(({ statuses }) => statuses)
   }
 
-  /** Every admission so far, of all processes that have ever run. */
   admissions(): Admission[] {
     return readAdmissions(this.gateways.map(({ admissions }) => admissions))
   }
 
-  /** Calls of the function library so far. */
   async storeCalls(): Promise<number> {
     const info = await this.redis.part.admin.info('commandstats')
     return Number(/^cmdstat_fcall:calls=(\d+)/m.exec(info)?.[1] ?? 0)

@@ -57,7 +57,6 @@ export class ManagedProcess {
     return this.#child.pid
   }
 
-  /** Resolves with the exit code or signal of the present (or last) run. */
   get ended(): Promise<Ending> {
     return this.#ended
   }

@@ -1,6 +1,5 @@
 /** Reads the parts of documents that tests check: tables, code blocks, links, headings. */
 
-/** One table: the cells of its header, and of each row by header. */
 export interface MarkdownTable {
   readonly columns: readonly string[]
   readonly rows: readonly Readonly<Record<string, string>>[]
@@ -17,10 +16,7 @@ export interface CodeBlock {
 const FENCE = /^```(\S*)\n([^]*?)^```$/gm
 const INLINE_CODE = /`[^`\n]*`/g
 
-/**
- * The table whose first column has this name.
- * @throws RangeError when the page has none or several
- */
+/** The table whose first column has this name. @throws RangeError when the page has none or several */
 export function tableOf(page: string, firstColumn: string): MarkdownTable {
   const found = tables(page).filter(({ columns }) => columns[0] === firstColumn)
   const [table] = found
@@ -28,7 +24,6 @@ export function tableOf(page: string, firstColumn: string): MarkdownTable {
   return table
 }
 
-/** The rows of all tables whose first column has this name, in the order of the page. */
 export function rowsOf(page: string, firstColumn: string): MarkdownTable['rows'] {
   return tables(page)
     .filter(({ columns }) => columns[0] === firstColumn)
@@ -53,7 +48,6 @@ export function tables(page: string): MarkdownTable[] {
   }))
 }
 
-/** Every `code span` of a text. */
 export function codeSpans(text: string): string[] {
   return [...text.matchAll(INLINE_CODE)].map(([span]) => span.slice(1, -1))
 }

@@ -35,7 +35,6 @@ export class ModelServerPart {
     return part
   }
 
-  /** Starts it (again) and waits until it is healthy. */
   async start(): Promise<void> {
     await this.process.start()
     await waitFor('llama-server to be healthy', async () => (await fetch(`${this.url}/health`)).ok)

@@ -13,7 +13,6 @@ export interface MetricRow {
   readonly name: string
   readonly type: string
   readonly labels: readonly string[]
-  /** Whose table the row is in. */
   readonly of: 'gateway' | 'operator' | 'process'
   readonly meaning: string
 }
@@ -26,7 +25,6 @@ export interface Alert {
   readonly annotations: Readonly<Record<string, string>>
 }
 
-/** One query of the dashboard, with the title of its panel. */
 export interface PanelQuery {
   readonly title: string
   readonly expr: string

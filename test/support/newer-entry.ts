@@ -12,7 +12,6 @@ export class NewerEntry {
     this.#world = world
   }
 
-  /** The key whose entry it is. */
   get uid(): string | undefined {
     return this.#written?.uid
   }

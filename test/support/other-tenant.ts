@@ -32,7 +32,6 @@ export class OtherTenant {
     this.#server = server
   }
 
-  /** Makes the namespace's model, Secret and key. */
   static async settle(lab: Lab, stack: Stack, namespace: string): Promise<OtherTenant> {
     let onRequest = (_authorization: string | undefined): void => undefined
     const server = await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => onRequest(headers.authorization) })
@@ -59,7 +58,6 @@ export class OtherTenant {
     if (isRotating) await this.#rotate(`others-upstream-credential-${round}`)
   }
 
-  /** Rounds from the beginning of some work to its end. */
   async expectServedDuring(work: Promise<unknown>): Promise<void> {
     let isOver = false
     const over = work.finally(() => (isOver = true))
@@ -91,7 +89,6 @@ export class OtherTenant {
     return waitFor(`the value of ${name}`, async () => await this.#stack.value(name, this.namespace))
   }
 
-  /** Writes a Credential, and waits until every gateway sends it. */
   async #rotate(value: string): Promise<void> {
     const { kube, gateways } = this.#stack
     await kube.merge(objectPath('v1', 'Secret', this.namespace, SECRET), { data: { token: Buffer.from(value).toString('base64') } })

@@ -18,7 +18,6 @@ export function notesData(lines: readonly string[], head = 'v1'): Record<string,
   return { [NOTES_KEY]: Buffer.from([head, ...lines].join('\n')).toString('base64') }
 }
 
-/** Texts of a shard, head included. */
 export function notesIn(data: Readonly<Record<string, string>> | undefined): readonly string[] {
   return Buffer.from(data?.[NOTES_KEY] ?? '', 'base64')
     .toString()

@@ -27,7 +27,6 @@ export class PrivateCa {
     return ca
   }
 
-  /** The CA certificate (PEM), for UPSTREAM_CA_FILE. */
   get file(): string {
     return this.#file('ca.crt')
   }

@@ -38,7 +38,6 @@ export class Program {
     })
   }
 
-  /** Makes it ready to start; nothing runs yet. */
   static async prepare(spec: ProgramSpec): Promise<Program> {
     for (const folder of ['logs', 'records']) mkdirSync(join(spec.folder, folder), { recursive: true })
     const [port = 0, metricsPort = 0] = await freePorts(2)
@@ -50,7 +49,6 @@ export class Program {
     return `http://${this.spec.ip}:${this.port}`
   }
 
-  /** Base URL of /healthz, /readyz and /metrics. */
   get metricsUrl(): string {
     return `http://${this.spec.ip}:${this.metricsPort}`
   }

@@ -9,7 +9,6 @@ const ROOT = join(import.meta.dirname, '../..')
 export interface Quickstart {
   /** The lines that need kind, which no test has. */
   readonly notRun: readonly string[]
-  /** The whole second block, as pasted. */
   readonly script: string
   readonly commands: readonly string[]
 }

@@ -50,13 +50,11 @@ export class RedisAttacker {
     if (names.length > 0) await this.redis.zrem(PODS, ...names)
   }
 
-  /** Writes `text` as the acknowledgement of every process. */
   async forgeAll(text: string): Promise<void> {
     const names = (await this.acks()).map(([process]) => process)
     if (names.length > 0) await this.redis.hset(ACKS, ...names.flatMap((process) => [process, text]))
   }
 
-  /** A real acknowledgement with some fields changed. */
   async changed(fields: object): Promise<string> {
     const text = (await this.acks())[0]?.[1] ?? '{}'
     return JSON.stringify({ ...(JSON.parse(text) as object), ...fields })

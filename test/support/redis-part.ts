@@ -11,7 +11,6 @@ const USERS = join(import.meta.dirname, '../parts/redis-users.acl')
 /** Program of the server: `redis-server` of the PATH, or one that speaks the same, as Valkey's. */
 const SERVER = process.env.REDIS_SERVER ?? 'redis-server'
 
-/** The users. `admin` is the tests' own. */
 export type RedisUser = 'admin' | 'operator' | 'gateway'
 
 /** One server. Stop and start keep port and passwords. The data are lost, since Redis persists nothing here. */
@@ -70,7 +69,6 @@ export class RedisPart {
     return redis
   }
 
-  /** Starts it (again), empty, and waits until it answers. */
   async start(): Promise<void> {
     await this.process.start()
     await waitFor('Redis to answer', async () => (await this.admin.ping()) === 'PONG')
@@ -86,7 +84,6 @@ export class RedisPart {
     return `redis://${this.ip}:${this.port}`
   }
 
-  /** Environment by which a program connects as that user. */
   envFor(user: RedisUser): { REDIS_URL: string; REDIS_USERNAME: string; REDIS_PASSWORD: string } {
     return { REDIS_URL: this.url, REDIS_USERNAME: user, REDIS_PASSWORD: this.#passwords[user] }
   }
@@ -111,7 +108,6 @@ export class RedisPart {
     return client
   }
 
-  /** Every key with its value as text, for the search for forbidden values. */
   async dump(): Promise<string> {
     const lines: string[] = []
     for (const key of await this.admin.keys('*')) lines.push(`${key}\n${JSON.stringify(await this.#read(key))}`)
@@ -136,7 +132,6 @@ export class RedisPart {
   }
 }
 
-/** Bytes that a server has sent to all clients so far. */
 export async function sentBytes({ admin }: RedisPart): Promise<number> {
   return Number(/^total_net_output_bytes:(\d+)/m.exec(await admin.info('stats'))?.[1])
 }

@@ -87,7 +87,6 @@ export class Stack {
     this.mirror = new SecretMirror(join(site.folder, HASHES_ALLOWED, `keyring-${site.name}`))
   }
 
-  /** Makes namespaces, rights, Redis, Service and programs, and waits until every program is ready. */
   static async open(site: StackSite, options: StackOptions = {}): Promise<Stack> {
     const redis = await RedisPart.start(join(site.folder, 'redis', site.name), site.ip)
     const stack = new Stack(site, options, redis)
@@ -228,7 +227,6 @@ export class Stack {
     return this.kube.merge(this.path('ApiKey', name, namespace), { spec: { state } })
   }
 
-  /** Deletes an ApiKey, and waits until its finalizer is gone. */
   async deleteKey(name: string, namespace = this.namespace): Promise<void> {
     const path = this.path('ApiKey', name, namespace)
     await this.kube.remove(path)

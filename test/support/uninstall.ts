@@ -32,7 +32,6 @@ export async function uninstall(stack: Stack, mode: '--keep' | '--purge', deadli
   return { code, text: job.log() }
 }
 
-/** Names of the ApiKeys and ServedModels that a finalizer of ours still holds. */
 export async function heldObjects(stack: Stack, namespaces: readonly string[] = stack.namespaces): Promise<string[]> {
   const held: string[] = []
   for (const namespace of namespaces) {
@@ -45,7 +44,6 @@ export async function heldObjects(stack: Stack, namespaces: readonly string[] = 
   return held
 }
 
-/** Names of the Secrets that are the operator's own, and of its Lease. */
 export async function ownObjects(stack: Stack): Promise<string[]> {
   const secrets = await stack.kube.list(objectPath('v1', 'Secret', stack.operatorNamespace))
   const leases = await stack.kube.list(objectPath('coordination.k8s.io/v1', 'Lease', stack.operatorNamespace))

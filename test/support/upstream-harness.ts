@@ -153,7 +153,6 @@ export class Harness {
     })
   }
 
-  /** Ends all running calls, as a shutdown does. */
   drain(graceMs: number): Promise<void> {
     return this.#active.drain(graceMs, systemClock)
   }

@@ -8,7 +8,6 @@ import type { ObjectStore } from '../../standalone/object-store.ts'
 const DELIVERY_MS = 1
 
 export interface WatchScope {
-  /** Whether the process watches this namespace. */
   readonly includes: (namespace: string) => boolean
   /** Whether the first list of a namespace never arrives, because a Role is missing. */
   readonly isRefused: (namespace: string) => boolean

@@ -1,6 +1,5 @@
 /** Messages between `attacked-gateway.ts` and the process of the attackers. */
 
-/** Attacks of callers, and of model servers behind models that a caller may call. */
 export const ATTACKS = [
   'unread pipelines',
   'stalled uploads',
@@ -16,11 +15,9 @@ export const ATTACKS = [
 ] as const
 export type Attack = (typeof ATTACKS)[number]
 
-/** Models whose servers have names that a silent name server is asked for. */
 export const SILENT_NAMES = ['silent-0', 'silent-1', 'silent-2', 'silent-3'] as const
 
 export interface AttackSite {
-  /** The gateway; the model servers of the attackers listen at the same address. */
   readonly host: string
   readonly port: number
   readonly credential: string

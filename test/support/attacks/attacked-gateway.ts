@@ -33,22 +33,17 @@ const CALLERS_CORE = 1
 
 export interface UnderAttack extends Calls {
   readonly attack: AttackOrder['start']
-  /** ms of each call directly to the model server: the time that the machine itself takes. */
   readonly directTimes: readonly number[]
   readonly rssBytes: number
-  /** Requests in flight 5 s later. */
   readonly inFlightAfter: number
-  /** Heap after a forced garbage collection, 5 s later. */
   readonly heapBytesAfter: number
 }
 
 export interface AttackedSite {
   readonly ip: string
-  /** Run folder; has `dist/` with the bundles. */
   readonly folder: string
 }
 
-/** @returns why this machine cannot run the attacks */
 export function missingForAttacks(): string | undefined {
   try {
     makeCgroup()
@@ -80,7 +75,6 @@ export class AttackedGateway {
     this.#site = site
   }
 
-  /** Call `missingForAttacks` first. */
   static async start(site: AttackedSite): Promise<AttackedGateway> {
     const attacked = new AttackedGateway(site)
     try {

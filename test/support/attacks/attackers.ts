@@ -81,7 +81,6 @@ const START: Readonly<Record<Attack, (isRunning: AbortSignal) => void>> = {
   'silent names': (on) => SILENT_NAMES.forEach((name) => many(8, () => askAgain(on, () => post(name)))),
 }
 
-/** Starts a model server that calls `answer` for each request. @returns its port */
 async function serve(answer: (socket: Socket) => void): Promise<number> {
   const server: Server = createServer((socket) => socket.on('error', () => undefined).on('data', () => answer(socket)))
   await new Promise<void>((resolve) => server.listen(0, site.host, resolve))
