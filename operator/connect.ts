@@ -18,7 +18,7 @@ import { RawClient } from '#kube/raw-client.ts'
 import type { ReflectorDeps } from '#kube/reflector.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { Transport } from '#kube/transport.ts'
-import { createMetricsRegistry, operatorMetricsOf } from './metrics.ts'
+import { createMetricsRegistry } from './metrics.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import { RedisProjectionStore } from './projection/redis-projection-store.ts'
 
@@ -50,7 +50,7 @@ export function connect(config: OperatorConfig, log: Log, kubeconfig: string | u
   })
   registry.leader('headgate-operator', () => lease.leading)
   const redis = new RedisConnection(config.redis, 'headgate-operator', { commandMs: REDIS_COMMAND_MS })
-  const metrics = operatorMetricsOf(registry, watches.informers.of(apiKeys))
+  const metrics = registry.operator(watches.informers.of(apiKeys))
   const isTerminating = (name: string): boolean =>
     watches.informers.namespaces?.get({ namespace: '', name })?.metadata.deletionTimestamp !== undefined
   const events = new KubeEventRecorder({

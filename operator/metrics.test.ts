@@ -3,12 +3,12 @@ import { heldKey, issued } from '../test/support/observed-key.ts'
 import { statusOf } from './kinds/apikey/status.ts'
 import { ObjectStore } from '../standalone/object-store.ts'
 import { apiKeys } from '#api/resources.ts'
-import { createMetricsRegistry, operatorMetricsOf } from './metrics.ts'
+import { createMetricsRegistry } from './metrics.ts'
 
 test('every metric that dashboards and alerts rely on is there under its name, and pulled ones show the state at the scrape', async () => {
   const metrics = createMetricsRegistry()
   const bot = heldKey()
-  const operator = operatorMetricsOf(metrics, {
+  const operator = metrics.operator({
     synced: Promise.resolve(),
     isSynced: () => true,
     get: () => undefined,
@@ -91,7 +91,7 @@ test('every metric that dashboards and alerts rely on is there under its name, a
 
 test('what kept a leader from starting is no longer shown when it has started', async () => {
   const metrics = createMetricsRegistry()
-  const operator = operatorMetricsOf(metrics, new ObjectStore().informer(apiKeys))
+  const operator = metrics.operator(new ObjectStore().informer(apiKeys))
   operator.startBlocked('KeyringUnreadable')
   operator.startBlocked(undefined)
   expect(await metrics.registry.metrics()).not.toContain('KeyringUnreadable')

@@ -52,18 +52,10 @@ export class BudgetLedger {
 
   constructor(deps: BudgetLedgerDeps) {
     this.#deps = deps
-    const { store, subjects, assertLeading, metrics } = deps
     this.#reader = new SpendReader(deps)
-    this.#census = new LedgerCensus({
-      store,
-      processes: this.#processes,
-      subjects: () => this.#reader.subjects(),
-      budgetsOf: (uid) => subjects.budgetsOf(uid),
-      onReaped: (holds) => metrics?.reaped(holds),
-    })
-    const isKnown = (uid: string): boolean => subjects.mayExist(uid)
-    this.#sweep = new LedgerSweep({ store, isKnown, assertLeading, onSwept: (keys) => metrics?.swept(keys) })
-    metrics?.checkpointAge(() => deps.checkpoint.ageSeconds)
+    this.#census = new LedgerCensus(deps, this.#processes, () => this.#reader.subjects())
+    this.#sweep = new LedgerSweep(deps)
+    deps.metrics?.checkpointAge(() => deps.checkpoint.ageSeconds)
   }
 
   /** Reads durable spend, before any seed. @throws KubeError if the Secrets cannot be listed */

@@ -24,8 +24,8 @@ beforeEach(async () => {
   await store.prepare()
   processes = new ProcessWatch()
   reaped = 0
-  const subjects = (): string[] => [...store.budgets.keys()]
-  census = new LedgerCensus({ store, processes, subjects, budgetsOf: () => [DAY], onReaped: (holds) => void (reaped += holds) })
+  const deps = { store, subjects: { budgetsOf: () => [DAY] }, metrics: { reaped: (holds: number) => void (reaped += holds) } }
+  census = new LedgerCensus(deps, processes, () => store.budgets.keys())
 })
 
 test('the holds of dead processes are settled for every key, and the holds of live processes stay', async () => {

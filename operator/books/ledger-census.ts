@@ -1,8 +1,9 @@
 /** Walks over every subject with budgets, some per turn: settles the holds of dead processes and drops closed windows. */
-import type { BudgetRecord } from '#contract/records/limits-record.ts'
+import type { LedgerMetrics } from '../operator-deps.ts'
 import type { BudgetSurvey, OperatorLedgerStore, SubjectFields } from './ledger-store.ts'
 import type { ProcessWatch } from './process-watch.ts'
 import { forgettable } from './spend-plan.ts'
+import type { Subjects } from './subject-ledger.ts'
 
 /** Subjects per turn of a second: Redis must serve gateways at the same time. */
 const PER_TURN = 1_000
@@ -12,12 +13,8 @@ const EVERY_MS = 3_600_000
 /** Dependencies of the census. */
 export interface CensusDeps {
   readonly store: Pick<OperatorLedgerStore, 'survey' | 'reap' | 'bury' | 'forget' | 'dropBudgets'>
-  readonly processes: ProcessWatch
-  readonly subjects: () => Iterable<string>
-  /** Budgets in force; undefined if the subject is unknown. */
-  readonly budgetsOf: (uid: string) => readonly BudgetRecord[] | undefined
-  /** Called with the number of holds of dead processes that were counted as spent. */
-  readonly onReaped: (holds: number) => void
+  readonly subjects: Pick<Subjects, 'budgetsOf'>
+  readonly metrics?: Pick<LedgerMetrics, 'reaped'> | undefined
 }
 
 /** The present time on two clocks. */
@@ -31,12 +28,17 @@ export interface Now {
 /** The census of an operator. */
 export class LedgerCensus {
   readonly #deps: CensusDeps
+  readonly #processes: ProcessWatch
+  readonly #uids: () => Iterable<string>
   #left: string[] = []
   #nextMs = Number.NEGATIVE_INFINITY
   #isDue = false
 
-  constructor(deps: CensusDeps) {
+  /** @param uids all subjects with budgets */
+  constructor(deps: CensusDeps, processes: ProcessWatch, uids: () => Iterable<string>) {
     this.#deps = deps
+    this.#processes = processes
+    this.#uids = uids
   }
 
   /** Requests another walk after the present one, because a process has died. */
@@ -58,11 +60,12 @@ export class LedgerCensus {
     if (!this.#isDue && nowMs < this.#nextMs) return
     this.#isDue = false
     this.#nextMs = nowMs + EVERY_MS
-    this.#left = [...this.#deps.subjects()]
+    this.#left = [...this.#uids()]
   }
 
   async #settle(uids: readonly string[], surveys: readonly BudgetSurvey[], now: Now): Promise<void> {
-    const { store, processes, onReaped } = this.#deps
+    const { store, metrics } = this.#deps
+    const processes = this.#processes
     for (const { holders, spenders } of surveys) for (const process of [...holders, ...spenders]) processes.met(process, now.monotonicMs)
     const dead = listed(uids, (at) => surveys[at]?.holders.filter((process) => processes.isDead(process, now.monotonicMs)))
     const ended = listed(uids, (at) => surveys[at]?.spenders.filter((process) => processes.cannotReturn(process, now.monotonicMs)))
@@ -71,12 +74,12 @@ export class LedgerCensus {
     for (const [process, subjects] of ended) await store.bury(process, subjects)
     await store.forget(this.#over(uids, surveys, now.wallMs))
     const reaped = [...dead.values()].reduce((sum, subjects) => sum + subjects.length, 0)
-    if (reaped > 0) onReaped(reaped)
+    if (reaped > 0) metrics?.reaped(reaped)
   }
 
   #over(uids: readonly string[], surveys: readonly BudgetSurvey[], nowMs: number): readonly SubjectFields[] {
     return uids.flatMap((subject, at): SubjectFields[] => {
-      const budgets = this.#deps.budgetsOf(subject)
+      const budgets = this.#deps.subjects.budgetsOf(subject)
       const fields = budgets ? forgettable(surveys[at]?.windows ?? [], budgets, nowMs) : []
       return fields.length > 0 ? [{ subject, fields }] : []
     })

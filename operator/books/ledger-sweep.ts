@@ -1,5 +1,7 @@
 /** Drops orphaned keys of the ledger: all keys of deleted ApiKeys, and keys that no Headgate program writes. */
-import type { OperatorLedgerStore } from './ledger-store.ts'
+import type { LedgerMetrics } from '../operator-deps.ts'
+import type { LedgerKey, OperatorLedgerStore } from './ledger-store.ts'
+import type { Subjects } from './subject-ledger.ts'
 
 /** Time after which a deleted subject is dropped again, ms: running requests have settled by then. */
 const AGAIN_MS = 90_000
@@ -12,11 +14,10 @@ const PER_TURN = 200
 /** Dependencies of the sweep. */
 export interface SweepDeps {
   readonly store: Pick<OperatorLedgerStore, 'remove' | 'walk' | 'unlink'>
-  /** Whether an ApiKey with this uid exists or may exist. */
-  readonly isKnown: (uid: string) => boolean
+  readonly subjects: Pick<Subjects, 'mayExist'>
   /** Throws if this process no longer leads. */
   readonly assertLeading: () => void
-  readonly onSwept: (keys: number) => void
+  readonly metrics?: Pick<LedgerMetrics, 'swept'> | undefined
 }
 
 /** The sweep of an operator. Times are monotonic ms. */
@@ -59,12 +60,14 @@ export class LedgerSweep {
     }
   }
 
-  async #sweep(keys: ReadonlyArray<{ readonly name: string; readonly subject: string | undefined; readonly isDamaged: boolean }>) {
-    const { store, isKnown, onSwept, assertLeading } = this.#deps
-    const names = keys.filter(({ subject, isDamaged }) => isDamaged || (subject !== undefined && !isKnown(subject))).map(({ name }) => name)
+  async #sweep(keys: readonly LedgerKey[]): Promise<void> {
+    const { store, subjects, metrics, assertLeading } = this.#deps
+    const names = keys
+      .filter(({ subject, isDamaged }) => isDamaged || (subject !== undefined && !subjects.mayExist(subject)))
+      .map(({ name }) => name)
     if (names.length === 0) return
     assertLeading()
     await store.unlink(names)
-    onSwept(names.length)
+    metrics?.swept(names.length)
   }
 }

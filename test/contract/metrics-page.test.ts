@@ -5,7 +5,7 @@ import { describe, expect, test } from 'vitest'
 import { Exchange } from '../../gateway/http/exchange.ts'
 import { createMetrics } from '../../gateway/metrics.ts'
 import { apiKeys } from '#api/resources.ts'
-import { createMetricsRegistry, operatorMetricsOf } from '../../operator/metrics.ts'
+import { createMetricsRegistry } from '../../operator/metrics.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 import { metricRows } from '../support/monitoring.ts'
 
@@ -37,7 +37,7 @@ async function gatewayMetrics(): Promise<{ readonly registered: string[]; readon
 
 async function operatorMetrics(): Promise<string[]> {
   const metrics = createMetricsRegistry()
-  const operator = operatorMetricsOf(metrics, new ObjectStore().informer(apiKeys))
+  const operator = metrics.operator(new ObjectStore().informer(apiKeys))
   operator.controller.watching({ workers: 1, activeWorkers: () => 0, unfinished: () => ({ totalSeconds: 0, longestSeconds: 0 }) })
   operator.ledger.checkpointAge(() => 0)
   return metricsOf(metrics.registry)
