@@ -6,7 +6,6 @@ import { OperatorWorld } from '../test/support/operator-world.ts'
 import { apiKeys, servedModels } from '#api/resources.ts'
 import { endpointSlices, secrets, services } from '#kube/resources.ts'
 
-const BOT = { namespace: SHOP, name: 'bot' }
 const FOR_FAR = { labels: { 'headgate.dev/upstream-auth': 'true' }, annotations: { 'headgate.dev/upstream-hosts': 'far.example' } }
 
 describe('createOperator', () => {
@@ -45,17 +44,6 @@ describe('createOperator', () => {
     await world.stopProcesses()
   }
 
-  test('ApiKeys and ServedModels that exist before the start are issued and on the gateways', async () => {
-    await shop()
-    await world.start()
-    await expectReady()
-    const records = (await world.keyRecords()).map(({ name, models, verifiers }) => [name, models, verifiers[0]?.hash])
-    expect(records).toEqual([['bot', [['llama']], hashCredential(await world.value())]])
-    expect((await world.modelRecords()).map(({ name }) => name).sort()).toEqual(['far', 'llama'])
-    const mounted = (await world.shards('upstream')).flatMap(({ data }) => Object.values(data ?? {}))
-    expect(mounted.map((text) => Buffer.from(text, 'base64').toString())).toEqual(['x'])
-  })
-
   describe('while the watch lags behind own writes, through which restrictions arrive too', () => {
     /** Redis comes back after a second. @returns ms from the start to the last status, whole seconds */
     async function describedAfterMs(keys: number, watch: 'Frozen' | 'Live'): Promise<number> {
@@ -85,19 +73,6 @@ describe('createOperator', () => {
     })
   })
 
-  test('objects that are created, changed and deleted afterwards reach the gateways', async () => {
-    await world.start()
-    await shop()
-    await world.settle()
-    await expectReady()
-    await world.apply(apiKeys, apiKey('bot', { state: 'Suspended' }))
-    await world.settle()
-    expect((await world.keyRecords())[0]?.state).toBe('Suspended')
-    await world.objects.remove(apiKeys, BOT)
-    await world.settle()
-    expect([await world.keyRecords(), await world.objects.get(apiKeys, BOT), await world.secret()]).toEqual([[], undefined, undefined])
-  })
-
   test('three writes make a key: finalizer, Secret, status; the keyring has two of its own for any number of keys', async () => {
     await world.start()
     await world.applyKey()
@@ -105,15 +80,6 @@ describe('createOperator', () => {
     const aboutKey = world.writes.filter((write) => !write.includes('hg-'))
     expect(aboutKey).toEqual(['patch apikeys bot', 'create secrets bot', 'status apikeys bot'])
     expect(world.writes.filter((write) => write.includes('hg-keyring'))).toHaveLength(2)
-  })
-
-  test('a restart changes nothing: no write to the API, no revision, the same epoch', async () => {
-    await inUse()
-    const [writes, meta] = [world.writes.length, await world.memory.meta()]
-    await world.start()
-    expect(world.writes.slice(writes)).toEqual([])
-    expect(await world.memory.meta()).toEqual({ ...meta, fence: 2 })
-    expect(world.events.map(({ reason }) => reason)).toEqual(['Issued'])
   })
 
   test('a restart reads no issued Secret, because thousands of reads would delay every new key', async () => {
@@ -254,42 +220,6 @@ describe('createOperator', () => {
       expect(operator.blocked).toBeUndefined()
       expect([(await world.keyRecords()).length, (await world.modelRecords()).length]).toEqual([1, 2])
     })
-  })
-
-  describe('an uninstall', () => {
-    test('removes the finalizer from every ApiKey and leaves the keys unchanged', async () => {
-      await shop()
-      const { operator } = await world.start()
-      expect(await world.during(operator.release())).toEqual({ released: 1, failed: 0 })
-      expect((await world.key()).metadata.finalizers ?? []).toEqual([])
-      expect(await world.keyRecords()).toHaveLength(1)
-    })
-
-    test('and a reinstall refuse keys that were deleted in between, even after two restarts, and keep the others', async () => {
-      const { operator } = await world.start()
-      await Promise.all(['bot', 'other'].map((name) => world.applyKey({}, name)))
-      await world.settle()
-      await world.during(operator.release())
-      await world.objects.remove(apiKeys, BOT)
-      for (const restarts of [1, 2, 3]) {
-        await world.restart()
-        expect(
-          (await world.keyRecords()).map(({ name }) => name),
-          `start ${restarts}`,
-        ).toEqual(['other'])
-      }
-      expect(await world.condition(apiKeys, 'other', 'Ready')).toBe('True Ready')
-    })
-  })
-
-  test('a namespace that was watched before is released, its keys are revoked, and an Event says so', async () => {
-    await world.start()
-    await world.applyKey()
-    await world.settle()
-    await world.restart({ watchNamespaces: ['elsewhere'], formerNamespaces: [SHOP] })
-    expect((await world.key()).metadata.finalizers ?? []).toEqual([])
-    expect(await world.keyRecords()).toEqual([])
-    expect(world.events.map(({ reason }) => reason)).toContain('Released')
   })
 
   test('a namespace that is watched again gets new keys: no revoked value comes back', async () => {

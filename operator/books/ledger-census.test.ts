@@ -16,9 +16,6 @@ let reaped: number
 
 /** Runs a turn `monotonicMs` after the start, today at noon. */
 const turn = (monotonicMs: number): Promise<void> => census.turn({ monotonicMs, wallMs: TODAY + HOUR_MS * 12 })
-const live = (...names: readonly string[]) =>
-  names.map((process) => ({ process: `pod/${process}`, pod: 'pod', acknowledgement: undefined }))
-
 beforeEach(async () => {
   store = new FakeLedgerStore()
   await store.prepare()
@@ -26,17 +23,6 @@ beforeEach(async () => {
   reaped = 0
   const deps = { store, subjects: { budgetsOf: () => [DAY] }, metrics: { reaped: (holds: number) => void (reaped += holds) } }
   census = new LedgerCensus(deps, processes, () => store.budgets.keys())
-})
-
-test('the holds of dead processes are settled for every key, and the holds of live processes stay', async () => {
-  await store.seed(['a', 'b'].map((subject) => ({ subject, checkpoints: [] })))
-  for (const subject of ['a', 'b']) for (const process of ['alive', 'dead']) store.hold(subject, FIELD, process, 5)
-  processes.observe(live('alive', 'dead'), new Set(), 0)
-  await turn(0)
-  processes.observe(live('alive'), new Set(), 40_000)
-  census.request()
-  await turn(40_000)
-  expect([store.calls.filter((call) => call.startsWith('reap')), reaped]).toEqual([['reap a dead', 'reap b dead'], 2])
 })
 
 test('the recorded spend of a process is dropped two hours after its end, and not earlier', async () => {

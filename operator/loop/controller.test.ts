@@ -37,30 +37,6 @@ const ref: ObjectRef = { namespace: 'shop', name: 'a' }
 const a: Item = { kind: 'ApiKey', ref }
 
 describe('runs', () => {
-  test('an object is never reconciled twice at once, and a change during a run causes another run', async () => {
-    let running = 0
-    let most = 0
-    let runs = 0
-    const ends: Array<() => void> = []
-    const { controller } = worldOf(async () => {
-      runs += 1
-      most = Math.max(most, (running += 1))
-      await new Promise<void>((resolve) => ends.push(resolve))
-      running -= 1
-      return {}
-    })
-    for (let time = 0; time < 3; time += 1) {
-      controller.add(a, 'change')
-      await settle()
-    }
-    expect(runs).toBe(1)
-    ends.shift()?.()
-    await settle()
-    ends.shift()?.()
-    await settle()
-    expect({ runs, most }).toEqual({ runs: 2, most: 1 })
-  })
-
   test('kind, ref and level arrive unchanged, for cluster-scoped objects too', async () => {
     const seen: Array<readonly [ObjectRef, Level]> = []
     const { controller } = worldOf(async (...run) => {
@@ -103,26 +79,6 @@ describe('runs', () => {
     controller.add({ ...a, ref: { ...ref, name: 'b' } }, 'change')
     await settle()
     expect(runs.toSorted()).toEqual(['a background', 'a urgent', 'b change'])
-  })
-
-  test('stop waits for running reconciles, starts no new ones, and returns false after its time limit', async () => {
-    const ends: Array<() => void> = []
-    let runs = 0
-    const { controller, clock } = worldOf(async () => {
-      runs += 1
-      await new Promise<void>((resolve) => ends.push(resolve))
-      return {}
-    }, 1)
-    controller.add(a, 'change')
-    controller.add({ ...a, ref: { ...ref, name: 'b' } }, 'change')
-    await settle()
-    const tooShort = controller.stop(1_000)
-    await clock.advance(1_000)
-    expect(await tooShort).toBe(false)
-    const stopped = controller.stop(25_000)
-    ends.shift()?.()
-    expect(await stopped).toBe(true)
-    expect(runs).toBe(1)
   })
 })
 

@@ -81,13 +81,6 @@ describe('adding', () => {
     expect(await takeAll()).toEqual(['u urgent', 'c create', 'b background'])
   })
 
-  test('an item added several times while it waits runs once', async () => {
-    for (let time = 0; time < 5; time += 1) queue.add(item('a'), 'change')
-    queue.start()
-    expect(await takeAll()).toEqual(['a change'])
-    expect(log.filter((entry) => entry === 'added change')).toHaveLength(1)
-  })
-
   test('an item added during its run runs again after that run, at the highest requested level', async () => {
     queue.start()
     queue.add(item('a'), 'create')

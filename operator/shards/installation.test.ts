@@ -53,23 +53,6 @@ describe('the identity of an installation', () => {
     expect(await read()).toBe(id)
   })
 
-  test('is the identity that another process wrote into an emptied Secret in the same moment', async () => {
-    await objects.create(secrets, {
-      apiVersion: 'v1',
-      kind: 'Secret',
-      metadata: { name: INSTALLATION_SECRET, namespace: NAMESPACE },
-      type: 'Opaque',
-    })
-    let theirs = ''
-    const kube = port({
-      async update(resource, object) {
-        theirs ||= await read()
-        return await objects.update(resource, object)
-      },
-    })
-    expect(await read(kube)).toBe(theirs)
-  })
-
   test('is not invented while the API server does not answer', async () => {
     const kube = port({ get: () => Promise.reject(new KubeError('Forbidden', 403, 'no Role')) })
     await expect(read(kube)).rejects.toThrow('no Role')

@@ -40,6 +40,7 @@ async function operatorMetrics(): Promise<string[]> {
   const operator = metrics.operator(new ObjectStore().informer(apiKeys))
   operator.controller.watching({ workers: 1, activeWorkers: () => 0, unfinished: () => ({ totalSeconds: 0, longestSeconds: 0 }) })
   operator.ledger.checkpointAge(() => 0)
+  metrics.leader('headgate-operator', () => true)
   return metricsOf(metrics.registry)
 }
 

@@ -33,12 +33,6 @@ test('an older key that is being deleted does not keep the value from another ke
   expect(among([deleting, younger], [])(younger)).toBe(false)
 })
 
-test('a key that has the value keeps it, even if an older ApiKey claims it', () => {
-  const held = entry(younger)
-  const check = among([older, younger], [held])
-  expect([check(younger, held), check(older)]).toEqual([false, true])
-})
-
 test('of two entries with one value after a restore, the one that had the value first keeps it', () => {
   const [first, second] = [entry(younger, 5), entry(older, 6)]
   const check = among([older, younger], [first, second])

@@ -39,16 +39,6 @@ describe('Events of an ApiKey', () => {
     ])
   })
 
-  test('an unchanged status causes no Event', () => {
-    expect(events(idle())).toEqual([])
-    expect(events(withStatus(minted()))).toEqual([])
-  })
-
-  test('a key that is being made or waits for Redis causes no Event', () => {
-    expect(events(minted())).toEqual([])
-    expect(events(fresh({ storeAvailable: false }))).toEqual([])
-  })
-
   test('a delivery before every pod has the key causes an Event that names the missing pod', () => {
     const early = { ...issued(), confirmation: waiting() }
     const reported = eventsOf(early, statusOf(early))

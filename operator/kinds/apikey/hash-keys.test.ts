@@ -11,7 +11,6 @@ import { apiKeyRow } from './kind.ts'
 
 /** Values of another gateway. */
 const [OLD, NEW, THIRD] = ['sk-1234567890abcdefghijAB', 'sk-zyxwvutsrqponmlkjihgCD', 'sk-chosen by nobody'.replaceAll(' ', '.')] as const
-const BOT = { namespace: SHOP, name: 'bot' }
 const HOUR = 3_600
 let world: OperatorWorld
 
@@ -124,45 +123,6 @@ test('a hint that an edit sets to the whole value is not shown, and the key cont
 })
 
 describe('rotation', () => {
-  test('both values work during the overlap; then the former value is refused and leaves the keyring', async () => {
-    await imported(OLD)
-    await applied(NEW, HOUR)
-    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
-    expect([await condition('Ready'), await condition('Rotating')]).toEqual(['True Ready', 'True OverlapActive'])
-    expect((await world.key()).status?.verifiers?.map(({ expireTime }) => expireTime !== undefined)).toEqual([true, false])
-    await after(HOUR - 60)
-    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
-    await after(60)
-    expect(await admitted()).toEqual([NEW])
-    expect(await inKeyring()).toEqual([hashCredential(NEW)])
-    expect(await condition('Rotating')).toBe('')
-    expect(reasons()).toEqual(['Imported', 'Rotated'])
-  })
-
-  test('has an overlap of a day if the manifest names none', async () => {
-    await imported(OLD)
-    await applied(NEW)
-    await after(24 * HOUR - 60)
-    expect(await admitted()).toContain(OLD)
-    await after(61)
-    expect(await admitted()).toEqual([NEW])
-  })
-
-  test('without an overlap ends the former value at once', async () => {
-    await imported(OLD)
-    await applied(NEW, 0)
-    expect(await admitted()).toEqual([NEW])
-    expect(await inKeyring()).toEqual([hashCredential(NEW)])
-    expect(await condition('Rotating')).toBe('')
-  })
-
-  test('ends at once when an edit sets the overlap to 0', async () => {
-    await imported(OLD)
-    await applied(NEW, HOUR)
-    await applied(NEW, 0)
-    expect(await admitted()).toEqual([NEW])
-  })
-
   test('back to a value that still works keeps the id of the value, and gives the other value the overlap', async () => {
     await imported(OLD)
     const id = (await world.key()).status?.keyID
@@ -182,15 +142,6 @@ describe('rotation', () => {
     expect(await admitted()).not.toContain(OLD)
     expect(reasons()).toContain('ValueEndedEarly')
     expect((await world.key()).status?.verifiers).toHaveLength(4)
-  })
-
-  test('an overlap survives a restart, and ends on time under another leader', async () => {
-    await imported(OLD)
-    await applied(NEW, 300) // less than the time between two resyncs
-    await world.restart()
-    expect((await admitted()).toSorted()).toEqual([OLD, NEW].toSorted())
-    await after(301)
-    expect(await inKeyring()).toEqual([hashCredential(NEW)])
   })
 
   test('a clock that is set back shortens no overlap', async () => {
@@ -240,17 +191,6 @@ describe('two keys with one value', () => {
     expect(await condition('Accepted', 'older')).toBe('False DuplicateKey')
   })
 
-  test('the value passes to the other key when the first one is deleted', async () => {
-    await imported()
-    await world.pass(5)
-    await world.applyKey(spec(OLD), 'twin')
-    await world.settle()
-    await world.objects.remove(apiKeys, BOT)
-    await world.settle()
-    expect(await admitted('twin')).toEqual([OLD])
-    expect([await condition('Ready', 'twin'), await condition('Accepted', 'twin')]).toEqual(['True Ready', 'True Accepted'])
-  })
-
   test('the value passes to the other key when the overlap of a rotation is over', async () => {
     await imported(OLD)
     await applied(NEW, 300)
@@ -280,33 +220,11 @@ describe('two keys with one value', () => {
 })
 
 describe('a key with source.type Hash', () => {
-  test('can be suspended, resumed and revoked', async () => {
-    await imported()
-    await applied(OLD, undefined, { state: 'Suspended' })
-    expect([await admitted(), await condition('Ready')]).toEqual([[], 'False Suspended'])
-    await applied(OLD)
-    expect([await admitted(), await condition('Ready')]).toEqual([[OLD], 'True Ready'])
-    await applied(OLD, undefined, { state: 'Revoked' })
-    expect([await admitted(), await condition('Ready')]).toEqual([[], 'False Revoked'])
-  })
-
   test('that was revoked before its hash was taken never works', async () => {
     await world.start()
     await applied(OLD, undefined, { state: 'Revoked' })
     expect(await admitted()).toEqual([])
     expect(await inKeyring()).toEqual([])
-  })
-
-  test('is deleted after every gateway has acknowledged the deletion, without a read of a Secret', async () => {
-    await imported()
-    const reads: string[] = []
-    world.beforeCall = ({ verb, plural, name }) => void (verb === 'get' && reads.push(`${plural} ${name}`))
-    await world.objects.remove(apiKeys, BOT)
-    await world.settle()
-    expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
-    expect(await world.keyRecords()).toEqual([])
-    expect(reasons()).toContain('Revoked')
-    expect(reads.filter((read) => read.startsWith('secrets bot'))).toEqual([])
   })
 })
 
@@ -360,46 +278,6 @@ describe('a key with source.type Hash, after a loss', () => {
 })
 
 describe('a crash at every write', () => {
-  test.each(['before', 'after', 'late'] as const)('of an import leaves one working value, under one id (%s)', async (when) => {
-    for (let write = 0; write < 6; write += 1) {
-      const crashing = new OperatorWorld([apiKeyRow])
-      world = crashing
-      await crashing.applyKey(spec(OLD))
-      await crashing.start({}, { write, when })
-      await crashing.start()
-      await crashing.landLate()
-      await crashing.settle()
-      expect([await admitted(), await inKeyring()], `write ${write}`).toEqual([[OLD], [hashCredential(OLD)]])
-      const [record] = await crashing.keyRecords()
-      expect((await crashing.key()).status?.keyID, `write ${write}`).toBe(record?.verifiers[0]?.id)
-      expect(await condition('Ready'), `write ${write}`).toBe('True Ready')
-      await crashing.stop()
-    }
-  })
-
-  test.each(['before', 'after', 'late'] as const)(
-    'of a rotation leaves both values working during the overlap, and one afterwards (%s)',
-    async (when) => {
-      for (let write = 0; write < 7; write += 1) {
-        const crashing = new OperatorWorld([apiKeyRow])
-        world = crashing
-        await crashing.applyKey(spec(OLD))
-        await crashing.start()
-        await crashing.stopProcesses()
-        await crashing.applyKey(spec(NEW, HOUR))
-        await crashing.start({}, { write, when })
-        await crashing.start()
-        await crashing.landLate()
-        await crashing.settle()
-        expect((await admitted()).toSorted(), `write ${write}`).toEqual([OLD, NEW].toSorted())
-        await after(HOUR + 1)
-        expect(await admitted(), `write ${write}`).toEqual([NEW])
-        expect(await inKeyring(), `write ${write}`).toEqual([hashCredential(NEW)])
-        await crashing.stop()
-      }
-    },
-  )
-
   test('during an outage of Redis a hash is durable at once, live as soon as Redis answers, and the former value ends as promised', async () => {
     await imported(OLD)
     world.storeDown = true

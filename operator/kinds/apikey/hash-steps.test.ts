@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hashSpec, hashVerifier, notTaken, taken } from '../../../test/support/hash-keys.ts'
-import { edited, failure, fresh, heldKey, NOW, withEntry, withStatus } from '../../../test/support/observed-key.ts'
+import { edited, failure, fresh, heldKey, NOW } from '../../../test/support/observed-key.ts'
 import { nextStep } from './steps.ts'
 import type { Observed } from './observed.ts'
 
@@ -27,12 +27,6 @@ describe('the hash of a manifest', () => {
     expect(step(observed)?.do).not.toBe('take-hash')
   })
 
-  test('stays unused if the edit is refused, and the key keeps its value', () => {
-    const observed = taken([hashVerifier('sk-a')], hashSpec('sk-b'))
-    expect(step({ ...observed, isDuplicate: true })).toMatchObject({ do: 'write-status' })
-    expect(step(observed)).toMatchObject({ do: 'take-hash', level: 'change' })
-  })
-
   test('without an overlap is urgent, since it ends a value', () => {
     expect(step(taken([hashVerifier('sk-a')], hashSpec('sk-b', 0)))).toMatchObject({ do: 'take-hash', level: 'urgent' })
     expect(step(notTaken(hashSpec('sk-b', 0)))).toMatchObject({ level: 'create' })
@@ -48,22 +42,10 @@ describe('the hash of a manifest', () => {
   test('makes one revision per second if it is changed many times a second', () => {
     expect(step({ ...taken([hashVerifier('sk-a')], hashSpec('sk-b', 0)), revisionInMs: 300 })).toEqual({ do: 'wait', forMs: 300 })
   })
-
-  test('of a lost entry gets the id of the status, and another hash does not', () => {
-    const before = withStatus(taken([hashVerifier('sk-a')], hashSpec('sk-a')))
-    const lost = { ...withEntry(before, undefined), projected: undefined, confirmation: undefined }
-    expect(step(lost)).toMatchObject({ do: 'take-hash', id: before.verifier?.id })
-    expect(step(edited(lost, hashSpec('sk-b')))).toMatchObject({ do: 'take-hash', id: undefined })
-  })
 })
 
 describe('a former value', () => {
   const present = hashVerifier('sk-b', 2)
-
-  test('whose overlap is over leaves the keyring like any other edit: gateways refuse the value by its end', () => {
-    const observed = taken([hashVerifier('sk-a', 1, { expiresMs: 1 }), present], hashSpec('sk-b'))
-    expect(step(observed)).toMatchObject({ do: 'commit', level: 'change', entry: { verifiers: [{ id: present.id }] } })
-  })
 
   test('that an edit ends at once is urgent', () => {
     const observed = taken([hashVerifier('sk-a', 1, { expiresMs: Date.UTC(2027, 0, 1) }), present], hashSpec('sk-b'))

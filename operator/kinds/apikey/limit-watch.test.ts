@@ -45,10 +45,6 @@ class Scene {
 }
 
 describe('gateways that hold limits', () => {
-  test('are unknown before the first poll', () => {
-    expect(new Scene().poll()).toBe('Unknown')
-  })
-
   test.each<[string, LiveProcess, string]>([
     ['of this version', process(), 'Current'],
     ['of the version before', old(), 'TooOld'],
@@ -80,12 +76,6 @@ describe('gateways that hold limits', () => {
       expect(await scene.passed(1_000)).toEqual([])
     }
   })
-
-  test('a poll without answers changes nothing', () => {
-    const scene = new Scene()
-    scene.poll(old())
-    expect(scene.poll()).toBe('TooOld')
-  })
 })
 
 describe('keys that a change may affect', () => {
@@ -105,12 +95,5 @@ describe('keys that a change may affect', () => {
     scene.watch.changed(['bank'])
     expect(await scene.passed(1_000)).toEqual(['shop/limited', 'bank/bank-limited'])
     expect(await scene.passed(10_000)).toEqual([])
-  })
-
-  test('are not enqueued after a stop', async () => {
-    const scene = new Scene()
-    scene.watch.changed('*')
-    scene.watch.stop()
-    expect(await scene.passed(1_000)).toEqual([])
   })
 })

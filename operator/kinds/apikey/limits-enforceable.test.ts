@@ -8,10 +8,6 @@ const reason = (observed: Observed): string => limitsEnforceable(observed).reaso
 const message = (observed: Observed): string => limitsEnforceable(observed).message
 
 describe('LimitsEnforceable', () => {
-  test('of a key without limits never depends on gateways or models', () => {
-    expect(reason({ ...issued(), gatewayLimits: 'TooOld' })).toBe('Enforceable')
-  })
-
   test('is False while a gateway cannot enforce limits, before all other reasons, and says what such a gateway does', () => {
     const old = limited({ gatewayLimits: 'TooOld', unpricedModels: ['a'] })
     expect(reason(old)).toBe('GatewayTooOld')
@@ -30,12 +26,6 @@ describe('LimitsEnforceable', () => {
     const lost = limited({ spendLoss: loss, unpricedModels: ['llama'] })
     expect(reason(lost)).toBe('SpendUncertain')
     expect(message(lost)).toContain('between 2026-01-02T03:04:05Z and 2026-01-02T03:04:12Z')
-  })
-
-  test('names the models without a price, and the remedy', () => {
-    const missing = limited({ unpricedModels: ['llama', 'qwen'], unboundedModels: ['llama'] })
-    expect(reason(missing)).toBe('PriceMissing')
-    expect(message(missing)).toContain('requests for llama, qwen are refused. Set pricing in the ServedModel')
   })
 
   test('names five models at most, so that a sixth model without a price changes no status', () => {

@@ -182,15 +182,6 @@ describe('LimitsEnforceable', () => {
     expect(await enforceable()).toBe('True Enforceable')
   })
 
-  test('is OutputUnbounded while nothing bounds the answers of a model', async () => {
-    await world.start()
-    await applyModel({ pricing: { inputPerMillion: '1', outputPerMillion: '2' } })
-    await applied({ budgets: [MONTH] })
-    expect(await enforceable()).toBe('False OutputUnbounded')
-    await applyModel(PRICED)
-    expect(await enforceable()).toBe('True Enforceable')
-  })
-
   test('reports a rollback of the gateways on every key with limits at once, and its end after a minute', async () => {
     await world.start()
     await applied({ limits: { requestsPerMinute: 1 } })

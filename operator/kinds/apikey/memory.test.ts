@@ -34,18 +34,6 @@ describe('the last read of a Secret', () => {
     expect(memory.secret('a', 2)).toEqual({ state: 'Unknown' })
     expect(memory.secret('b', 1)).toEqual({ state: 'Unknown' })
   })
-
-  test('can be forgotten explicitly', () => {
-    memory.rememberSecret('a', 1, ours)
-    memory.forgetSecret('a')
-    expect(memory.secret('a', 1)).toEqual({ state: 'Unknown' })
-  })
-
-  test('ends when the key settles, so that a later run reads the Secret again', () => {
-    memory.rememberSecret('a', 1, ours)
-    expect(memory.settled('a')).toBe(false)
-    expect(memory.secret('a', 1)).toEqual({ state: 'Unknown' })
-  })
 })
 
 test('a successful trial write counts for ten seconds', async () => {
@@ -88,39 +76,15 @@ describe('revisions of one key', () => {
     expect(memory.revisionInMs('a')).toBe(1_000)
   })
 
-  test('are counted for each key alone', () => {
-    for (let edit = 0; edit < 5; edit += 1) memory.revised('a')
-    expect(memory.revisionInMs('b')).toBe(0)
-  })
-
   test('are still counted after the key has settled: otherwise every edit would be the first', () => {
     for (let edit = 0; edit < 5; edit += 1) memory.revised('a')
     memory.settled('a')
-    expect(memory.revisionInMs('a')).toBe(1_000)
-  })
-
-  test('are five again after a pause, and not more', async () => {
-    for (let edit = 0; edit < 5; edit += 1) memory.revised('a')
-    await clock.advance(3_600_000)
-    for (let edit = 0; edit < 5; edit += 1) memory.revised('a')
     expect(memory.revisionInMs('a')).toBe(1_000)
   })
 })
 
 describe('failures', () => {
   const refusal = new KubeError('QuotaExceeded', 403, 'create secrets bot: exceeded quota')
-
-  test('are shown by topic, with code and message, until the topic succeeds', () => {
-    memory.failed('a', 'SecretWrite', refusal)
-    memory.failed('a', 'Other', new Error('boom'))
-    expect(memory.failures('a')).toEqual([
-      { topic: 'SecretWrite', code: 'QuotaExceeded', message: 'create secrets bot: exceeded quota', retryInMs: 0 },
-      { topic: 'Other', code: 'Other', message: 'boom', retryInMs: 0 },
-    ])
-    memory.succeeded('a', 'SecretWrite')
-    expect(memory.failures('a').map(({ topic }) => topic)).toEqual(['Other'])
-    expect(memory.failures('b')).toEqual([])
-  })
 
   test('end when the key settles, which returns whether the status still shows one', () => {
     memory.failed('a', 'Other', refusal)
@@ -149,18 +113,4 @@ describe('failures', () => {
     expect(memory.failures('a').map(({ topic }) => topic)).toEqual(['SecretWrite'])
     expect(memory.commitFailed('a', 'KeyringFull', 'full')).toBe(1_000)
   })
-})
-
-test('a deleted key leaves nothing behind', () => {
-  memory.rememberSecret('a', 1, { state: 'Foreign' })
-  memory.trialSucceeded('a')
-  memory.commitFailed('a', 'KeyringFull', 'full')
-  for (let edit = 0; edit < 5; edit += 1) memory.revised('a')
-  memory.forget('a')
-  expect([memory.secret('a', 1).state, memory.isSecretWritable('a'), memory.revisionInMs('a'), memory.failures('a')]).toEqual([
-    'Unknown',
-    false,
-    0,
-    [],
-  ])
 })

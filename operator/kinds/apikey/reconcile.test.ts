@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { credentialForm, hashCredential } from '#contract/values/credential.ts'
 import { MemoryProjection } from '../../../standalone/memory-projection.ts'
 import { secret, SHOP } from '../../../test/support/objects.ts'
-import type { KillAt, WorldCall } from '../../../test/support/operator-process.ts'
+import type { WorldCall } from '../../../test/support/operator-process.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import type { ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
@@ -108,17 +108,6 @@ describe('issuing', () => {
     ])
   })
 
-  test('a serving pod without an acknowledgement is counted and named: 2/3 Unconfirmed', async () => {
-    await world.serve(['gateway-0', 'gateway-1'], ['gateway-2'])
-    expect(await issued()).not.toBe('') // one stuck pod does not block issuing
-    expect(await condition('Programmed')).toBe('False Unconfirmed')
-    expect((await world.key()).status?.programmed).toMatchObject({ ready: 2, total: 3 })
-    expect(await world.message(apiKeys, 'bot', 'Programmed')).toContain('gateway-2')
-    await world.serve(['gateway-0', 'gateway-1', 'gateway-2'])
-    await world.settle()
-    expect([await condition('Programmed'), await condition('Ready')]).toEqual(['True Programmed', 'True Ready'])
-  })
-
   test('a foreign Secret with the wanted name stays unchanged, and no working value is left over', async () => {
     const foreign = await world.objects.create(secrets, secret('bot', { a: 'b' }))
     await issued()
@@ -216,22 +205,6 @@ describe('changing', () => {
     await edited({ displayName: 'look again' })
     expect(await condition('SecretIssued')).toBe('False SecretModified')
     expect(await world.value()).toBe('mine')
-  })
-
-  test('labels of the template reach an existing Secret', async () => {
-    await issued()
-    await edited({ secret: { retention: 'Keep', template: { labels: { team: SHOP } } } })
-    expect((await world.secret())?.metadata.labels).toMatchObject({ team: SHOP })
-  })
-
-  test('ANTHROPIC_API_KEY is added to an existing Secret and removed again, without a new value of the key', async () => {
-    await issued()
-    const value = await world.value()
-    const entry = async (): Promise<string | undefined> => (await world.secret())?.data?.['ANTHROPIC_API_KEY']
-    await edited({ secret: { retention: 'Keep', anthropicApiKey: 'Include' } })
-    expect(Buffer.from((await entry()) ?? '', 'base64').toString()).toBe(value)
-    await edited({ secret: { retention: 'Keep' } })
-    expect([await entry(), await world.value()]).toEqual([undefined, value])
   })
 
   test('a restart and repeated events cause no writes', async () => {
@@ -344,14 +317,6 @@ describe('deleting', () => {
 })
 
 describe('loss', () => {
-  test('an emptied store is rebuilt from memory, and a suspended key stays suspended', async () => {
-    await issued()
-    await edited({ state: 'Suspended' })
-    world.memory = new MemoryProjection({ now: () => world.now })
-    await world.settle()
-    expect((await world.keyRecords()).map(({ state }) => state)).toEqual(['Suspended'])
-  })
-
   test('a lost keyring is restored from Redis, and no key is refused during the recovery', async () => {
     const value = await issued()
     await world.stopProcesses()
@@ -400,76 +365,5 @@ describe('loss', () => {
   async function restoreInstallation(): Promise<void> {
     const { installation = '' } = (await world.memory.meta()) ?? {}
     await world.apply(secrets, secret('hg-installation', { id: installation }, { namespace: 'headgate' }))
-  }
-})
-
-describe('crash schedule', () => {
-  interface Story {
-    readonly name: string
-    readonly before: () => Promise<unknown>
-    readonly happens: () => Promise<unknown>
-    readonly after: () => Promise<void>
-  }
-  const stories: readonly Story[] = [
-    {
-      name: 'creation',
-      before: () => Promise.resolve(),
-      happens: () => world.applyKey(),
-      after: async () => {
-        const [record, ...others] = await world.keyRecords()
-        expect(others).toEqual([])
-        expect(record?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(await world.value())])
-        expect(await condition('Ready')).toBe('True Ready')
-      },
-    },
-    {
-      name: 'suspension',
-      before: () => world.applyKey(),
-      happens: () => world.applyKey({ state: 'Suspended' }),
-      after: async () => {
-        expect((await world.keyRecords()).map(({ state }) => state)).toEqual(['Suspended'])
-        expect(await condition('Ready')).toBe('False Suspended')
-      },
-    },
-    {
-      name: 'deletion',
-      before: () => world.applyKey(),
-      happens: () => world.objects.remove(apiKeys, BOT),
-      after: async () => {
-        expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
-        expect(await world.keyRecords()).toEqual([])
-        expect(await world.secret()).toBeUndefined()
-      },
-    },
-  ]
-
-  test.each(stories)(
-    '$name: a kill before or after any write ends in the same state',
-    async (story) => {
-      let schedules = 0
-      for (const when of ['before', 'after'] as const) {
-        for (let write = 0; await isKilled(story, { write, when }); write += 1) schedules += 1
-      }
-      expect(schedules).toBeGreaterThanOrEqual(6)
-    },
-    30_000,
-  )
-
-  /** Runs one story with one kill and a restart. @returns false if the story has fewer writes, so that no process was killed */
-  async function isKilled({ before, happens, after }: Story, kill: KillAt): Promise<boolean> {
-    await world.stop()
-    world = new OperatorWorld([apiKeyRow])
-    const first = await world.start()
-    await before()
-    await world.settle()
-    await first.stop()
-    const doomed = await world.start({}, { ...kill, write: kill.write + 1 }) // the first write claims the projection
-    await happens()
-    await world.settle()
-    const wasKilled = doomed.isDead
-    doomed.kill()
-    await world.start()
-    await after()
-    return wasKilled
   }
 })

@@ -95,27 +95,8 @@ describe('the records of a new leader', () => {
     expect(await records(({ uid }) => uid === key.metadata.uid)).toMatchObject([{ state: 'Active', models: [['a']] }])
   })
 
-  test('keep a new ApiKey separate from a former ApiKey with the same name', async () => {
-    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
-    await objects.remove(apiKeys, BOT)
-    await objects.create(apiKeys, apiKey('bot', { models: ['everything'] }, { finalizers: [FINALIZER] }))
-    expect(await records()).toMatchObject([{ uid: key.metadata.uid, state: 'Revoked', models: [['a']] }])
-  })
-
   test('have the pending entry rather than the durable entry', async () => {
     keyring.commit({ ...entryFor(key, []), name: 'bot' }, 'urgent')
     expect(await records()).toMatchObject([{ verifiers: [] }])
-  })
-
-  test('have no record of a deleted key', async () => {
-    await commit({ ...entryFor(key, [verifierOf(1, 'Revoked')]), deletedMs: 5 })
-    expect(await records()).toEqual([])
-  })
-
-  test('have every one of many keys', async () => {
-    for (let index = 0; index < 1_200; index += 1)
-      keyring.commit(entryFor({ ...key, metadata: { ...key.metadata, uid: `uid-${index}` } }, [verifierOf(1)]), 'change')
-    await keyring.flush()
-    expect(await records()).toHaveLength(1_201)
   })
 })

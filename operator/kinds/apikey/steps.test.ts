@@ -119,13 +119,6 @@ describe('issuing a key, in the order of its promises', () => {
 })
 
 describe('a minted key', () => {
-  test('whose value is in the Secret becomes issued', () => {
-    const observed = minted({ holdsCredential: false })
-    const step = nextStep({ ...observed, secret: secretOf(verifierFrom(observed)) })
-    expect(step).toMatchObject({ do: 'mark-issued', level: 'change' })
-    expect(statesOf(step)).toEqual(['Issued'])
-  })
-
   test('whose delivery the status names becomes issued, even if its Secret was deleted before the mark was durable', () => {
     const observed = minted({ holdsCredential: false })
     const { id } = verifierFrom(observed)
@@ -263,11 +256,6 @@ describe('an edit that restricts', () => {
 describe('an edit that does not restrict', () => {
   const resumed = edited(settledEdit(edited(idle(), { state: 'Suspended' })), { state: 'Active' })
 
-  test('is committed at level change', () => {
-    expect(nextStep(resumed)).toMatchObject({ do: 'commit', level: 'change', entry: { state: 'Active', generation: 3 } })
-    expect(nextStep(resumed)).not.toHaveProperty('isUncounted')
-  })
-
   test('waits for its turn after many edits, so that many edits of one key become few revisions', () => {
     expect(nextStep({ ...resumed, revisionInMs: 400 })).toEqual({ do: 'wait', forMs: 400 })
   })
@@ -341,10 +329,6 @@ describe('an entry that a newer version wrote', () => {
 })
 
 describe('a key that is issued', () => {
-  test('needs no step once its status says so', () => {
-    expect(nextStep(idle())).toBe(DONE)
-  })
-
   test('does not wait for gateways after a restart: its Secret is read in the background, only for the status', () => {
     const restarted = idle({ secret: { state: 'Unknown' }, confirmation: UNKNOWN })
     expect(nextStep(restarted)).toEqual({ do: 'read-secret', level: 'background' })
@@ -357,24 +341,6 @@ describe('a key that is issued', () => {
     expect(nextStep({ ...slow, projected: { revision: 8, forMs: 300 } })).toEqual({ do: 'wait', forMs: 700 })
     expect(nextStep({ ...slow, projected: { revision: 8, forMs: 1_000 } })).toEqual(WRITE_STATUS)
     expect(nextStep(withStatus({ ...slow, projected: { revision: 8, forMs: 1_000 } }))).toEqual({ do: 'wait' })
-  })
-
-  test('is written to Redis again if its record may be missing', () => {
-    const lost = idle({ projected: undefined, confirmation: undefined })
-    expect(nextStep(lost)).toEqual({ do: 'project', level: 'change' })
-    expect(nextStep(withStatus({ ...lost, storeAvailable: false }))).toEqual({ do: 'wait' })
-  })
-
-  test('gets outdated entries of its Secret refreshed in the background, unless another object owns the Secret', () => {
-    expect(nextStep(idle({ secret: secretOf(verifierFrom(idle()), { current: false }) }))).toMatchObject({
-      do: 'refresh-secret',
-      level: 'background',
-    })
-    expect(nextStep(withStatus(idle({ secret: { state: 'Foreign' } })))).toMatchObject({ do: 'wait' })
-  })
-
-  test('does not get a deleted Secret again', () => {
-    expect(nextStep(withStatus(idle({ secret: { state: 'Absent' } })))).toBe(DONE)
   })
 
   test('loses its Secret after a revocation, when the gateways refuse the key or after a second', () => {
@@ -481,19 +447,6 @@ describe('deletion', () => {
     expect(nextStep(deleting({ isCommitting: true, deletingForMs: 60_000 }))).toEqual({ do: 'wait' })
   })
 
-  test('is proven first, then deletes the Secret, and removes the finalizer last', () => {
-    expect(nextStep(deleting({ confirmation: waiting() }))).toEqual({ do: 'wait', forMs: 30_000 })
-    expect(nextStep(deleting())).toEqual({ do: 'read-secret', level: 'change' })
-    expect(nextStep(deleting({ secret: issued().secret }))).toEqual({ do: 'delete-secret', level: 'change', uid: 'secret-1' })
-    const end = { do: 'remove-finalizer', level: 'change', isConfirmed: true, hadKey: true }
-    for (const state of ['Absent', 'Foreign', 'LeftOver'] as const) expect(nextStep(deleting({ secret: { state } }))).toEqual(end)
-    expect(nextStep(deleting({ secret: { state: 'Absent' }, confirmation: acknowledged(0) }))).toEqual(end)
-  })
-
-  test('continues without the Secret if it cannot be read', () => {
-    expect(doing(deleting({ secret: { state: 'Unreadable' } }))).toBe('remove-finalizer')
-  })
-
   test.each<[string, Partial<Observed>]>([
     ['a pod that stays silent', { confirmation: waiting() }],
     ['a Redis that does not answer', { storeAvailable: false, projected: undefined, confirmation: undefined }],
@@ -509,10 +462,6 @@ describe('deletion', () => {
     const never = deleting({ entry: undefined, verifier: undefined })
     expect(nextStep(never)).toEqual({ do: 'remove-finalizer', level: 'change', isConfirmed: true, hadKey: false })
     expect(FINALIZER).toBe('headgate.dev/revoke')
-  })
-
-  test('writes no status, because no user would see it', () => {
-    expect(reportStep(deleting({ failures: [failure('Other')] }))).toBe(DONE)
   })
 })
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
-import { edited, heldKey, issued, settledEdit, withStatus } from '../../../test/support/observed-key.ts'
-import { apiKeyStatus, type ApiKeySpec } from '#api/apikey.ts'
+import { heldKey, issued } from '../../../test/support/observed-key.ts'
+import { type ApiKeySpec } from '#api/apikey.ts'
 import type { Observed } from './observed.ts'
 import { statusOf } from './status.ts'
 import type { BudgetReading, SubjectUsage } from '../../books/subject-ledger.ts'
@@ -91,16 +91,6 @@ describe('the use of a key in its status', () => {
 describe('a budget that is used up', () => {
   const spending = (spent: number, spec = SPEC): Observed => ({ ...issued(heldKey(spec)), usage: used(inMonth(spent)) })
 
-  test('is a condition, and the reason why the key is not Ready', () => {
-    const status = statusOf(spending(25_000_000))
-    expect([reason(status, 'BudgetExhausted'), reason(status, 'Ready')]).toEqual(['BudgetExhausted', 'BudgetExhausted'])
-    expect(status.conditions?.find(({ type }) => type === 'Ready')?.message).toBe(
-      'Budget month is used up: requests answer 402 until the next Month begins (Europe/Berlin), or its amount is raised.',
-    )
-    expect(status.summary?.used).toBe('100%')
-    expect(apiKeyStatus.safeParse(status).error).toBeUndefined()
-  })
-
   test('does not exist one micro-unit earlier', () => {
     const status = statusOf(spending(24_999_999))
     expect([reason(status, 'BudgetExhausted'), reason(status, 'Ready')]).toEqual([undefined, 'Ready'])
@@ -109,18 +99,6 @@ describe('a budget that is used up', () => {
   test('refuses no request if it only audits', () => {
     const budgets = SPEC.budgets?.map((budget) => ({ ...budget, onExceeded: 'Audit' as const }))
     expect(reason(statusOf(spending(99_000_000, { budgets })), 'Ready')).toBe('Ready')
-  })
-
-  test('ends when the amount is raised, at once, and when its window ends', () => {
-    const full = withStatus(spending(25_000_000))
-    const budgets = SPEC.budgets?.map((budget) => ({ ...budget, amount: '50' }))
-    const raised = statusOf(settledEdit(edited(full, { budgets })))
-    expect([reason(raised, 'Ready'), raised.usage?.[0]?.percent]).toEqual(['Ready', 50])
-    expect(reason(statusOf({ ...full, usage: used(inMonth(0, Date.UTC(2026, 1, 1))) }), 'Ready')).toBe('Ready')
-  })
-
-  test('is still reported after a start of the operator', () => {
-    expect(reason(statusOf({ ...withStatus(spending(25_000_000)), usage: undefined }), 'Ready')).toBe('BudgetExhausted')
   })
 })
 

@@ -8,17 +8,6 @@ const MINUTE = 60_000
 describe('CredentialVault', () => {
   const { credential } = mintCredential()
 
-  test('holds a Credential until it is delivered', async () => {
-    const clock = new ManualClock()
-    const vault = new CredentialVault(clock)
-    vault.hold('a', credential)
-    await clock.advance(5 * MINUTE)
-    expect(vault.get('a')).toBe(credential)
-    expect(vault.get('b')).toBeUndefined()
-    vault.drop('a')
-    expect(vault.get('a')).toBeUndefined()
-  })
-
   test('returns no Credential that is older than ten minutes', async () => {
     const clock = new ManualClock()
     const vault = new CredentialVault(clock)

@@ -84,19 +84,6 @@ describe('reconcile of a ServedModel', () => {
     expect(await record()).toBeUndefined()
   })
 
-  test('edits of weight, time-outs and allowed namespaces reach the record', async () => {
-    await served()
-    await apply('llama')
-    await becomes('Ready', 'True Ready')
-    await apply('llama', {
-      backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, weight: 1 }],
-      timeouts: { firstByteSeconds: 9 },
-      allowedNamespaces: { from: 'All' },
-    })
-    expect(await settled(async () => (await record())?.allowedNamespaces)).toBe('*')
-    expect(await record()).toMatchObject({ timeouts: { firstByteSeconds: 9 }, backends: [{ weight: 1 }] })
-  })
-
   test('a selector admits namespaces by their present labels', async () => {
     await served()
     await world.apply(namespaces, namespace('green', { team: 'ml' }))
@@ -107,25 +94,6 @@ describe('reconcile of a ServedModel', () => {
     expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['blue', 'green', 'shop'])
     await world.objects.remove(namespaces, { namespace: '', name: 'green' })
     expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['blue', 'shop'])
-  })
-
-  test('of two models with one name the younger one reports NameConflict and the owner, and gets the name when the older one is deleted', async () => {
-    await served()
-    await apply('llama', { servedName: 'x' })
-    await becomes('Ready', 'True Ready')
-    await world.pass(5)
-    await apply('young', { servedName: 'y', aliases: ['x'] })
-    await becomes('Accepted', 'False NameConflict', 'young')
-    await becomes('Ready', 'True Ready', 'young') // its other name works
-    expect(world.events).toContainEqual({ name: 'young', reason: 'NameConflict', note: expect.stringContaining('shop/llama') })
-    await world.objects.remove(servedModels, LLAMA)
-    await becomes('Accepted', 'True Accepted', 'young')
-  })
-
-  test.each(['http://127.0.0.1:8000', 'http://169.254.169.254/latest'])('the address %s reaches no gateway', async (address) => {
-    await apply('llama', { backends: [{ name: 'one', url: address }] })
-    await becomes('Accepted', 'False AddressRefused')
-    expect(await world.modelRecords()).toEqual([])
   })
 
   const restart = async (settings: Parameters<typeof world.start>[0] = {}): Promise<void> => {
@@ -268,35 +236,6 @@ describe('reconcile of a ServedModel', () => {
 
   describe('publishing', () => {
     const ALL: Spec = { allowedNamespaces: { from: 'All' } }
-
-    test('by a namespace that the administrator has not listed admits only the own namespace, with an Event', async () => {
-      await restart({ publishingNamespaces: ['headgate'] })
-      await served()
-      await apply('llama', ALL)
-      await becomes('Accepted', 'False PublishingNotAllowed')
-      await becomes('Ready', 'True Ready')
-      expect((await record())?.allowedNamespaces).toEqual([SHOP])
-      expect(world.events).toContainEqual({
-        name: 'llama',
-        reason: 'PublishingNotAllowed',
-        note: expect.stringContaining('scope.publishers'),
-      })
-      await apply('llama', { allowedNamespaces: { from: 'Same' } })
-      await becomes('Accepted', 'True Accepted')
-    })
-
-    test('takes no name from the models of listed namespaces', async () => {
-      await world.apply(
-        servedModels,
-        servedModel('evil', { ...ALL, servedName: 'x', backends: [{ name: 'one', url: 'https://evil.example' }] }, { namespace: 'evil' }),
-      )
-      await world.pass(5)
-      await served()
-      await apply('llama', { ...ALL, servedName: 'x' })
-      await becomes('Ready', 'True Ready')
-      await becomes('Accepted', 'True Accepted')
-      expect((await record('evil'))?.allowedNamespaces).toEqual(['evil'])
-    })
 
     test('to selected namespaces needs the right to read their labels', async () => {
       world.mayReadNamespaces = false
