@@ -25,7 +25,6 @@ import { RedisProjectionStore } from './projection/redis-projection-store.ts'
 /** Time-out of a Redis command, ms. */
 export const REDIS_COMMAND_MS = 2_000
 
-/** What `connect` opened. */
 export type Connections = ReturnType<typeof connect>
 
 /**

@@ -1,7 +1,6 @@
 /** `/livez`, `/readyz` and `/metrics` of the operator, on one port. */
 import { createServer, type Server } from 'node:http'
 
-/** What the probes read. */
 export interface HealthDeps {
   /** False only for an error that a restart fixes: a dead informer. */
   readonly isLive: () => boolean
@@ -10,7 +9,6 @@ export interface HealthDeps {
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>
 }
 
-/** Makes the server, which does not listen yet. */
 export function createHealthServer(deps: HealthDeps): Server {
   return createServer((request, response) => {
     const answer = (status: number, text: string, type = 'text/plain; charset=utf-8'): void => {

@@ -45,7 +45,6 @@ export function createMetricsRegistry() {
   }
 }
 
-/** Makes metrics in one registry. */
 class Meter {
   readonly registry = new Registry()
 

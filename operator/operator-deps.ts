@@ -20,7 +20,6 @@ export interface OperatorInformers {
   readonly namespaces: Informer<Namespace> | undefined
 }
 
-/** Leadership and its fencing token. */
 export interface Leadership {
   readonly fence: () => number
   readonly raiseFence: (stored: number) => Promise<void>
@@ -30,9 +29,7 @@ export interface Leadership {
   readonly onFenced: (fence: number) => void
 }
 
-/** Settings that reconcile uses. */
 export interface OperatorSettings {
-  /** The operator's own namespace. */
   readonly namespace: string
   readonly gatewayService: string
   readonly keyringShards: number
@@ -58,7 +55,6 @@ export interface OperatorSettings {
   readonly allowLoopback: boolean
 }
 
-/** Metrics of the ledger. */
 export interface LedgerMetrics {
   /** Counts read subjects. */
   read(subjects: number): void
@@ -72,28 +68,23 @@ export interface LedgerMetrics {
   checkpointAge(seconds: () => number): void
 }
 
-/** Measurements of the operator. */
 export interface OperatorMetrics {
-  /** One write of a shard of the keyring. */
   committed(shard: number, bytes: number, seconds: number): void
   /** @param seconds from the write of a revocation to its last acknowledgement, on the monotonic clock */
   revoked(seconds: number): void
   polled(state: { readonly revision: number; readonly watermark: number; readonly waiting: number }): void
   /** Entries that this version cannot read. @param set keyring, models, upstream, spend */
   unreadableEntries(set: string, count: number): void
-  /** Keys were revoked because their ApiKey does not exist. */
   orphaned(keys: number): void
   /** Why a leader cannot start; undefined if it can. */
   startBlocked(reason: string | undefined): void
   /** An Event was dropped because too many wait. */
   eventDropped(): void
-  /** Whether Redis belongs to another installation. */
   installationForeign(isForeign: boolean): void
   readonly ledger: LedgerMetrics
   readonly controller: ControllerMetrics
 }
 
-/** Dependencies of `createOperator`. */
 export interface OperatorDeps {
   readonly kube: KubePort
   readonly informers: OperatorInformers

@@ -2,12 +2,10 @@
 import { z } from 'zod'
 import { libraryRevision } from '#contract/redis/function-library.ts'
 
-/** A connection to Redis. */
 export interface RedisCalls {
   call(command: string, ...args: string[]): Promise<unknown>
 }
 
-/** A function library. */
 export interface RedisLibrary {
   readonly library: string
   readonly code: string

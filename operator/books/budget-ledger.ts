@@ -23,11 +23,9 @@ const LIBRARY_EVERY_MS = 2_000
 /** Age at which spend that is not durable counts as late, s. */
 const LATE_SECONDS = 30
 
-/** Dependencies of the ledger. */
 export interface BudgetLedgerDeps extends SpendReaderDeps {
   readonly store: OperatorLedgerStore
   readonly subjects: Pick<Subjects, 'uids' | 'budgetsOf' | 'mayExist' | 'read' | 'lost'>
-  /** Heartbeats of the last poll. */
   readonly live: () => readonly LiveProcess[]
   /** Names of the gateway pods that clients can reach. */
   readonly serving: () => ReadonlySet<string>
@@ -38,7 +36,6 @@ export interface BudgetLedgerDeps extends SpendReaderDeps {
   readonly metrics?: LedgerMetrics | undefined
 }
 
-/** The ledger of a leader. */
 export class BudgetLedger {
   readonly #deps: BudgetLedgerDeps
   readonly #reader: SpendReader
@@ -70,7 +67,6 @@ export class BudgetLedger {
     this.#scheduleTurn()
   }
 
-  /** Writes everything that is not durable. */
   async stop(): Promise<void> {
     this.#isStopped = true
     this.#cancel()
@@ -97,12 +93,10 @@ export class BudgetLedger {
     this.#reader.wentBack()
   }
 
-  /** Reads the Secrets of spend again. */
   check(): void {
     this.#deps.checkpoint.check()
   }
 
-  /** Number of entries of another version, which are never changed. */
   get unreadable(): number {
     return [...this.#deps.checkpoint.unreadable()].length
   }
@@ -132,7 +126,6 @@ export class BudgetLedger {
     )
   }
 
-  /** Loads the function library if it is missing. @throws errors of the store */
   async #prepare(): Promise<void> {
     await this.#deps.store.prepare()
     this.#libraryAtMs = this.#deps.clock.monotonic()

@@ -10,14 +10,12 @@ const PER_TURN = 1_000
 /** Longest time between the starts of two walks, ms. The death of a process starts a walk too. */
 const EVERY_MS = 3_600_000
 
-/** Dependencies of the census. */
 export interface CensusDeps {
   readonly store: Pick<OperatorLedgerStore, 'survey' | 'reap' | 'bury' | 'forget' | 'dropBudgets'>
   readonly subjects: Pick<Subjects, 'budgetsOf'>
   readonly metrics?: Pick<LedgerMetrics, 'reaped'> | undefined
 }
 
-/** The present time on two clocks. */
 export interface Now {
   /** Monotonic ms. */
   readonly monotonicMs: number
@@ -25,7 +23,6 @@ export interface Now {
   readonly wallMs: number
 }
 
-/** The census of an operator. */
 export class LedgerCensus {
   readonly #deps: CensusDeps
   readonly #processes: ProcessWatch

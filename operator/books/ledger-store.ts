@@ -23,19 +23,15 @@ export type BudgetRead =
 export interface BudgetSurvey {
   readonly state: BudgetRead['state']
   readonly windows: readonly WindowField[]
-  /** Processes with holds. */
   readonly holders: readonly string[]
-  /** Processes with recorded spend. */
   readonly spenders: readonly string[]
 }
 
-/** One subject and some of its windows. */
 export interface SubjectFields {
   readonly subject: string
   readonly fields: readonly WindowField[]
 }
 
-/** One subject and its minimum spend. */
 export interface SubjectCheckpoints {
   readonly subject: string
   readonly checkpoints: readonly Checkpoint[]
@@ -44,7 +40,6 @@ export interface SubjectCheckpoints {
 /** The outcome of a seed. `planted`: the subject had no budgets before. */
 export type SeedOutcome = 'planted' | 'present' | 'damaged'
 
-/** One key of the ledger, as found by a walk. */
 export interface LedgerKey {
   readonly name: string
   /** undefined if the key belongs to no subject. */
@@ -70,16 +65,13 @@ export interface OperatorLedgerStore {
   restore(subjects: readonly SubjectCheckpoints[]): Promise<readonly number[]>
   /** Drops the budgets of subjects, which then need a seed. */
   dropBudgets(subjects: readonly string[]): Promise<void>
-  /** Drops closed windows. */
   forget(windows: readonly SubjectFields[]): Promise<void>
   /** Counts the holds of a dead process as spent. */
   reap(process: string, subjects: readonly string[]): Promise<void>
   /** Drops the recorded spend of a process. The sums include it. */
   bury(process: string, subjects: readonly string[]): Promise<void>
-  /** Drops everything about subjects. */
   remove(subjects: readonly string[]): Promise<void>
   /** Walks over every key of the ledger in chunks. */
   walk(): AsyncIterable<readonly LedgerKey[]>
-  /** Drops keys by their names. */
   unlink(names: readonly string[]): Promise<void>
 }

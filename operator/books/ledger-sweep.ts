@@ -11,7 +11,6 @@ const WALK_EVERY_MS = 3_600_000
 /** Most subjects dropped per turn. */
 const PER_TURN = 200
 
-/** Dependencies of the sweep. */
 export interface SweepDeps {
   readonly store: Pick<OperatorLedgerStore, 'remove' | 'walk' | 'unlink'>
   readonly subjects: Pick<Subjects, 'mayExist'>

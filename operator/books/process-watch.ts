@@ -24,7 +24,6 @@ interface Watched {
 export class ProcessWatch {
   readonly #processes = new Map<string, Watched>()
   #serving: ReadonlySet<string> = new Set()
-  /** Pods with a live process. */
   #livePods: ReadonlySet<string> = new Set()
 
   /**

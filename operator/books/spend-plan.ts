@@ -13,7 +13,6 @@ const SAME_LOSS_MS = 60_000
 /** Longest window of each kind, ms: days of 25 h and months of 31 days, with an hour to spare. */
 const LONGEST_MS: Readonly<Record<string, number>> = { Day: 1.1 * DAY_MS, Week: 7.1 * DAY_MS, Month: 31.1 * DAY_MS, Lifetime: Infinity }
 
-/** The present window of one budget. */
 export interface AskedWindow {
   readonly budget: BudgetRecord
   readonly field: WindowField

@@ -22,7 +22,6 @@ const READ_AGAIN_MS = 1_000
 const HEAL_MS = 2_000
 const HEAL_AFTER_REBUILD_MS = 3_000
 
-/** Dependencies of the reader. */
 export interface SpendReaderDeps {
   readonly store: Pick<OperatorLedgerStore, 'settled' | 'read' | 'seed' | 'restore' | 'dropBudgets'>
   /** The durable spend. Spend is put with `commitLater`. */
@@ -42,7 +41,6 @@ interface Seen {
   lowSinceMs: number | undefined
   /** ms since 1970. */
   usedMs: number | undefined
-  /** The last reported reading. */
   reported: string
 }
 
@@ -58,7 +56,6 @@ export class SpendReader {
     this.#deps = deps
   }
 
-  /** All scheduled subjects. */
   subjects(): Iterable<string> {
     return this.#schedule.uids()
   }
@@ -69,7 +66,6 @@ export class SpendReader {
     this.#schedule.add(uid, this.#deps.clock.monotonic())
   }
 
-  /** Stops reading a key. */
   drop(uid: string): void {
     this.#schedule.delete(uid)
     this.#seen.delete(uid)
@@ -224,7 +220,6 @@ export class SpendReader {
   }
 }
 
-/** Whether any window has more spend than before. */
 function isMore(known: SpendEntry | undefined, after: SpendEntry | undefined): boolean {
   return after !== undefined && after !== known && [...after.spent].some(([field, spent]) => spent > (known?.spent.get(field) ?? 0))
 }

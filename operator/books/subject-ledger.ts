@@ -15,7 +15,6 @@ import { BudgetLedger } from './budget-ledger.ts'
 
 /** A reading of one budget of one subject. The amount is in the record of the subject: a changed amount keeps the spend. */
 export interface BudgetReading {
-  /** Name of the budget. */
   readonly budget: string
   readonly unit: BudgetRecord['unit']
   readonly window: BudgetRecord['window']
@@ -25,7 +24,6 @@ export interface BudgetReading {
   readonly windowStartMs: number
 }
 
-/** A reading of all budgets of one subject. */
 export interface SubjectUsage {
   readonly budgets: readonly BudgetReading[]
   /** ms since 1970; undefined if unknown. */
@@ -49,7 +47,6 @@ export interface SubjectKind {
   readonly onLoss: (uid: string) => void
 }
 
-/** The subjects of all kinds. */
 export class Subjects {
   /** undefined if gateways count in the memory of this process: then only readings of another source arrive. */
   readonly ledger: BudgetLedger | undefined
@@ -80,7 +77,6 @@ export class Subjects {
     return this.ledger?.loss(uid)
   }
 
-  /** All subjects of all kinds. */
   uids(): readonly string[] {
     return this.#kinds.flatMap(({ uids }) => [...uids()])
   }

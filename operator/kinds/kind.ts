@@ -12,13 +12,11 @@ import type { Projection } from '../projection/projection.ts'
 import type { ProjectionChange } from '../projection/store.ts'
 import type { ProjectedModels } from './served-model/projected-models.ts'
 
-/** One row of the table of kinds. */
 export interface KindRow {
   readonly api: ApiKind
   readonly create: (context: OperatorContext) => Kind
 }
 
-/** Dependencies of every kind. */
 export interface OperatorContext extends OperatorDeps {
   readonly informer: <T extends KubeObject>(api: Pick<ApiKind<T>, 'resource'>) => Informer<T>
   readonly projection: Projection
@@ -37,7 +35,6 @@ export interface OperatorContext extends OperatorDeps {
   readonly version: () => number
 }
 
-/** An object that a change enqueues. */
 export interface Wake {
   readonly ref: ObjectRef
   readonly level: Level

@@ -23,14 +23,12 @@ export interface Released {
   readonly failed: number
 }
 
-/** What the release of objects needs. */
 export interface ReleaseDeps {
   readonly kube: Pick<KubePort, 'get' | 'patch'>
   /** Called with each released object. */
   readonly onReleased?: (object: KubeObject) => void
 }
 
-/** A kind as far as its release is concerned. */
 export type ReleasedKind = Pick<ApiKind, 'resource' | 'finalizer'>
 
 /** Releases every object with the finalizer of its kind. A failure does not stop the others. */
@@ -45,7 +43,6 @@ export async function releaseAll(kind: ReleasedKind, objects: Iterable<KubeObjec
   return { released, failed: outcomes.length - released }
 }
 
-/** What the release of former namespaces needs. */
 export type FormerNamespacesDeps = Pick<OperatorContext, 'kube' | 'clock' | 'log' | 'settings' | 'recordEvent'>
 
 /**
@@ -77,7 +74,6 @@ async function releaseNamespace(kind: ReleasedKind, namespace: string, deps: For
   }
 }
 
-/** Adds results up. */
 export function totalOf(all: readonly Released[]): Released {
   const sum = (field: keyof Released): number => all.reduce((total, each) => total + each[field], 0)
   return { released: sum('released'), failed: sum('failed') }

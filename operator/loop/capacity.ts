@@ -23,12 +23,10 @@ export class Capacity {
     this.#workers = workers
   }
 
-  /** Runs under way. */
   get running(): number {
     return LEVELS.reduce((sum, level) => sum + this.#running[level], 0)
   }
 
-  /** Most runs at once. */
   get slots(): number {
     return this.#workers + URGENT_SLOTS
   }

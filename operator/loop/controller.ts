@@ -7,7 +7,6 @@ import { WorkQueue, type WorkQueueMetrics } from './work-queue.ts'
 /** How a run ended. `requeue_after` = well, and runs again. */
 export type ReconcileOutcome = 'success' | 'requeue_after' | 'error'
 
-/** Metrics of the controller. */
 export interface ControllerMetrics {
   readonly queue: WorkQueueMetrics
   /** @param panic the error is a programmer's mistake */
@@ -23,14 +22,12 @@ export interface ControllerProbe {
   readonly unfinished: WorkQueue['unfinished']
 }
 
-/** Dependencies of a controller. */
 export interface ControllerOptions {
   /** By kind. Read at each run, so it may be filled after construction. */
   readonly kinds: Readonly<Record<string, Reconcile>>
   readonly clock: Clock
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number
-  /** Levels that wait at present. */
   readonly held?: (() => readonly Level[]) | undefined
   readonly metrics?: ControllerMetrics | undefined
 }

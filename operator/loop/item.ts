@@ -1,6 +1,5 @@
 import { refKey, type ObjectRef } from '#kube/port.ts'
 
-/** One object to reconcile. */
 export interface Item {
   readonly kind: string
   readonly ref: ObjectRef

@@ -28,7 +28,6 @@ export class PriorityQueue {
   /** Items of one namespace that wait at any level but background. */
   readonly #backlogs = new Map<string, number>()
 
-  /** Items that wait at one level. */
   depth(level: Level): number {
     return this.#depth[level]
   }
@@ -50,7 +49,6 @@ export class PriorityQueue {
     return present === undefined
   }
 
-  /** Removes and returns the next item among `levels`. */
   shift(levels: readonly Level[] = LEVELS): Waiting | undefined {
     const level = levels.find((each) => this.#depth[each] > 0)
     if (level === undefined) return undefined

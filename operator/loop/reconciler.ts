@@ -21,7 +21,6 @@ export interface Wait {
   readonly forMs?: number
 }
 
-/** The wait of a step that failed. */
 interface Retry extends Wait {
   readonly at: Level
 }
@@ -64,7 +63,6 @@ export interface Requeue {
 /** Runs one object at one level of urgency. */
 export type Reconcile = (ref: ObjectRef, level: Level) => Promise<Requeue>
 
-/** Dependencies of a reconciler besides its kind. */
 export interface ReconcilerDeps {
   readonly clock: Clock
   readonly log: Log

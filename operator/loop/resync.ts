@@ -3,7 +3,6 @@ import { refOf, type Informer } from '#kube/port.ts'
 import type { Item } from './item.ts'
 import type { Level } from './level.ts'
 
-/** Dependencies of `Resync`. */
 export interface ResyncOptions {
   readonly clock: Clock
   /** [0, 1) */

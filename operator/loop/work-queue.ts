@@ -15,7 +15,6 @@ export interface WorkQueueMetrics {
   worked(seconds: number): void
 }
 
-/** Dependencies of a queue. */
 export interface WorkQueueOptions {
   readonly clock: Clock
   readonly metrics?: WorkQueueMetrics | undefined
@@ -61,7 +60,6 @@ export class WorkQueue {
     this.#delayed = new DelayedAdds(options.clock, (item, level) => this.add(item, level))
   }
 
-  /** Items that wait at one level. */
   depth(level: Level): number {
     return this.#ready.depth(level)
   }
@@ -76,17 +74,14 @@ export class WorkQueue {
     return this.#ready.backlogOf(namespace)
   }
 
-  /** Items that are worked on. */
   get active(): number {
     return this.#processing.size
   }
 
-  /** Most items worked on at once. */
   get slots(): number {
     return this.#capacity.slots
   }
 
-  /** Begins to hand out items. */
   start(): void {
     if (this.#state === 'Held') this.#state = 'Started'
     this.#dispatchSoon()
@@ -113,7 +108,6 @@ export class WorkQueue {
     this.addAfter(item, delayMs, level)
   }
 
-  /** Records the end of the work on an item, successful or not. */
   done(item: Item): void {
     const key = itemKey(item)
     const taken = this.#processing.get(key)
@@ -149,7 +143,6 @@ export class WorkQueue {
     this.#reportDepths()
   }
 
-  /** Resolves when no item is worked on. */
   #idle(): Promise<void> {
     if (this.#processing.size === 0) return Promise.resolve()
     return new Promise((resolve) => this.#idleWaiters.push(resolve))

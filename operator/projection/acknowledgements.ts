@@ -17,7 +17,6 @@ const PROGRESS_MS = 1_000
 /** After this many callbacks other work of the event loop runs. */
 const CHUNK = 500
 
-/** Progress of one revision of one record. */
 export interface Confirmation {
   /** Unknown: the store did not answer. NoGateways: no pod serves, so there is no pod to wait for. */
   readonly state: 'Acknowledged' | 'NoGateways' | 'Waiting' | 'Unknown'
@@ -86,7 +85,6 @@ export class Acknowledgements {
     this.#next?.cancel()
   }
 
-  /** The heartbeats of the last poll. */
   get live(): readonly LiveProcess[] {
     return this.#live
   }
@@ -96,7 +94,6 @@ export class Acknowledgements {
     return this.#isKnown ? Math.max(0, this.#pods.watermark) : 0
   }
 
-  /** Number of expected keys. */
   get waiting(): number {
     return this.#expected.size
   }

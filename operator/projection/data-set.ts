@@ -7,10 +7,8 @@ import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import type { ProjectionMeta } from '#contract/records/revision-log.ts'
 import type { ProjectionChange, ProjectionStore, WriteOutcome } from './store.ts'
 
-/** Why a rebuild is needed, for the log. */
 const WENT_BACK = 'the store went back to an older state'
 
-/** Dependencies of the data set. */
 export interface DataSetDeps {
   readonly store: ProjectionStore
   /** Called when the store was prepared for this leader. */
@@ -56,7 +54,6 @@ export class DataSet {
     return this.#epoch
   }
 
-  /** Newest revision known. */
   get revision(): number {
     return this.#revision
   }

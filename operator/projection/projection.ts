@@ -15,7 +15,6 @@ const BATCH = 200
 /** The store is checked this often for another epoch, an older state and missing writes, ms. */
 const CHECK_EVERY_MS = 2_000
 
-/** Dependencies of the projection. */
 export interface ProjectionDeps extends DataSetDeps {
   readonly clock: Clock
   readonly log: { info(message: string): void }
@@ -37,7 +36,6 @@ interface Known {
   readonly sinceMs: number
 }
 
-/** The writer side of the projection. */
 export class Projection {
   readonly #deps: ProjectionDeps
   readonly #dataSet: DataSet
@@ -65,12 +63,10 @@ export class Projection {
     return this.#dataSet.epoch
   }
 
-  /** Newest known revision. */
   get revision(): number {
     return this.#dataSet.revision
   }
 
-  /** Whether the last contact with the store worked. */
   get available(): boolean {
     return this.#isAvailable
   }

@@ -134,7 +134,6 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 }
 
-/** The kinds of these changes, each once. */
 function kindsOf(changes: readonly ProjectionChange[]): readonly RecordKind[] {
   return [...new Set(changes.map(({ kind }) => kind))]
 }

@@ -6,7 +6,6 @@ import { type Acknowledgement, MAX_UNREADABLE_RECORDS } from '#contract/records/
 import type { EndpointSlice } from '#kube/resources.ts'
 import type { LiveProcess } from './store.ts'
 
-/** What one pod has proven. */
 interface PodState {
   /** Lowest revision that its processes have applied; -1 = none. */
   readonly applied: number
@@ -22,7 +21,6 @@ export interface ServingSources {
   readonly epoch: string
 }
 
-/** The serving pods as of one poll. */
 export class ServingPods {
   readonly #pods: ReadonlyMap<string, PodState>
   /** Applied revisions of the pods, in ascending order. */

@@ -26,10 +26,8 @@ export type WriteOutcome =
   | { readonly outcome: 'foreign-epoch' }
   /** A newer leader has written: stop writing for good. */
   | { readonly outcome: 'fenced'; readonly fence: number }
-  /** The store belongs to another installation: nothing was written. */
   | { readonly outcome: 'foreign-installation'; readonly installation: string }
 
-/** A gateway process with a recent heartbeat. */
 export interface LiveProcess {
   /** `<pod>/<process>` */
   readonly process: string

@@ -10,12 +10,10 @@ import { keyringCodec } from './sets.ts'
 const KEEP_MS = 600_000
 const NAME = /-(\d+)-(\d+)$/
 
-/** The present set. */
 interface PresentShards extends Pick<SecretShards<KeyringEntry>, 'get' | 'pending' | 'flush'> {
   commit(entry: KeyringEntry, level: 'change', options: { readonly isRestored: true }): void
 }
 
-/** Secrets of former sets, and their state. */
 export class FormerShards {
   readonly #deps: SecretShardsDeps
   readonly #shards: PresentShards
@@ -46,7 +44,6 @@ export class FormerShards {
     })
   }
 
-  /** Entries of the former Secrets that another build wrote. */
   get unreadable(): readonly UnreadableEntry[] {
     return this.#unreadable
   }

@@ -2,7 +2,6 @@ import { isLive, type KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { KeyHash } from '#contract/values/credential.ts'
 import { MultiMap } from './multi-map.ts'
 
-/** What the index knows of one key. */
 interface Indexed {
   readonly namespace: string
   /** ms since 1970; null: not deleted. */
@@ -17,7 +16,6 @@ export class KeyringIndex {
   readonly #uidsIn = new MultiMap<string>()
   readonly #modelBytesIn = new Map<string, number>()
   readonly #holders = new MultiMap<KeyHash>()
-  /** Uids of deleted keys. */
   readonly #tombstones = new Set<string>()
   #revision = 0
 
@@ -63,7 +61,6 @@ export class KeyringIndex {
     return this.#modelBytesIn.get(namespace) ?? 0
   }
 
-  /** Uids of the keys that have this live value. */
   holdersOf(hash: KeyHash): Iterable<string> {
     return this.#holders.get(hash)
   }

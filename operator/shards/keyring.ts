@@ -24,9 +24,7 @@ export class NamespaceShareFull extends ShardFull {
   }
 }
 
-/** Dependencies of the keyring. `backlog` is called per namespace. */
 export interface KeyringDeps extends SecretShardsDeps {
-  /** Number of shards. */
   readonly shards: number
   /** Maximum size of one shard; default 256 KiB. */
   readonly limitBytes?: number
@@ -98,12 +96,10 @@ export class Keyring extends SecretShards<KeyringEntry> {
     return this.#index.countIn(namespace)
   }
 
-  /** Number of all keys, including tombstones and commits that are not durable yet. */
   get size(): number {
     return this.#index.size
   }
 
-  /** Newest revision of any entry. */
   get revision(): number {
     return this.#index.revision
   }

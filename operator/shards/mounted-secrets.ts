@@ -16,7 +16,6 @@ const KEEP_UNUSED_MS = 600_000
 const RETRY_MS = 5_000
 const SUMS = /[0-9a-f]{64}/g
 
-/** Dependencies of the mounted Secrets. */
 export interface MountedSecretsDeps extends SecretShardsDeps {
   /** Shards of each set; default: the number that the chart mounts. */
   readonly shards?: number
@@ -40,7 +39,6 @@ export class NamespaceCredentialsFull extends Error {
   }
 }
 
-/** The use of credentials by one model. */
 interface Use {
   /** '' if the model is unreadable. */
   readonly namespace: string
@@ -118,7 +116,6 @@ export class MountedSecrets {
     this.#replace(uid, { namespace: '', bytes: new Map(sums.map((sum) => [sum, 0])) })
   }
 
-  /** Removes a deleted ServedModel. */
   deleteModel(uid: string): void {
     this.#refused.delete(uid)
     this.#replace(uid, undefined)

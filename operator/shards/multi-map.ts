@@ -25,7 +25,6 @@ export class MultiMap<Key extends string> {
     return typeof ids === 'string' ? [ids] : ids
   }
 
-  /** Number of ids of a key. */
   count(key: Key): number {
     const ids = this.#ids.get(key)
     return typeof ids === 'object' ? ids.size : ids === undefined ? 0 : 1

@@ -44,10 +44,8 @@ export interface ShardSetKind<Entry> {
   readonly rideMs?: number
 }
 
-/** Dependencies of a set of shards. */
 export interface SecretShardsDeps {
   readonly kube: KubePort
-  /** The operator's own namespace. */
   readonly namespace: string
   readonly clock: Clock
   /** Throws when this process no longer leads: a deposed leader must not write. */
@@ -67,9 +65,7 @@ export interface SecretShardsDeps {
   readonly onAdopted?: ((ids: Iterable<string>) => void) | undefined
 }
 
-/** One set of shards. */
 export interface SecretShardsOptions<Entry> extends ShardSetKind<Entry>, SecretShardsDeps {
-  /** Number of shards. */
   readonly shards: number
   /** The group whose backlog counts for an entry, for example its namespace; default: one group for all entries. */
   readonly groupOf?: (entry: Entry) => string
@@ -83,7 +79,6 @@ export type SettledListener = (id: string, error: Error | undefined) => void
 
 /** An entry or shard of another build. This build never changes it. */
 export interface UnreadableEntry {
-  /** Name of the Secret. */
   readonly secret: string
   /** undefined: the whole shard, or an entry with an unknown id. */
   readonly id: string | undefined
@@ -113,7 +108,6 @@ export class SecretShards<Entry> {
   /** Number of pending changes by group. */
   readonly #waiting = new Map<string, number>()
   #seq = 0
-  /** Number of writes that have begun. */
   #writes = 0
   #cancelTimer: Cancel = () => undefined
   #isPumpQueued = false
@@ -173,7 +167,6 @@ export class SecretShards<Entry> {
     this.#enqueue(this.#codec.idOf(entry), entry, level)
   }
 
-  /** Removes an entry. */
   remove(id: string, level: Level): void {
     this.#enqueue(id, undefined, level)
   }

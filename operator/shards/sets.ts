@@ -8,10 +8,8 @@ import type { ShardSetKind } from './secret-shards.ts'
 import type { DecodedShard, ShardCodec, ShardData, StoredEntry } from './shard-codec.ts'
 import { type SpendEntry, spendCodec } from './spend-entry.ts'
 
-/** The model record of a cold start. */
 export interface ModelEntry {
   readonly uid: string
-  /** Encoded ModelRecord. */
   readonly text: string
 }
 

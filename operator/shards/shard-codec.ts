@@ -1,7 +1,6 @@
 /** How a set of Secrets stores its entries. */
 import type { ShardHeader } from '#contract/records/shard-text.ts'
 
-/** One entry in a Secret. */
 export interface StoredEntry<Entry> {
   /** undefined: another build wrote the entry, and its id is unknown. */
   readonly id: string | undefined

@@ -31,7 +31,6 @@ export class EntryUnreadable extends KubeError {
   }
 }
 
-/** What a writer reports to its set. */
 export interface WriterEvents<Entry> {
   /** A change is durable or refused. */
   settled(shard: Shard<Entry>, change: Change<Entry>, error?: Error): void
@@ -43,7 +42,6 @@ export interface WriterEvents<Entry> {
   damaged(shard: Shard<Entry>): void
 }
 
-/** Intended content of a shard. */
 interface Plan<Entry> {
   readonly changes: readonly Change<Entry>[]
   readonly entries: ReadonlyMap<string, StoredEntry<Entry>>
@@ -173,7 +171,6 @@ export class ShardWriter<Entry> {
     if (this.#codec.write(merged, undefined) !== theirs?.text) this.#events.merged(merged)
   }
 
-  /** Writes the newest changes of these ids. */
   async #commit(shard: Shard<Entry>, ids: readonly string[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
       const changes = this.#readable(shard, ids)

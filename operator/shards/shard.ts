@@ -1,6 +1,5 @@
 import type { ShardData, StoredEntry } from './shard-codec.ts'
 
-/** One change that waits for the next write of its shard. */
 export interface Change<Entry> {
   readonly id: string
   /** undefined = the entry is removed. */
@@ -17,7 +16,6 @@ export interface Change<Entry> {
 /** One Secret of a set as this process knows it, and the changes for its next write. */
 export class Shard<Entry> {
   readonly index: number
-  /** Name of the Secret. */
   readonly name: string
   /** The Secret as last read or written; undefined = there is none. */
   secret: { readonly uid: string | undefined; readonly resourceVersion: string | undefined } | undefined
@@ -37,7 +35,6 @@ export class Shard<Entry> {
   readonly riding = new Map<string, Change<Entry>>()
   /** Commits and removals that are not durable yet. */
   readonly pending = new Map<string, Change<Entry>>()
-  /** The write under way. */
   writing: Promise<void> | undefined
   /** Time of the next write, ms monotonic. */
   dueMs = Infinity

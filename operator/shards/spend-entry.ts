@@ -13,7 +13,6 @@ export interface Interval {
 
 /** The spend of one subject. Entries are shared: never change an entry, commit a new one. */
 export interface SpendEntry {
-  /** uid of the subject. */
   readonly uid: string
   /** Micro-units or tokens by name of the window, above 0. Sorted by name. */
   readonly spent: ReadonlyMap<string, number>

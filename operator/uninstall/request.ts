@@ -7,13 +7,11 @@ export const RESULT_ANNOTATION = 'headgate.dev/uninstalled'
 /** Longest age of a request, ms. An older request is of an abandoned uninstall; the clocks of two machines may differ by minutes. */
 const VALID_FOR_MS = 600_000
 
-/** A request of the command. */
 export interface UninstallRequest {
   readonly id: string
   readonly atMs: number
 }
 
-/** The outcome of a request. */
 export interface UninstallResult {
   readonly id: string
   readonly released: number

@@ -6,7 +6,6 @@ import type { Operator } from '../app.ts'
 import type { LeaderLease } from '#kube/leader.ts'
 import { encodeResult, readRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION, type UninstallRequest } from './request.ts'
 
-/** Dependencies of the listener. */
 export interface UninstallListenerDeps {
   readonly lease: Pick<LeaderLease, 'onAnnotations' | 'annotate'>
   readonly operator: Pick<Operator, 'release'>
@@ -14,7 +13,6 @@ export interface UninstallListenerDeps {
   readonly log: Log
 }
 
-/** Waits for requests and serves each request once. */
 export class UninstallListener {
   readonly #deps: UninstallListenerDeps
   #isServing = false

@@ -6,7 +6,6 @@ import type { Observed } from './observed.ts'
 import { newlyReached, untilWhen } from './usage.ts'
 import { secretName } from './user-secret.ts'
 
-/** One Event. */
 export interface StatusEvent {
   readonly reason: EventReason
   readonly note: string
@@ -17,7 +16,6 @@ const REPORTED = ['Ready', 'Accepted', 'SecretIssued', 'Programmed'] as const
 /** Reasons with their own rules below. */
 const OWN_RULES: ReadonlySet<string> = new Set(['Revoked', 'Issued', 'Unconfirmed', 'BudgetExhausted'])
 
-/** @returns Events for the changes between two statuses */
 export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly StatusEvent[] {
   const before = reasons(observed.apiKey.status)
   const after = reasons(next)

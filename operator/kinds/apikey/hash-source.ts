@@ -25,11 +25,9 @@ interface HashSource {
 
 /** Inputs besides the manifest. */
 export interface HashFacts {
-  /** The present verifiers. */
   readonly verifiers: readonly KeyringVerifier[]
   /** The manifest is newer than the keyring entry: a shorter overlap counts from now. */
   readonly isEdited: boolean
-  /** Another key has the value. */
   readonly isDuplicate: boolean
   /** ms since 1970. */
   readonly now: number

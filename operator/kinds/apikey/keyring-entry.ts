@@ -33,7 +33,6 @@ export interface Material {
   readonly verifiers: readonly KeyringVerifier[]
   /** Newest revision at the time of writing. */
   readonly revision: number
-  /** Format version of the written entry. */
   readonly version: number
   /** The present entry. Fields that this version does not know are kept. */
   readonly former?: KeyringEntry | undefined
@@ -68,7 +67,6 @@ export function withVerifier(former: readonly KeyringVerifier[], added: KeyringV
   return [...former.filter((verifier) => verifier.state !== 'Voided' || voided.includes(verifier)), added]
 }
 
-/** @returns the verifiers with a new state for one of them */
 export function withState(
   verifiers: readonly KeyringVerifier[],
   of: KeyringVerifier,

@@ -32,7 +32,6 @@ const ORPHAN_RETRY_MS = 10_000
 /** Most entries per turn of the event loop. */
 const TURN = 500
 
-/** The row of ApiKey in the table of kinds. */
 export const apiKeyRow: KindRow = { api: apiKeyKind, create: (context) => new ApiKeys(context) }
 
 class ApiKeys implements Kind<ApiKey, Observed, Step> {
@@ -180,7 +179,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
       for (const claimant of this.informer.byIndex(HASH_INDEX, hash)) yield { ref: refOf(claimant), level: 'change' }
   }
 
-  /** Called when an ApiKey was deleted. An ApiKey with the same name may exist already. */
   #removed(apiKey: ApiKey): void {
     const { memory, shownUsage, subjects, acknowledgements, enqueue } = this.#deps
     const uid = uidOf(apiKey)

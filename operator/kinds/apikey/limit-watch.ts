@@ -22,7 +22,6 @@ const TURN = 500
 
 type Namespaces = ProjectedModel['allowedNamespaces']
 
-/** Dependencies of the watch. */
 export interface LimitWatchDeps {
   readonly apiKeys: Pick<Informer<ApiKey>, 'list'>
   /** Heartbeats of the last poll; empty if no poll was answered. */
@@ -31,7 +30,6 @@ export interface LimitWatchDeps {
   readonly enqueue: (ref: ObjectRef) => void
 }
 
-/** The watch of an operator. */
 export class LimitWatch {
   readonly #deps: LimitWatchDeps
   #gateways: GatewayLimits = 'Unknown'

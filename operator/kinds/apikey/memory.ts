@@ -34,7 +34,6 @@ interface Memory {
   commitBackOff?: BackOff
 }
 
-/** Remembers by uid of the ApiKey. */
 export class KeyMemory {
   readonly #clock: Clock
   readonly #keys = new Map<string, Memory>()
@@ -94,7 +93,6 @@ export class KeyMemory {
     return this.#keys.get(uid)?.isReleased === true
   }
 
-  /** @returns ms until the next revision is allowed */
   revisionInMs(uid: string): number {
     const revisions = this.#keys.get(uid)?.revisions
     if (revisions === undefined || this.#revisionsLeft(revisions) >= 1) return 0

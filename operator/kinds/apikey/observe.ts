@@ -34,7 +34,6 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
   }
 }
 
-/** The state in keyring, vault and memory. */
 function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version }: ApiKeyDeps) {
   const { uid = '', generation = 0 } = metadata
   const now = clock.now()
@@ -76,7 +75,6 @@ function isUnmade({ metadata, spec }: ApiKey, { entry, isUnreadable }: ReturnTyp
   return entry === undefined && !isUnreadable && metadata.deletionTimestamp === undefined && spec.state !== 'Revoked'
 }
 
-/** @returns the bound of the namespace if there is no room for another key */
 function limitOf(namespace: string, { keyring, settings: { maxApiKeysPerNamespace: most } }: ApiKeyDeps): number | undefined {
   return keyring.countIn(namespace) >= most ? most : undefined
 }

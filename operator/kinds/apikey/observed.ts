@@ -20,7 +20,6 @@ export interface Failure {
   readonly retryInMs: number
 }
 
-/** The present record in the projection. */
 export interface Projected {
   readonly revision: number
   /** ms since this process wrote or found the record. */
@@ -30,14 +29,12 @@ export interface Projected {
 /** Whether every serving gateway enforces limits. Unknown: no gateway was polled yet. */
 export type GatewayLimits = 'Unknown' | 'TooOld' | 'Current'
 
-/** One ApiKey and its surroundings. */
 export interface Observed {
   readonly apiKey: ApiKey
   /** A live read returned this state of the ApiKey. */
   readonly isConfirmedLive: boolean
   /** Newest entry of the keyring, durable or pending. */
   readonly entry: KeyringEntry | undefined
-  /** The entry is not durable yet. */
   readonly isCommitting: boolean
   /** The keyring has an entry that this version cannot read and never changes. */
   readonly isUnreadable: boolean
@@ -50,13 +47,10 @@ export interface Observed {
   readonly holdsCredential: boolean
   /** undefined until the projection is known to have the record, or for a deleted key to lack it. */
   readonly projected: Projected | undefined
-  /** The record is on its way to Redis. */
   readonly isProjecting: boolean
   /** Progress of the record on the gateways; undefined until the record is projected. */
   readonly confirmation: Confirmation | undefined
-  /** Whether the last contact with Redis worked. */
   readonly storeAvailable: boolean
-  /** Format version of written entries and records. */
   readonly version: number
   /** ms since 1970. */
   readonly now: number
@@ -68,7 +62,6 @@ export interface Observed {
   readonly revisionInMs: number
   /** The bound of keys, if the namespace has reached it; undefined if there is room or the key exists. */
   readonly namespaceLimit: number | undefined
-  /** Another key has the value of this manifest, which has source.type Hash. */
   readonly isDuplicate: boolean
   readonly gatewayLimits: GatewayLimits
   /** Callable models without a price, for a key with a blocking budget in Currency. Sorted. */

@@ -18,7 +18,6 @@ export const ORPHAN_QUEUE = 'KeyringEntry'
 /** Time between two live reads of an ApiKey that exists but is not in the cache, ms. */
 const CONFIRM_AGAIN_MS = 60_000
 
-/** The result of a live read of an ApiKey. */
 type LiveState = 'Deleted' | 'Deleting' | 'Exists'
 
 /** One entry without an ApiKey in the cache. */
@@ -48,7 +47,6 @@ interface ScopeDeps extends Pick<ApiKeyDeps, 'apiKeys'> {
   readonly settings: Pick<ApiKeyDeps['settings'], 'watchNamespaces'>
 }
 
-/** Dependencies of the orphans. */
 export interface OrphanDeps
   extends ScopeDeps, Pick<ApiKeyDeps, 'keyring' | 'kube' | 'projection' | 'clock' | 'version' | 'subjects' | 'metrics' | 'log'> {
   readonly leader: Pick<ApiKeyDeps['leader'], 'assertLeading'>
@@ -67,18 +65,15 @@ export function refusedRecord(entry: KeyringEntry, version: number): string | un
   return recordText({ ...entry, state: 'Revoked' }, version)
 }
 
-/** @returns whether the cache has the ApiKey of this entry */
 export function hasApiKey({ uid }: Pick<KeyringEntry, 'uid'>, apiKeyCache: ApiKeyDeps['apiKeys']): boolean {
   return findByUid(uid, apiKeyCache) !== undefined
 }
 
-/** @returns the ApiKey with this uid in the cache */
 export function findByUid(uid: string, apiKeyCache: ApiKeyDeps['apiKeys']): ApiKey | undefined {
   for (const apiKey of apiKeyCache.byIndex(UID_INDEX, uid)) return apiKey
   return undefined
 }
 
-/** The reconcile of entries without an ApiKey. */
 export function createOrphans(deps: OrphanDeps): Reconciled<ObservedOrphan, Step> {
   const { keyring, projection } = deps
   const confirmed = new Map<string, { readonly state: LiveState; readonly untilMs: number }>()

@@ -19,7 +19,6 @@ const READS = 32
 /** Longest time for reads of Secrets, ms. The reconcile of each remaining key recovers its entry. */
 const READ_FOR_MS = 10_000
 
-/** The result of a recovery. */
 export interface Recovery {
   readonly restored: number
   /** uids of keys that are not restored yet. Their records in Redis must stay. */

@@ -13,7 +13,6 @@ const NOT_APPLICABLE: Outcome = {
   message: 'spec.source.type is Hash: the value exists elsewhere, and no Secret is written.',
 }
 
-/** @returns the condition, with the remedy in its message */
 export function secretIssued(observed: Observed): SecretIssued {
   const { apiKey, isUnreadable, verifier } = observed
   if (!isUnreadable && isHashKey(apiKey)) return { type: 'SecretIssued', ...NOT_APPLICABLE }

@@ -13,7 +13,6 @@ const KEY_EVERY_MS = 60_000
 const TURN_MS = 1_000
 const PER_TURN = 10
 
-/** Dependencies of the selection. */
 export interface ShownUsageDeps {
   readonly clock: Clock
   /** The weight of a new status of the key; undefined if there is no such key. */
@@ -43,7 +42,6 @@ export class ShownUsage {
     return this.#shown.get(uid)?.usage
   }
 
-  /** Called with each new reading of a key. */
   read(uid: string, usage: SubjectUsage): void {
     const weight = this.#deps.weigh(uid, usage)
     if (weight === undefined || weight.kind === 'None') return void this.#waiting.delete(uid)

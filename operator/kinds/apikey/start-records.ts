@@ -17,7 +17,6 @@ const TURN = 500
 /** Longest wait of a start for restored entries to become durable, ms. */
 const RESTORED_WITHIN_MS = 5_000
 
-/** What a new leader begins with. */
 export interface PreparedKeys {
   readonly records: readonly ProjectionChange[]
   /** uids of keys that are not restored yet. Their records in Redis must stay. */

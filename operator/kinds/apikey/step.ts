@@ -30,7 +30,6 @@ export type Step = StepBase &
     | { readonly do: 'remove-finalizer'; readonly isConfirmed: boolean; readonly hadKey: boolean }
   )
 
-/** The answer of a check: a step, a wait, or undefined. */
 export type Answer = Step | Wait | undefined
 
 /** The level of a step: new objects wait for existing objects. */
@@ -48,7 +47,6 @@ export function isWaitingForKeyring({ failures }: Observed): boolean {
   return failures.some(({ topic, retryInMs }) => topic === 'Keyring' && retryInMs > 0)
 }
 
-/** @returns ms until the next try of the keyring */
 export function keyringRetryMs({ failures }: Observed): number {
   return Math.max(...failures.map(({ retryInMs }) => retryInMs))
 }

@@ -32,7 +32,6 @@ export function nextStep(observed: Observed): Answer {
   return firstAnswer(observed.apiKey.metadata.deletionTimestamp === undefined ? LIVING : DELETED, observed)
 }
 
-/** @returns the step that writes the status, if it differs */
 export function reportStep(observed: Observed): Step | undefined {
   const { apiKey } = observed
   if (apiKey.metadata.deletionTimestamp !== undefined || isStale(observed)) return undefined
@@ -149,7 +148,6 @@ function voidUndelivered(observed: Observed): Answer {
   return { do: 'commit', level: 'change', entry: wantedEntry(observed, withState(entry.verifiers, verifier, 'Voided')) }
 }
 
-/** Whether the Secret cannot be written. */
 function isRefused(observed: Observed): boolean {
   return isNameTaken(observed) || isWriteRefused(observed.failures)
 }

@@ -10,7 +10,6 @@ const FULL = 100
 /** Per cent at which an Event is written, once per window; the highest threshold first. */
 const THRESHOLDS = [FULL, 80] as const
 
-/** The parts of a status about use. */
 export type ShownStatus = Pick<ApiKeyStatus, 'usage' | 'lastUsedTime'>
 
 /**
@@ -45,7 +44,6 @@ export function newlyReached(
   })
 }
 
-/** The size of the change that a new status would show. */
 export interface Weight {
   /** Exhausted: a blocking budget is newly used up. None: the change is too small for a write. */
   readonly kind: 'Exhausted' | 'Changed' | 'None'

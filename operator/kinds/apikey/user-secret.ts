@@ -39,7 +39,6 @@ export type ObservedSecret =
       readonly current: boolean
     }
 
-/** Name of the Secret of an ApiKey. */
 export function secretName(apiKey: ApiKey): string {
   return apiKey.spec.secret?.name ?? apiKey.metadata.name
 }
@@ -65,7 +64,6 @@ export function trialSecret(apiKey: ApiKey, publicURL: string): Secret {
   return secretAround(apiKey, 'trial', publicURL, { id: 'trial', number: 0 })
 }
 
-/** The whole Secret of one generation. */
 export function userSecret(apiKey: ApiKey, credential: Credential, publicURL: string, verifier: { id: string; number: number }): Secret {
   return secretAround(apiKey, credential, publicURL, verifier)
 }
@@ -95,7 +93,6 @@ function secretAround(apiKey: ApiKey, value: string, publicURL: string, verifier
   }
 }
 
-/** @param secret undefined if there is no Secret of that name */
 export function observeSecret(apiKey: ApiKey, secret: Secret | undefined, publicURL: string): ObservedSecret {
   if (!secret) return { state: 'Absent' }
   if (!isControlledBy(apiKey, secret)) return { state: isLeftOver(apiKey, secret) ? 'LeftOver' : 'Foreign' }
@@ -174,7 +171,6 @@ function wantedLabels(apiKey: ApiKey): Record<string, string> {
   return { ...apiKey.spec.secret?.template?.labels, 'app.kubernetes.io/managed-by': 'headgate-operator' }
 }
 
-/** Optional entries that the spec asks for. */
 function optionalEntries(apiKey: ApiKey): readonly string[] {
   return apiKey.spec.secret?.anthropicApiKey === 'Include' ? [ANTHROPIC_ENTRY] : []
 }

@@ -8,15 +8,12 @@ export const UPSTREAM_AUTH_LABEL = 'headgate.dev/upstream-auth'
 /** Values that fit into an HTTP header: printable ASCII without blanks. */
 const CREDENTIAL = /^[\x21-\x7e]{1,2048}$/
 
-/** One data key of one Secret. */
 export interface CredentialRef {
   readonly namespace: string
-  /** Name of the Secret. */
   readonly name: string
   readonly key: string
 }
 
-/** The result of a read. */
 export type CredentialRead =
   | { readonly state: 'Found'; readonly value: string; readonly sum: string; readonly origins: ReadonlySet<string> }
   | { readonly state: 'NotFound'; readonly problem: string }
@@ -27,7 +24,6 @@ export function credentialKey({ namespace, name, key }: CredentialRef): string {
   return `${namespace}/${name}/${key}`
 }
 
-/** @param secret undefined if the Secret does not exist */
 export function readCredential({ name, key }: CredentialRef, secret: Secret | undefined): CredentialRead {
   if (!secret) return notFound(`Secret ${name} does not exist in this namespace`)
   if (secret.metadata.labels?.[UPSTREAM_AUTH_LABEL] !== 'true')

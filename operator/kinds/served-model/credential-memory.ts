@@ -23,7 +23,6 @@ interface Remembered {
   readonly dueAtMs: number
 }
 
-/** Remembers credentials by Secret and data key. */
 export class CredentialMemory {
   readonly #clock: Clock
   readonly #random: () => number
@@ -82,7 +81,6 @@ export class CredentialMemory {
     if (known) this.#known.set(credentialKey(ref), { ...known, dueAtMs: -Infinity })
   }
 
-  /** Forgets a credential that no model uses any more. */
   forget(ref: CredentialRef): void {
     this.#known.delete(credentialKey(ref))
   }

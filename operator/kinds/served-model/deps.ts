@@ -13,7 +13,6 @@ import type { PublishingRules } from './publishing.ts'
 
 export interface ServedModelDeps extends OperatorContext {
   readonly servedModels: Informer<ServedModel>
-  /** EndpointSlices of one Service. */
   readonly slicesOf: (namespace: string, service: string) => Iterable<EndpointSlice>
   /** The Secrets that gateways mount, written in the background. A finished write enqueues the object. */
   readonly mounted: MountedSecrets

@@ -27,10 +27,8 @@ const COALESCE_MS = 100
 /** Most objects per turn of the event loop. */
 const PER_TURN = 100
 
-/** The row of ServedModel in the table of kinds. */
 export const servedModelRow: KindRow = { api: servedModelKind, create: (context) => new ServedModels(context) }
 
-/** All ServedModels of one operator. */
 export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   readonly name = KIND
   readonly informer

@@ -10,7 +10,6 @@ interface Handed<T> {
   readonly atMs: number
 }
 
-/** The record that was handed to the projection. */
 export interface WantedRecord {
   /** undefined: no record. */
   readonly text: string | undefined
@@ -44,7 +43,6 @@ export class ModelMemory {
     this.#clock = clock
   }
 
-  /** The uid of the object that was projected under this ref. */
   uidOf(ref: ObjectRef): string | undefined {
     return this.#uids.get(refKey(ref))
   }
@@ -105,7 +103,6 @@ export class ModelMemory {
     this.setWanted(refOf(model), uid, { text, allowedNamespaces: record.allowedNamespaces })
   }
 
-  /** The credential of this backend in an adopted record. */
   adoptedCredential(uid: string, spec: BackendSpec): AdoptedCredential | undefined {
     return this.#models.get(uid)?.adopted?.get(JSON.stringify(spec))
   }

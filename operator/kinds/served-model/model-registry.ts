@@ -26,14 +26,12 @@ interface Registered extends PlaceSeeker {
   readonly model: ServedModel
 }
 
-/** Effects of one change on places and names. */
 interface Moves {
   /** Another object that gained or lost its place. */
   readonly moved: Registered | undefined
   readonly names: readonly NameChanges[]
 }
 
-/** The registry of an operator. */
 export class ModelRegistry {
   readonly #rules: PublishingRules
   readonly #places: NamespacePlaces<Registered>

@@ -5,7 +5,6 @@
 import { type ObjectRef, refKey } from '#kube/port.ts'
 import { AgeList, type Aged } from '#policy/age-list.ts'
 
-/** A ServedModel that may own names. */
 export interface NameCandidate extends Aged {
   readonly ref: ObjectRef
   readonly names: readonly string[]
@@ -52,7 +51,6 @@ export class NameIndex {
   readonly #candidates = new Map<string, NameCandidate>()
   readonly #lists = new Map<string, AgeList<NameCandidate>>()
 
-  /** Adds a candidate, or replaces the candidate with the same uid. */
   put(candidate: NameCandidate): NameChanges {
     const before = this.#candidates.get(candidate.uid)
     if (before !== undefined && isSame(before, candidate)) return NOTHING

@@ -1,7 +1,6 @@
 /** The names under which clients can call a ServedModel. Served names and aliases are one name space. Pure. */
 import type { ServedModel } from '#api/served-model.ts'
 
-/** The name that clients use. */
 export function servedName(model: ServedModel): string {
   return model.spec.servedName ?? model.metadata.name
 }

@@ -2,7 +2,6 @@
 import type { ObjectRef } from '#kube/port.ts'
 import { AgeList, type Aged } from '#policy/age-list.ts'
 
-/** An object that wants a place. */
 export interface PlaceSeeker extends Aged {
   readonly ref: ObjectRef
 }
@@ -25,7 +24,6 @@ export class NamespacePlaces<T extends PlaceSeeker> {
     this.limit = limit
   }
 
-  /** Adds an object, or replaces the object with the same uid. */
   put(seeker: T): PlaceChanges<T> {
     const { namespace } = seeker.ref
     const known = this.#byUid.get(seeker.uid)

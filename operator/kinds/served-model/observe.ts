@@ -41,7 +41,6 @@ export function mountKey({ desired, backends }: Pick<ObservedModel, 'desired' | 
   ])
 }
 
-/** The encoded record of a cold start. */
 export function mountText({ record }: DesiredModel, version: number): string | undefined {
   return record && encodeModelRecord(coldStartRecord(record), version)
 }

@@ -23,13 +23,11 @@ export type ObservedCredential =
       readonly sum: string
       /** Origins that the owner of the Secret allows. */
       readonly origins: ReadonlySet<string>
-      /** Sum of the former credential. */
       readonly former?: string
       /** Why the last read failed. The credential of an earlier read stays in use. */
       readonly unreadable?: string
     }
 
-/** One backend and its surroundings. */
 export interface ObservedBackend {
   readonly name: string
   /** undefined for a `url` backend. */
@@ -68,7 +66,6 @@ export interface Problem {
 export interface DesiredModel {
   /** undefined: gateways do not know the model. */
   readonly record: ModelRecord | undefined
-  /** The worst one first. */
   readonly problems: readonly Problem[]
   /** A credential was not read, so the Secrets that gateways mount must keep their entries of this model. */
   readonly keepsMounted: boolean
@@ -76,11 +73,9 @@ export interface DesiredModel {
 
 /** Progress of a model's record to the gateways. */
 export interface ObservedProjection {
-  /** Whether exactly this record was handed to the projection. */
   readonly isWanted: boolean
   /** Redis may have a record of an earlier process, with unknown content. */
   readonly isKept: boolean
-  /** An earlier record of this model was handed to the projection. */
   readonly hadRecord: boolean
   /** The new record takes the model away from a namespace. */
   readonly isRestricted: boolean
@@ -92,19 +87,16 @@ export interface ObservedProjection {
   readonly storeAvailable: boolean
 }
 
-/** A ServedModel that exists. */
 export interface ObservedModel extends ModelSurroundings {
   readonly state: 'Present'
   readonly ref: ObjectRef
   readonly desired: DesiredModel
-  /** The encoded `desired.record`. */
   readonly text: string | undefined
   readonly projection: ObservedProjection
   /** Whether the mounted Secrets were handed this model and these credentials, and ms since the last handover. */
   readonly mounted: { readonly isCurrent: boolean; readonly isRefused: boolean; readonly forMs: number }
   /** A credential that must be read before the record can be derived. */
   readonly unread: CredentialRef | undefined
-  /** A credential to read again. */
   readonly dueCredential: CredentialRef | undefined
   readonly status: ServedModelStatus
   /** Time at which the outcome changes without an event, ms since 1970. */
@@ -118,5 +110,4 @@ export interface DeletedModel {
   readonly uid: string
 }
 
-/** The observed state of one ref. */
 export type Observed = ObservedModel | DeletedModel

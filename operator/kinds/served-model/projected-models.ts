@@ -19,7 +19,6 @@ export interface ProjectedModel extends NamedModel {
   readonly isBounded: boolean
 }
 
-/** Properties that a model may lack. */
 export type Lack = 'isPriced' | 'isBounded'
 
 /** Called when keys of these namespaces may call other models, or models with other gaps. */

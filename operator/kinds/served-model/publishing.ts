@@ -5,7 +5,6 @@ import { namespaceOf } from '#kube/port.ts'
 /** The entry of `publishingNamespaces` that means every namespace. */
 const ANY_NAMESPACE = '*'
 
-/** Rules of the administrator. */
 export interface PublishingRules {
   /** Namespaces whose models may be open to others; `*` = any. */
   readonly publishingNamespaces: readonly string[]

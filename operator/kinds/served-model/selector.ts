@@ -1,7 +1,6 @@
 /** Label selectors (metav1.LabelSelector). Pure. */
 import type { ServedModelSpec } from '#api/served-model.ts'
 
-/** The selector of `allowedNamespaces`. */
 export type LabelSelector = NonNullable<ServedModelSpec['allowedNamespaces']['selector']>
 
 /** @returns whether the labels match every term. An empty selector selects all, as everywhere in Kubernetes */

@@ -19,7 +19,6 @@ export const MOUNT_DELAY_MS = 120_000
 /** Problems that only an edit of this object ends. A change of other objects ends all other problems. */
 const STALLING = new Set<Problem['reason']>(['AddressRefused', 'NameConflict'])
 
-/** Progress of the record. */
 export interface ModelProgress {
   /** undefined until the record is written, or if there is none. */
   readonly confirmation: Confirmation | undefined

@@ -8,11 +8,9 @@ import type { Observed, ObservedModel } from './observed.ts'
 /** Longest wait for gateways and Redis before the status says that an answer is missing, ms. */
 const STATUS_WAIT_MS = 1_000
 
-/** One step for a ServedModel. */
 export type ModelStep =
   /** Removes the record and the mounted entries of a deleted object. */
   | { readonly do: 'forget'; readonly level: Level }
-  /** Reads one Secret. */
   | { readonly do: 'read-credential'; readonly level: Level; readonly credential: CredentialRef }
   /** Hands the record to the projection, which writes it in the background. */
   | { readonly do: 'project'; readonly level: Level }
@@ -34,7 +32,6 @@ export function nextStep(observed: Observed): Answer {
   return firstAnswer(CHECKS, observed)
 }
 
-/** @returns the step that writes the status, if it has changed */
 export function reportStatus(observed: Observed): ModelStep | undefined {
   if (observed.state === 'Deleted' || sameStatus(observed.status, observed.model.status)) return undefined
   return { do: 'write-status', level: 'background' }
