@@ -8,7 +8,7 @@ import { endpointSlices, secrets, services } from '#kube/resources.ts'
 
 const FOR_FAR = { labels: { 'headgate.dev/upstream-auth': 'true' }, annotations: { 'headgate.dev/upstream-hosts': 'far.example' } }
 
-describe('createOperator', () => {
+describe('the operator', () => {
   let world: OperatorWorld
 
   beforeEach(() => {

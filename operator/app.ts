@@ -1,5 +1,5 @@
 /**
- * Composes the operator. createOperator(deps) opens no port and gets every setting from its caller. `main.ts` runs the operator on a
+ * Composes the operator. It opens no port and gets every setting from its caller. `main.ts` runs the operator on a
  * cluster, standalone on a folder.
  */
 import { type Cancel, sleep } from '#platform/clock.ts'
@@ -45,28 +45,7 @@ const CHECK_EVERY_MS = 600_000
 const WATCH_LAG_MS = { background: 100, create: 600 }
 
 /** An operator that leads. */
-export interface Operator {
-  /** Resolves when all existing objects are in the queue. From then on the watches enqueue changes. */
-  start(): Promise<void>
-  /** Takes no new work and finishes work under way. */
-  stop(): Promise<void>
-  /** Stops, and removes Headgate's finalizers from every object: for an uninstall. */
-  release(): Promise<Released>
-  /** Why this leader cannot work yet; undefined once it works. */
-  readonly blocked: string | undefined
-  /** Whether it works, nothing is to be reconciled now, and no acknowledgement of a gateway is awaited. */
-  readonly isIdle: boolean
-}
-
-/**
- * @param deps leadership must be held before `start`
- * @param rows the table of kinds
- */
-export function createOperator(deps: OperatorDeps, rows: readonly KindRow[] = KINDS): Operator {
-  return new LeadingOperator(deps, rows)
-}
-
-class LeadingOperator implements Operator {
+export class Operator {
   readonly #deps: OperatorDeps
   readonly #controllers: readonly ObjectController[]
   readonly #queue: WorkQueue
@@ -84,7 +63,11 @@ class LeadingOperator implements Operator {
   /** Why the operator may not write to Redis; undefined if it may. */
   #foreignStore: string | undefined
 
-  constructor(deps: OperatorDeps, rows: readonly KindRow[]) {
+  /**
+   * @param deps leadership must be held before `start`
+   * @param rows the table of kinds
+   */
+  constructor(deps: OperatorDeps, rows: readonly KindRow[] = KINDS) {
     this.#deps = deps
     const { informers, clock, random, metrics } = deps
     this.#ownWrites = new OwnWrites(clock)
@@ -107,14 +90,17 @@ class LeadingOperator implements Operator {
     this.#resync = new Resync({ clock, random, kinds: resynced, enqueue: (item, level) => this.#queue.add(item, level) })
   }
 
+  /** Why this leader cannot work yet; undefined once it works. */
   get blocked(): string | undefined {
     return this.#blocked ?? this.#foreignStore
   }
 
+  /** Whether it works, nothing is to be reconciled now, and no acknowledgement of a gateway is awaited. */
   get isIdle(): boolean {
     return this.blocked === undefined && this.#queue.isIdle && this.#acknowledgements.waiting === 0
   }
 
+  /** Resolves when all existing objects are in the queue. From then on the watches enqueue changes. */
   async start(): Promise<void> {
     const { informers, settings, kube } = this.#deps
     const kinds = this.#controllers.map(({ kind }) => kind.informer)
@@ -133,10 +119,12 @@ class LeadingOperator implements Operator {
     await this.#begin(records.flatMap((some) => some ?? []))
   }
 
+  /** Takes no new work and finishes work under way. */
   async stop(): Promise<void> {
     await this.#end(STOP_WITHIN_MS)
   }
 
+  /** Stops, and removes Headgate's finalizers from every object: for an uninstall. */
   async release(): Promise<Released> {
     await this.#end(RELEASE_STOP_MS)
     this.#blocked = 'Headgate is being uninstalled; this operator does nothing any more'

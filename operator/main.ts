@@ -7,7 +7,7 @@ import { listenError, Misconfigured, runProgram, type Running } from '#platform/
 import { createLog, type ProcessLog } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { refuseEviction } from '#platform/redis-connection.ts'
-import { createOperator, type Operator } from './app.ts'
+import { Operator } from './app.ts'
 import { loadConfig } from './config.ts'
 import { connect, type Connections, REDIS_COMMAND_MS } from './connect.ts'
 import { createHealthServer } from './health.ts'
@@ -41,7 +41,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     watches.start()
     await lease.acquire()
     if (!lease.leading) return
-    operator = createOperator(connections.operator)
+    operator = new Operator(connections.operator)
     new UninstallListener({ lease, operator, clock, log: processLog.log }).start()
     await operator.start()
   }

@@ -40,7 +40,7 @@ export function createMetricsRegistry() {
     /** Registers the metric of leadership. @param leading called at each scrape */
     leader: (name: string, leading: () => boolean) =>
       meter.pulled('leader_election_master_status', '1 while this process holds the Lease.', 'name', () => [[name, leading() ? 1 : 0]]),
-    /** For `createOperator`. @param keys counted by state at each scrape */
+    /** For `Operator`. @param keys counted by state at each scrape */
     operator: operatorMetrics(meter),
   }
 }

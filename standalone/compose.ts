@@ -17,7 +17,7 @@ import { systemClock } from '#platform/clock.ts'
 import { shardSecretName } from '#contract/records/mounted-folder.ts'
 import { Misconfigured, type Running } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
-import { createOperator, type Operator } from '../operator/app.ts'
+import { Operator } from '../operator/app.ts'
 import { readInstallation } from '../operator/shards/installation.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
 import { API_KINDS } from '#api/kinds.ts'
@@ -214,7 +214,7 @@ function composeOperator({ config, log }: StandaloneDeps, { parts, fail, store, 
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
   parts.adopt(events, (one) => one.flush())
   let fence = 1 // no other operator uses the folder; a Redis may have seen higher ones
-  const operator = createOperator({
+  const operator = new Operator({
     kube: inTurns(store, turns),
     informers: {
       of: (resource) => store.informer(resource),

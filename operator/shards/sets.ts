@@ -3,9 +3,8 @@ import { hash } from 'node:crypto'
 import { parseFormat } from '#contract/records/format.ts'
 import { type KeyringEntry, keyringEntryUid, readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
-import { recordCodec } from './record-codec.ts'
 import type { ShardSetKind } from './secret-shards.ts'
-import type { DecodedShard, ShardCodec, ShardData, StoredEntry } from './shard-codec.ts'
+import { type DecodedShard, recordCodec, type ShardCodec, type ShardData, type StoredEntry } from './shard-codec.ts'
 import { type SpendEntry, spendCodec } from './spend-entry.ts'
 
 export interface ModelEntry {

@@ -2,8 +2,7 @@
 import { z } from 'zod'
 import { FORMAT, formatHead, parseFormat } from '#contract/records/format.ts'
 import { MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
-import { recordCodec } from './record-codec.ts'
-import type { ShardCodec } from './shard-codec.ts'
+import { recordCodec, type ShardCodec } from './shard-codec.ts'
 
 /** A period in which spend may have been lost, ms since 1970. */
 export interface Interval {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { encodeRequest, encodeResult, readRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './request.ts'
+import { encodeRequest, encodeResult, readRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './uninstall-listener.ts'
 
 const NOW = Date.UTC(2026, 0, 1)
 const MINUTE = 60_000

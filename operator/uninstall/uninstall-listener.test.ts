@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
 import type { AnnotationListener } from '#kube/leader.ts'
-import { encodeRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './request.ts'
+import { encodeRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './uninstall-listener.ts'
 import { UninstallListener } from './uninstall-listener.ts'
 
 describe('the leader while Headgate is uninstalled', () => {

@@ -15,7 +15,7 @@ import { connect, type Connections } from '../connect.ts'
 import { LEASE_NAME } from '#kube/leader.ts'
 import { type Lease, leases } from '#kube/resources.ts'
 import { purge } from './purge.ts'
-import { encodeRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './request.ts'
+import { encodeRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './uninstall-listener.ts'
 
 const USAGE = `Usage: operator uninstall [--keep | --purge]
 

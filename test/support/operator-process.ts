@@ -1,7 +1,7 @@
 /** One operator process of an OperatorWorld: the real composition, with hooks around each of its calls. */
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import { createOperator, type Operator } from '../../operator/app.ts'
+import { Operator } from '../../operator/app.ts'
 import type { KindRow } from '../../operator/kinds/kind.ts'
 import type { KubeObject, KubePort, Resource } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
@@ -56,7 +56,7 @@ export class OperatorProcess {
     this.#world = world
     this.#options = options
     this.#fence = options.fence
-    this.operator = createOperator(this.#deps(), options.rows)
+    this.operator = new Operator(this.#deps(), options.rows)
     this.started = this.operator.start()
   }
 

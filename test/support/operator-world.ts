@@ -1,5 +1,5 @@
 /**
- * The whole operator (`createOperator`) in a world of one object store, one projection, gateways that acknowledge what they hold, and a
+ * The whole operator (`Operator`) in a world of one object store, one projection, gateways that acknowledge what they hold, and a
  * clock that only the test moves. Calls can be refused, held up, lost or killed; watches can be late, doubled or frozen.
  */
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'

@@ -4,7 +4,7 @@ import { entryFor, heldKey } from '../../../test/support/observed-key.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import type { ApiKeyDeps } from './deps.ts'
-import { isDuplicate } from './duplicates.ts'
+import { isDuplicate } from './observe.ts'
 
 const keyOf = (uid: string, createdS: number): ApiKey =>
   heldKey(hashSpec('sk-a'), { uid, creationTimestamp: new Date(createdS * 1000).toISOString() })

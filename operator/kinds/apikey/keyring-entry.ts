@@ -1,11 +1,12 @@
-/** Derives the keyring entry of an ApiKey from the manifest and the existing key material. Pure. */
+/** Derives the keyring entry of an ApiKey from the manifest and the existing key material, and the urgency of an edit. Pure. */
 import { encodeKeyRecord } from '#contract/records/key-record.ts'
 import { isLive, type KeyringEntry, keyRecordOf, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
-import type { ApiKey } from '#api/apikey.ts'
+import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { keyPolicy } from '#api/key-policy.ts'
 import { namespaceOf, uidOf } from '#kube/port.ts'
 import { effective, type EffectivePolicy, tightens } from '#policy/effective.ts'
-import { isAliveAt } from './hash-source.ts'
+import type { Level } from '../../loop/level.ts'
+import { endsFormerValue, isAliveAt } from './hash-source.ts'
 
 /** Most voided generations in an entry. They identify a late write of a deposed leader. */
 const KEEP_VOIDED = 4
@@ -118,4 +119,37 @@ export function recordText(entry: KeyringEntry, version: number): string | undef
 /** @returns the generation of the user's Secret: the newest live verifier */
 export function currentVerifier(entry: KeyringEntry | undefined): KeyringVerifier | undefined {
   return entry?.verifiers.filter(isLive).reduce<KeyringVerifier | undefined>((a, b) => (a && a.number > b.number ? a : b), undefined)
+}
+
+/** Inputs that the comparison ignores. */
+const BARE = { verifiers: [], revision: 0, version: 1 } as const
+
+/** The level of a watch event. @returns undefined if no reconcile is needed: the operator's own writes come back as events */
+export function urgencyOf(before: ApiKey | undefined, after: ApiKey): Level | undefined {
+  if (before === undefined || before.metadata.uid !== after.metadata.uid) return levelOfNew(after)
+  if (before.metadata.deletionTimestamp !== after.metadata.deletionTimestamp) return 'urgent'
+  if (before.metadata.generation !== after.metadata.generation) return restrictsEdit(before, after) ? 'urgent' : levelOfEdit(after)
+  return hasLostFinalizer(before, after) || isAnnotated(before, after) ? levelOfEdit(after) : undefined
+}
+
+function restrictsEdit(before: ApiKey, after: ApiKey): boolean {
+  return endsFormerValue(before, after) || restricts(entryOf(before, BARE), entryOf(after, BARE))
+}
+
+function hasLostFinalizer(before: ApiKey, after: ApiKey): boolean {
+  return before.metadata.finalizers?.includes(FINALIZER) === true && after.metadata.finalizers?.includes(FINALIZER) !== true
+}
+
+function isAnnotated(before: ApiKey, after: ApiKey): boolean {
+  return JSON.stringify(before.metadata.annotations ?? {}) !== JSON.stringify(after.metadata.annotations ?? {})
+}
+
+function levelOfNew(apiKey: ApiKey): Level {
+  if (apiKey.metadata.deletionTimestamp !== undefined || apiKey.spec.state !== 'Active') return 'urgent'
+  return levelOfEdit(apiKey)
+}
+
+/** New objects wait for existing objects. */
+function levelOfEdit({ metadata }: ApiKey): Level {
+  return metadata.finalizers?.includes(FINALIZER) === true ? 'change' : 'create'
 }

@@ -17,14 +17,13 @@ import { apply } from './apply.ts'
 import { type ApiKeyDeps, createDeps } from './deps.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
 import { isSettledOnGateways } from './key-state.ts'
-import { nextEndMs } from './keyring-entry.ts'
+import { nextEndMs, urgencyOf } from './keyring-entry.ts'
 import { observe } from './observe.ts'
 import type { FailureTopic, Observed } from './observed.ts'
 import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
 import { prepareKeys } from './start-records.ts'
 import type { Step } from './step.ts'
 import { nextStep, reportStep } from './steps.ts'
-import { urgencyOf } from './urgency.ts'
 
 const KIND = apiKeys.kind
 /** Time after which the entry of an orphan is written again, ms. */

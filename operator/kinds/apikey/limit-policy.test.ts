@@ -3,7 +3,7 @@ import { edited, entryFor, heldKey, issued, verifierOf } from '../../../test/sup
 import type { ApiKeySpec } from '#api/apikey.ts'
 import { entryOf, recordText, restricts } from './keyring-entry.ts'
 import { nextStep } from './steps.ts'
-import { urgencyOf } from './urgency.ts'
+import { urgencyOf } from './keyring-entry.ts'
 
 type Limited = Pick<ApiKeySpec, 'limits' | 'budgets' | 'onStoreUnavailable'>
 type Budget = NonNullable<ApiKeySpec['budgets']>[number]

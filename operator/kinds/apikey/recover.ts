@@ -36,7 +36,7 @@ interface RecoverDeps extends Pick<ApiKeyDeps, 'keyring' | 'kube' | 'recordEvent
 export async function recoverEntries(apiKeys: Iterable<ApiKey>, deps: RecoverDeps, store: ProjectionStore): Promise<Recovery> {
   const lost = [...apiKeys].filter((apiKey) => mayBeLost(apiKey, deps))
   if (lost.length === 0) return { restored: 0, open: new Set() }
-  const records = await recordsOf(lost, store)
+  const records = await recordsOf(store, () => Promise.resolve(lost.map(uidOf)))
   const candidates = lost.filter((apiKey) => apiKey.status?.keyID !== undefined || records.has(uidOf(apiKey)))
   const byStatus = candidates.filter((apiKey) => {
     const record = records.get(uidOf(apiKey))
@@ -65,14 +65,8 @@ export async function unknownRecords(
 ): Promise<readonly Pick<KeyRecord, 'uid' | 'namespace'>[]> {
   const known = new Set([...apiKeys.list()].map(uidOf))
   const isUnknown = (uid: string): boolean => !known.has(uid) && keyring.get(uid) === undefined && keyring.pending(uid) === undefined
-  try {
-    const meta = await store.meta()
-    const ids = meta ? (await store.ids(meta.epoch, 'key')).filter(isUnknown) : []
-    const texts = meta && ids.length > 0 ? await store.records(meta.epoch, 'key', ids) : new Map<string, string>()
-    return [...texts.values()].flatMap((text) => readRecord(text) ?? [])
-  } catch {
-    return [] // Redis does not answer: the projection reports the outage
-  }
+  const records = await recordsOf(store, async (epoch) => (await store.ids(epoch, 'key')).filter(isUnknown))
+  return [...records.values()]
 }
 
 function mayBeLost({ metadata }: ApiKey, { keyring }: RecoverDeps): boolean {
@@ -81,17 +75,21 @@ function mayBeLost({ metadata }: ApiKey, { keyring }: RecoverDeps): boolean {
   return isHeld && keyring.get(uid) === undefined && keyring.pending(uid) === undefined && !keyring.isUnreadable(uid)
 }
 
-async function recordsOf(keys: readonly ApiKey[], store: ProjectionStore): Promise<ReadonlyMap<string, KeyRecord>> {
+/** Readable records of some keys, by uid; none if Redis does not answer: the projection reports the outage, and the Secrets have the keys. */
+async function recordsOf(
+  store: ProjectionStore,
+  uidsIn: (epoch: string) => Promise<readonly string[]>,
+): Promise<ReadonlyMap<string, KeyRecord>> {
   const found = new Map<string, KeyRecord>()
   try {
     const meta = await store.meta()
-    const texts = meta ? await store.records(meta.epoch, 'key', keys.map(uidOf)) : new Map<string, string>()
+    const texts = meta ? await store.records(meta.epoch, 'key', await uidsIn(meta.epoch)) : new Map<string, string>()
     for (const [uid, text] of texts) {
       const record = readRecord(text)
       if (record) found.set(uid, record)
     }
   } catch {
-    return found // Redis does not answer: the projection reports the outage, and the Secrets still have the keys
+    return found
   }
   return found
 }

@@ -3,7 +3,7 @@ import { hashSpec } from '../../../test/support/hash-keys.ts'
 import { edited, heldKey, issued } from '../../../test/support/observed-key.ts'
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import type { Level } from '../../loop/level.ts'
-import { urgencyOf } from './urgency.ts'
+import { urgencyOf } from './keyring-entry.ts'
 
 const key = heldKey({ models: ['a', 'b'] })
 const edit = (spec: Partial<ApiKey['spec']>, of = key): ApiKey => edited(issued(of), spec).apiKey

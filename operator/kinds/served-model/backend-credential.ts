@@ -1,10 +1,17 @@
-/** Reads the credential that gateways send to a backend from its Secret. Pure. */
+/** Reads the credential that gateways send to a backend, and the hosts that may receive it, from its Secret. Pure. */
 import { hash } from 'node:crypto'
 import type { Secret } from '#kube/resources.ts'
-import { allowedOrigins, UPSTREAM_HOSTS_ANNOTATION } from './credential-hosts.ts'
 
 /** Gateways send only Secrets with this label (value "true") to backends. Otherwise the author of a model could send any Secret anywhere. */
 export const UPSTREAM_AUTH_LABEL = 'headgate.dev/upstream-auth'
+/** Annotation of the Secret: hosts and origins, separated by commas. */
+export const UPSTREAM_HOSTS_ANNOTATION = 'headgate.dev/upstream-hosts'
+/** The operator reads this many entries and ignores the others. */
+const MAX_ENTRIES = 64
+const HOST = /^(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{1,5})?$/i
+const ORIGIN = /^https?:\/\/[^/?#@]+\/?$/i
+const IN_CLUSTER = /\.svc(\.cluster\.local)?$/
+const LOOPBACK = /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/
 /** Values that fit into an HTTP header: printable ASCII without blanks. */
 const CREDENTIAL = /^[\x21-\x7e]{1,2048}$/
 
@@ -39,4 +46,41 @@ export function readCredential({ name, key }: CredentialRef, secret: Secret | un
 
 function notFound(problem: string): CredentialRead {
   return { state: 'NotFound', problem }
+}
+
+/**
+ * Parses the annotation. An entry is either `host[:port]`, which means https and within the cluster also http, or a full origin. Without a
+ * port, the entry means the default port of the scheme. Entries of any other form are ignored.
+ */
+export function allowedOrigins(annotation: string | undefined): ReadonlySet<string> {
+  const entries = (annotation ?? '').split(',', MAX_ENTRIES).map((entry) => entry.trim())
+  return new Set(entries.flatMap(originsOf))
+}
+
+/**
+ * Checks whether one backend may receive the credential.
+ * @param url of the backend, which has passed `checkBackendUrl`
+ * @param allowLoopback only in standalone: a credential sent to this machine stays on the machine
+ * @returns undefined if the backend may receive the credential; otherwise the entry that the Secret's owner must add
+ */
+export function missingHostEntry(url: string, origins: ReadonlySet<string>, allowLoopback: boolean): string | undefined {
+  const { origin, protocol, hostname, host } = new URL(url)
+  if (origins.has(origin) || (allowLoopback && LOOPBACK.test(hostname))) return undefined
+  return protocol === 'https:' || isInCluster(hostname) ? host : origin
+}
+
+function originsOf(entry: string): string[] {
+  if (ORIGIN.test(entry)) return originOf(entry)
+  if (!HOST.test(entry)) return []
+  const https = originOf(`https://${entry}`)
+  const name = entry.replace(/:\d+$/, '').toLowerCase()
+  return isInCluster(name) ? [...https, ...originOf(`http://${entry}`)] : https
+}
+
+function originOf(text: string): string[] {
+  return URL.canParse(text) ? [new URL(text).origin] : []
+}
+
+function isInCluster(hostname: string): boolean {
+  return IN_CLUSTER.test(hostname)
 }

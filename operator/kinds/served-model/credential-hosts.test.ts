@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { allowedOrigins, missingHostEntry } from './credential-hosts.ts'
+import { allowedOrigins, missingHostEntry } from './backend-credential.ts'
 
 const missing = (annotation: string | undefined, url: string, allowLoopback = false): string | undefined =>
   missingHostEntry(url, allowedOrigins(annotation), allowLoopback)

@@ -5,7 +5,7 @@ import type { BackendRecord, ModelPricing, ModelRecord } from '#contract/records
 import { toMicros } from '#api/decimal-amount.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { createdMs, namespaceOf, uidOf } from '#kube/port.ts'
-import { missingHostEntry, UPSTREAM_HOSTS_ANNOTATION } from './credential-hosts.ts'
+import { missingHostEntry, UPSTREAM_HOSTS_ANNOTATION } from './backend-credential.ts'
 import { servedName } from './names.ts'
 import type { DesiredModel, ModelSurroundings, ObservedBackend, ObservedCredential, Problem } from './observed.ts'
 import { allowedNamespaces } from './publishing.ts'

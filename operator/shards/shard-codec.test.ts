@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { packShard, shardHeader, unpackShard } from '#contract/records/shard-text.ts'
-import { BlockPacker } from './record-codec.ts'
+import { BlockPacker } from './shard-codec.ts'
 
 const PLACE = { shards: 4, shard: 2 }
 const pack = (packer: BlockPacker, texts: readonly string[]): Promise<Buffer> =>
