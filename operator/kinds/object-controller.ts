@@ -1,8 +1,8 @@
 /** The controller of every kind: maps events to the queue, and runs what is particular to a kind through its `Kind`. */
 import type { ApiKind } from '#api/kind.ts'
-import { breathe } from '#platform/clock.ts'
 import { UID_INDEX } from '#kube/indexes.ts'
-import { type Informer, type KubeObject, type ObjectRef, refOf } from '#kube/port.ts'
+import { type Informer, type ObjectRef, refOf } from '#kube/port.ts'
+import { inTurns } from '../loop/in-parallel.ts'
 import type { Level } from '../loop/level.ts'
 import { createReconcile, isWait, type Reconcile } from '../loop/reconciler.ts'
 import type { ProjectionChange } from '../projection/store.ts'
@@ -48,7 +48,7 @@ export class ObjectController {
   /** Enqueues the existing objects that have work. */
   start(): void {
     this.kind.start?.()
-    void this.#inTurns((object) => this.#enqueueDue(refOf(object), 'background'))
+    void inTurns([...this.kind.informer.list()], TURN, (object) => this.#enqueueDue(refOf(object), 'background'))
   }
 
   /** Called when a record of this kind is in Redis, and when its outcome may have changed. */
@@ -70,7 +70,7 @@ export class ObjectController {
 
   /** Called when the version of written records changes. */
   onVersion(): void {
-    void this.#inTurns((object) => this.#enqueue(refOf(object), 'change'))
+    void inTurns([...this.kind.informer.list()], TURN, (object) => this.#enqueue(refOf(object), 'change'))
   }
 
   /** The queue holds the events of a start until the workers start. */
@@ -101,15 +101,6 @@ export class ObjectController {
     if (step !== undefined && kind.isRoutine?.(step, observed) !== true) return this.#enqueue(ref, step.level)
     const changesInMs = (kind.nextChangeAtMs?.(observed) ?? 0) - this.#context.clock.now()
     if (changesInMs > 0) this.#context.enqueueAfter(kind.name, ref, changesInMs, 'background')
-  }
-
-  async #inTurns(visit: (object: KubeObject) => void): Promise<void> {
-    let count = 0
-    for (const object of [...this.kind.informer.list()]) {
-      count += 1
-      if (count % TURN === 0) await breathe()
-      visit(object)
-    }
   }
 
   #enqueue(ref: ObjectRef, level: Level): void {

@@ -1,3 +1,5 @@
+import { breathe } from '#platform/clock.ts'
+
 /**
  * Runs `work` on every item, at most `limit` at once. A failure does not stop the others.
  * @returns what `work` returned, in the order of the items; rejects with the first error after all items have had their turn
@@ -18,4 +20,14 @@ export async function inParallel<T, R>(items: readonly T[], limit: number, work:
   await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker))
   if (errors.length > 0) throw errors[0]
   return results
+}
+
+/** Calls `visit` for each item, and lets other work run after every `perTurn` items. */
+export async function inTurns<T>(items: Iterable<T>, perTurn: number, visit: (item: T) => void): Promise<void> {
+  let count = 0
+  for (const item of items) {
+    if (count > 0 && count % perTurn === 0) await breathe()
+    visit(item)
+    count += 1
+  }
 }

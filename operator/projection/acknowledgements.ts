@@ -1,6 +1,7 @@
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { EndpointSlice } from '#kube/resources.ts'
 import { BackOff } from '#platform/back-off.ts'
+import { inTurns } from '../loop/in-parallel.ts'
 import { ServingPods } from './serving-pods.ts'
 import type { LiveProcess, ProjectionStore } from './store.ts'
 
@@ -14,7 +15,7 @@ const IDLE_POLL_MS = 1_000
 const REST_PER_POLL = 2
 /** `onProgress` reports counts that differ from those in a status at most this often, ms. */
 const PROGRESS_MS = 1_000
-/** After this many callbacks other work of the event loop runs. */
+/** After this many keys other work of the event loop runs. */
 const CHUNK = 500
 
 export interface Confirmation {
@@ -166,31 +167,24 @@ export class Acknowledgements {
 
   async #confirm(): Promise<void> {
     const noPods = this.#pods.total === 0
-    let count = 0
-    for (const [key, { revision, uid }] of this.#expected) {
-      if (!noPods && !this.#pods.hasApplied(revision, uid)) continue
+    await inTurns(this.#expected, CHUNK, ([key, { revision, uid }]) => {
+      if (!noPods && !this.#pods.hasApplied(revision, uid)) return
       this.forget(key)
       this.#deps.onConfirmed(key)
-      if (++count % CHUNK === 0) await nextTurn()
-    }
+    })
   }
 
   async #offerProgress(): Promise<void> {
     const nowMs = this.#deps.clock.monotonic()
     if (nowMs - this.#progressAtMs < PROGRESS_MS) return
     this.#progressAtMs = nowMs
-    let count = 0
-    for (const [key, expectation] of [...this.#expected]) {
-      if (++count % CHUNK === 0) await nextTurn()
+    await inTurns([...this.#expected], CHUNK, ([key, expectation]) => {
       const { revision, uid, said } = expectation
-      const now = { ready: this.#pods.ready(revision, uid), total: this.#pods.total }
-      if (!said || (said.ready === now.ready && said.total === now.total) || this.#expected.get(key) !== expectation) continue
-      this.#expected.set(key, { ...expectation, said: now })
+      if (!said || this.#expected.get(key) !== expectation) return
+      const { ready, total } = this.confirmation(revision, uid)
+      if (said.ready === ready && said.total === total) return
+      this.#expected.set(key, { ...expectation, said: { ready, total } })
       this.#deps.onProgress(key)
-    }
+    })
   }
-}
-
-function nextTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve))
 }

@@ -23,8 +23,8 @@ export interface ServingSources {
 
 export class ServingPods {
   readonly #pods: ReadonlyMap<string, PodState>
-  /** Applied revisions of the pods, in ascending order. */
-  readonly #applied: readonly number[]
+  /** Highest revision that every pod has applied; -1 = none, or no pod. */
+  readonly watermark: number
   readonly #unreadable: ReadonlySet<string>
 
   constructor({ live, slices, epoch }: ServingSources) {
@@ -33,7 +33,7 @@ export class ServingPods {
     const alive = live.filter(({ acknowledgement }) => acknowledgement?.ready !== false).map(({ pod }) => pod)
     const names = [...new Set([...servingNames(slices), ...alive])].sort()
     this.#pods = new Map(names.map((pod) => [pod, stateOf(processes.get(pod) ?? [], epoch)]))
-    this.#applied = [...this.#pods.values()].map(({ applied }) => applied).toSorted((a, b) => a - b)
+    this.watermark = this.total === 0 ? -1 : Math.min(...[...this.#pods.values()].map(({ applied }) => applied))
     this.#unreadable = new Set([...this.#pods.values()].flatMap(({ unreadable }) => [...unreadable]))
   }
 
@@ -41,21 +41,9 @@ export class ServingPods {
     return this.#pods.size
   }
 
-  /** Lowest revision that every pod has applied; -1 = none, or no pod. */
-  get watermark(): number {
-    return this.#applied[0] ?? -1
-  }
-
   /** Whether every pod has applied this revision of the record. Without any pod the answer is no. */
   hasApplied(revision: number, uid: string): boolean {
     return this.total > 0 && this.watermark >= revision && !this.#unreadable.has(uid)
-  }
-
-  /** Number of pods that have applied this revision of the record. */
-  ready(revision: number, uid: string): number {
-    if (this.#unreadable.has(uid)) return this.total - this.missing(revision, uid).length
-    const behind = this.#applied.findIndex((applied) => applied >= revision)
-    return behind < 0 ? 0 : this.total - behind
   }
 
   /** Names of the pods that have not applied this revision of the record, sorted. */

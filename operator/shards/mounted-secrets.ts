@@ -6,7 +6,7 @@ import { hash } from 'node:crypto'
 import type { Cancel } from '#platform/clock.ts'
 import { MOUNTED_SHARDS } from '#contract/records/mounted-folder.ts'
 import { MultiMap } from './multi-map.ts'
-import { type CommitState, SecretShards, type SecretShardsDeps, type SettledListener } from './secret-shards.ts'
+import { SecretShards, type SecretShardsDeps, type SettledListener } from './secret-shards.ts'
 import { type CredentialEntry, type ModelEntry, MODELS_SET, UPSTREAM_SET } from './sets.ts'
 
 /** Maximum size of the distinct backend credentials of one namespace: one tenant must not fill the Secrets of all tenants. */
@@ -86,7 +86,7 @@ export class MountedSecrets {
     this.#unused(Array.from(this.#credentials.entries(), ({ sum }) => sum).filter((sum) => !this.#users.has(sum)))
   }
 
-  /** Calls a listener whenever a model's record or credential becomes durable or is refused; `stateOf` and `refusal` give the details. */
+  /** Calls a listener whenever a model's record or credential becomes durable or is refused; `refusal` gives the reason. */
   onSettled(listener: SettledListener): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
@@ -120,12 +120,6 @@ export class MountedSecrets {
     this.#refused.delete(uid)
     this.#replace(uid, undefined)
     this.#setRecord(uid, undefined)
-  }
-
-  /** Whether everything of the model, as set last, is durable or refused. */
-  stateOf(uid: string): CommitState {
-    const isPending = this.#models.state(uid) === 'Pending' || this.#sumsOf(uid).some((sum) => this.#credentials.state(sum) === 'Pending')
-    return isPending ? 'Pending' : 'Durable'
   }
 
   /** Why a part of the model, as set last, is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */

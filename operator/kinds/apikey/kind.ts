@@ -4,10 +4,10 @@ import type { ApiKey } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { apiKeys } from '#api/resources.ts'
 import { isKubeError, type KubeError, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
-import { breathe } from '#platform/clock.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { SubjectKind } from '../../books/subject-ledger.ts'
+import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { NamespaceShareFull } from '../../shards/keyring.ts'
@@ -100,7 +100,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   start(): void {
-    void this.#enqueueOrphans()
+    this.#enqueueOrphans()
   }
 
   async stop(): Promise<void> {
@@ -140,7 +140,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     const { keyring, clock } = this.#deps
     keyring.check()
     void keyring.expireTombstones(clock.now())
-    void this.#enqueueOrphans()
+    this.#enqueueOrphans()
     this.#reportUnreadable()
   }
 
@@ -218,13 +218,10 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     this.#deps.log.debug({ uid, retryInMs }, 'a keyring entry was not written')
   }
 
-  async #enqueueOrphans(): Promise<void> {
-    let count = 0
-    for (const entry of this.#deps.keyring.entries()) {
-      count += 1
-      if (count % TURN === 0) await breathe()
+  #enqueueOrphans(): void {
+    void inTurns(this.#deps.keyring.entries(), TURN, (entry) => {
       if (entry.deletedMs === null && !hasApiKey(entry, this.informer)) this.#enqueueOrphan(entry)
-    }
+    })
   }
 
   #enqueueOrphan({ namespace, uid }: KeyringEntry, delayMs = 0): void {

@@ -3,10 +3,11 @@
  * change may affect thousands of keys. The watch collects changes for a second. Then it enqueues the affected keys at background level, some
  * per turn. The operator writes only statuses that differ.
  */
-import { breathe, type Cancel, type Clock } from '#platform/clock.ts'
+import type { Cancel, Clock } from '#platform/clock.ts'
 import { LIMITS_FEATURE } from '#contract/records/format.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { type Informer, namespaceOf, type ObjectRef, refOf } from '#kube/port.ts'
+import { inTurns } from '../../loop/in-parallel.ts'
 import type { LiveProcess } from '../../projection/store.ts'
 import type { ProjectedModel } from '../served-model/projected-models.ts'
 import { isLimited } from '#policy/effective.ts'
@@ -61,23 +62,20 @@ export class LimitWatch {
   /** @param namespaces namespaces in which the callable models, their prices or their bounds may have changed */
   changed(namespaces: Namespaces): void {
     this.#dirty = this.#dirty === '*' || namespaces === '*' ? '*' : [...new Set([...this.#dirty, ...namespaces])]
-    if (this.#dirty.length > 0) this.#cancel ??= this.#deps.clock.after(COLLECT_MS, () => void this.#check())
+    if (this.#dirty.length > 0) this.#cancel ??= this.#deps.clock.after(COLLECT_MS, () => this.#check())
   }
 
   stop(): void {
     this.#cancel?.()
   }
 
-  async #check(): Promise<void> {
+  #check(): void {
     const dirty = this.#dirty === '*' ? undefined : new Set(this.#dirty)
     this.#dirty = []
     this.#cancel = undefined
-    let count = 0
-    for (const apiKey of [...this.#deps.apiKeys.list()]) {
-      count += 1
-      if (count % TURN === 0) await breathe()
+    void inTurns([...this.#deps.apiKeys.list()], TURN, (apiKey) => {
       if (isLimited(policyOf(apiKey)) && dirty?.has(namespaceOf(apiKey)) !== false) this.#deps.enqueue(refOf(apiKey))
-    }
+    })
   }
 }
 

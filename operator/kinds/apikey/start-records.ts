@@ -1,10 +1,11 @@
 /** Derives the records that gateways must have when a leader takes over: every keyring entry with the policy of the present manifest. */
-import { breathe, sleep } from '#platform/clock.ts'
+import { sleep } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { uidOf } from '#kube/port.ts'
+import { inTurns } from '../../loop/in-parallel.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import type { ApiKeyDeps } from './deps.ts'
 import { entryOf, recordText } from './keyring-entry.ts'
@@ -93,13 +94,10 @@ type RecordDeps = Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'version'>
  */
 export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntry) => boolean): Promise<readonly ProjectionChange[]> {
   const records: ProjectionChange[] = []
-  let count = 0
-  for (const entry of newestEntries(deps)) {
-    count += 1
-    if (count % TURN === 0) await breathe()
+  await inTurns(newestEntries(deps), TURN, (entry) => {
     const text = textOf(entry, findByUid(entry.uid, deps.apiKeys), deps.version(), exists)
     if (text !== undefined) records.push({ kind: 'key', op: 'put', id: entry.uid, text })
-  }
+  })
   return records
 }
 

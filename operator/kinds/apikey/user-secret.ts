@@ -1,4 +1,5 @@
 /** Composes the user's Secret, and observes a present one. Pure. */
+import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { namespaceOf, uidOf } from '#kube/port.ts'
 import { type Credential, credentialForm, credentialPrefix, hashCredential, type KeyHash } from '#contract/values/credential.ts'
@@ -149,7 +150,10 @@ export function refreshedSecret(
   const data = merged(secret.data, former.entries, encoded(secretEntries(apiKey, credentialIn(secret), publicURL)))
   const labels = merged(secret.metadata.labels, former.labels, wantedLabels(apiKey))
   const annotations = merged(secret.metadata.annotations, former.annotations, wantedAnnotations(apiKey))
-  const isCurrent = isSame(secret.data, data) && isSame(secret.metadata.labels, labels) && isSame(secret.metadata.annotations, annotations)
+  const isCurrent = isDeepStrictEqual(
+    [secret.data ?? {}, secret.metadata.labels ?? {}, secret.metadata.annotations ?? {}],
+    [data, labels, annotations],
+  )
   return isCurrent ? undefined : { data, metadata: { ...secret.metadata, labels, annotations } }
 }
 
@@ -161,10 +165,6 @@ function merged(
 ): Record<string, string> {
   const kept = Object.entries(present).filter(([key]) => !former.includes(key))
   return { ...Object.fromEntries(kept), ...wanted }
-}
-
-function isSame(have: Readonly<Record<string, string>> = {}, want: Readonly<Record<string, string>>): boolean {
-  return Object.keys(have).length === Object.keys(want).length && contains(have, want)
 }
 
 function wantedLabels(apiKey: ApiKey): Record<string, string> {
@@ -207,8 +207,4 @@ function templateOf({ metadata }: Secret): z.infer<typeof templateKeys> {
 
 function encoded(entries: Record<string, string>): Record<string, string> {
   return Object.fromEntries(Object.entries(entries).map(([name, value]) => [name, Buffer.from(value).toString('base64')]))
-}
-
-function contains(have: Readonly<Record<string, string>> | undefined, want: Readonly<Record<string, string>>): boolean {
-  return Object.entries(want).every(([name, value]) => have?.[name] === value)
 }

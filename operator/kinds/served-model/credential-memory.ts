@@ -2,6 +2,7 @@
  * Backend credentials, as last read. The operator reads Secrets one by one and never watches them: a watch would need the right to read all
  * Secrets. The loss of this memory costs reads. Within this process only this memory and the Secrets that gateways mount have the values.
  */
+import { isDeepStrictEqual } from 'node:util'
 import type { Clock } from '#platform/clock.ts'
 import { credentialKey, type CredentialRead, type CredentialRef } from './backend-credential.ts'
 import type { ObservedCredential } from './observed.ts'
@@ -70,9 +71,9 @@ export class CredentialMemory {
   store(ref: CredentialRef, read: CredentialRead): boolean {
     const key = credentialKey(ref)
     const before = this.#known.get(key)
-    const seen = visible(this.observe(ref))
+    const seen = this.observe(ref)
     this.#known.set(key, { ...this.#merge(before, read), dueAtMs: this.#dueAtMs(read) })
-    return seen !== visible(this.observe(ref))
+    return !isDeepStrictEqual(seen, this.observe(ref))
   }
 
   /** Makes the next read due at once, because a model that uses the credential was edited. */
@@ -106,8 +107,4 @@ export class CredentialMemory {
   #now(): number {
     return this.#clock.monotonic()
   }
-}
-
-function visible(credential: ObservedCredential): string {
-  return JSON.stringify(credential, (_key, value: unknown) => (value instanceof Set ? [...value] : value))
 }

@@ -1,5 +1,4 @@
 /** The kind ServedModel, as the operator runs it: projects models at a start, and maps watch events to the objects to reconcile. */
-import { breathe } from '#platform/clock.ts'
 import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '#contract/records/model-record.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { servedModelKind } from '#api/served-model-kind.ts'
@@ -7,6 +6,7 @@ import type { ServedModel } from '#api/served-model.ts'
 import { SERVICE_LABEL } from '#kube/indexes.ts'
 import { namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
+import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import { BackendHealth } from '../../projection/backend-health.ts'
@@ -87,7 +87,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
     const standing = await this.#standingRecords().catch(() => undefined) // without Redis nothing can be lost there
     if (standing !== undefined) await this.#adopt(standing)
     const records: ProjectionChange[] = []
-    await inTurns([...this.informer.list()], (model) => {
+    await inTurns([...this.informer.list()], PER_TURN, (model) => {
       const observed = this.observe(refOf(model))
       if (observed?.state !== 'Present') return
       const text = this.#startRecord(observed, standing !== undefined)
@@ -143,7 +143,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   async #adopt(standing: ReadonlyMap<string, string>): Promise<void> {
     const { memory } = this.#deps
     const models = new Map([...this.informer.list()].map((model) => [uidOf(model), model]))
-    await inTurns([...standing], ([uid, text]) => {
+    await inTurns(standing, PER_TURN, ([uid, text]) => {
       const model = models.get(uid)
       if (model === undefined) return this.#keepUnlessDeleted(uid, text)
       const record = decoded(text)
@@ -226,7 +226,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
 
   /** At background level: thousands of models may want one name. */
   #enqueueInTurns(refs: readonly ObjectRef[]): void {
-    void inTurns(refs, (ref) => this.#deps.enqueue(KIND, ref, 'background'))
+    void inTurns(refs, PER_TURN, (ref) => this.#deps.enqueue(KIND, ref, 'background'))
   }
 }
 
@@ -263,13 +263,5 @@ function decoded(text: string): ModelRecord | undefined {
     return decodeModelRecord(text)
   } catch {
     return undefined // a newer version or damaged: the record stays until this process can derive one from the present manifest
-  }
-}
-
-/** Calls `handle` for each item, and yields to the event loop after every `PER_TURN` items. */
-async function inTurns<T>(items: readonly T[], handle: (item: T) => void): Promise<void> {
-  for (let at = 0; at < items.length; at += PER_TURN) {
-    for (const item of items.slice(at, at + PER_TURN)) handle(item)
-    await breathe()
   }
 }

@@ -2,6 +2,7 @@
  * Decides which ServedModel owns a model name. Within a namespace the oldest model owns the name. Beyond it, the oldest published model of
  * all namespaces owns the name. (A key looks in its own namespace first, so a published model takes no name within another namespace.)
  */
+import { isDeepStrictEqual } from 'node:util'
 import { type ObjectRef, refKey } from '#kube/port.ts'
 import { AgeList, type Aged } from '#policy/age-list.ts'
 
@@ -53,7 +54,7 @@ export class NameIndex {
 
   put(candidate: NameCandidate): NameChanges {
     const before = this.#candidates.get(candidate.uid)
-    if (before !== undefined && isSame(before, candidate)) return NOTHING
+    if (isDeepStrictEqual(before, candidate)) return NOTHING
     return this.#replace(before, candidate)
   }
 
@@ -134,13 +135,4 @@ function* scopesOf(candidate: NameCandidate | undefined): Iterable<Scope> {
 /** No namespace contains a blank. */
 function keyOf({ name, namespace }: Scope): string {
   return `${namespace ?? ' '} ${name}`
-}
-
-function isSame(a: NameCandidate, b: NameCandidate): boolean {
-  return (
-    a.createdMs === b.createdMs &&
-    a.isPublished === b.isPublished &&
-    a.names.length === b.names.length &&
-    a.names.every((name, index) => name === b.names[index])
-  )
 }
