@@ -197,13 +197,6 @@ describe('trouble of ours', () => {
     })
     await expect(call('/v1/chat/completions', post(front.issue(), ASK))).rejects.toThrow()
   })
-
-  test('standalone serves health and metrics on the same port', async () => {
-    await start({ app: { health: { isReady: () => true, metrics: { contentType: 'text/plain', render: async () => 'm 1\n' } } } })
-    expect((await call('/readyz')).text).toBe('ready\n')
-    expect((await call('/metrics')).text).toBe('m 1\n')
-    expect((await call('/v1/nothing')).status).toBe(404)
-  })
 })
 
 describe('a client that does not read', () => {

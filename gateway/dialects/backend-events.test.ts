@@ -1,7 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { GatewayError } from '../errors.ts'
 import { anthropicEvents, openaiEvents } from './backend-events.ts'
-import { anthropicFraming, openaiFraming } from './client-framing.ts'
 
 describe('OpenAI streams', () => {
   test.each([
@@ -26,18 +24,6 @@ describe('OpenAI streams', () => {
   ])('%j is %s', (event, kind) => {
     expect(openaiEvents.kindOf(Buffer.from(event))).toBe(kind)
   })
-
-  test('an error frame is one event and the end marker', () => {
-    const frame = openaiFraming.errorFrame(new GatewayError('backendError'), 'r1').toString()
-    expect(frame).toBe(
-      'data: {"error":{"message":"Backend error","type":"server_error","param":null,"code":"upstream_error"}}\n\ndata: [DONE]\n\n',
-    )
-  })
-
-  test('silence is filled with a comment', () => {
-    expect(openaiFraming.keepAlive(true).toString()).toBe(': keep-alive\n\n')
-    expect(openaiFraming.endMarker?.toString()).toBe('data: [DONE]\n\n')
-  })
 })
 
 describe('Anthropic streams', () => {
@@ -55,17 +41,6 @@ describe('Anthropic streams', () => {
     [': x\n\n', 'comment'],
   ])('%j is %s', (event, kind) => {
     expect(anthropicEvents.kindOf(Buffer.from(event))).toBe(kind)
-  })
-
-  test('an error frame names the request and no end marker follows it', () => {
-    expect(anthropicFraming.errorFrame(new GatewayError('backendTimeout'), 'r2').toString()).toBe(
-      'event: error\ndata: {"type":"error","error":{"type":"timeout_error","message":"Backend timed out"},"request_id":"r2"}\n\n',
-    )
-  })
-
-  test('before message_start silence is filled with a comment, afterwards with a ping', () => {
-    expect(anthropicFraming.keepAlive(false).toString()).toBe(': keep-alive\n\n')
-    expect(anthropicFraming.keepAlive(true).toString()).toBe('event: ping\ndata: {"type":"ping"}\n\n')
   })
 })
 

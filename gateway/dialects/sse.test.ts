@@ -25,22 +25,6 @@ describe('SseSplitter', () => {
     expect(text(whole)).toBe(text(chunk))
   })
 
-  test('bytes after the last boundary wait for theirs', () => {
-    const splitter = new SseSplitter()
-    expect(text(splitter.push(Buffer.from('data: a\n\ndata: b')))).toBe('data: a\n\n')
-    expect(splitter.tailBytes).toBe(7)
-    expect(text(splitter.push(Buffer.from('\n')))).toBe('')
-    expect(text(splitter.push(Buffer.from('\n')))).toBe('data: b\n\n')
-    expect(splitter.tailBytes).toBe(0)
-  })
-
-  test('an event that never ends is handed over at the end of the stream', () => {
-    const splitter = new SseSplitter()
-    splitter.push(Buffer.from('data: half'))
-    expect(text(splitter.end())).toBe('data: half')
-    expect(splitter.tailBytes).toBe(0)
-  })
-
   test.each([
     ['LF', '\n'],
     ['CRLF', '\r\n'],

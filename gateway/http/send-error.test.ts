@@ -62,13 +62,6 @@ describe('a body that is too large', () => {
     expect(answer.status).toBe(413)
   })
 
-  test('E5 a client that asks with Expect is answered without a 100 Continue', async () => {
-    await start()
-    const head = `POST /v1/messages HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${front.issue()}\r\nexpect: 100-continue\r\n${DECLARED}\r\n\r\n`
-    const answer = await readAnswer(openRaw(front.port, head))
-    expect(answer.head).toMatch(/^HTTP\/1\.1 413/)
-  })
-
   test('a client that asks with Expect and may continue gets one 100 Continue', async () => {
     await start()
     const body = JSON.stringify({ model: 'llama', messages: [{}] })

@@ -1,19 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import { budget, LedgerWorld, need, subject, usage } from '../../test/support/ledger-world.ts'
+import { budget, held, LedgerWorld, need, oneProcess, refused, subject, usage } from '../../test/support/ledger-world.ts'
 import type { LeaseLedger } from './lease-ledger.ts'
-import type { Hold, LimitSubject, Need, Refused, Verdict } from './ledger.ts'
+import type { LimitSubject, Need } from './ledger.ts'
 
 const costing = (micros: number): Need => need({ holdByUnit: { Currency: micros, Tokens: micros } })
-
-function held(verdict: Verdict): Hold {
-  if (verdict.outcome !== 'held') throw new Error(`not held: ${JSON.stringify(verdict)}`)
-  return verdict
-}
-
-function refused(verdict: Verdict): Refused {
-  if (verdict.outcome !== 'refused') throw new Error(`not refused: ${JSON.stringify(verdict)}`)
-  return verdict
-}
 
 async function spend(ledger: LeaseLedger, key: LimitSubject, costMicros: number, hold = costMicros): Promise<void> {
   ledger.settle(held(await ledger.reserve([key], costing(hold))), usage({ costMicros }))
@@ -24,17 +14,11 @@ async function spentAndHeld(ledger: LeaseLedger, key: LimitSubject): Promise<rea
   return [first?.spent ?? 0, first?.held ?? 0]
 }
 
-function seededWorld(): LedgerWorld {
-  const world = new LedgerWorld()
-  world.memory.seed('key-1', 'seed-1')
-  return world
-}
-
 const key = subject({ budgets: [budget({ amount: 1_000 })] })
 
 describe('a budget that blocks', () => {
-  test('#26672: of 200 parallel requests exactly those that fit pass, and no more than the amount is spent', async () => {
-    const world = seededWorld()
+  test('#26672, #23714, #9658, #34732: of 200 parallel requests exactly those that fit pass, and no more than the amount is spent', async () => {
+    const { world } = oneProcess()
     world.live = 2
     const ledgers = [world.process(), world.process()]
     const verdicts = await Promise.all(Array.from({ length: 200 }, async (_, at) => ledgers[at % 2]!.reserve([key], costing(30))))
@@ -45,8 +29,7 @@ describe('a budget that blocks', () => {
   })
 
   test('#40002: of five requests whose worst case is most of the budget one runs, and the others wait for its hold', async () => {
-    const world = seededWorld()
-    const ledger = world.process()
+    const { ledger } = oneProcess()
     const verdicts = await Promise.all(Array.from({ length: 5 }, async () => ledger.reserve([key], costing(900))))
     expect(verdicts.map(({ outcome }) => outcome).toSorted()).toEqual(['held', 'refused', 'refused', 'refused', 'refused'])
     const refusal = refused(verdicts.find(({ outcome }) => outcome === 'refused')!)
@@ -54,8 +37,7 @@ describe('a budget that blocks', () => {
   })
 
   test('a held budget is distinguished from a spent one, and a spent one refuses until its window ends, without a call', async () => {
-    const world = seededWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const hold = held(await ledger.reserve([key], costing(1_000)))
     expect(refused(await ledger.reserve([key], costing(1))).limit).toBe('budgetHeld')
     ledger.settle(hold, usage({ costMicros: 1_000 }))
@@ -72,8 +54,7 @@ describe('a budget that blocks', () => {
   })
 
   test('a hold counts once, however often it is settled or released', async () => {
-    const world = seededWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const hold = held(await ledger.reserve([key], costing(100)))
     ledger.settle(hold, usage({ costMicros: 70 }))
     ledger.settle(hold, usage({ costMicros: 70 }))
@@ -83,8 +64,7 @@ describe('a budget that blocks', () => {
   })
 
   test('a request that costs more than its hold is counted in full', async () => {
-    const world = seededWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     await spend(ledger, key, 1_500, 100)
     await world.advance(300)
     expect(await spentAndHeld(ledger, key)).toEqual([1_500, 0])
@@ -92,8 +72,7 @@ describe('a budget that blocks', () => {
   })
 
   test('steady small requests are held in memory, and the float comes back when they end', async () => {
-    const world = seededWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const rich = subject({ budgets: [budget({ amount: 100_000_000 })] })
     for (let i = 0; i < 500; i += 1) {
       await spend(ledger, rich, 7, 10)
@@ -105,8 +84,7 @@ describe('a budget that blocks', () => {
   })
 
   test('requests that hold more than may be held ahead cost one call each', async () => {
-    const world = seededWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const rich = subject({ budgets: [budget({ amount: 100_000_000_000 })] })
     for (let i = 0; i < 100; i += 1) {
       await spend(ledger, rich, 60_000, 90_000)
@@ -116,8 +94,7 @@ describe('a budget that blocks', () => {
   })
 
   test('#25874, #24770, #37923: a model without a price is refused, price 0 passes, and a token budget needs no price', async () => {
-    const world = seededWorld()
-    const ledger = world.process()
+    const { ledger } = oneProcess()
     const unpriced = need({ holdByUnit: { Currency: undefined, Tokens: 10 } })
     expect(refused(await ledger.reserve([key], unpriced))).toMatchObject({ limit: 'unpriced', budget: 'month', waitMs: 'never' })
     held(await ledger.reserve([key], need({ holdByUnit: { Currency: 0, Tokens: 10 } })))
@@ -142,8 +119,7 @@ describe('a budget that audits', () => {
   const audited = subject({ budgets: [budget({ amount: 10, onExceeded: 'Audit' })] })
 
   test('refuses nothing, counts everything, and admits at once without a call', async () => {
-    const world = seededWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     for (let i = 0; i < 5; i += 1) {
       const verdict = ledger.reserve([audited], need({ holdByUnit: { Currency: undefined, Tokens: 0 } }))
       expect(verdict).not.toBeInstanceOf(Promise)
@@ -199,14 +175,13 @@ describe('windows of budgets', () => {
 
 describe('what is settled', () => {
   test.each([NaN, Infinity, -1, 1e19, 0.5])('litellm-rs#711: a cost of %s counts as the whole hold', async (costMicros) => {
-    const world = seededWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     await spend(ledger, key, costMicros, 250)
     await world.advance(300)
     expect(await spentAndHeld(ledger, key)).toEqual([250, 0])
   })
 
   test.each([NaN, Infinity, -1, 1e19, 0.5])('a need of %s is answered as unavailable, and nothing is held', (tokens) => {
-    expect(seededWorld().process().reserve([key], need({ tokens }))).toMatchObject({ outcome: 'unavailable', reason: 'need' })
+    expect(oneProcess().ledger.reserve([key], need({ tokens }))).toMatchObject({ outcome: 'unavailable', reason: 'need' })
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { budget, LedgerWorld, need, subject, usage } from '../../test/support/ledger-world.ts'
+import { budget, LedgerWorld, need, oneProcess, subject, usage } from '../../test/support/ledger-world.ts'
 import type { LimitSubject } from './ledger.ts'
 
 const limited = subject({ limits: { requestsPerMinute: 2 } })
@@ -42,8 +42,7 @@ describe('a refusal that is known before a request is read', () => {
   })
 
   test('does not exist while only tokens or permits are short: the body says how many a request needs', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { ledger } = oneProcess()
     const small = subject({ limits: { requestsPerMinute: 9, tokensPerMinute: 100, maxConcurrentRequests: 1 } })
     await ledger.reserve([small], need({ tokens: 100 }))
     expect((await ledger.reserve([small], need({ tokens: 100 }))).outcome).toBe('refused')
@@ -65,12 +64,10 @@ describe('a refusal that is known before a request is read', () => {
 })
 
 test('the state of the breaker of the store is known', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   await ledger.reserve([limited], need())
   expect(ledger.breaker).toBe('closed')
-  world.store.fate = () => 'never arrives'
-  world.store.isPingGood = false
+  world.store.fail('never arrives')
   await ledger.reserve([subject({ uid: 'other', limits: { requestsPerMinute: 1 } })], need())
   expect(ledger.breaker).toBe('suspect')
   await ledger.close(0)

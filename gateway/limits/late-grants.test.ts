@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
-import { LedgerWorld, need, subject, utcCalendar } from '../../test/support/ledger-world.ts'
+import { LedgerWorld, need, oneProcess, subject, utcCalendar } from '../../test/support/ledger-world.ts'
 import { LeaseLedger } from './lease-ledger.ts'
 
 test('units of a late answer are returned: a pod that has used its own share in the meantime does not exceed the limit', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const shared = subject({ limits: { requestsPerMinute: 40 }, onStoreUnavailable: 'LocalShare' })
   let admitted = 0
   const call = async (): Promise<string> => {
@@ -18,12 +17,10 @@ test('units of a late answer are returned: a pod that has used its own share in 
     await call() // a steady demand, so that each call leases more than one request needs
     await world.advance(300)
   }
-  world.store.fate = () => 'hangs'
-  world.store.isPingGood = false
+  world.store.fail('hangs')
   for (let i = 0; i < 60; i += 1) await call()
   expect(admitted).toBe(40)
-  world.store.fate = () => 'works'
-  world.store.isPingGood = true
+  world.store.recover()
   for (const late of world.store.hanging) late()
   for (let i = 0; i < 100; i += 1) {
     expect(await call(), `${i}`).not.toBe('held')
@@ -32,8 +29,7 @@ test('units of a late answer are returned: a pod that has used its own share in 
 })
 
 test('units granted under a limit that was lowered during the call are returned', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const limited = (requestsPerMinute: number): ReturnType<typeof subject> => subject({ limits: { requestsPerMinute } })
   let admitted = 0
   const call = async (verdict: ReturnType<typeof ledger.reserve>): Promise<void> => {

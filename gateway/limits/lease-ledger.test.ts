@@ -1,24 +1,13 @@
 import { describe, expect, test } from 'vitest'
-import { LedgerWorld, budget, need, subject, usage } from '../../test/support/ledger-world.ts'
+import { budget, held, LedgerWorld, need, oneProcess, refused, subject, usage } from '../../test/support/ledger-world.ts'
 import type { LeaseLedger } from './lease-ledger.ts'
-import type { Hold, Refused, Verdict } from './ledger.ts'
-
-function held(verdict: Verdict): Hold {
-  if (verdict.outcome !== 'held') throw new Error(`not held: ${JSON.stringify(verdict)}`)
-  return verdict
-}
-
-function refused(verdict: Verdict): Refused {
-  if (verdict.outcome !== 'refused') throw new Error(`not refused: ${JSON.stringify(verdict)}`)
-  return verdict
-}
+import type { Hold, Verdict } from './ledger.ts'
 
 describe('requests per minute', () => {
   const limited = subject({ limits: { requestsPerMinute: 10 } })
 
   test('of many parallel requests exactly the limit passes, and the others are refused with a wait after which they pass', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const verdicts = await Promise.all(Array.from({ length: 30 }, async () => ledger.reserve([limited], need())))
     expect(verdicts.filter(({ outcome }) => outcome === 'held')).toHaveLength(10)
     const { limit, whose, waitMs } = refused(verdicts[29]!)
@@ -31,8 +20,7 @@ describe('requests per minute', () => {
   })
 
   test('a storm of refused requests makes no call to the store', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     await Promise.all(Array.from({ length: 20 }, async () => ledger.reserve([limited], need())))
     await world.advance(300)
     const before = world.store.calls.length
@@ -45,8 +33,7 @@ describe('requests per minute', () => {
   })
 
   test('a steady load is decided in memory: fewer than 2 calls per 100 requests', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const busy = subject({ limits: { requestsPerMinute: 60_000 } })
     for (let i = 0; i < 3_000; i += 1) {
       ledger.settle(held(await ledger.reserve([busy], need())), usage())
@@ -56,9 +43,7 @@ describe('requests per minute', () => {
   })
 
   test('a request every two seconds is decided in memory most of the time while half of its limits is free', async () => {
-    const world = new LedgerWorld()
-    world.memory.seed('key-1', 'seed-1')
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const slow = subject({
       limits: { requestsPerMinute: 600, tokensPerMinute: 100_000 },
       budgets: [budget({ amount: 100_000_000 })],
@@ -103,8 +88,7 @@ describe('requests per minute', () => {
   })
 
   test('a released request gives its unit back at once', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { ledger } = oneProcess()
     const one = subject({ limits: { requestsPerMinute: 1 } })
     const hold = held(await ledger.reserve([one], need()))
     expect(refused(await ledger.reserve([one], need())).limit).toBe('requests')
@@ -116,8 +100,7 @@ describe('requests per minute', () => {
   })
 
   test('a subject without limits and budgets makes no call', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     for (let i = 0; i < 100; i += 1) held(ledger.reserve([subject()], need()) as Verdict)
     await world.advance(1_000)
     expect(world.store.calls).toHaveLength(0)
@@ -126,8 +109,7 @@ describe('requests per minute', () => {
 
 describe('tokens per minute', () => {
   test('#18730: of 50 parallel requests of 20 tokens, 5 pass a limit of 100, and use beyond the hold is repaid', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const key = subject({ limits: { tokensPerMinute: 100 } })
     const verdicts = await Promise.all(Array.from({ length: 50 }, async () => ledger.reserve([key], need({ tokens: 20 }))))
     const holds = verdicts.filter((verdict): verdict is Hold => verdict.outcome === 'held')
@@ -142,8 +124,7 @@ describe('tokens per minute', () => {
   })
 
   test('#28805, #29191: a limit of 50 is usable by a request that asks for more, and again after its minute', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const key = subject({ limits: { tokensPerMinute: 50 } })
     ledger.settle(held(await ledger.reserve([key], need({ tokens: 4_000 }))), usage({ inputTokens: 20, outputTokens: 10 }))
     held(await ledger.reserve([key], need({ tokens: 20 })))
@@ -153,8 +134,7 @@ describe('tokens per minute', () => {
   })
 
   test('the unused part of a hold is free for the next request', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const key = subject({ limits: { tokensPerMinute: 100 } })
     ledger.settle(held(await ledger.reserve([key], need({ tokens: 100 }))), usage({ inputTokens: 10 }))
     await world.advance(300)
@@ -173,8 +153,7 @@ describe('tokens per minute', () => {
 
 describe('several limits', () => {
   test('#24677, #38523: requests and tokens have windows of their own, and the stricter limit applies', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { ledger } = oneProcess()
     const key = subject({ limits: { requestsPerMinute: 3, tokensPerMinute: 100 } })
     held(await ledger.reserve([key], need({ tokens: 90 })))
     expect(refused(await ledger.reserve([key], need({ tokens: 11 }))).limit).toBe('tokens')
@@ -184,8 +163,7 @@ describe('several limits', () => {
   })
 
   test('#39309: a refusal by the account consumes nothing of the key', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const key = subject({ limits: { requestsPerMinute: 5, tokensPerMinute: 100 }, budgets: [budget()] })
     const account = subject({ uid: 'account-1', whose: 'account', limits: { requestsPerMinute: 1 } })
     world.memory.seed('key-1', 's1')
@@ -200,8 +178,7 @@ describe('several limits', () => {
   })
 
   test('headers show the limit of key and account that is nearest to exhaustion', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { ledger } = oneProcess()
     const key = subject({ limits: { requestsPerMinute: 5, tokensPerMinute: 100 } })
     const account = subject({ uid: 'account-1', whose: 'account', limits: { requestsPerMinute: 3 } })
     const { rates } = held(await ledger.reserve([key, account], need({ tokens: 10 })))
@@ -211,8 +188,7 @@ describe('several limits', () => {
   })
 
   test('a lowered limit binds the next request, and a raised one forgets refusals', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { ledger } = oneProcess()
     const at = (requestsPerMinute: number) => subject({ limits: { requestsPerMinute } })
     for (let i = 0; i < 3; i += 1) held(await ledger.reserve([at(10)], need()))
     expect(refused(await ledger.reserve([at(3)], need())).limit).toBe('requests')
@@ -237,8 +213,7 @@ describe('leases without demand', () => {
   }
 
   test('are returned at once when the record of the subject is removed', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     await warm(world, ledger)
     expect(booked(world)[0]).toBeGreaterThan(60)
     ledger.removed('key-1')
@@ -247,8 +222,7 @@ describe('leases without demand', () => {
   })
 
   test('#39309: leases granted for a request that another subject refuses are returned within 250 ms', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const account = subject({ uid: 'account-1', whose: 'account', limits: { tokensPerMinute: 10 } })
     held(await ledger.reserve([account], need({ tokens: 10 })))
     await warm(world, ledger)
@@ -261,8 +235,7 @@ describe('leases without demand', () => {
 })
 
 test('a lowered limit ends the leases of the old one, and the store gets them back', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const at = (requestsPerMinute: number) => subject({ limits: { requestsPerMinute } })
   for (let i = 0; i < 200; i += 1) {
     held(await ledger.reserve([at(6_000)], need()))
@@ -303,22 +276,8 @@ describe('concurrent requests', () => {
     expect(world.memory.booked('key-1').permits.free(2)).toBe(1)
   })
 
-  test('all requests that arrive during a call are served by the next call', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
-    const roomy = subject({ limits: { maxConcurrentRequests: 4 } })
-    world.store.fate = () => (world.store.calls.length === 1 ? 'hangs' : 'works')
-    const first = ledger.reserve([roomy], need())
-    await world.advance(0)
-    const later = [ledger.reserve([roomy], need()), ledger.reserve([roomy], need())]
-    world.store.hanging[0]!()
-    for (const verdict of await Promise.all([first, ...later])) held(verdict)
-    expect(world.store.calls).toHaveLength(2)
-  })
-
   test('nothing is left after every request has ended', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const roomy = subject({ limits: { maxConcurrentRequests: 50 } })
     const holds = await Promise.all(Array.from({ length: 60 }, async () => ledger.reserve([roomy], need())))
     const running = holds.filter((verdict): verdict is Hold => verdict.outcome === 'held')

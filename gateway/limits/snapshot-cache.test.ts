@@ -1,12 +1,11 @@
 import { expect, test } from 'vitest'
-import { LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
+import { LedgerWorld, need, oneProcess, subject } from '../../test/support/ledger-world.ts'
 import { SnapshotCache } from './snapshot-cache.ts'
 
 const limited = subject({ limits: { requestsPerMinute: 10 } })
 
 test('clients that ask in a loop cost the store one call a second, and all of them see the same', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const cache = new SnapshotCache(ledger, world.clock)
   const seen = await Promise.all(Array.from({ length: 100 }, () => cache.of(limited)))
   expect(new Set(seen).size).toBe(1)

@@ -1,18 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { budget, LedgerWorld, need, subject, usage } from '../../test/support/ledger-world.ts'
-import type { Hold, Refused, Verdict } from './ledger.ts'
+import { budget, held, LedgerWorld, need, oneProcess, refused, subject, usage } from '../../test/support/ledger-world.ts'
+import type { Verdict } from './ledger.ts'
 import { LeaseLedger } from './lease-ledger.ts'
 import { LedgerCallRefused } from './ledger-store.ts'
-
-function held(verdict: Verdict): Hold {
-  if (verdict.outcome !== 'held') throw new Error(`not held: ${JSON.stringify(verdict)}`)
-  return verdict
-}
-
-function refused(verdict: Verdict): Refused {
-  if (verdict.outcome !== 'refused') throw new Error(`not refused: ${JSON.stringify(verdict)}`)
-  return verdict
-}
 
 /** Sends a request while time advances. @returns the verdict and the time that it took */
 async function timed(world: LedgerWorld, verdict: Verdict | Promise<Verdict>): Promise<readonly [Verdict, number]> {
@@ -33,10 +23,8 @@ const shared = subject({ limits: { requestsPerMinute: 10 }, onStoreUnavailable: 
 
 describe('a store that does not answer', () => {
   test('#33923, #35273: FailClosed waits 50 ms once, then answers at once, and never says 429', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
-    world.store.fate = () => 'hangs'
-    world.store.isPingGood = false
+    const { world, ledger } = oneProcess()
+    world.store.fail('hangs')
     const [first, tookMs] = await timed(world, ledger.reserve([closed], need()))
     expect(first).toMatchObject({ outcome: 'unavailable', reason: 'store', waitMs: 1_000 })
     expect(tookMs).toBeLessThanOrEqual(50)
@@ -49,14 +37,11 @@ describe('a store that does not answer', () => {
   })
 
   test('its late grants are used or given back, and it serves again within 2 s of its recovery', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
-    world.store.fate = () => 'hangs'
-    world.store.isPingGood = false
+    const { world, ledger } = oneProcess()
+    world.store.fail('hangs')
     await timed(world, ledger.reserve([closed], need()))
     await world.advance(30_000)
-    world.store.fate = () => 'works'
-    world.store.isPingGood = true
+    world.store.recover()
     for (const release of world.store.hanging.splice(0)) release()
     await world.advance(2_100)
     expect(world.memory.booked('key-1').rates.r.total).toBe(0)
@@ -64,15 +49,13 @@ describe('a store that does not answer', () => {
   })
 
   test('leased units are used while it is away', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const busy = subject({ limits: { requestsPerMinute: 6_000 } })
     for (let i = 0; i < 100; i += 1) {
       held(await ledger.reserve([busy], need()))
       await world.advance(10)
     }
-    world.store.fate = () => 'never arrives'
-    world.store.isPingGood = false
+    world.store.fail('never arrives')
     let leased = 0
     while ((await ledger.reserve([busy], need())).outcome === 'held') leased += 1
     expect(leased).toBeGreaterThan(10)
@@ -83,8 +66,7 @@ describe('a store that does not answer', () => {
     world.live = 2
     const ledger = world.process()
     for (let i = 0; i < 3; i += 1) held(await ledger.reserve([shared], need()))
-    world.store.fate = () => 'never arrives'
-    world.store.isPingGood = false
+    world.store.fail('never arrives')
     const verdicts: Verdict[] = []
     for (let i = 0; i < 10; i += 1) verdicts.push(await ledger.reserve([shared], need()))
     expect(verdicts.filter(({ outcome }) => outcome === 'held')).toHaveLength(2)
@@ -98,8 +80,7 @@ describe('a store that does not answer', () => {
     const world = new LedgerWorld()
     world.live = 4
     const ledger = world.process()
-    world.store.fate = () => 'never arrives'
-    world.store.isPingGood = false
+    world.store.fail('never arrives')
     const rare = subject({ limits: { requestsPerMinute: 2 }, onStoreUnavailable: 'LocalShare' })
     let admitted = 0
     for (let i = 0; i < 240; i += 1) {
@@ -110,13 +91,10 @@ describe('a store that does not answer', () => {
   })
 
   test('LocalShare admissions are booked when the store is back', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
-    world.store.fate = () => 'never arrives'
-    world.store.isPingGood = false
+    const { world, ledger } = oneProcess()
+    world.store.fail('never arrives')
     for (let i = 0; i < 4; i += 1) held(await ledger.reserve([shared], need()))
-    world.store.fate = () => 'works'
-    world.store.isPingGood = true
+    world.store.recover()
     await world.advance(3_000)
     expect(world.memory.booked('key-1').rates.r.total).toBe(4)
   })
@@ -130,8 +108,7 @@ describe('a store that does not answer', () => {
     const [knows, isNew] = [world.process(), world.process()]
     knows.settle(held(await knows.reserve([key], costing)), usage({ costMicros: 100 }))
     await world.advance(300)
-    world.store.fate = () => 'never arrives'
-    world.store.isPingGood = false
+    world.store.fail('never arrives')
     expect(await isNew.reserve([key], costing)).toMatchObject({ outcome: 'unavailable', reason: 'store' })
     const verdicts: Verdict[] = []
     for (let i = 0; i < 10; i += 1) verdicts.push(await knows.reserve([key], costing))
@@ -139,17 +116,14 @@ describe('a store that does not answer', () => {
   })
 
   test('of a key with LocalShare and an account with FailClosed the stricter policy applies', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
-    world.store.fate = () => 'never arrives'
-    world.store.isPingGood = false
+    const { world, ledger } = oneProcess()
+    world.store.fail('never arrives')
     const account = subject({ uid: 'account-1', whose: 'account', limits: { requestsPerMinute: 10 } })
     expect(await ledger.reserve([shared, account], need())).toMatchObject({ outcome: 'unavailable' })
   })
 
   test('an error reply makes only its subject unavailable', async () => {
-    const world = new LedgerWorld()
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     world.store.before = ({ subject: uid }) => {
       if (uid === 'key-1') throw new LedgerCallRefused('WRONGTYPE')
     }
@@ -184,9 +158,7 @@ test('a time zone that the calendar does not know makes its key unavailable, and
 
 describe('lost replies', () => {
   test('#27639, #28283, #30460, #36926: spend counts once, however many replies are lost', async () => {
-    const world = new LedgerWorld()
-    world.memory.seed('key-1', 'seed-1')
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     const key = subject({ limits: { tokensPerMinute: 1_000_000 }, budgets: [budget({ amount: 10_000 })] })
     let calls = 0
     world.store.fate = () => (calls++ % 2 ? 'reply lost' : 'works')
@@ -207,9 +179,7 @@ describe('lost replies', () => {
 })
 
 test('#40050: a hold that was granted by a lost reply, the first of its budget, does not stay held', async () => {
-  const world = new LedgerWorld()
-  world.memory.seed('key-1', 'seed-1')
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const key = subject({ budgets: [budget({ amount: 1_000 })] })
   world.store.fate = () => 'reply lost'
   expect((await ledger.reserve([key], need({ holdByUnit: { Currency: 700, Tokens: 0 } }))).outcome).toBe('unavailable')
@@ -223,9 +193,7 @@ describe('a store that lost its data', () => {
   const costing = need({ holdByUnit: { Currency: 100, Tokens: 0 } })
 
   test('gets the admissions, running requests and spend of this process reported once', async () => {
-    const world = new LedgerWorld()
-    world.memory.seed('key-1', 'seed-1')
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     for (let i = 0; i < 3; i += 1) ledger.settle(held(await ledger.reserve([key], costing)), usage({ costMicros: 100 }))
     held(await ledger.reserve([key], costing))
     await world.advance(300)
@@ -239,9 +207,7 @@ describe('a store that lost its data', () => {
   })
 
   test('an empty budget admits no request before the seed', async () => {
-    const world = new LedgerWorld()
-    world.memory.seed('key-1', 'seed-1')
-    const ledger = world.process()
+    const { world, ledger } = oneProcess()
     ledger.settle(held(await ledger.reserve([key], costing)), usage({ costMicros: 900 }))
     await world.advance(300)
     world.memory.drop('key-1')

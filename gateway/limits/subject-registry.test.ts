@@ -1,11 +1,10 @@
 import { expect, test } from 'vitest'
-import { LedgerWorld, need, subject, usage } from '../../test/support/ledger-world.ts'
+import { need, oneProcess, subject, usage } from '../../test/support/ledger-world.ts'
 
 const SUBJECTS = 4_000
 
 test('the reports of thousands of subjects leave in small parts, so that no request waits for all of them', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const subjects = Array.from({ length: SUBJECTS }, (_, at) => subject({ uid: `key-${at}`, limits: { tokensPerMinute: 1_000_000 } }))
   await Promise.all(
     subjects.map(async (one) => {
@@ -27,8 +26,7 @@ test('the reports of thousands of subjects leave in small parts, so that no requ
 })
 
 test('the leases of many subjects that are removed in one turn go back within 4 s, in small parts', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const [many, rounds] = [1_000, 12]
   const uids = Array.from({ length: many }, (_, at) => `key-${at}`)
   const subjects = uids.map((uid) => subject({ uid, limits: { requestsPerMinute: 6_000 } }))

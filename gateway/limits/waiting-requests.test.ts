@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest'
 import { settle } from '../../test/support/manual-clock.ts'
-import { budget, LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
+import { budget, need, oneProcess, subject } from '../../test/support/ledger-world.ts'
 
 test('a request that arrives during a call gets its permit from the next calls', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const two = subject({ limits: { maxConcurrentRequests: 2 } })
   world.store.fate = () => 'hangs'
   const first = ledger.reserve([two], need())
@@ -17,8 +16,7 @@ test('a request that arrives during a call gets its permit from the next calls',
 })
 
 test('requests that arrive during a call share the next call', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const limited = subject({ limits: { requestsPerMinute: 100, maxConcurrentRequests: 50 } })
   world.store.fate = () => 'hangs'
   const first = ledger.reserve([limited], need())
@@ -32,8 +30,7 @@ test('requests that arrive during a call share the next call', async () => {
 })
 
 test('all waiting requests get a refusal when the running call is late, whenever they arrived', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const limited = subject({ limits: { requestsPerMinute: 10 } })
   world.store.fate = () => 'hangs'
   const first = ledger.reserve([limited], need())
@@ -47,8 +44,7 @@ test('all waiting requests get a refusal when the running call is late, whenever
 })
 
 test('a snapshot read during a call gets the next answer, which contains every budget', async () => {
-  const world = new LedgerWorld()
-  const ledger = world.process()
+  const { world, ledger } = oneProcess()
   const who = subject({
     limits: { requestsPerMinute: 5 },
     budgets: [budget(), budget({ name: 'day', window: 'Day', onExceeded: 'Audit' })],

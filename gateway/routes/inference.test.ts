@@ -43,11 +43,7 @@ const bearer = (key: string) => ({ authorization: `Bearer ${key}` })
 describe('credentials', () => {
   const cases: readonly [string, () => Record<string, string>, string][] = [
     ['none', () => ({}), 'no API key was sent'],
-    ['an empty header', () => ({ authorization: '' }), 'no API key was sent'],
-    ['no scheme', () => ({ authorization: 'sk-whatever' }), 'malformed API key'],
-    ['Bearer Bearer', () => ({ authorization: `Bearer Bearer ${front.issue()}` }), 'malformed API key'],
     ['two spaces', () => ({ authorization: `Bearer  ${front.issue()}` }), 'malformed API key'],
-    ['a bad check sum', () => bearer(`${front.issue().slice(0, -1)}!`), 'malformed API key'],
     ['an unknown key', () => bearer(`sk-${'x'.repeat(40)}`), 'unknown API key'],
     ['a suspended key', () => bearer(front.issue({ state: 'Suspended' })), 'API key suspended'],
     ['a revoked key', () => bearer(front.issue({ state: 'Revoked' })), 'API key revoked'],

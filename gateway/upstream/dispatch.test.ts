@@ -11,6 +11,7 @@ import {
   backendRecord,
   chunk,
   deadAddress,
+  gatewayTo,
   json,
   modelRecord,
   sse,
@@ -31,11 +32,9 @@ const error = (text: string): { type: string; code: string; message: string } =>
 describe('a plain answer', () => {
   it('arrives byte for byte, with our request id and nothing of the backend but three headers', async () => {
     const text = `{ "odd" : [1,  2],"model":"llama","choices":[] }`
-    const backend = await startBackend(
+    const { gateway, backend } = await gatewayTo(
       json(200, text, { server: 'x', 'set-cookie': 'a=b', 'openai-processing-ms': '7', 'x-request-id': 'theirs' }),
     )
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
     const answer = await gateway.post(CHAT, HELLO)
     expect(answer.text).toBe(text)
     expect(answer.headers).toMatchObject({
@@ -90,9 +89,7 @@ describe('a plain answer', () => {
   })
 
   it('anthropic headers reach a native backend byte for byte', async () => {
-    const backend = await startBackend(json(200, { type: 'message', model: 'llama', content: [] }))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
+    const { gateway, backend } = await gatewayTo(json(200, { type: 'message', model: 'llama', content: [] }))
     await gateway.post(MESSAGES, HELLO, { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a-1,b-2' })
     expect(backend.received[0]).toMatchObject({
       path: '/v1/messages',
@@ -101,9 +98,10 @@ describe('a plain answer', () => {
   })
 
   it('S14 the backend gets its own name for the model, and the client gets the requested name', async () => {
-    const backend = await startBackend(json(200, { ...OK, model: 'org/Llama-3' }))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address], { aliases: ['fast'] }, { upstreamModel: 'org/Llama-3' })
+    const { gateway, backend } = await gatewayTo(json(200, { ...OK, model: 'org/Llama-3' }), {
+      model: { aliases: ['fast'] },
+      backend: { upstreamModel: 'org/Llama-3' },
+    })
     const answer = await gateway.post(CHAT, { ...HELLO, model: 'fast' })
     expect(JSON.parse(backend.received[0]?.body.toString() ?? '')).toMatchObject({ model: 'org/Llama-3' })
     expect(JSON.parse(answer.text)).toMatchObject({ model: 'fast', choices: OK.choices })
@@ -112,55 +110,29 @@ describe('a plain answer', () => {
 
   it.each([false, true])('that no writer can nest as deep ends its own request alone, compressed or not: gzip %s', async (isGzip) => {
     const deep = `{"model":"z","model":"z","choices":[],"x":${'['.repeat(8_000)}${']'.repeat(8_000)}}`
-    const backend = await startBackend((response) => {
+    const { gateway } = await gatewayTo((response) => {
       response.writeHead(200, { 'content-type': 'application/json', ...(isGzip ? { 'content-encoding': 'gzip' } : {}) })
       response.end(isGzip ? gzipSync(deep) : deep)
     })
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
     const answer = await gateway.post(CHAT, HELLO)
     expect([answer.status, JSON.parse(answer.text).error.message]).toEqual([502, expect.stringContaining('Backend error')])
-  })
-
-  it('a large answer flows through whole', async () => {
-    const text = JSON.stringify({ ...OK, padding: 'x'.repeat(3_000_000) })
-    const backend = await startBackend(json(200, text))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
-    const answer = await gateway.post(CHAT, HELLO)
-    expect(answer.text === text).toBe(true)
   })
 
   it('a large answer contains the requested model name, and is not held back for the change', async () => {
     const text = (model: string): string =>
       JSON.stringify({ id: '1', usage: { model: 'inner' }, model, choices: [{ message: { content: 'é'.repeat(100_000) } }] })
-    const backend = await startBackend(json(200, text('org/up')))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address], {}, { upstreamModel: 'org/up' })
+    const { gateway } = await gatewayTo(json(200, text('org/up')), { backend: { upstreamModel: 'org/up' } })
     const answer = await gateway.post(CHAT, HELLO)
     expect(answer.text).toBe(text('llama'))
   })
 
   it('an answer that inflates to a thousand times its size ends its own request', async () => {
     const bomb = gzipSync(Buffer.concat([Buffer.from('{"model":"llama","x":"'), Buffer.alloc(40 * 2 ** 20, 'x'), Buffer.from('"}')]))
-    const backend = await startBackend((response) =>
+    const { gateway } = await gatewayTo((response) =>
       response.writeHead(200, { 'content-type': 'application/json', 'content-encoding': 'gzip' }).end(bomb),
     )
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
     await expect(gateway.post(CHAT, HELLO)).rejects.toThrow('aborted')
     expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: { row: { number: 32 } } })
-  })
-
-  it('a large answer that breaks off does not look complete', async () => {
-    const backend = await startBackend((response) => {
-      response.writeHead(200, { 'content-type': 'application/json' })
-      response.write(`{"choices":["${'x'.repeat(200_000)}`, () => response.destroy())
-    })
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
-    await expect(gateway.post(CHAT, HELLO)).rejects.toThrow('aborted')
-    expect(gateway.outcomes[0]?.error?.row.number).toBe(32)
   })
 })
 
@@ -175,9 +147,7 @@ describe('errors of a backend', () => {
     ['FastAPI list', 422, { detail: [{ msg: 'field required', loc: ['body', 'x'] }] }, 'field required'],
     ['a gateway in between', 400, { error: { message: '{"error":{"message":"bad inner","type":"x"}}' } }, 'bad inner'],
   ])('E6 the shape of %s becomes one envelope', async (_, status, body, message) => {
-    const backend = await startBackend(json(status, body))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
+    const { gateway, backend } = await gatewayTo(json(status, body))
     const chat = await gateway.post(CHAT, HELLO)
     expect(chat.status).toBe(400)
     expect(JSON.parse(chat.text)).toMatchObject({ error: { message, type: 'invalid_request_error', code: null } })
@@ -187,9 +157,7 @@ describe('errors of a backend', () => {
   })
 
   it.each([401, 403])('E7 a backend that refuses our credential with %d is 502 and final', async (status) => {
-    const backend = await startBackend(json(status, { error: { message: 'Invalid key sk-secret' } }))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
+    const { gateway } = await gatewayTo(json(status, { error: { message: 'Invalid key sk-secret' } }))
     const answer = await gateway.post(CHAT, HELLO)
     expect(answer).toMatchObject({ status: 502, headers: { 'x-should-retry': 'false' } })
     expect(answer.text).not.toContain('secret')
@@ -220,9 +188,9 @@ describe('errors of a backend', () => {
   })
 
   it('E9 a silent backend is 504 after firstByteSeconds, in both dialects, streamed or not', async () => {
-    const backend = await startBackend(() => undefined)
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address], { timeouts: { firstByteSeconds: 8, idleSeconds: 600, totalSeconds: 600 } })
+    const { gateway, backend } = await gatewayTo(() => undefined, {
+      model: { timeouts: { firstByteSeconds: 8, idleSeconds: 600, totalSeconds: 600 } },
+    })
     const startedMs = performance.now()
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 504 })
     expect(performance.now() - startedMs).toBeGreaterThanOrEqual(8 * 5 - 5)
@@ -233,9 +201,7 @@ describe('errors of a backend', () => {
   })
 
   it('E10 a backend that limits us is 503 or 529, never 429, and its Retry-After passes up to 60 s', async () => {
-    const backend = await startBackend(json(429, { error: 'slow down' }, { 'retry-after': '3600' }))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
+    const { gateway } = await gatewayTo(json(429, { error: 'slow down' }, { 'retry-after': '3600' }))
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503, headers: { 'retry-after': '60' } })
     expect(await gateway.post(MESSAGES, HELLO)).toMatchObject({ status: 529 })
   })
@@ -243,9 +209,7 @@ describe('errors of a backend', () => {
   it('an ingress page never reaches a client', async () => {
     const page = '<html><body>nginx/1.2 10.0.0.7:8000</body></html>'
     for (const status of [200, 302, 404, 500]) {
-      const backend = await startBackend((response) => response.writeHead(status, { 'content-type': 'text/html' }).end(page))
-      const gateway = await new Harness().start()
-      gateway.serve([backend.address])
+      const { gateway } = await gatewayTo((response) => response.writeHead(status, { 'content-type': 'text/html' }).end(page))
       for (const body of [HELLO, HELLO_STREAM]) {
         const answer = await gateway.post(CHAT, body)
         expect(answer).toMatchObject({ status: 502, headers: { 'content-type': 'application/json' } })
@@ -256,9 +220,7 @@ describe('errors of a backend', () => {
 
   it.each([301, 302, 303, 307, 308])('a redirect (%i) is a failure of the server, and the gateway does not follow it', async (status) => {
     const elsewhere = await startBackend(json(200, OK))
-    const backend = await startBackend(json(status, {}, { location: `http://${elsewhere.address}/v1/chat/completions` }))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
+    const { gateway } = await gatewayTo(json(status, {}, { location: `http://${elsewhere.address}/v1/chat/completions` }))
     for (const body of [HELLO, HELLO_STREAM]) {
       const answer = await gateway.post(CHAT, body)
       expect(answer.status).toBe(502)
@@ -269,16 +231,12 @@ describe('errors of a backend', () => {
   })
 
   it.each(['not json', '[1]', ''])('a 200 whose body is %j is 502', async (text) => {
-    const backend = await startBackend(json(200, text))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
+    const { gateway } = await gatewayTo(json(200, text))
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 502 })
   })
 
   it('a 200 that means an error is an error', async () => {
-    const backend = await startBackend(json(200, { error: { message: 'no such option', code: 400 } }))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
+    const { gateway } = await gatewayTo(json(200, { error: { message: 'no such option', code: 400 } }))
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 400, text: expect.stringContaining('no such option') })
   })
 })
@@ -292,15 +250,6 @@ describe('another backend', () => {
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
     expect([bad.received.length, good.received.length]).toEqual([1, 1])
     expect(gateway.exchanges[0]?.backend).toBe('b1')
-  })
-
-  it.each([400, 401, 404, 500])('is not asked after %d', async (status) => {
-    const bad = await startBackend(json(status, { error: 'no' }))
-    const good = await startBackend(json(200, OK))
-    const gateway = await new Harness().start()
-    gateway.serve([bad.address, good.address])
-    expect((await gateway.post(CHAT, HELLO)).status).toBeGreaterThanOrEqual(400)
-    expect(good.received).toHaveLength(0)
   })
 
   it('is asked if the port of the first is closed, and if the first resets before its headers', async () => {
@@ -344,9 +293,7 @@ describe('another backend', () => {
   })
 
   it('a backend whose credential is not mounted is skipped and reported', async () => {
-    const backend = await startBackend(json(200, OK))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address], {}, { credentialSum: SUM, formerCredentialSum: null })
+    const { gateway, backend } = await gatewayTo(json(200, OK), { backend: { credentialSum: SUM, formerCredentialSum: null } })
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 503 })
     expect(gateway.upstream.unhealthy()).toEqual({ 'uid-1/b0': { up: 0, total: 1 } })
     expect(backend.received).toHaveLength(0)
@@ -355,9 +302,7 @@ describe('another backend', () => {
 
 describe('a client that leaves', () => {
   it.each([HELLO, HELLO_STREAM])('S7 #36008 before the answer takes its upstream request with it', async (body) => {
-    const backend = await startBackend(() => undefined)
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
+    const { gateway, backend } = await gatewayTo(() => undefined)
     const socket = rawRequest(gateway, body)
     await until(() => backend.received.length === 1)
     socket.destroy()
@@ -389,28 +334,3 @@ function rawRequest(gateway: Harness, body: object): ReturnType<typeof connect> 
   socket.write(`POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: ${text.length}\r\n\r\n${text}`)
   return socket
 }
-
-describe('the outcome of a request', () => {
-  const usage = { prompt_tokens: 11, completion_tokens: 4 }
-
-  it('has the tokens that a whole answer counts', async () => {
-    const backend = await startBackend(json(200, { ...OK, usage }))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
-    await gateway.post(CHAT, HELLO)
-    expect(gateway.outcomes[0]?.usage).toEqual({ inputTokens: 11, cachedInputTokens: 0, outputTokens: 4, isEstimated: false })
-  })
-
-  it('contains the usage of a stream, also if the stream breaks off after the report', async () => {
-    const counted = `data: ${JSON.stringify({ choices: [], usage })}\n\n`
-    const backend = await startBackend((response) => sse(response).write(chunk('a', 'stop') + counted, () => response.destroy()))
-    const gateway = await new Harness().start()
-    gateway.serve([backend.address])
-    await gateway.post(CHAT, HELLO_STREAM)
-    expect(gateway.outcomes[0]).toMatchObject({
-      usage: { inputTokens: 11, outputTokens: 4 },
-      wasSent: true,
-      error: { row: { number: 35 } },
-    })
-  })
-})

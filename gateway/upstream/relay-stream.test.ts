@@ -8,11 +8,11 @@ import {
   Harness,
   MESSAGES,
   chunk,
+  gatewayTo,
   readAll,
   sse,
   startBackend,
   until,
-  type FakeBackend,
   type Reply,
 } from '../../test/support/upstream-harness.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
@@ -24,31 +24,11 @@ const MESSAGE_TEXT =
 const MESSAGE_END =
   'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
 
-/** A gateway in front of one server. */
-async function gatewayTo(
-  reply: Reply,
-  changes: Partial<ModelRecord> = {},
-  model = 'llama',
-): Promise<{ gateway: Harness; backend: FakeBackend }> {
-  return behind(new Harness({ tickMs: 60_000 }), reply, changes, model) // no ticks: on a slow machine none can interfere
-}
-
-/** The same, but a second passes each 5 ms. */
-async function hurriedGatewayTo(reply: Reply, changes: Partial<ModelRecord> = {}): Promise<{ gateway: Harness; backend: FakeBackend }> {
-  return behind(new Harness(), reply, changes, 'llama')
-}
-
-async function behind(
-  gateway: Harness,
-  reply: Reply,
-  changes: Partial<ModelRecord>,
-  model: string,
-): Promise<{ gateway: Harness; backend: FakeBackend }> {
-  const backend = await startBackend(reply)
-  await gateway.start()
-  gateway.serve([backend.address], changes, { upstreamModel: model })
-  return { gateway, backend }
-}
+type Backed = ReturnType<typeof gatewayTo>
+/** On a slow machine no tick can interfere. */
+const calm = (reply: Reply, upstreamModel = 'llama'): Backed => gatewayTo(reply, { tickMs: 60_000, backend: { upstreamModel } })
+/** A second passes each 5 ms. */
+const hurried = (reply: Reply, model: Partial<ModelRecord> = {}): Backed => gatewayTo(reply, { model })
 
 /** Writes each part in its own packet. */
 async function writeParts(response: ServerResponse, parts: readonly Buffer[]): Promise<void> {
@@ -78,7 +58,7 @@ function lastError(text: string): { message: string; type: string; code: string 
 describe('a successful stream', () => {
   it('S1 a stream cut at every byte arrives byte-equal', async () => {
     const text = `: hello\r\n\r\n${chunk('grüße 🐟')}data:{"x":1}\r\n\r\nid: 7\ndata: a\ndata: b\n\n\n\n${chunk('x\r', 'stop').replaceAll('\n', '\r')}${DONE}`
-    const { gateway } = await gatewayTo((response) => {
+    const { gateway } = await calm((response) => {
       const bytes = Buffer.from(text)
       void writeParts(
         sse(response),
@@ -88,21 +68,8 @@ describe('a successful stream', () => {
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text)
   })
 
-  it('S1 any other cut makes no difference', async () => {
-    const bytes = Buffer.from(MESSAGE_START + MESSAGE_TEXT.repeat(5) + MESSAGE_END)
-    for (const size of [7, 100, 1000]) {
-      const { gateway } = await gatewayTo((response) => {
-        void writeParts(
-          sse(response),
-          Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => bytes.subarray(i * size, (i + 1) * size)),
-        )
-      })
-      expect((await gateway.post(MESSAGES, HELLO_STREAM)).text).toBe(bytes.toString())
-    }
-  })
-
   it('has the headers of a stream, whatever headers the backend has sent', async () => {
-    const { gateway } = await gatewayTo((response) => {
+    const { gateway } = await calm((response) => {
       response
         .writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'max-age=3', 'x-powered-by': 'y' })
         .end(chunk('a', 'stop') + DONE)
@@ -118,18 +85,18 @@ describe('a successful stream', () => {
   })
 
   it('S5 a finish without [DONE] is completed with exactly that', async () => {
-    const { gateway } = await gatewayTo((response) => sse(response).end(chunk('a') + chunk('', 'stop')))
+    const { gateway } = await calm((response) => sse(response).end(chunk('a') + chunk('', 'stop')))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(chunk('a') + chunk('', 'stop') + DONE)
     expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: undefined })
   })
 
   it('S5 an end marker without its last line end counts', async () => {
-    const { gateway } = await gatewayTo((response) => sse(response).end(`${chunk('a')}data: [DONE]`))
+    const { gateway } = await calm((response) => sse(response).end(`${chunk('a')}data: [DONE]`))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(chunk('a') + DONE)
   })
 
   it('S8 retry lines and events without data never reach a client; comments do', async () => {
-    const { gateway } = await gatewayTo((response) =>
+    const { gateway } = await calm((response) =>
       sse(response).end(`retry: 3000\n\n: ok\n\nevent: ping\n\n${chunk('a', 'stop')}retry: 1\n\n${DONE}`),
     )
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(`: ok\n\n${chunk('a', 'stop')}${DONE}`)
@@ -137,7 +104,7 @@ describe('a successful stream', () => {
 
   it('S9 a compressed answer arrives plain', async () => {
     const text = chunk('a') + chunk('b', 'stop') + DONE
-    const { gateway, backend } = await gatewayTo((response) => {
+    const { gateway, backend } = await calm((response) => {
       const bytes = gzipSync(text)
       response
         .writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip', 'content-length': bytes.length })
@@ -152,7 +119,7 @@ describe('a successful stream', () => {
 
   it('an event that no writer can nest as deep ends its own stream alone, compressed as well', async () => {
     const deep = `data: {"model":"z","model":"z","choices":[],"x":${'['.repeat(8_000)}${']'.repeat(8_000)}}\n\n`
-    const { gateway } = await gatewayTo((response) => {
+    const { gateway } = await calm((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' }).end(gzipSync(deep))
     })
     const answer = await gateway.post(CHAT, HELLO_STREAM)
@@ -161,32 +128,32 @@ describe('a successful stream', () => {
 
   it('S14 with another name upstream every frame shows the name asked for', async () => {
     const text = chunk('the "model" is "model": "x"', null, 'org/up') + chunk('', 'stop', 'org/up') + DONE
-    const { gateway } = await gatewayTo((response) => sse(response).end(text), {}, 'org/up')
+    const { gateway } = await calm((response) => sse(response).end(text), 'org/up')
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text.replaceAll('"model":"org/up"', '"model":"llama"'))
   })
 
   it('S14 with another name upstream message_start shows the name asked for', async () => {
     const text = MESSAGE_START.replace('"llama"', '"org/up"') + MESSAGE_TEXT + MESSAGE_END
-    const { gateway } = await gatewayTo((response) => sse(response).end(text), {}, 'org/up')
+    const { gateway } = await calm((response) => sse(response).end(text), 'org/up')
     expect((await gateway.post(MESSAGES, HELLO_STREAM)).text).toBe(MESSAGE_START + MESSAGE_TEXT + MESSAGE_END)
   })
 
   it('S14 with equal names the bytes are untouched', async () => {
     const text = chunk('a \\u0061', null, 'llama') + 'data:  {"odd" : 1}\r\n\r\n' + chunk('', 'stop', 'llama') + DONE
-    const { gateway } = await gatewayTo((response) => sse(response).end(text))
+    const { gateway } = await calm((response) => sse(response).end(text))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text)
   })
 
   it('S14 a server with another name for the model shows the requested name', async () => {
     const text = chunk('a', null, 'tiny') + chunk('b', 'stop', 'tiny') + DONE
-    const { gateway } = await gatewayTo((response) => sse(response).end(text))
+    const { gateway } = await calm((response) => sse(response).end(text))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text.replaceAll('"model":"tiny"', '"model":"llama"'))
   })
 
   it('bytes after the end marker are dropped, and the connection is used again', async () => {
     const sockets = new Set<unknown>()
     const open: ServerResponse[] = []
-    const { gateway } = await gatewayTo((response) => {
+    const { gateway } = await calm((response) => {
       sockets.add(response.socket)
       open.push(sse(response))
       response.write(chunk('a', 'stop') + DONE + chunk('b'))
@@ -204,7 +171,7 @@ describe('a successful stream', () => {
 
 describe('a silent stream', () => {
   it('S10 sends its head and a comment within 16 s, before the backend has said a word', async () => {
-    const { gateway } = await hurriedGatewayTo(() => undefined)
+    const { gateway } = await hurried(() => undefined)
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     expect(answer).toMatchObject({ statusCode: 200, headers: { 'content-type': 'text/event-stream; charset=utf-8' } })
     expect(await readUntil(answer, ': keep-alive\n\n: keep-alive\n\n')).toBe(': keep-alive\n\n: keep-alive\n\n')
@@ -212,14 +179,14 @@ describe('a silent stream', () => {
   })
 
   it('S10 is kept alive between its events in the way of its dialect', async () => {
-    const { gateway } = await hurriedGatewayTo((response) => sse(response).write(MESSAGE_START))
+    const { gateway } = await hurried((response) => sse(response).write(MESSAGE_START))
     const answer = await gateway.open(MESSAGES, HELLO_STREAM)
     expect(await readUntil(answer, 'ping')).toBe(`${MESSAGE_START}event: ping\ndata: {"type":"ping"}\n\n`)
     answer.destroy()
   })
 
   it('S10 a head without an event counts as silence: the client gets comments, and a late error is a frame', async () => {
-    const { gateway } = await hurriedGatewayTo((response) => sse(response).flushHeaders(), {
+    const { gateway } = await hurried((response) => sse(response).flushHeaders(), {
       timeouts: { firstByteSeconds: 30, idleSeconds: 600, totalSeconds: 600 },
     })
     const { status, text } = await gateway.post(CHAT, HELLO_STREAM)
@@ -231,7 +198,7 @@ describe('a silent stream', () => {
   })
 
   it('that falls silent for idleSeconds ends with one error frame', async () => {
-    const { gateway, backend } = await hurriedGatewayTo((response) => sse(response).write(chunk('a')), {
+    const { gateway, backend } = await hurried((response) => sse(response).write(chunk('a')), {
       timeouts: { firstByteSeconds: 600, idleSeconds: 4, totalSeconds: 600 },
     })
     const { text } = await gateway.post(CHAT, HELLO_STREAM)
@@ -241,7 +208,7 @@ describe('a silent stream', () => {
   })
 
   it('that never ends by itself ends after totalSeconds', async () => {
-    const { gateway } = await hurriedGatewayTo(
+    const { gateway } = await hurried(
       (response) => {
         sse(response)
         const timer = setInterval(() => response.write(chunk('a')), 2)
@@ -257,7 +224,7 @@ describe('a stream that fails', () => {
   it.each([':\n\n', 'data:\n\n', 'data: \n\n', 'event: x\n\n'])(
     'with only %j is ended after two hundred within a second',
     async (event) => {
-      const { gateway } = await gatewayTo((response) => sse(response).end(event.repeat(5_000)))
+      const { gateway } = await calm((response) => sse(response).end(event.repeat(5_000)))
       expect(await gateway.post(CHAT, HELLO_STREAM)).toMatchObject({ status: 502 })
       expect(String(gateway.refusals[0]?.params.reason)).toContain('empty events')
     },
@@ -272,7 +239,7 @@ describe('a stream that fails', () => {
     ['TGI', 'data: {"error":{"message":"engine dead at <b>10.0.0.7</b>","http_status_code":500}}\n\ndata: [DONE]\n\n'],
     ['SGLang', 'data: {"object":"error","message":"engine dead at 10.0.0.7","type":"x","code":500}\n\n'],
   ])('S4 the error of %s in the middle becomes one frame and the end', async (_, frame) => {
-    const { gateway } = await hurriedGatewayTo((response) => sse(response).end(chunk('a') + frame))
+    const { gateway } = await hurried((response) => sse(response).end(chunk('a') + frame))
     const { text } = await gateway.post(CHAT, HELLO_STREAM)
     expect(text.startsWith(chunk('a'))).toBe(true)
     expect(lastError(text)).toMatchObject({
@@ -287,9 +254,7 @@ describe('a stream that fails', () => {
   })
 
   it('S4 on messages it is one error event, without message_stop', async () => {
-    const { gateway } = await gatewayTo((response) =>
-      sse(response).end(`${MESSAGE_START}event: error\ndata: {"message":"dead","code":500}\n\n`),
-    )
+    const { gateway } = await calm((response) => sse(response).end(`${MESSAGE_START}event: error\ndata: {"message":"dead","code":500}\n\n`))
     const { text } = await gateway.post(MESSAGES, HELLO_STREAM)
     const [, ...frames] = text.split('\n\n')
     expect(frames[0]).toMatch(
@@ -303,7 +268,7 @@ describe('a stream that fails', () => {
     ['S4 a reset', (response: ServerResponse) => response.socket?.resetAndDestroy()],
     ['S4 half an event', (response: ServerResponse) => response.end('data: {"choices":[{"del')],
   ])('%s is a failure with one frame', async (_, end) => {
-    const { gateway } = await gatewayTo((response) => sse(response).write(chunk('a'), () => end(response)))
+    const { gateway } = await calm((response) => sse(response).write(chunk('a'), () => end(response)))
     const { text } = await gateway.post(CHAT, HELLO_STREAM)
     expect(text.startsWith(chunk('a'))).toBe(true)
     expect(lastError(text)).toMatchObject({ code: 'upstream_error', message: expect.stringMatching(/^Backend error/) })
@@ -313,12 +278,12 @@ describe('a stream that fails', () => {
 
   it('S5 a Messages stream that ends without message_stop is a failure', async () => {
     const [messageDelta] = MESSAGE_END.split('event: message_stop')
-    const { gateway } = await gatewayTo((response) => sse(response).end(MESSAGE_START + MESSAGE_TEXT + messageDelta))
+    const { gateway } = await calm((response) => sse(response).end(MESSAGE_START + MESSAGE_TEXT + messageDelta))
     expect((await gateway.post(MESSAGES, HELLO_STREAM)).text).toContain('event: error')
   })
 
   it('S13 an error as the first frame is an HTTP error', async () => {
-    const { gateway } = await gatewayTo((response) =>
+    const { gateway } = await calm((response) =>
       sse(response).end('data: {"error":{"message":"top_k is bad","code":400}}\n\ndata: [DONE]\n\n'),
     )
     const answer = await gateway.post(CHAT, HELLO_STREAM)
@@ -341,9 +306,9 @@ describe('a stream that fails', () => {
 
   it('an event over 1 MiB ends the stream, before the first byte as an HTTP error', async () => {
     const huge = `data: {"x":"${'x'.repeat(1_100_000)}`
-    const first = await gatewayTo((response) => void sse(response).write(huge))
+    const first = await calm((response) => void sse(response).write(huge))
     expect(await first.gateway.post(CHAT, HELLO_STREAM)).toMatchObject({ status: 502 })
-    const later = await gatewayTo((response) => void sse(response).write(chunk('a') + huge))
+    const later = await calm((response) => void sse(response).write(chunk('a') + huge))
     expect(lastError((await later.gateway.post(CHAT, HELLO_STREAM)).text)).toMatchObject({
       message: 'Backend error: an event of its stream is too large',
     })
@@ -353,7 +318,7 @@ describe('a stream that fails', () => {
 describe('a stream under pressure', () => {
   it('S12 a client that stops reading pauses the backend and is closed after idleSeconds', async () => {
     let written = 0
-    const { gateway, backend } = await hurriedGatewayTo(
+    const { gateway, backend } = await hurried(
       (response) => {
         sse(response)
         const event = Buffer.from(chunk('x'.repeat(60_000)))
@@ -380,7 +345,7 @@ describe('a stream under pressure', () => {
   it('S12 a slow client gets every byte in order', async () => {
     const events = Array.from({ length: 60 }, (_, i) => chunk(`${i}-${'x'.repeat(50_000)}`))
     const text = events.join('') + chunk('', 'stop') + DONE
-    const { gateway } = await hurriedGatewayTo((response) => sse(response).end(text))
+    const { gateway } = await hurried((response) => sse(response).end(text))
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     answer.pause()
     await until(() => answer.readableLength > 0)
@@ -390,7 +355,7 @@ describe('a stream under pressure', () => {
   })
 
   it('S11 at the deadline of a shutdown open streams end with one frame, finished ones are whole, waiting ones get row 24', async () => {
-    const { gateway } = await gatewayTo((response, { body }) => {
+    const { gateway } = await calm((response, { body }) => {
       const kind = JSON.parse(body.toString()).kind as string
       if (kind === 'silent') return
       sse(response).write(chunk('a'))
@@ -408,11 +373,5 @@ describe('a stream under pressure', () => {
       expect(lastError(text)).toMatchObject({ message: 'Backend error: the gateway is shutting down' })
       expect(text.endsWith(DONE)).toBe(true)
     }
-  })
-
-  it('S11 a drain is over as soon as nothing is under way', async () => {
-    const { gateway } = await gatewayTo((response) => sse(response).end(chunk('a', 'stop') + DONE))
-    const drained = gateway.post(CHAT, HELLO_STREAM).then(() => gateway.drain(60_000))
-    await drained
   })
 })

@@ -4,7 +4,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { TEST_CA, TEST_SERVER_CERT, TEST_SERVER_KEY } from '../../test/support/tls-fixture.ts'
 import { CHAT, HELLO, Harness, backendRecord, json, modelRecord, startBackend, until } from '../../test/support/upstream-harness.ts'
 import { Ticker } from './ticker.ts'
-import { poolID, UpstreamPools } from './upstream-pools.ts'
+import { connectorWithin, poolID, UpstreamPools } from './upstream-pools.ts'
 
 const OK = { choices: [] }
 const noNames: LookupFunction = (_name, _options, done) => done(new Error('no names here'), [])
@@ -87,5 +87,14 @@ describe('connection pools', () => {
     gateway.serve([backend.address])
     for (let i = 0; i < 5; i++) await gateway.post(CHAT, HELLO)
     expect(sockets.size).toBe(1)
+  })
+
+  it('a connection fails if it is not open within its time, including the look-up of the name', async () => {
+    const silent = (): void => undefined
+    const connect = connectorWithin(20, { lookup: silent })
+    const error = await new Promise<Error | null>((resolve) =>
+      connect({ hostname: 'silent.example', protocol: 'http:', port: '80' }, (...[failure]) => resolve(failure)),
+    )
+    expect(error).toMatchObject({ code: 'UND_ERR_CONNECT_TIMEOUT', message: 'no connection within 20 ms' })
   })
 })

@@ -1,19 +1,18 @@
 /** The cost of calls through the whole upstream side, however they end. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
   CHAT,
   chunk,
   DONE,
-  Harness,
+  gatewayTo,
+  type Harness,
   HELLO,
   HELLO_STREAM,
   json,
   MESSAGES,
   type Reply,
   sse,
-  startBackend,
   until,
 } from '../../test/support/upstream-harness.ts'
 import type { Usage } from '../dialects/usage.ts'
@@ -34,24 +33,22 @@ const messageEnd = (counts: object): string =>
   event('message_delta', { delta: { stop_reason: 'end_turn' }, usage: counts }) + event('message_stop', {})
 
 /** A gateway before one server. */
-async function gatewayTo(reply: Reply, job: Partial<ForwardJob> = {}): Promise<Harness> {
-  const backend = await startBackend(reply)
-  const gateway = await new Harness({ tickMs: 60_000 }).start()
-  gateway.serve([backend.address])
+async function metered(reply: Reply, job: Partial<ForwardJob> = {}): Promise<Harness> {
+  const { gateway } = await gatewayTo(reply, { tickMs: 60_000 })
   gateway.job = { inputTokens: PROMPT_TOKENS, ...job }
   return gateway
 }
 
 /** The client's text of a stream, and the cost of the stream. */
 async function streamed(text: string, path = CHAT, body: object = HELLO_STREAM): Promise<{ text: string; usage: Usage | undefined }> {
-  const gateway = await gatewayTo((response) => sse(response).end(text))
+  const gateway = await metered((response) => sse(response).end(text))
   const answer = await gateway.post(path, body)
   return { text: answer.text, usage: gateway.outcomes[0]?.usage }
 }
 
 /** The cost of an answer that is not a stream. */
 async function answered(reply: Reply, path = CHAT): Promise<Usage | undefined> {
-  const gateway = await gatewayTo(reply)
+  const gateway = await metered(reply)
   await gateway.post(path, HELLO)
   return gateway.outcomes[0]?.usage
 }
@@ -83,33 +80,10 @@ describe('the usage of a stream', () => {
   it.each<[string, string]>([
     ['on the finish', chunk('a') + finishWith(usage)],
     ['on the finish, without an end marker', chunk('a') + finishWith(usage).trimEnd()],
-    ['on the finish and again alone', chunk('a') + finishWith({ prompt_tokens: 11, completion_tokens: 4 }) + USAGE_CHUNK + DONE],
-    [
-      'cumulatively',
-      [1, 2, 3, 4].map((n) => chunk('a').replace('}\n\n', `,"usage":${JSON.stringify({ ...usage, completion_tokens: n })}}\n\n`)).join('') +
-        FINISH +
-        DONE,
-    ],
     ['in two parts', chunk('a').replace('}\n\n', ',"usage":{"prompt_tokens":11}}\n\n') + FINISH + USAGE_CHUNK + DONE],
     ['after events with null', chunk('a').replace('}\n\n', ',"usage":null}\n\n') + FINISH + USAGE_CHUNK + DONE],
   ])('S3 reported %s is right', async (_what, text) => {
     expect((await streamed(text)).usage).toEqual(REPORTED)
-  })
-
-  it('S1 is right however the network cuts the stream', async () => {
-    const bytes = Buffer.from(chunk('grüße 🐟') + FINISH.replaceAll('\n', '\r\n') + USAGE_CHUNK + DONE)
-    const gateway = await gatewayTo((response) => void inPieces(sse(response), bytes, 3))
-    await gateway.post(CHAT, HELLO_STREAM)
-    expect(gateway.outcomes[0]?.usage).toEqual(REPORTED)
-  })
-
-  it('S9 is right when the server compresses', async () => {
-    const gateway = await gatewayTo((response) => {
-      const bytes = gzipSync(chunk('a') + FINISH + USAGE_CHUNK + DONE)
-      response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' }).end(bytes)
-    })
-    expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(chunk('a') + FINISH + DONE)
-    expect(gateway.outcomes[0]?.usage).toEqual(REPORTED)
   })
 
   it('S3 of Messages is reported at the start and at the end', async () => {
@@ -124,11 +98,6 @@ describe('the usage of a stream', () => {
   ])('S3 #33736 that is missing is estimated from the relayed text, and marked: %s', async (_what, path, text) => {
     expect((await streamed(text, path)).usage).toEqual(estimated(5))
   })
-
-  it('S3 that says 0 is not believed', async () => {
-    const zero = chunk('one') + chunk(' two') + finishWith({ prompt_tokens: 0, completion_tokens: 0 }) + DONE
-    expect((await streamed(zero)).usage).toEqual(estimated(2))
-  })
 })
 
 describe('a stream that ends early', () => {
@@ -141,7 +110,7 @@ describe('a stream that ends early', () => {
   }
 
   it.each([1, 20, 200])('S7 #33736 #36008 open-ace#3422 suna#4821 by the client costs the %i generated tokens', async (tokens) => {
-    const gateway = await gatewayTo(after(tokens, () => undefined))
+    const gateway = await metered(after(tokens, () => undefined))
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     await readUntil(answer, `w${tokens - 1}"`)
     answer.destroy()
@@ -150,7 +119,7 @@ describe('a stream that ends early', () => {
   })
 
   it('S7 by the client after its usage was reported costs just that', async () => {
-    const gateway = await gatewayTo((response) => sse(response).write(chunk('a') + finishWith(usage)))
+    const gateway = await metered((response) => sse(response).write(chunk('a') + finishWith(usage)))
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     await readUntil(answer, 'finish_reason":"stop"')
     answer.destroy()
@@ -164,13 +133,13 @@ describe('a stream that ends early', () => {
     ['an error event', (response) => response.end('data: {"error":{"message":"dead","code":500}}\n\n')],
     ['an event that is too large', (response) => response.end(`data: ${'x'.repeat(1_100_000)}`)],
   ])('#33736 by %s costs the relayed text', async (_what, then) => {
-    const gateway = await gatewayTo(after(30, then))
+    const gateway = await metered(after(30, then))
     await gateway.post(CHAT, HELLO_STREAM)
     expect(gateway.outcomes[0]).toMatchObject({ usage: estimated(30), wasSent: true, error: { row: { number: 35 } } })
   })
 
   it('#33736 by a shutdown costs the relayed text', async () => {
-    const gateway = await gatewayTo(after(5, () => undefined))
+    const gateway = await metered(after(5, () => undefined))
     const answer = await gateway.open(CHAT, HELLO_STREAM)
     await readUntil(answer, 'w4"')
     await Promise.all([gateway.drain(0), readUntil(answer, 'shutting down')])
@@ -190,15 +159,9 @@ describe('an answer that is not streamed', () => {
     expect(await answered(json(200, { ...OK, usage }))).toEqual(REPORTED)
   })
 
-  it('of Messages does, too', async () => {
-    const counts = { input_tokens: 1, cache_read_input_tokens: 8, cache_creation_input_tokens: 2, output_tokens: 4 }
-    expect(await answered(json(200, { id: 'm', type: 'message', model: 'llama', content: [], usage: counts }), MESSAGES)).toEqual(REPORTED)
-  })
-
   it.each<[string, object]>([
     ['without usage', OK],
     ['with usage that says 0', { ...OK, usage: { prompt_tokens: 0, completion_tokens: 0 } }],
-    ['with usage of null', { ...OK, usage: null }],
   ])('#33736 %s costs an estimate of its text', async (_what, body) => {
     expect(await answered(json(200, body))).toEqual(estimated(3))
   })
@@ -210,7 +173,7 @@ describe('an answer that is not streamed', () => {
 
   it('that is large and flows through costs what stands at its end, and its bytes are untouched', async () => {
     const text = JSON.stringify({ ...large('x'.repeat(3_000_000)), usage, timings: { a: [1] } })
-    const gateway = await gatewayTo(json(200, text))
+    const gateway = await metered(json(200, text))
     expect((await gateway.post(CHAT, HELLO)).text === text).toBe(true)
     expect(gateway.outcomes[0]?.usage).toEqual(REPORTED)
   })
@@ -222,7 +185,7 @@ describe('an answer that is not streamed', () => {
 
   it('#36008 whose client leaves while it flows costs all of it', async () => {
     const text = JSON.stringify({ ...large('x'.repeat(20_000_000)), usage })
-    const gateway = await gatewayTo(json(200, text, { 'content-length': String(text.length) }))
+    const gateway = await metered(json(200, text, { 'content-length': String(text.length) }))
     const answer = await gateway.open(CHAT, HELLO)
     await new Promise((resolve) => answer.once('data', resolve))
     answer.destroy()
@@ -232,24 +195,25 @@ describe('an answer that is not streamed', () => {
 
   it('that is nested as deep as a parser takes it costs an estimate, and arrives', async () => {
     const text = `{"model":"llama","choices":${'['.repeat(8_000)}"one"${']'.repeat(8_000)}}`
-    const gateway = await gatewayTo(json(200, text))
+    const gateway = await metered(json(200, text))
     expect((await gateway.post(CHAT, HELLO)).text).toBe(text)
     expect(gateway.outcomes[0]?.usage).toEqual(estimated(1))
   })
 
   it('that breaks off costs what was relayed', async () => {
-    const gateway = await gatewayTo((response) => {
+    const gateway = await metered((response) => {
       response.writeHead(200, { 'content-type': 'application/json' })
       response.write(`{"choices":["${'x'.repeat(200_000)}`, () => response.destroy())
     })
     await expect(gateway.post(CHAT, HELLO)).rejects.toThrow('aborted')
+    expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: { row: { number: 32 } } })
     expect(gateway.outcomes[0]?.usage?.outputTokens).toBeGreaterThan(40_000)
   })
 })
 
 describe('a call costs nothing', () => {
   it.each([HELLO, HELLO_STREAM])('where its server has refused it', async (body) => {
-    const gateway = await gatewayTo(json(400, { error: { message: 'bad' } }))
+    const gateway = await metered(json(400, { error: { message: 'bad' } }))
     expect((await gateway.post(CHAT, body)).status).toBe(400)
     expect(gateway.outcomes).toEqual([])
     expect(gateway.refused[0]?.usage).toBeUndefined()
@@ -259,7 +223,7 @@ describe('a call costs nothing', () => {
     ['a plain answer', HELLO, json(200, { choices: [], usage })],
     ['a stream', HELLO_STREAM, (response) => sse(response).end(chunk('a', 'stop') + USAGE_CHUNK + DONE)],
   ])('if it is not metered, and shows the report of the server: %s', async (_what, body, reply) => {
-    const gateway = await gatewayTo(reply, { isMetered: false })
+    const gateway = await metered(reply, { isMetered: false })
     expect((await gateway.post(CHAT, body)).text).toContain('prompt_tokens')
     expect(gateway.outcomes[0]?.usage).toBeUndefined()
   })
@@ -273,12 +237,4 @@ async function readUntil(answer: IncomingMessage, text: string): Promise<void> {
     if (seen.includes(text)) return
   }
   throw new Error(`the answer ended without ${text}`)
-}
-
-async function inPieces(response: ServerResponse, bytes: Buffer, size: number): Promise<void> {
-  for (let at = 0; at < bytes.length; at += size) {
-    response.write(bytes.subarray(at, at + size))
-    await new Promise((resolve) => setImmediate(resolve))
-  }
-  response.end()
 }

@@ -1,6 +1,6 @@
 /** Processes that share one ledger on a clock that stands still until a test moves it. */
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
-import type { BudgetSpec, LimitSubject, Need, SettledUsage } from '../../gateway/limits/ledger.ts'
+import type { BudgetSpec, Hold, LimitSubject, Need, Refused, SettledUsage, Verdict } from '../../gateway/limits/ledger.ts'
 import type { Calendar } from '../../gateway/limits/budget-book.ts'
 import type { BudgetWindow, BudgetWindowKind } from '#contract/values/budget-window.ts'
 import type { LedgerStore } from '../../gateway/limits/ledger-store.ts'
@@ -75,6 +75,17 @@ export class FallibleStore implements LedgerStore {
     this.journal.push({ do: 'wipe', subject })
   }
 
+  /** Every call and every ping fails from now on. */
+  fail(fate: CallFate): void {
+    this.fate = () => fate
+    this.isPingGood = false
+  }
+
+  recover(): void {
+    this.fate = () => 'works'
+    this.isPingGood = true
+  }
+
   async call(call: LedgerCall): Promise<LedgerReply> {
     this.calls.push(call)
     this.before?.(call)
@@ -124,6 +135,23 @@ export class LedgerWorld {
   async advance(ms: number): Promise<void> {
     await this.clock.advance(ms)
   }
+}
+
+export function held(verdict: Verdict): Hold {
+  if (verdict.outcome !== 'held') throw new Error(`not held: ${JSON.stringify(verdict)}`)
+  return verdict
+}
+
+export function refused(verdict: Verdict): Refused {
+  if (verdict.outcome !== 'refused') throw new Error(`not refused: ${JSON.stringify(verdict)}`)
+  return verdict
+}
+
+/** A world with one process and a seed for the budgets of `key-1`. */
+export function oneProcess(): { readonly world: LedgerWorld; readonly ledger: LeaseLedger } {
+  const world = new LedgerWorld()
+  world.memory.seed('key-1', 'seed-1')
+  return { world, ledger: world.process() }
 }
 
 export function subject(overrides: Partial<LimitSubject> = {}): LimitSubject {

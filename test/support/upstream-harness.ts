@@ -187,6 +187,21 @@ export class Harness {
   }
 }
 
+/** A gateway in front of one server, with what a test changes of the model, of its backend, or of the gateway. */
+export async function gatewayTo(
+  reply: Reply,
+  {
+    model,
+    backend: changes,
+    ...options
+  }: Partial<UpstreamOptions> & { model?: Partial<ModelRecord>; backend?: Partial<BackendRecord> } = {},
+): Promise<{ readonly gateway: Harness; readonly backend: FakeBackend }> {
+  const backend = await startBackend(reply)
+  const gateway = await new Harness(options).start()
+  gateway.serve([backend.address], model, changes)
+  return { gateway, backend }
+}
+
 export const CHAT: RoutePath = '/v1/chat/completions'
 export const MESSAGES: RoutePath = '/v1/messages'
 export const HELLO = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
