@@ -4,8 +4,7 @@ import type { ApiKey } from '#api/apikey.ts'
 import { keyPolicy } from '#api/key-policy.ts'
 import { formatAmount } from '#contract/values/micros.ts'
 import { effective } from '#policy/effective.ts'
-import type { StandaloneConfig } from './config.ts'
-import { loadConfig } from './config.ts'
+import { loadConfig, type StandaloneConfig } from './config.ts'
 
 /** The state at the start. */
 export interface StartFacts {
@@ -19,7 +18,7 @@ export interface StartFacts {
   readonly keys: { readonly total: number; readonly usable: number }
 }
 
-/** Maximum number of names in one line. */
+/** Most names in one line. */
 const NAMED = 10
 
 /** The first lines. */
@@ -61,7 +60,7 @@ export function curlLine(ready: ReadyKey): string {
   return `${apiKeys.kind} ${namespace}/${name} is ready:\n\n  curl ${argumentsOf(ready).join(' \\\n    ')}\n\n`
 }
 
-/** Maximum number of requests in a loop. A longer one takes too long for a user to wait. */
+/** Most requests in a loop: a user waits for its end. */
 const MOST_IN_A_LOOP = 200
 
 /** The limits of a key, and a loop that reaches its requests per minute; '' for a key without limits. */
@@ -90,11 +89,8 @@ export function moreKeysLine(count: number): string {
 }
 
 /** The line after Ctrl-C. */
-export function stoppingLine(): string {
-  return '\nStopping; running answers have 3 s to end. Ctrl-C again ends at once.\n'
-}
+export const STOPPING = '\nStopping; running answers have 3 s to end. Ctrl-C again ends at once.\n'
 
-/** The last line. */
 export function stoppedLine(config: StandaloneConfig, stateFolder: string): string {
   return `Headgate has stopped. The keys keep their values in ${stateFolder}/secrets. Start again with: ${startCommand(config)}\n`
 }
@@ -102,16 +98,10 @@ export function stoppedLine(config: StandaloneConfig, stateFolder: string): stri
 /** `make run` with the settings that differ from the default. */
 function startCommand(config: StandaloneConfig): string {
   const usual = loadConfig({})
-  const set = (name: string, value: string | number | undefined, fallback: string | number | undefined): string =>
-    value === fallback || value === undefined ? '' : `${name}=${quoted(String(value))} `
-  return [
-    set('PORT', config.port, usual.port),
-    set('HOST', config.host, usual.host),
-    set('MANIFESTS', config.manifests, usual.manifests),
-    config.redisURL === undefined ? '' : 'REDIS_URL=... ', // may hold a password
-    set('MODEL_URL', config.modelURL, usual.modelURL),
-    'make run',
-  ].join('')
+  const names = { PORT: 'port', HOST: 'host', MANIFESTS: 'manifests', REDIS_URL: 'redisURL', MODEL_URL: 'modelURL' } as const
+  const changed = Object.entries(names).filter(([, name]) => config[name] !== usual[name])
+  const shown = changed.map(([variable, name]) => `${variable}=${name === 'redisURL' ? '...' : quoted(String(config[name]))} `) // may hold a password
+  return `${shown.join('')}make run`
 }
 
 /** A word of a POSIX shell. */

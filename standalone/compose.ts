@@ -24,7 +24,7 @@ import { API_KINDS } from '#api/kinds.ts'
 import { apiKeys } from '#api/resources.ts'
 import { type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
-import { stoppedLine, stoppingLine } from './banner.ts'
+import { stoppedLine, STOPPING } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
 import { listen } from './listen-address.ts'
 import { ManifestFolder } from './manifest-folder.ts'
@@ -104,7 +104,7 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
 }
 
 async function stop({ isText, print, config, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {
-  if (isText) print(stoppingLine())
+  if (isText) print(STOPPING)
   else log.info('stopping')
   await running.disposeAsync()
   const line = stoppedLine(config, STATE_FOLDER)

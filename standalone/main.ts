@@ -12,7 +12,7 @@ const STDOUT = 1
 await runProgram('headgate', async (use) => {
   const config = loadConfig(processEnv())
   const isText = config.logFormat === 'auto' ? isatty(STDOUT) : config.logFormat === 'text'
-  const output = openOutput({ isText, logLevel: config.logLevel })
+  const output = openOutput(isText, config.logLevel)
   use(output)
   return startStandalone({ config, version: manifest.version, log: output.log, print: output.print, isText })
 })

@@ -23,7 +23,6 @@ import { logLines, type ObjectLine } from './object-lines.ts'
 import type { ObjectStore } from './object-store.ts'
 import { makeTurns, type Turns } from './turns.ts'
 
-/** What the folder needs. */
 export interface ManifestFolderOptions {
   readonly path: string
   readonly store: ObjectStore
@@ -46,13 +45,13 @@ export const UNFINISHED_MS = 2_000
 /** A file that lost a document must have been unchanged for this time before the object is deleted, ms. */
 export const REMOVAL_GRACE_MS = 5_000
 
+/** Signature of a deleted file. */
 const ABSENT = 'absent'
 /** Before the signature of a file that was read and seemed to be unfinished. */
 const UNFINISHED = 'unfinished '
 
 /** What the folder knows of a path. */
 interface Known {
-  /** ABSENT: the file was deleted. */
   signature: string
   /** Time since which the signature is the same, on the monotonic clock. */
   sinceMs: number
@@ -210,18 +209,17 @@ export class ManifestFolder {
     const { due, postponed } = this.#whenDue(removals)
     const failures: Complaint[] = []
     const done: ObjectLine[] = []
-    const attempt = async (path: string, failure: string, act: () => Promise<ObjectLine | undefined>): Promise<void> => {
+    for (const change of [...due, ...writes]) {
       await this.#pause()
+      const isWrite = 'object' in change
       try {
-        done.push(...[await act()].filter((line) => line !== undefined))
+        done.push(...(isWrite ? await this.#write(change) : await this.#remove(change)))
       } catch (error) {
-        failures.push({ path, line: `${failure}: ${messageOf(error)}; Headgate keeps trying` })
+        const name = `${change.resource.kind} ${refKey(isWrite ? refOf(change.object) : change.ref)}`
+        const line = `${name} cannot be ${isWrite ? 'written' : 'deleted'}: ${messageOf(error)}; Headgate keeps trying`
+        failures.push({ path: isWrite ? shownFolder : change.path, line })
       }
     }
-    for (const removal of due)
-      await attempt(removal.path, `${removal.resource.kind} ${refKey(removal.ref)} cannot be deleted`, () => this.#remove(removal))
-    for (const write of writes)
-      await attempt(shownFolder, `${write.resource.kind} ${refKey(refOf(write.object))} cannot be written`, () => this.#write(write))
     logLines(log, done)
     if (failures.length > 0) this.#isDirty = true
     const notes = [...this.#notes].map(([path, note]) => ({ path, line: `${path}: ${note}` }))
@@ -238,26 +236,25 @@ export class ManifestFolder {
     return { due: removals.filter((removal) => dueMs(removal) <= nowMs), postponed }
   }
 
-  async #remove({ resource, ref, path, isFileThere }: ManifestRemoval): Promise<ObjectLine> {
+  async #remove({ resource, ref, path, isFileThere }: ManifestRemoval): Promise<readonly ObjectLine[]> {
     await this.#options.store.remove(resource, ref)
     const cause = isFileThere ? `its document was removed from ${path}` : `its manifest ${path} was deleted`
     const words = `${cause}; ${resource.plural === apiKeys.plural ? 'the key is revoked' : 'deleted'}`
-    return { level: 'info', kind: resource.kind, name: refKey(ref), words, facts: { change: 'Deleted', message: words } }
+    return [{ level: 'info', kind: resource.kind, name: refKey(ref), words, facts: { change: 'Deleted', message: words } }]
   }
 
-  async #write({ resource, object, before: checked }: ManifestWrite): Promise<ObjectLine | undefined> {
+  async #write({ resource, object, before }: ManifestWrite): Promise<readonly ObjectLine[]> {
     const { store, adapt = (same) => same } = this.#options
     await this.#ensureNamespace(object.metadata.namespace)
     const wanted = adapt(object)
-    const before = checked && (await store.get(resource, refOf(object))) // the operator may have written it since it was checked
-    if (!isStill(before, checked)) return void (this.#isDirty = true)
     try {
       const after = before === undefined ? await store.create(resource, wanted) : await store.update(resource, succeed(before, wanted))
-      if (after.metadata.resourceVersion === before?.metadata.resourceVersion) return undefined
-      return { level: 'info', kind: resource.kind, name: refKey(refOf(object)), words: 'applied', facts: { change: 'Applied' } }
+      if (after.metadata.resourceVersion === before?.metadata.resourceVersion) return []
+      return [{ level: 'info', kind: resource.kind, name: refKey(refOf(object)), words: 'applied', facts: { change: 'Applied' } }]
     } catch (error) {
-      if (!isKubeError(error, 'Conflict', 'AlreadyExists')) throw error
-      return void (this.#isDirty = true) // the operator wrote it in between: try again at the next poll
+      if (!isKubeError(error, 'Conflict', 'AlreadyExists', 'NotFound')) throw error
+      this.#isDirty = true // the operator has written it since it was checked: try again at the next poll
+      return []
     }
   }
 
@@ -282,11 +279,6 @@ export class ManifestFolder {
 
 /** The program ends in the middle of long work. */
 class Ended extends Error {}
-
-/** Whether the present object is the one that was checked, and is not about to be deleted. */
-function isStill(present: KubeObject | undefined, checked: KubeObject | undefined): boolean {
-  return present?.metadata.uid === checked?.metadata.uid && present?.metadata.deletionTimestamp === undefined
-}
 
 function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {
   const effect = resource.plural === apiKeys.plural ? ', and its key is revoked permanently' : ''

@@ -2,8 +2,9 @@
 import { Misconfigured } from '#platform/lifecycle.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import type { KubeObject } from '#kube/port.ts'
-import { servedModels } from '#api/resources.ts'
-import { startStubModel, type StubModel } from '../examples/stub-model/stub-model.ts'
+import { isOfKind } from '#api/kind.ts'
+import { servedModelKind } from '#api/served-model-kind.ts'
+import { startStubModel } from '../examples/stub-model/stub-model.ts'
 
 /** Port in the manifests of the examples. The stub listens on it if the port is free. */
 export const STUB_PORT = 8089
@@ -38,27 +39,22 @@ export const MODEL_SERVER_ANNOTATION = 'headgate.dev/model-server'
 
 /** Gives backends with the address of the stub that of the server in use, now and in later runs. Leaves others alone. */
 export function withModelServer(object: KubeObject, url: string): KubeObject {
-  if (!isServedModel(object)) return object
+  if (!isOfKind(servedModelKind, object)) return object
   const noted = (object.metadata.annotations?.[MODEL_SERVER_ANNOTATION] ?? '').split(',')
   const following = object.spec.backends.filter((backend) => STUB_URL.test(backend.url ?? '') || noted.includes(backend.name))
   if (following.length === 0) return object
   const annotations = { ...object.metadata.annotations, [MODEL_SERVER_ANNOTATION]: following.map(({ name }) => name).join(',') }
   const backends = object.spec.backends.map((backend) => (following.includes(backend) ? { ...backend, url } : backend))
-  const changed: ServedModel = { ...object, metadata: { ...object.metadata, annotations }, spec: { ...object.spec, backends } }
-  return changed
+  return { ...object, metadata: { ...object.metadata, annotations }, spec: { ...object.spec, backends } } as ServedModel
 }
 
-async function startStub(): Promise<StubModel> {
+async function startStub(): Promise<ModelServer> {
   try {
     return await startStubModel({ port: STUB_PORT })
   } catch (error) {
     if (!(error instanceof Error && 'code' in error && error.code === 'EADDRINUSE')) throw error
     return startStubModel({ port: 0 })
   }
-}
-
-function isServedModel(object: KubeObject): object is ServedModel {
-  return object.kind === servedModels.kind
 }
 
 function reasonOf(error: unknown): string {

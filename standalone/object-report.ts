@@ -3,6 +3,7 @@ import { findCondition } from '#api/condition-list.ts'
 import type { ApiKind } from '#api/kind.ts'
 import type { Condition } from '#api/metadata.ts'
 import { refKey, refOf, type KubeObject } from '#kube/port.ts'
+import type { KubeEvent } from '#kube/resources.ts'
 import type { ObjectLine } from './object-lines.ts'
 
 /** A problem that keeps an object from working as in its manifest. */
@@ -35,10 +36,16 @@ export interface ObjectReport {
 
 /** Conditions that are a note, not a problem: a model without a price works, and a key that needs the price reports it. */
 const NOTES: ReadonlySet<string> = new Set(['Priced'])
-const WANTED: ReadonlySet<string> = new Set(['Suspended', 'Revoked'])
 /** Reasons that refer to another condition with the same message. */
 const POINTERS: ReadonlySet<string> = new Set(['NotAccepted', 'SecretNotIssued', 'NotProgrammed', 'NoEndpoints'])
-const PASSING: ReadonlySet<string> = new Set(['Pending', 'NotProgrammed', 'NoGateways'])
+/** Other reasons are warnings. */
+const WEIGHTS: Readonly<Record<string, Problem['weight']>> = {
+  Suspended: 'Wanted',
+  Revoked: 'Wanted',
+  Pending: 'Passing',
+  NotProgrammed: 'Passing',
+  NoGateways: 'Passing',
+}
 
 const START_SERVER = 'Start the model server, or correct the `url` of the backend.'
 const START_REDIS = 'Start the Redis of REDIS_URL. Headgate continues by itself; until then the last edit is not in force.'
@@ -93,18 +100,13 @@ function problemsOf({ conditions: table, resource }: ApiKind, conditions: readon
     if (cause === undefined) return []
     const { type, status, reason, message } = cause
     const text = withRemedy(message.replace(NO_SERVICE, NO_SERVICES), REMEDIES[`${resource.kind}/${reason}`])
-    return [{ headline: headlineOf(group, conditions), reason, condition: { type, status }, text, weight: weightOf(reason) }]
+    return [{ headline: headlineOf(group, conditions), reason, condition: { type, status }, text, weight: WEIGHTS[reason] ?? 'Warning' }]
   })
   return problems.filter(({ reason }, index) => problems.findIndex((other) => other.reason === reason) === index)
 }
 
 function withRemedy(text: string, remedy: string | undefined): string {
   return remedy === undefined ? text : `${text} ${remedy}`
-}
-
-function weightOf(reason: string): Problem['weight'] {
-  if (WANTED.has(reason)) return 'Wanted'
-  return PASSING.has(reason) ? 'Passing' : 'Warning'
 }
 
 function headlineOf(group: readonly Condition[], all: readonly Condition[]): string {
@@ -140,8 +142,7 @@ function recoveries(before: ObjectReport | undefined, { kind, name, isReady, pro
     return { level: 'info', kind, name, words, facts: { change: 'Recovery', ...facts } }
   }
   if (before === undefined) return isReady && problems.length === 0 ? [line('ready', READY)] : []
-  const lasting = new Set(problems.map(({ reason }) => reason))
-  const ended = before.problems.filter(({ reason }) => !lasting.has(reason))
+  const ended = before.problems.filter(({ reason }) => problems.every((problem) => problem.reason !== reason))
   const unnamed = ended.filter(({ over }) => over === undefined).map(({ reason }) => reason)
   if (!before.isReady && isReady) {
     const words = unnamed.length === 0 ? 'ready' : `ready now (it was ${unnamed.join(', ')})`
@@ -153,16 +154,13 @@ function recoveries(before: ObjectReport | undefined, { kind, name, isReady, pro
 
 /** The line about a deleted object. */
 export function deletedLine(kind: string, name: string): ObjectLine {
-  const text = kind === 'ApiKey' ? { text: 'the key is revoked, and its Secret is removed' } : {}
-  return { level: 'info', kind, name, words: 'deleted', ...text, facts: { change: 'Deleted', ...(text.text && { message: text.text }) } }
+  if (kind !== 'ApiKey') return { level: 'info', kind, name, words: 'deleted', facts: { change: 'Deleted' } }
+  const text = 'the key is revoked, and its Secret is removed'
+  return { level: 'info', kind, name, words: 'deleted', text, facts: { change: 'Deleted', message: text } }
 }
 
 /** The line about a Warning Event. */
-export function eventLine(
-  kind: string,
-  name: string,
-  { reason, note = '' }: { readonly reason: string; readonly note?: string },
-): ObjectLine {
+export function eventLine(kind: string, name: string, { reason, note = '' }: Pick<KubeEvent, 'reason' | 'note'>): ObjectLine {
   const text = withRemedy(note, EVENT_REMEDIES[reason])
   return { level: 'warn', kind, name, words: reason, text, facts: { change: 'Event', type: 'Warning', reason, message: text } }
 }

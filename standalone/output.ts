@@ -2,21 +2,6 @@
 import { pino } from 'pino'
 import { createLog, type LOG_LEVELS, type Log } from '#platform/log.ts'
 
-/** The form of lines. */
-export interface OutputSettings {
-  /** Lines for people; otherwise JSON. */
-  readonly isText: boolean
-  readonly logLevel: (typeof LOG_LEVELS)[number]
-}
-
-/** The log, and the texts printed beside it. */
-export interface Output {
-  readonly log: Log
-  readonly print: (text: string) => void
-  /** Writes buffered bytes, synchronously. */
-  flush(): void
-}
-
 const STDOUT = 1
 /** Fields that every line has, or that the line shows in another form. */
 const COMMON = new Set(['level', 'time', 'program', 'msg', 'err', 'cause'])
@@ -26,8 +11,19 @@ const REQUEST = /^request( failed)?$/
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** Writes in the background: a reader that stops reading does not stop the gateway. */
-export function openOutput({ isText, logLevel }: OutputSettings): Output {
+/** The log, and the texts printed beside it. */
+export interface Output {
+  readonly log: Log
+  readonly print: (text: string) => void
+  /** Writes buffered bytes, synchronously. */
+  flush(): void
+}
+
+/**
+ * Writes in the background: a reader that stops reading does not stop the gateway.
+ * @param isText lines for people; otherwise JSON
+ */
+export function openOutput(isText: boolean, logLevel: (typeof LOG_LEVELS)[number]): Output {
   const stream = pino.destination({ dest: STDOUT, sync: false, minLength: 0 })
   stream.on('error', () => undefined) // a closed reader is no reason to end
   const write = (text: string | undefined): void => {
@@ -35,15 +31,14 @@ export function openOutput({ isText, logLevel }: OutputSettings): Output {
   }
   const showAll = logLevel === 'debug'
   const { log } = createLog('standalone', logLevel, { write: isText ? (line) => write(textLine(line, showAll)) : write })
-  return { log, print: write, flush: () => flushed(stream) }
-}
-
-function flushed(stream: ReturnType<typeof pino.destination>): void {
-  try {
-    stream.flushSync()
-  } catch {
-    return // not open yet, or closed by the reader: nothing can be written
+  const flush = (): void => {
+    try {
+      stream.flushSync()
+    } catch {
+      return // not open yet, or closed by the reader: nothing can be written
+    }
   }
+  return { log, print: write, flush }
 }
 
 /**
