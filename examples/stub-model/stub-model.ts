@@ -91,7 +91,7 @@ const formats: ReadonlyMap<string, StubFormat> = new Map([
 ])
 
 async function answer(request: IncomingMessage, response: ServerResponse, format: StubFormat, body: Buffer): Promise<void> {
-  const parsed = parsedOrUndefined(body)
+  const parsed = parseStubRequest(body.toString('utf8'))
   if (parsed === undefined) return sendJson(response, 400, format.failure(400))
   const session = request.headers['x-session-id']
   const asked = parseStubDirectives([String(session ?? ''), parsed.model, lastMessage(parsed)])
@@ -149,12 +149,4 @@ async function drained(response: ServerResponse): Promise<void> {
 function sendJson(response: ServerResponse, status: number, text: string): void {
   response.writeHead(status, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })
   response.end(text)
-}
-
-function parsedOrUndefined(body: Buffer): StubRequest | undefined {
-  try {
-    return parseStubRequest(body.toString('utf8'))
-  } catch {
-    return undefined // answered with 400 by the caller
-  }
 }

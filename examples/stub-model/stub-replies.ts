@@ -36,9 +36,13 @@ export interface StubFormat {
   failure(status: number): string
 }
 
-/** @throws SyntaxError or ZodError for a body that is not a request */
-export function parseStubRequest(body: string): StubRequest {
-  return request.parse(JSON.parse(body))
+/** @returns undefined for a body that is not a request */
+export function parseStubRequest(body: string): StubRequest | undefined {
+  try {
+    return request.parse(JSON.parse(body))
+  } catch {
+    return undefined
+  }
 }
 
 /** The text of the last message. */
@@ -65,19 +69,20 @@ export const chatCompletionsFormat: StubFormat = {
   plain(answer) {
     const message = { role: 'assistant', content: answer.words.join(' ') }
     const choices = [{ index: 0, message, logprobs: null, finish_reason: chatFinish(answer) }]
-    return JSON.stringify({ ...chatHead(answer, 'chat.completion'), choices, ...(answer.usage ? { usage: chatUsage(answer) } : {}) })
+    return JSON.stringify({ ...chatHead(answer, 'chat.completion'), choices, usage: chatUsage(answer) })
   },
   pieces(answer) {
-    const chunk = (delta: object, finish: string | null): object => ({
-      ...chatHead(answer, 'chat.completion.chunk'),
+    const head = chatHead(answer, 'chat.completion.chunk')
+    const chunk = (delta: object, finish: string | null = null): object => ({
+      ...head,
       choices: [{ index: 0, delta, finish_reason: finish }],
     })
-    const usage = answer.usage ? [{ ...chatHead(answer, 'chat.completion.chunk'), choices: [], usage: chatUsage(answer) }] : []
+    const usage = chatUsage(answer)
     const chunks = [
-      chunk({ role: 'assistant', content: '' }, null),
-      ...spaced(answer.words).map((content) => chunk({ content }, null)),
+      chunk({ role: 'assistant', content: '' }),
+      ...spaced(answer.words).map((content) => chunk({ content })),
       chunk({}, chatFinish(answer)),
-      ...usage,
+      ...(usage === undefined ? [] : [{ ...head, choices: [], usage }]),
     ]
     return [...chunks.map((data) => `data: ${JSON.stringify(data)}\n\n`), 'data: [DONE]\n\n']
   },
@@ -90,21 +95,17 @@ export const chatCompletionsFormat: StubFormat = {
 export const messagesFormat: StubFormat = {
   plain(answer) {
     const content = [{ type: 'text', text: answer.words.join(' ') }]
-    return JSON.stringify({
-      ...messageHead(answer, content),
-      stop_reason: messageStop(answer),
-      usage: messageUsage(answer, answer.words.length),
-    })
+    return JSON.stringify(messageOf(answer, content, messageStop(answer), answer.words.length))
   },
   pieces(answer) {
-    const usage = { output_tokens: answer.words.length }
+    const stop = { stop_reason: messageStop(answer), stop_sequence: null }
     const events: ReadonlyArray<{ type: string; [field: string]: unknown }> = [
-      { type: 'message_start', message: { ...messageHead(answer, []), stop_reason: null, usage: messageUsage(answer, 0) } },
+      { type: 'message_start', message: messageOf(answer, [], null, 0) },
       { type: 'content_block_start', index: 0, content_block: { type: 'text', text: '' } },
       { type: 'ping' },
       ...spaced(answer.words).map((word) => ({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: word } })),
       { type: 'content_block_stop', index: 0 },
-      { type: 'message_delta', delta: { stop_reason: messageStop(answer), stop_sequence: null }, usage },
+      { type: 'message_delta', delta: stop, usage: { output_tokens: answer.words.length } },
       { type: 'message_stop' },
     ]
     return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`)
@@ -123,21 +124,22 @@ function chatFinish(answer: StubAnswer): string {
   return answer.truncated ? 'length' : 'stop'
 }
 
-function chatUsage(answer: StubAnswer): object {
-  const { inputTokens: prompt, words } = answer
-  return { prompt_tokens: prompt, completion_tokens: words.length, total_tokens: prompt + words.length }
+function chatUsage({ usage, inputTokens: prompt, words: { length } }: StubAnswer): object | undefined {
+  return usage ? { prompt_tokens: prompt, completion_tokens: length, total_tokens: prompt + length } : undefined
 }
 
-function messageHead(answer: StubAnswer, content: readonly object[]): object {
-  return { id: `msg_${answer.id}`, type: 'message', role: 'assistant', model: answer.model, content, stop_sequence: null }
+function messageOf(
+  { id, model, inputTokens: input_tokens }: StubAnswer,
+  content: object[],
+  stop_reason: string | null,
+  output: number,
+): object {
+  const usage = { input_tokens, output_tokens: output }
+  return { id: `msg_${id}`, type: 'message', role: 'assistant', model, content, stop_reason, stop_sequence: null, usage }
 }
 
 function messageStop(answer: StubAnswer): string {
   return answer.truncated ? 'max_tokens' : 'end_turn'
-}
-
-function messageUsage(answer: StubAnswer, outputTokens: number): object {
-  return { input_tokens: answer.inputTokens, output_tokens: outputTokens }
 }
 
 function spaced(words: readonly string[]): readonly string[] {
