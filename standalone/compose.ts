@@ -30,7 +30,7 @@ import { listen } from './listen-address.ts'
 import { ManifestFolder } from './manifest-folder.ts'
 import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
-import { openProjection, type ProjectionEnds } from './projection-ends.ts'
+import { closeEnds, openProjection, type ProjectionEnds } from './projection-ends.ts'
 import { resumedLine, SpendLedger } from './spend-ledger.ts'
 import { type RunRecord, type SavedSpend, STATE_FOLDER, StateFolder } from './state-folder.ts'
 import { StatusConsole } from './status-console.ts'
@@ -112,7 +112,7 @@ async function stop({ isText, print, config, log }: StandaloneDeps, running: Asy
   else log.info(line.trimEnd())
 }
 
-/** The parts that operator and gateway share. */
+/** What operator and gateway share. */
 interface World {
   /** Ended at the end, in reverse. */
   readonly parts: AsyncDisposableStack
@@ -143,7 +143,7 @@ async function openWorld({ config, log }: StandaloneDeps, parts: AsyncDisposable
   const store = new ObjectStore({ persist: (change) => state.persist(change) })
   store.restore(state.load().map(({ resource, object }) => ({ resource, object: withModelServer(object, models.url) })))
   const installation = (): Promise<string> => readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })
-  const ends = parts.adopt(await openProjection(config, installation), closeProjection)
+  const ends = parts.adopt(await openProjection(config, installation), closeEnds)
   return { parts, fail, state, store, ends, models, ledger, resumed, turns: makeTurns() }
 }
 
@@ -255,10 +255,6 @@ function announce({ config, log, version }: StandaloneDeps, { parts, state }: Wo
 async function endGateway(gateway: Gateway): Promise<void> {
   await gateway.drain(DRAIN_MS)
   await gateway.stop()
-}
-
-async function closeProjection({ store, source }: ProjectionEnds): Promise<void> {
-  await Promise.all([store.close(), source.close()])
 }
 
 function closeServer(server: Server): void {

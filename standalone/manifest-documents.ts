@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { type ManifestError, shownText } from '#api/manifest-error.ts'
 import { schemaErrors } from '#api/schema-errors.ts'
 import { type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
-import { aliasError, type PlacedError, syntaxError, valueOf } from './yaml-errors.ts'
+import { readValue } from './yaml-errors.ts'
 
 /** One document of a file, or one item of a `kind: List`, before its check. */
 export interface ManifestDocument {
@@ -67,11 +67,8 @@ interface FileText {
 type PlaceOf = ManifestDocument['placeOf']
 
 function readDocument(document: Document.Parsed, number: string, file: FileText): readonly ManifestDocument[] {
-  const broken = ({ error, offset }: PlacedError): readonly ManifestDocument[] => [failed(number, error, () => placeAt(file, offset))]
-  const error = syntaxError(document, file.text) ?? aliasError(document, file.text)
-  if (error !== undefined) return broken(error)
-  const read = valueOf(document)
-  if ('error' in read) return broken(read)
+  const read = readValue(document, file.text)
+  if ('error' in read) return [failed(number, read.error, () => placeAt(file, read.offset))]
   const { value } = read
   if (value === null || value === undefined) return []
   const placeOf = placesIn(document, file)

@@ -14,17 +14,10 @@ export interface ObjectLine {
   readonly facts: LineFacts
 }
 
-/** The content of a line for programs. */
-export interface LineFacts {
+/** The content of a line for programs: what of a condition or an Event it is about, and the reasons that apply no longer. */
+export interface LineFacts extends Partial<Readonly<Record<'type' | 'status' | 'reason' | 'message', string>>> {
   /** `Condition`: a problem has begun. `Recovery`: the object is ready, or problems have ended. */
   readonly change: 'Applied' | 'Deleted' | 'Condition' | 'Recovery' | 'Event'
-  /** Of a condition or an Event. */
-  readonly type?: string
-  readonly status?: string
-  readonly reason?: string
-  /** Cause and remedy. */
-  readonly message?: string
-  /** Reasons that apply no longer. */
   readonly ended?: readonly string[]
 }
 

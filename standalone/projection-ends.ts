@@ -51,10 +51,14 @@ export async function openProjection(settings: ProjectionSettings, installation:
     }
     return ends
   } catch (error) {
-    await Promise.all([ends.store.close(), source.close()])
+    await closeEnds(ends)
     if (error instanceof Misconfigured) throw error
     throw new Misconfigured(`REDIS_URL: ${messageOf(error)}, or unset REDIS_URL`, { cause: error })
   }
+}
+
+export async function closeEnds({ store, source }: ProjectionEnds): Promise<void> {
+  await Promise.all([store.close(), source.close()])
 }
 
 /** Refuses a Redis of another installation, whose keys would all be replaced and answer 401. */

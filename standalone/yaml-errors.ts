@@ -1,5 +1,5 @@
 /** Explains, with a position, why a document of a file cannot be read. Never shows a value of a Secret. */
-import { isAlias, isNode, visit, type Document } from 'yaml'
+import { isAlias, isNode, visit, type Document, type YAMLError } from 'yaml'
 import { type ManifestError, shownText } from '#api/manifest-error.ts'
 
 /** An error and its position in the text. */
@@ -36,18 +36,28 @@ const WORDS: ReadonlyArray<readonly [parser: RegExp, reason: string, remedy: str
   [/^/, 'this is not valid YAML', 'correct the syntax of this line or of the line above'],
 ]
 
-/** @returns the first error of the parser */
-export function syntaxError(document: Document, text: string): PlacedError | undefined {
+/** @returns the values of a document, or the first error */
+export function readValue(document: Document, text: string): { readonly value: unknown } | PlacedError {
   const [first] = document.errors
-  if (first === undefined) return undefined
-  const [offset] = first.pos
-  if (first.code === 'BAD_ALIAS' && text[offset] === '*') return starError(text, offset)
-  const [, reason = '', remedy = ''] = WORDS.find(([parser]) => parser.test(`${first.code} ${first.message}`)) ?? []
+  if (first !== undefined) return syntaxError(first, text)
+  const star = starWithoutAnchor(document)
+  if (star !== undefined) return starError(text, star)
+  try {
+    return { value: document.toJS({ maxAliasCount: 100 }) as unknown }
+  } catch {
+    const error = { field: '', reason: 'its aliases multiply the document', remedy: 'write the values in place of the aliases' }
+    return { error, offset: document.range?.[0] ?? 0 }
+  }
+}
+
+function syntaxError({ code, message, pos: [offset] }: YAMLError, text: string): PlacedError {
+  if (code === 'BAD_ALIAS' && text[offset] === '*') return starError(text, offset)
+  const [, reason = '', remedy = ''] = WORDS.find(([parser]) => parser.test(`${code} ${message}`)) ?? []
   return { error: { field: '', reason, remedy }, offset }
 }
 
-/** @returns the first `*name` without an earlier `&name`: the author meant a text */
-export function aliasError(document: Document, text: string): PlacedError | undefined {
+/** @returns the position of the first `*name` without an earlier `&name`: the author meant a text */
+function starWithoutAnchor(document: Document): number | undefined {
   const anchors = new Set<string>()
   let found: number | undefined
   visit(document, (_, node) => {
@@ -58,18 +68,7 @@ export function aliasError(document: Document, text: string): PlacedError | unde
     if (isNode(node) && 'anchor' in node && typeof node.anchor === 'string') anchors.add(node.anchor)
     return undefined
   })
-  return found === undefined ? undefined : starError(text, found)
-}
-
-/** The values of a document. @returns an error if aliases multiply the document */
-export function valueOf(document: Document): { readonly value: unknown } | PlacedError {
-  try {
-    const value: unknown = document.toJS({ maxAliasCount: 100 })
-    return { value }
-  } catch {
-    const error = { field: '', reason: 'its aliases multiply the document', remedy: 'write the values in place of the aliases' }
-    return { error, offset: document.range?.[0] ?? 0 }
-  }
+  return found
 }
 
 /** The text behind the star is not shown if the file may hold credentials: the kind of an unreadable document is unknown. */
