@@ -36,20 +36,15 @@ describe('the settings of a gateway', () => {
 
   test.each([
     ['PORT', '8080a', /^PORT: "8080a" is not a whole number from 0 to 65535; set it to a free port/],
-    ['PORT', '65536', /^PORT: "65536" is not a whole number/],
     ['REDIS_URL', 'http://redis', /^REDIS_URL: the value is not the URL of a Redis; set it to redis:\/\/host:port/],
-    ['REDIS_URL', 'redis://:secret@', /^REDIS_URL: the value/],
-    ['REDIS_URL', 'redis://host/database', /^REDIS_URL: the value/],
     ['REDIS_URL', 'redis://user:100%@host', /^REDIS_URL: the value .* a % in a password is written %25/],
     ['REDIS_KEY_PREFIX', 'a{b}', /^REDIS_KEY_PREFIX: "a\{b\}" has characters other than/],
     ['POD_NAME', 'a/b', /^POD_NAME: "a\/b" is not a pod name/],
     ['COLD_START', 'keyring', /^COLD_START: "keyring" is none of Keyring, RequireRedis/],
     ['ACCESS_LOG', 'some', /^ACCESS_LOG: "some" is none of errors, sample, all/],
     ['LOG_LEVEL', 'loud', /^LOG_LEVEL: "loud" is none of/],
-    ['MAX_BODY_BYTES', '12', /^MAX_BODY_BYTES: "12" is not a whole number from 1024/],
     ['MAX_BODY_BYTES', '268435457', /^MAX_BODY_BYTES: "268435457" is not a whole number from 1024 to 268435456/],
     ['DEREGISTRATION_SECONDS', '301', /^DEREGISTRATION_SECONDS: "301" is not a whole number from 0 to 300/],
-    ['DRAIN_SECONDS', '-1', /^DRAIN_SECONDS: "-1" is not a whole number/],
     ['API_KEY_HEADER', 'on', /^API_KEY_HEADER: "on" is neither true nor false; set it to true or false/],
     [
       'FORWARD_HEADERS',
@@ -59,7 +54,6 @@ describe('the settings of a gateway', () => {
     ['TOKEN_HOLD', 'all', /^TOKEN_HOLD: "all" is none of Declared, Expected/],
     ['BUDGET_STATUS', '403', /^BUDGET_STATUS: "403" is none of 402, 429/],
     ['MAX_REPLICAS', '0', /^MAX_REPLICAS: "0" is not a whole number from 1 to 10000/],
-    ['FORWARD_HEADERS', 'a b', /^FORWARD_HEADERS: "a b" contains a text that is not a header name/],
   ])('refuse %s=%s with the reason and the remedy', (name, value, line) => {
     expect(errorsIn({ REDIS_URL, [name]: value })).toEqual([expect.stringMatching(line)])
   })

@@ -31,11 +31,6 @@ describe('the catalogue', () => {
     expect(new GatewayError('modelDenied', { model: 'x' }).message).toBe('key not allowed to access model x')
   })
 
-  test('answers overload with 503 on OpenAI routes and 529 on Anthropic routes', () => {
-    for (const id of ['overloaded', 'backendOverloaded'] as const)
-      expect(new GatewayError(id).row.status).toEqual({ openai: 503, anthropic: 529 })
-  })
-
   test('no final refusal has words that make a client repeat it', () => {
     for (const row of ERROR_ROWS.filter(({ noRetry }) => noRetry)) {
       for (const format of FORMATS) {
@@ -53,14 +48,6 @@ describe('the catalogue', () => {
         expect(errorMessage(row, EVERYTHING, format)).not.toMatch(/<(id|field|reason|state|allow|target|tokens|max)>/)
       }
     }
-  })
-
-  test('row 30 speaks the words that each vendor’s clients match', () => {
-    const { row: overflow } = new GatewayError('contextOverflow')
-    const params = { tokens: 9000, maxTokens: 8192 }
-    expect(errorMessage(overflow, params, 'openai')).toBe("This model's maximum context length is 8192 tokens")
-    expect(errorMessage(overflow, params, 'anthropic')).toBe('prompt is too long: 9000 tokens > 8192 maximum')
-    expect(errorMessage(overflow, {}, 'anthropic')).toBe('prompt is too long for this model')
   })
 })
 

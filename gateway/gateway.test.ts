@@ -170,38 +170,6 @@ describe('a gateway', () => {
     await left
   })
 
-  test('that drains refuses new requests at once and lets running answers end by themselves', async () => {
-    await started()
-    const running = await ask()
-    const drained = gateway.drain(60_000)
-    expect(gateway.health.isReady()).toBe(false)
-    const refused = await ask()
-    expect([refused.status, refused.headers.get('connection'), refused.headers.get('retry-after')]).toEqual([503, 'close', '1'])
-    streams[0]?.end('data: [DONE]\n\n')
-    expect(await running.text()).toMatch(/"content":"a"[^]*\[DONE\]/)
-    await drained
-  })
-
-  test('that drains ends answers at the deadline with an error in their own format', async () => {
-    await started()
-    const running = await ask()
-    await gateway.drain(100)
-    const text = await running.text()
-    expect(text).toMatch(/"content":"a"/)
-    expect(text).toMatch(/data: \{"error":\{"message":/)
-  })
-
-  test('reports in its heartbeats that it serves, then that it no longer does, and leaves in the end', async () => {
-    await started()
-    const heard = async (): Promise<unknown> =>
-      (await store.liveProcesses()).map(({ pod, acknowledgement }) => [pod, acknowledgement?.revision, acknowledgement?.ready])
-    await eventually(async () => expect(await heard()).toEqual([['pod-1', 1, true]]))
-    await gateway.drain(0)
-    await eventually(async () => expect(await heard()).toEqual([['pod-1', 1, false]]))
-    await gateway.stop()
-    expect(await heard()).toEqual([])
-  })
-
   test('counts the calls of keys with limits by decision, without naming a key', async () => {
     await started()
     const limited = issuedKey('b', { limits: { requestsPerMinute: 1 } })

@@ -6,10 +6,20 @@ import { KeyTable } from './key-table.ts'
 
 function tableOf(...records: KeyRecord[]): KeyTable {
   const table = new KeyTable()
+  reload(table, ...records)
+  return table
+}
+
+function oneKey(changes: Partial<KeyRecord> = {}) {
+  const issued = issuedKey('a', changes)
+  return { ...issued, table: tableOf(issued.record) }
+}
+
+/** A full load of these texts. */
+function reload(table: KeyTable, ...records: KeyRecord[]): void {
   const load = table.load()
   for (const record of records) load.put(record.uid, recordText(record))
   load.commit()
-  return table
 }
 
 const stateOf = (table: KeyTable, credential: string) => table.find(hashCredential(credential))?.record.state
@@ -39,8 +49,7 @@ describe('the key table', () => {
   })
 
   test('forgets a deleted key and all of its hashes', () => {
-    const { credential, record } = issuedKey('a')
-    const table = tableOf(record)
+    const { credential, table } = oneKey()
     table.delete('a')
     expect(table.find(hashCredential(credential))).toBeUndefined()
     expect(table.size).toBe(0)
@@ -62,8 +71,7 @@ describe('the key table', () => {
   })
 
   test('keeps the last good record when a newer one cannot be read, and says so', () => {
-    const { credential, record } = issuedKey('a')
-    const table = tableOf(record)
+    const { credential, record, table } = oneKey()
     expect(table.put('a', '{"v":2}')).toBe(false)
     expect(table.put('a', recordText({ ...record, uid: 'b' }))).toBe(false)
     expect(stateOf(table, credential)).toBe('Active')
@@ -79,15 +87,13 @@ describe('the key table', () => {
   })
 
   test('learns that a key with limits is suspended or revoked', () => {
-    const { credential, record } = issuedKey('a')
-    const table = tableOf(record)
+    const { credential, record, table } = oneKey()
     table.put('a', recordText({ ...record, revision: 9, state: 'Suspended', limits: { requestsPerMinute: 60 } }))
     expect(stateOf(table, credential)).toBe('Suspended')
   })
 
   test('keeps a hash that meanwhile belongs to another key', () => {
-    const { credential, record } = issuedKey('a')
-    const table = tableOf(record)
+    const { credential, record, table } = oneKey()
     table.put('b', recordText(record, { uid: 'b' }))
     table.delete('a')
     expect(table.find(hashCredential(credential))?.record.uid).toBe('b')
@@ -112,9 +118,7 @@ describe('a full load', () => {
     const table = new KeyTable(undefined, (uid) => void ended.push(uid))
     const records = ['same', 'absent', 'suspended', 'limited'].map((uid) => issuedKey(uid).record)
     const loadAll = (change: (record: KeyRecord) => KeyRecord | undefined): void => {
-      const load = table.load()
-      for (const record of records.flatMap((one) => change(one) ?? [])) load.put(record.uid, recordText(record))
-      load.commit()
+      reload(table, ...records.flatMap((one) => change(one) ?? []))
     }
     loadAll((record) => record)
     loadAll((record) => {
@@ -136,8 +140,7 @@ describe('a full load', () => {
   })
 
   test('keeps the last good record of a key that it cannot read', () => {
-    const { credential, record } = issuedKey('a')
-    const table = tableOf(record)
+    const { credential, table } = oneKey()
     const load = table.load()
     expect(load.put('a', 'damaged')).toBe(false)
     load.commit()
@@ -145,8 +148,7 @@ describe('a full load', () => {
   })
 
   test('does not keep it when the log deletes that key during the load', () => {
-    const { credential, record } = issuedKey('a')
-    const table = tableOf(record)
+    const { credential, table } = oneKey()
     const load = table.load()
     load.put('a', 'damaged')
     load.delete('a')
@@ -157,15 +159,12 @@ describe('a full load', () => {
 
 describe('the mounted keyring', () => {
   test('revokes a key whatever the projection says, now and after every load', () => {
-    const { credential, record } = issuedKey('a', { generation: 5 })
-    const table = tableOf(record)
+    const { credential, record, table } = oneKey({ generation: 5 })
     table.override([keyringEntry({ ...record, generation: 1, state: 'Revoked' })])
     expect(stateOf(table, credential)).toBe('Revoked')
     table.put('a', recordText(record, { revision: 99 }))
     expect(stateOf(table, credential)).toBe('Revoked')
-    const load = table.load()
-    load.put('a', recordText(record, { revision: 100 }))
-    load.commit()
+    reload(table, { ...record, revision: 100 })
     expect(stateOf(table, credential)).toBe('Revoked')
   })
 
@@ -173,15 +172,12 @@ describe('the mounted keyring', () => {
     const { credential, record } = issuedKey('a')
     const table = new KeyTable()
     table.override([keyringEntry(record, { deletedMs: 1 })])
-    const load = table.load()
-    load.put('a', recordText(record))
-    load.commit()
+    reload(table, record)
     expect(stateOf(table, credential)).toBe('Revoked')
   })
 
   test('holds for a load that began before the line was read', () => {
-    const { credential, record } = issuedKey('a')
-    const table = tableOf(record)
+    const { credential, record, table } = oneKey()
     const load = table.load()
     load.put('a', recordText(record))
     table.override([keyringEntry({ ...record, state: 'Revoked' })])
@@ -190,8 +186,7 @@ describe('the mounted keyring', () => {
   })
 
   test('stops holding when the line is no longer in the files', () => {
-    const { credential, record } = issuedKey('a')
-    const table = tableOf(record)
+    const { credential, record, table } = oneKey()
     table.override([keyringEntry({ ...record, state: 'Revoked' })])
     table.override([])
     expect(stateOf(table, credential)).toBe('Active')
@@ -210,8 +205,7 @@ describe('the mounted keyring', () => {
   })
 
   test('suspends a key while its generation is above that of the projection; on a tie the projection wins', () => {
-    const { credential, record } = issuedKey('a', { generation: 3 })
-    const table = tableOf(record)
+    const { credential, record, table } = oneKey({ generation: 3 })
     table.override([keyringEntry({ ...record, generation: 3, state: 'Suspended' })])
     expect(stateOf(table, credential)).toBe('Active')
     table.override([keyringEntry({ ...record, generation: 4, state: 'Suspended' })])
@@ -265,9 +259,7 @@ describe('a cold start from the mounted keyring', () => {
     const [a, b] = [issuedKey('a'), issuedKey('b')]
     const table = new KeyTable()
     table.seed([keyringEntry(a.record), keyringEntry(b.record)])
-    const load = table.load()
-    load.put('b', recordText(b.record))
-    load.commit()
+    reload(table, b.record)
     expect(stateOf(table, a.credential)).toBeUndefined()
     expect(stateOf(table, b.credential)).toBe('Active')
   })

@@ -11,18 +11,27 @@ interface Line {
   readonly message: string
 }
 
-/** Logs one exchange and returns the lines. */
-function logged(mode: AccessLogMode, change: (exchange: Exchange) => void, random = 0.5): Line[] {
+/** A log that collects its lines. */
+function collected() {
   const lines: Line[] = []
   const at = (level: string) => (fields: Record<string, unknown> | string, message?: string) =>
     void lines.push({ level, fields: typeof fields === 'string' ? {} : fields, message: message ?? '' })
+  return { lines, log: { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') } }
+}
+
+function exchanged(change: (exchange: Exchange) => void): Exchange {
   const request = new IncomingMessage(new Socket())
   request.method = 'POST'
   request.headers = { authorization: 'Bearer sk-hg1secret', 'x-request-id': 'theirs\n' }
   const exchange = new Exchange(request, new ServerResponse(request), 'openai')
   change(exchange)
-  const log = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
-  createAccessLog(mode, log, () => random)(exchange)
+  return exchange
+}
+
+/** Logs one exchange and returns the lines. */
+function logged(mode: AccessLogMode, change: (exchange: Exchange) => void, random = 0.5): Line[] {
+  const { lines, log } = collected()
+  createAccessLog(mode, log, () => random)(exchanged(change))
   return lines
 }
 
@@ -80,16 +89,12 @@ describe('access log', () => {
   })
 
   test('further fields are in lines of requests and of failures', () => {
-    const lines: Record<string, unknown>[] = []
-    const write = (fields: Record<string, unknown> | string): void => void lines.push(fields as Record<string, unknown>)
-    const log = { debug: write, info: write, warn: write, error: write }
+    const { lines, log } = collected()
     const logExchange = createAccessLog('all', log, Math.random, ({ requestId }) => ({ apiKey: `of ${requestId}` }))
     for (const change of [refuse, fail]) {
-      const request = new IncomingMessage(new Socket())
-      const exchange = new Exchange(request, new ServerResponse(request), 'openai')
-      change(exchange)
+      const exchange = exchanged(change)
       logExchange(exchange)
-      expect(lines.at(-1)?.['apiKey']).toBe(`of ${exchange.requestId}`)
+      expect(lines.at(-1)?.fields['apiKey']).toBe(`of ${exchange.requestId}`)
     }
   })
 
@@ -102,22 +107,15 @@ describe('access log', () => {
 
   test('of the same failure a thousand times in a second ten lines are written, and a later one names the number of omitted lines', () => {
     vi.useFakeTimers({ toFake: ['performance'] })
-    const lines: Line[] = []
-    const write = (fields: Record<string, unknown> | string): void =>
-      void lines.push({ level: 'warn', fields: fields as Line['fields'], message: '' })
-    const logExchange = createAccessLog('errors', { debug: write, info: write, warn: write, error: write })
-    const failing = (): Exchange => {
-      const request = new IncomingMessage(new Socket())
-      const exchange = new Exchange(request, new ServerResponse(request), 'openai')
-      exchange.error = sharedError('notReady')
-      return exchange
-    }
+    const { lines, log } = collected()
+    const logExchange = createAccessLog('errors', log)
+    const failing = (): Exchange => exchanged((exchange) => void (exchange.error = sharedError('notReady')))
     for (let i = 0; i < 1_000; i++) logExchange(failing())
     expect(lines).toHaveLength(10)
     vi.advanceTimersByTime(1_000)
     logExchange(failing())
     expect(lines.at(-1)?.fields['omitted']).toBe(990)
-    const logEvery = createAccessLog('all', { debug: write, info: write, warn: write, error: write })
+    const logEvery = createAccessLog('all', log)
     for (let i = 0; i < 100; i++) logEvery(failing())
     expect(lines).toHaveLength(111) // `all` leaves nothing out
     vi.useRealTimers()

@@ -99,74 +99,52 @@ describe('the limits of a call', () => {
   })
 })
 
-interface Shown {
-  readonly refused: Pick<Refused, 'limit' | 'waitMs'> & Partial<Refused>
-  readonly id: RowID
-  readonly message: string
-  readonly retryAfterMs: number | undefined
-}
-
-const REFUSALS: readonly Shown[] = [
-  {
-    refused: { limit: 'requests', waitMs: 7_350 },
-    id: 'requestsLimited',
-    message: 'Rate limit reached: requests per minute of this key. Please try again in 7.4s.',
-    retryAfterMs: 7_350,
-  },
-  {
-    refused: { limit: 'tokens', waitMs: 99_000 },
-    id: 'tokensLimited',
-    message: 'Rate limit reached: tokens per minute of this key; a smaller max_tokens holds fewer of them. Please try again in 99s.',
-    retryAfterMs: 60_000,
-  },
-  {
-    refused: { limit: 'concurrency', waitMs: 1_000 },
-    id: 'concurrencyLimited',
-    message: 'Rate limit reached: concurrent requests of this key. Please try again in 1s.',
-    retryAfterMs: 1_000,
-  },
-  {
-    refused: { limit: 'budgetHeld', waitMs: 1_000, budget: 'month' },
-    id: 'budgetHeld',
-    message: 'Budget is held by running requests: budget "month" of this key. Please try again in 1s.',
-    retryAfterMs: 1_000,
-  },
-  {
-    refused: { limit: 'budgetSpent', waitMs: 86_400_000, budget: 'day' },
-    id: 'budgetSpent',
-    message: 'Budget exhausted: budget "day" of this key; its next window begins at 2026-11-22T00:00:00Z',
-    retryAfterMs: undefined,
-  },
-  {
-    refused: { limit: 'budgetSpent', waitMs: 'never', budget: 'ever' },
-    id: 'budgetSpent',
-    message: 'Budget exhausted: budget "ever" of this key; it has no end, so it has to be raised',
-    retryAfterMs: undefined,
-  },
-  {
-    refused: { limit: 'unpriced', waitMs: 'never', budget: 'month' },
-    id: 'noPrice',
-    message: 'Budget cannot be enforced: model llama has no price',
-    retryAfterMs: undefined,
-  },
-  {
-    refused: { limit: 'tooLarge', waitMs: 'never' },
-    id: 'requestTooLarge',
-    message: 'Request too large for the tokens-per-minute limit of this key',
-    retryAfterMs: undefined,
-  },
-]
-
-test.each(REFUSALS)('#5764 $id names the limit and its owner, and no amount', async ({ refused, id, message, retryAfterMs }) => {
+test.each<[Pick<Refused, 'limit' | 'waitMs'> & Partial<Refused>, RowID, number | undefined, string]>([
+  [
+    { limit: 'requests', waitMs: 7_350 },
+    'requestsLimited',
+    7_350,
+    'Rate limit reached: requests per minute of this key. Please try again in 7.4s.',
+  ],
+  [
+    { limit: 'tokens', waitMs: 99_000 },
+    'tokensLimited',
+    60_000,
+    'Rate limit reached: tokens per minute of this key; a smaller max_tokens holds fewer of them. Please try again in 99s.',
+  ],
+  [
+    { limit: 'concurrency', waitMs: 1_000 },
+    'concurrencyLimited',
+    1_000,
+    'Rate limit reached: concurrent requests of this key. Please try again in 1s.',
+  ],
+  [
+    { limit: 'budgetHeld', waitMs: 1_000, budget: 'month' },
+    'budgetHeld',
+    1_000,
+    'Budget is held by running requests: budget "month" of this key. Please try again in 1s.',
+  ],
+  [
+    { limit: 'budgetSpent', waitMs: 86_400_000, budget: 'day' },
+    'budgetSpent',
+    undefined,
+    'Budget exhausted: budget "day" of this key; its next window begins at 2026-11-22T00:00:00Z',
+  ],
+  [
+    { limit: 'budgetSpent', waitMs: 'never', budget: 'ever' },
+    'budgetSpent',
+    undefined,
+    'Budget exhausted: budget "ever" of this key; it has no end, so it has to be raised',
+  ],
+  [{ limit: 'unpriced', waitMs: 'never', budget: 'month' }, 'noPrice', undefined, 'Budget cannot be enforced: model llama has no price'],
+  [{ limit: 'tooLarge', waitMs: 'never' }, 'requestTooLarge', undefined, 'Request too large for the tokens-per-minute limit of this key'],
+])('#5764 %j names the limit and its owner, and no amount', async (refused, id, retryAfterMs, message) => {
   const verdict: Refused = { outcome: 'refused', whose: 'key', rates: {}, ...refused }
   const ledger = { reserve: () => verdict } as unknown as Ledger
   const decision = await over(ledger).reserve(callOf({}))
   if (!(decision instanceof GatewayError)) throw new TypeError('not refused')
-  expect([decision.row.id, errorMessage(decision.row, decision.params, 'openai'), decision.retryAfterMs]).toEqual([
-    id,
-    message,
-    retryAfterMs,
-  ])
+  const { row, params } = decision
+  expect([row.id, errorMessage(row, params, 'openai'), decision.retryAfterMs]).toEqual([id, message, retryAfterMs])
 })
 
 test('#33923 a ledger that cannot answer is a failure of the gateway: 503, never 401 or 429', async () => {

@@ -52,6 +52,11 @@ class World {
     this.#generation += 1
   }
 
+  async startedFor(ms: number): Promise<void> {
+    await this.watch.start()
+    await this.clock.advance(ms)
+  }
+
   state({ credential }: IssuedKey): string {
     return this.keys.find(hashCredential(credential))?.record.state ?? 'unknown'
   }
@@ -78,8 +83,7 @@ describe('a pod that finds no projection', () => {
     const world = new World()
     const a = issuedKey('a')
     world.publish({ entries: [keyringEntry(a.record)], models: MODELS })
-    await world.watch.start()
-    await world.clock.advance(4_900)
+    await world.startedFor(4_900)
     expect(world.follower.loadedFrom).toBe('None')
     await world.clock.advance(200)
     expect(world.follower.loadedFrom).toBe('Keyring')
@@ -89,8 +93,7 @@ describe('a pod that finds no projection', () => {
 
   test('starts as soon as the files come, if they come later', async () => {
     const world = new World()
-    await world.watch.start()
-    await world.clock.advance(20_000)
+    await world.startedFor(20_000)
     expect(world.follower.loadedFrom).toBe('None')
     world.publish({ entries: [keyringEntry(issuedKey('a').record)], models: MODELS })
     await world.clock.advance(2_000)
@@ -100,8 +103,7 @@ describe('a pod that finds no projection', () => {
   test('says whether the files have entries that it could not read, as long as it serves from them', async () => {
     const world = new World()
     world.publish({ entries: [keyringEntry(issuedKey('a').record)], models: MODELS, unreadable: 3 })
-    await world.watch.start()
-    await world.clock.advance(6_000)
+    await world.startedFor(6_000)
     expect(world.follower).toMatchObject({ loadedFrom: 'Keyring', lacksKeys: true })
     world.publish({ unreadable: 0 })
     await world.clock.advance(2_000)
@@ -111,8 +113,7 @@ describe('a pod that finds no projection', () => {
   test('is not ready without the models: it would answer 404 for all of them', async () => {
     const world = new World()
     world.publish({ entries: [keyringEntry(issuedKey('a').record)] })
-    await world.watch.start()
-    await world.clock.advance(20_000)
+    await world.startedFor(20_000)
     expect(world.follower.loadedFrom).toBe('None')
   })
 
@@ -120,8 +121,7 @@ describe('a pod that finds no projection', () => {
     const world = new World(false)
     const a = issuedKey('a')
     world.publish({ entries: [keyringEntry({ ...a.record, state: 'Revoked' })], models: MODELS })
-    await world.watch.start()
-    await world.clock.advance(60_000)
+    await world.startedFor(60_000)
     expect(world.follower.loadedFrom).toBe('None')
     world.loaded(a)
     expect(world.state(a)).toBe('Revoked')
@@ -131,8 +131,7 @@ describe('a pod that finds no projection', () => {
     const world = new World()
     const [a, b, c] = [issuedKey('a'), issuedKey('b'), issuedKey('c')]
     world.publish({ entries: [keyringEntry(a.record), keyringEntry(b.record)], models: MODELS })
-    await world.watch.start()
-    await world.clock.advance(6_000)
+    await world.startedFor(6_000)
     world.publish({
       entries: [
         keyringEntry({ ...a.record, generation: 2, state: 'Suspended' }),

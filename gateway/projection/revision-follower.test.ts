@@ -60,6 +60,14 @@ class World {
   }
 }
 
+/** A gateway that has loaded the key `a`. */
+async function following(): Promise<{ readonly world: World; readonly a: IssuedKey }> {
+  const [world, a] = [new World(), issuedKey('a')]
+  await world.build(a)
+  await world.ready()
+  return { world, a }
+}
+
 const put = ({ record }: IssuedKey): ProjectionChange => ({ kind: 'key', op: 'put', id: record.uid, text: recordText(record) })
 const suspend = ({ record }: IssuedKey): ProjectionChange => ({
   ...put({ record } as IssuedKey),
@@ -213,19 +221,14 @@ describe('a gateway that follows', () => {
   })
 
   test('fills the table of models too', async () => {
-    const world = new World()
-    await world.build()
-    await world.ready()
+    const { world } = await following()
     await world.write({ kind: 'model', op: 'put', id: 'm', text: modelText('m') })
     await eventually(() => expect(world.follower.position?.revision).toBe(11))
-    expect(world.keys.size).toBe(0)
+    expect(world.keys.size, 'the key stays').toBe(1)
   })
 
   test('keeps the last good record of a key that it cannot read, and names it, until there is one that it can', async () => {
-    const world = new World()
-    const a = issuedKey('a')
-    await world.build(a)
-    await world.ready()
+    const { world, a } = await following()
     await world.write({ ...put(a), text: '{"v":2,"rev":0}' })
     await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ revision: 11, unreadable: ['a'] }))
     expect(world.state(a)).toBe('Active')
@@ -234,9 +237,7 @@ describe('a gateway that follows', () => {
   })
 
   test('sends few heartbeats however many revisions come, and the last one has the newest', async () => {
-    const world = new World()
-    await world.build()
-    await world.ready()
+    const { world } = await following()
     const before = world.source.beats.length
     for (let i = 0; i < 300; i++) await world.write(put(issuedKey(`k${i}`)))
     await eventually(() => expect(world.source.beats.at(-1)?.revision).toBe(310))
@@ -244,10 +245,7 @@ describe('a gateway that follows', () => {
   })
 
   test('loads everything again when the log has a gap', async () => {
-    const world = new World()
-    const a = issuedKey('a')
-    await world.build(a)
-    await world.ready()
+    const { world, a } = await following()
     world.source.trimmedBelow = 12
     await world.write(suspend(a), put(issuedKey('b')))
     await eventually(() => expect(world.state(a)).toBe('Suspended'))
@@ -255,20 +253,15 @@ describe('a gateway that follows', () => {
   })
 
   test('loads everything again when entries that meta announces never arrive', async () => {
-    const world = new World()
-    const a = issuedKey('a')
-    await world.build(a)
-    await world.ready()
+    const { world, a } = await following()
     world.source.trimmedBelow = 1_000
     await world.write(suspend(a))
     await eventually(() => expect(world.state(a)).toBe('Suspended'))
   })
 
   test('loads everything again under a new epoch, and keys that are not in it go', async () => {
-    const world = new World()
-    const [a, b] = [issuedKey('a'), issuedKey('b')]
-    await world.build(a)
-    await world.ready()
+    const { world, a } = await following()
+    const b = issuedKey('b')
     await world.store.rebuild(writer(), 'epoch-2', 11, [put(b)])
     await eventually(() => expect(world.state(b)).toBe('Active'))
     expect(world.state(a)).toBe('unknown')
@@ -278,10 +271,7 @@ describe('a gateway that follows', () => {
 
 describe('a gateway whose store is emptied between the log and the records', () => {
   test('takes no key for deleted', async () => {
-    const world = new World()
-    const a = issuedKey('a')
-    await world.build(a)
-    await world.ready()
+    const { world, a } = await following()
     const records = world.source.records.bind(world.source)
     world.source.records = () => {
       world.source.meta_ = 'none'
@@ -298,10 +288,8 @@ describe('a gateway whose store is emptied between the log and the records', () 
 
 describe('a gateway whose store fails', () => {
   test('serves its records and continues from its revision, without another load', async () => {
-    const world = new World()
-    const [a, b] = [issuedKey('a'), issuedKey('b')]
-    await world.build(a)
-    await world.ready()
+    const { world, a } = await following()
+    const b = issuedKey('b')
     world.source.down = true
     await eventually(() => expect(world.lines.join()).toContain('the store is away; start it'))
     expect(world.state(a)).toBe('Active')
@@ -314,9 +302,7 @@ describe('a gateway whose store fails', () => {
   })
 
   test('reports for how long it may have missed changes', async () => {
-    const world = new World()
-    await world.build()
-    await world.ready()
+    const { world } = await following()
     expect(world.follower.unreadForMs).toBeLessThan(5_000)
     world.source.down = true
     await eventually(() => expect(world.follower.unreadForMs).toBeGreaterThan(5_000))
@@ -325,10 +311,7 @@ describe('a gateway whose store fails', () => {
   })
 
   test('keeps its table over an emptied store, counts as behind, and takes the rebuilt one', async () => {
-    const world = new World()
-    const a = issuedKey('a')
-    await world.build(a)
-    await world.ready()
+    const { world, a } = await following()
     world.source.meta_ = 'none'
     await eventually(() => expect(world.follower.unreadForMs).toBeGreaterThan(5_000))
     expect(world.state(a)).toBe('Active')
@@ -338,10 +321,7 @@ describe('a gateway whose store fails', () => {
   })
 
   test('revives no revoked key when the store goes back to older data of the same epoch', async () => {
-    const world = new World()
-    const a = issuedKey('a')
-    await world.build(a)
-    await world.ready()
+    const { world, a } = await following()
     await world.write(del(a))
     await eventually(() => expect(world.state(a)).toBe('unknown'))
     await world.store.rebuild(writer(), 'epoch-1', 10, [put(a)]) // a replica that never saw the deletion became primary
@@ -354,10 +334,7 @@ describe('a gateway whose store fails', () => {
   })
 
   test('goes on serving even if the store turns out to be unusable', async () => {
-    const world = new World()
-    const a = issuedKey('a')
-    await world.build(a)
-    await world.ready()
+    const { world, a } = await following()
     world.source.meta = () => Promise.reject(new Misconfigured('REDIS_URL: evicts; set noeviction'))
     await eventually(() => expect(world.lines.join()).toContain('set noeviction'))
     expect(world.state(a)).toBe('Active')
@@ -366,9 +343,7 @@ describe('a gateway whose store fails', () => {
 
 describe('a gateway that shuts down', () => {
   test('says first that it takes nothing new, then leaves the live ones', async () => {
-    const world = new World()
-    await world.build()
-    await world.ready()
+    const { world } = await following()
     world.follower.drain()
     await eventually(() => expect(world.source.beats.at(-1)?.ready).toBe(false))
     await world.follower.stop()
