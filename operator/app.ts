@@ -18,9 +18,8 @@ import { readInstallation } from './shards/installation.ts'
 import { addServiceIndex, addStandardIndexes, slicesOf } from '#kube/indexes.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
 import { retryAfterMs, type KubeObject } from '#kube/port.ts'
-import { createController } from './loop/controller.ts'
 import type { Reconcile } from './loop/reconciler.ts'
-import type { WorkQueue } from './loop/work-queue.ts'
+import { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
 import { itemOf } from './loop/item.ts'
 import type { Level } from './loop/level.ts'
@@ -81,7 +80,7 @@ export class Operator {
     this.#subjects = new Subjects(deps, this.#acknowledgements)
     const reconciles: Record<string, Reconcile> = {}
     const held = (): readonly Level[] => heldAt(this.#ownWrites.watchLagMs)
-    this.#queue = createController({ kinds: reconciles, clock, held, metrics: metrics?.controller })
+    this.#queue = new WorkQueue({ kinds: reconciles, clock, held, metrics: metrics?.queue })
     this.#context = this.#createContext()
     this.#controllers = rows.map((row) => new ObjectController(row, this.#context))
     const queues = this.#controllers.flatMap((controller) => controller.queues)

@@ -17,16 +17,22 @@ test('every metric that dashboards and alerts rely on is there under its name, a
     addIndex: () => undefined,
     byIndex: () => [],
   })
-  const { controller } = operator
+  const { queue } = operator
   let active = 0
-  controller.watching({ workers: 32, activeWorkers: () => active, unfinished: () => ({ totalSeconds: 7, longestSeconds: 4 }) })
-  controller.reconciled('ApiKey', 'success', 0.02, false)
-  controller.reconciled('ApiKey', 'error', 0.02, true)
-  controller.queue.added('urgent')
-  controller.queue.depth('create', 3)
-  controller.queue.retried()
-  controller.queue.waited('urgent', 0.1)
-  controller.queue.worked(0.2)
+  queue.watching({
+    slots: 32,
+    get active() {
+      return active
+    },
+    unfinished: () => ({ totalSeconds: 7, longestSeconds: 4 }),
+  })
+  queue.reconciled('ApiKey', 'success', 0.02, false)
+  queue.reconciled('ApiKey', 'error', 0.02, true)
+  queue.added('urgent')
+  queue.depth('create', 3)
+  queue.retried()
+  queue.waited('urgent', 0.1)
+  queue.worked(0.2)
   operator.polled({ revision: 9, watermark: 7, waiting: 2 })
   operator.committed(0, 1000, 0.02)
   operator.revoked(0.05)

@@ -3,7 +3,7 @@ import type { ReflectorMetrics, ReflectorProbe } from '#kube/reflector.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
 import type { Informer } from '#kube/port.ts'
-import type { ControllerMetrics } from './loop/controller.ts'
+import type { WorkQueueMetrics } from './loop/work-queue.ts'
 import type { LedgerMetrics, OperatorMetrics } from './operator-deps.ts'
 
 const RECONCILE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
@@ -123,7 +123,7 @@ function operatorMetrics(meter: Meter): (keys: Informer<ApiKey>) => OperatorMetr
     eventDropped: counted('events_dropped_total', 'Events not written because too many waited.'),
     installationForeign: (isForeign) => foreign.set(isForeign ? 1 : 0),
     ledger: ledgerMetrics(meter, counted),
-    controller: controllerMetrics(meter),
+    queue: queueMetrics(meter),
   }
   return (keys) => {
     meter.pulled('headgate_operator_apikeys', 'ApiKeys by state.', 'state', () => countByState(keys))
@@ -177,33 +177,8 @@ function reflectorMetrics(meter: Meter): ReflectorMetrics {
   }
 }
 
-/** One controller serves all kinds. Its runs are counted by kind, in the label that stock dashboards expect. */
-function controllerMetrics(meter: Meter): ControllerMetrics {
-  const total = meter.counter('controller_runtime_reconcile_total', 'Reconciles by result.', 'controller', 'result')
-  const errors = meter.counter('controller_runtime_reconcile_errors_total', 'Reconciles that failed.', 'controller')
-  const panics = meter.counter('controller_runtime_reconcile_panics_total', 'Reconciles that met a bug.', 'controller')
-  const time = meter.histogram('controller_runtime_reconcile_time_seconds', 'Length of a reconcile.', RECONCILE_BUCKETS, 'controller')
-  const pulled = (name: string, help: string, label: string, value: () => number): void =>
-    meter.pulled(name, help, label, () => [[QUEUE, value()]])
-  return {
-    queue: queueMetrics(meter),
-    reconciled: (controller, result, seconds, panic) => {
-      total.inc({ controller, result })
-      time.observe({ controller }, seconds)
-      errors.inc({ controller }, result === 'error' ? 1 : 0) // present from the first run, so that a rate over it means something
-      panics.inc({ controller }, panic ? 1 : 0)
-    },
-    watching: ({ workers, activeWorkers, unfinished }) => {
-      const longest = 'workqueue_longest_running_processor_seconds'
-      pulled('controller_runtime_max_concurrent_reconciles', 'Reconciles at once.', 'controller', () => workers)
-      pulled('controller_runtime_active_workers', 'Reconciles under way.', 'controller', activeWorkers)
-      pulled('workqueue_unfinished_work_seconds', 'Work so far on items that are not done.', 'name', () => unfinished().totalSeconds)
-      pulled(longest, 'Work so far on the item that takes longest.', 'name', () => unfinished().longestSeconds)
-    },
-  }
-}
-
-function queueMetrics(meter: Meter): ControllerMetrics['queue'] {
+/** One queue serves all kinds. Its runs are counted by kind, in the label that stock dashboards expect. */
+function queueMetrics(meter: Meter): WorkQueueMetrics {
   const name = QUEUE
   const depth = meter.gauge('workqueue_depth', 'Items that wait, by level.', 'name', 'priority')
   const adds = meter.counter('workqueue_adds_total', 'Items added, by level.', 'name', 'priority')
@@ -216,5 +191,28 @@ function queueMetrics(meter: Meter): ControllerMetrics['queue'] {
     retried: () => retries.inc({ name }),
     waited: (priority, seconds) => waited.observe({ name, priority }, seconds),
     worked: (seconds) => worked.observe({ name }, seconds),
+    reconciled: reconcileMetrics(meter),
+    watching: (queue) => {
+      const pulled = (metric: string, help: string, label: string, value: () => number): void =>
+        meter.pulled(metric, help, label, () => [[QUEUE, value()]])
+      const longest = 'workqueue_longest_running_processor_seconds'
+      pulled('controller_runtime_max_concurrent_reconciles', 'Reconciles at once.', 'controller', () => queue.slots)
+      pulled('controller_runtime_active_workers', 'Reconciles under way.', 'controller', () => queue.active)
+      pulled('workqueue_unfinished_work_seconds', 'Work so far on items that are not done.', 'name', () => queue.unfinished().totalSeconds)
+      pulled(longest, 'Work so far on the item that takes longest.', 'name', () => queue.unfinished().longestSeconds)
+    },
+  }
+}
+
+function reconcileMetrics(meter: Meter): WorkQueueMetrics['reconciled'] {
+  const total = meter.counter('controller_runtime_reconcile_total', 'Reconciles by result.', 'controller', 'result')
+  const errors = meter.counter('controller_runtime_reconcile_errors_total', 'Reconciles that failed.', 'controller')
+  const panics = meter.counter('controller_runtime_reconcile_panics_total', 'Reconciles that met a bug.', 'controller')
+  const time = meter.histogram('controller_runtime_reconcile_time_seconds', 'Length of a reconcile.', RECONCILE_BUCKETS, 'controller')
+  return (controller, result, seconds, panic) => {
+    total.inc({ controller, result })
+    time.observe({ controller }, seconds)
+    errors.inc({ controller }, result === 'error' ? 1 : 0) // present from the first run, so that a rate over it means something
+    panics.inc({ controller }, panic ? 1 : 0)
   }
 }

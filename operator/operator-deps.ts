@@ -6,7 +6,7 @@ import type { EventRecorder } from '#kube/events.ts'
 import type { OperatorLedgerStore } from './books/ledger-store.ts'
 import type { Informer, KubeObject, KubePort, Resource } from '#kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
-import type { ControllerMetrics } from './loop/controller.ts'
+import type { WorkQueueMetrics } from './loop/work-queue.ts'
 import type { ProjectionStore } from './projection/store.ts'
 
 /** The caches that reconcile reads. */
@@ -82,7 +82,7 @@ export interface OperatorMetrics {
   eventDropped(): void
   installationForeign(isForeign: boolean): void
   readonly ledger: LedgerMetrics
-  readonly controller: ControllerMetrics
+  readonly queue: WorkQueueMetrics
 }
 
 export interface OperatorDeps {

@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
 import type { Item } from './item.ts'
 import type { Level } from './level.ts'
+import type { Reconcile, Requeue } from './reconciler.ts'
 import { WorkQueue, type WorkQueueMetrics } from './work-queue.ts'
 
 const item = (name: string): Item => ({ kind: 'ApiKey', ref: { namespace: 'shop', name } })
@@ -10,26 +11,47 @@ let clock: ManualClock
 let log: string[]
 let runs: string[]
 let queue: WorkQueue
+let ends: Map<string, (end: Requeue) => void>
+let results: string[]
+/** What a run returns when it ends. */
+let answer: Requeue
+
+const kinds: Record<string, Reconcile> = {
+  ApiKey: ({ name }, level) => {
+    runs.push(`${name} ${level}`)
+    return new Promise((resolve) => ends.set(name, resolve))
+  },
+}
+
+async function end(name: string): Promise<void> {
+  ends.get(name)?.(answer)
+  await settle()
+}
 
 beforeEach(() => {
   clock = new ManualClock()
   log = []
   runs = []
+  ends = new Map()
+  results = []
+  answer = {}
   const metrics: WorkQueueMetrics = {
     depth: () => undefined,
     added: (level) => log.push(`added ${level}`),
     retried: () => log.push('retried'),
     waited: (level, seconds) => log.push(`waited ${level} ${seconds}`),
     worked: (seconds) => log.push(`worked ${seconds}`),
+    reconciled: (_kind, outcome, _seconds, panic) => results.push(panic ? 'panic' : outcome),
+    watching: () => undefined,
   }
-  queue = new WorkQueue({ clock, metrics, workers: 2, run: (each, level) => runs.push(`${each.ref.name} ${level}`) })
+  queue = new WorkQueue({ clock, metrics, workers: 2, kinds })
 })
 
 /** Ends the runs so far and returns them. */
 async function take(): Promise<string[]> {
   await settle()
   const taken = runs.splice(0)
-  for (const run of taken) queue.done(item(run.split(' ')[0] ?? ''))
+  for (const run of taken) await end(run.split(' ')[0] ?? '')
   return taken
 }
 
@@ -46,7 +68,7 @@ describe('a level that is held', () => {
       clock,
       workers: 2,
       held: () => held,
-      run: (each, level) => runs.push(`${each.ref.name} ${level}`),
+      kinds,
     })
     queue.start()
     for (const name of ['b1', 'b2', 'b3']) queue.add(item(name), 'background')
@@ -63,7 +85,7 @@ describe('a level that is held', () => {
     held = []
     await clock.advance(20)
     expect(runs).toEqual([])
-    queue.done({ kind: 'ApiKey', ref: { namespace: 'other', name: 'o' } })
+    await end('o')
     expect(await take()).toEqual(['b3 background'])
     void queue.stop(0)
     await clock.advance(0)
@@ -152,7 +174,7 @@ test('waiting and working times are measured, and unfinished work is visible', a
   queue.start()
   await clock.advance(3_000)
   expect(queue.unfinished()).toEqual({ totalSeconds: 3, longestSeconds: 3 })
-  queue.done(item('a'))
+  await end('a')
   expect(log).toEqual(['added change', 'waited change 2', 'worked 3'])
 })
 
@@ -165,8 +187,44 @@ test('a stop drops waiting items, takes no others, and ends after running items'
   const stopped = queue.stop(1_000)
   await clock.advance(100)
   for (const level of levels) queue.add(item('b'), level)
-  queue.done(item('a'))
+  await end('a')
   expect(await stopped).toBe(true)
   expect(runs).toEqual(['a change'])
   expect(clock.pending).toBe(0)
+})
+
+describe('the end of a run', () => {
+  beforeEach(() => queue.start())
+
+  test('enqueues the object again after the time and at the level that the run returned', async () => {
+    queue.add(item('a'), 'change')
+    await settle()
+    answer = { requeueAfterMs: 5_000 }
+    await end('a')
+    await clock.advance(4_999)
+    expect(runs).toEqual(['a change'])
+    answer = { requeueAfterMs: 1_000, at: 'background' }
+    await clock.advance(1)
+    await end('a')
+    answer = {}
+    await clock.advance(1_000)
+    await end('a')
+    expect(runs).toEqual(['a change', 'a change', 'a background'])
+    expect(results).toEqual(['requeue_after', 'requeue_after', 'success'])
+  })
+
+  test('counts failures and bugs, which run again after their pause', async () => {
+    queue.add(item('a'), 'urgent')
+    await settle()
+    answer = { requeueAfterMs: 1_000, failure: 'bug' }
+    await end('a')
+    answer = { at: 'background', failure: 'step' }
+    await clock.advance(1_000)
+    await end('a')
+    answer = {}
+    await end('a')
+    expect(runs).toEqual(['a urgent', 'a urgent', 'a background'])
+    expect(results).toEqual(['panic', 'error', 'success'])
+    expect(log.filter((line) => line === 'retried')).toHaveLength(2)
+  })
 })

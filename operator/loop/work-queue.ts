@@ -3,8 +3,12 @@ import { Capacity } from './capacity.ts'
 import { itemKey, type Item } from './item.ts'
 import { highest, LEVELS, type Level } from './level.ts'
 import { PriorityQueue } from './priority-queue.ts'
+import type { Reconcile, Requeue } from './reconciler.ts'
 
-/** Metrics of the queue; durations in seconds. */
+/** How a run ended. `requeue_after` = well, and runs again. */
+type Outcome = 'success' | 'requeue_after' | 'error'
+
+/** Metrics of the queue and of its runs; durations in seconds. */
 export interface WorkQueueMetrics {
   depth(level: Level, items: number): void
   added(level: Level): void
@@ -13,19 +17,24 @@ export interface WorkQueueMetrics {
   waited(level: Level, seconds: number): void
   /** From being taken to being done. */
   worked(seconds: number): void
+  /** @param panic the error is a programmer's mistake */
+  reconciled(kind: string, outcome: Outcome, seconds: number, panic: boolean): void
+  /** Called once; the queue is read at each scrape. */
+  watching(queue: Pick<WorkQueue, 'slots' | 'active' | 'unfinished'>): void
 }
 
 export interface WorkQueueOptions {
   readonly clock: Clock
   readonly metrics?: WorkQueueMetrics | undefined
-  /** Runs at once, not counting the 8 that only urgent items may use. */
-  readonly workers: number
+  /** By kind. Read at each run, so it may be filled after construction. */
+  readonly kinds: Readonly<Record<string, Reconcile>>
+  /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
+  readonly workers?: number
   /** Levels that start one run per 100 ms at most, although workers are free; read again after 20 ms. */
   readonly held?: (() => readonly Level[]) | undefined
-  /** Starts the work on an item; `done` must follow. */
-  readonly run: (item: Item, level: Level) => void
 }
 
+const WORKERS = 24
 const HELD_FOR_MS = 20
 /** A held level is slow and never stops: a storm of one namespace can hold a level for minutes, and other namespaces wait at that level too. */
 const HELD_RUN_EVERY_MS = 100
@@ -36,7 +45,7 @@ interface Taken {
 }
 
 /**
- * Hands items to `run`, one run per item at a time, in the order of `PriorityQueue` and as `Capacity` allows. An item added while it is
+ * Reconciles items, one run per item at a time, in the order of `PriorityQueue` and as `Capacity` allows. An item added while it is
  * worked on runs again afterwards, so that the last change is always seen; an item added twice while it waits runs once.
  */
 export class WorkQueue {
@@ -56,8 +65,9 @@ export class WorkQueue {
 
   constructor(options: WorkQueueOptions) {
     this.#options = options
-    this.#capacity = new Capacity(options.workers)
+    this.#capacity = new Capacity(options.workers ?? WORKERS)
     this.#delayed = new DelayedAdds(options.clock, (item, level) => this.add(item, level))
+    options.metrics?.watching(this)
   }
 
   depth(level: Level): number {
@@ -100,26 +110,6 @@ export class WorkQueue {
   addAfter(item: Item, delayMs: number, level: Level): void {
     if (delayMs <= 0) return this.add(item, level)
     if (this.#state !== 'Closed') this.#delayed.set(item, delayMs, level)
-  }
-
-  /** `addAfter` for an item whose work failed; counted as a retry. */
-  retryAfter(item: Item, delayMs: number, level: Level): void {
-    this.#options.metrics?.retried()
-    this.addAfter(item, delayMs, level)
-  }
-
-  done(item: Item): void {
-    const key = itemKey(item)
-    const taken = this.#processing.get(key)
-    if (!taken) return
-    this.#processing.delete(key)
-    this.#capacity.ended(taken.level)
-    this.#options.metrics?.worked((this.#options.clock.monotonic() - taken.atMs) / 1000)
-    const again = this.#again.get(key)
-    this.#again.delete(key)
-    if (again) this.#ready.add(item, again.level, again.sinceMs)
-    this.#dispatchSoon()
-    if (this.#processing.size === 0) for (const wake of this.#idleWaiters.splice(0)) wake()
   }
 
   /**
@@ -186,9 +176,34 @@ export class WorkQueue {
       this.#capacity.started(level)
       this.#startedMs[level] = atMs
       this.#options.metrics?.waited(level, (atMs - sinceMs) / 1000)
-      this.#options.run(item, level)
+      void this.#run(item, { level, atMs })
     }
     this.#reportDepths()
+  }
+
+  async #run(item: Item, { level, atMs }: Taken): Promise<void> {
+    const { kinds, clock, metrics } = this.#options
+    const reconcile = kinds[item.kind]
+    if (!reconcile) throw new TypeError(`nothing reconciles the kind ${item.kind}`)
+    const end = await reconcile(item.ref, level)
+    const outcome = outcomeOf(end)
+    if (outcome === 'error') metrics?.retried()
+    if (outcome !== 'success') this.addAfter(item, end.requeueAfterMs ?? 0, end.at ?? level)
+    const seconds = (clock.monotonic() - atMs) / 1000
+    metrics?.reconciled(item.kind, outcome, seconds, end.failure === 'bug')
+    metrics?.worked(seconds)
+    this.#done(item, level)
+  }
+
+  #done(item: Item, level: Level): void {
+    const key = itemKey(item)
+    this.#processing.delete(key)
+    this.#capacity.ended(level)
+    const again = this.#again.get(key)
+    this.#again.delete(key)
+    if (again) this.#ready.add(item, again.level, again.sinceMs)
+    this.#dispatchSoon()
+    if (this.#processing.size === 0) for (const wake of this.#idleWaiters.splice(0)) wake()
   }
 
   #startable(): readonly Level[] {
@@ -211,6 +226,11 @@ export class WorkQueue {
   #reportDepths(): void {
     for (const level of LEVELS) this.#options.metrics?.depth(level, this.#ready.depth(level))
   }
+}
+
+function outcomeOf({ requeueAfterMs, at, failure }: Requeue): Outcome {
+  if (failure !== undefined) return 'error'
+  return requeueAfterMs === undefined && at === undefined ? 'success' : 'requeue_after'
 }
 
 interface Delayed {

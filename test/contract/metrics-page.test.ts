@@ -38,7 +38,7 @@ async function gatewayMetrics(): Promise<{ readonly registered: string[]; readon
 async function operatorMetrics(): Promise<string[]> {
   const metrics = createMetricsRegistry()
   const operator = metrics.operator(new ObjectStore().informer(apiKeys))
-  operator.controller.watching({ workers: 1, activeWorkers: () => 0, unfinished: () => ({ totalSeconds: 0, longestSeconds: 0 }) })
+  operator.queue.watching({ slots: 1, active: 0, unfinished: () => ({ totalSeconds: 0, longestSeconds: 0 }) })
   operator.ledger.checkpointAge(() => 0)
   metrics.leader('headgate-operator', () => true)
   return metricsOf(metrics.registry)
