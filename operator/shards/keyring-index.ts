@@ -43,10 +43,6 @@ export class KeyringIndex {
     return this.#revision
   }
 
-  get size(): number {
-    return this.#keys.size
-  }
-
   countIn(namespace: string): number {
     return this.#uidsIn.count(namespace)
   }

@@ -90,7 +90,7 @@ describe('the keyring', () => {
     await committed(keyring, entry('a'), entry('b'), entry('c', { namespace: 'other' }))
     keyring.commit(entry('d'), 'create')
     keyring.commit(tombstoneOf(entry('b'), clock.now()), 'urgent')
-    expect([keyring.countIn('shop'), keyring.countIn('other'), keyring.countIn('nobody'), keyring.size]).toEqual([3, 1, 0, 4])
+    expect([keyring.countIn('shop'), keyring.countIn('other'), keyring.countIn('nobody')]).toEqual([3, 1, 0])
     await durable(keyring)
     keyring.remove('a', 'background')
     await durable(keyring)
@@ -104,7 +104,7 @@ describe('the keyring', () => {
       if (verb === 'create') throw new Error('not now')
     }
     await committed(keyring, entry('a'))
-    expect([keyring.countIn('shop'), keyring.size]).toEqual([0, 0])
+    expect(keyring.countIn('shop')).toBe(0)
   })
 
   test('has the newest revision of all entries', async () => {

@@ -96,10 +96,6 @@ export class Keyring extends SecretShards<KeyringEntry> {
     return this.#index.countIn(namespace)
   }
 
-  get size(): number {
-    return this.#index.size
-  }
-
   get revision(): number {
     return this.#index.revision
   }

@@ -57,7 +57,7 @@ export class MountedSecrets {
   readonly #uidsIn = new MultiMap<string>()
   /** By uid of a model, or sum of a credential: why it is not durable. */
   readonly #refused = new Map<string, Error>()
-  readonly #listeners = new Set<SettledListener>()
+  readonly #listeners: SettledListener[] = []
   /** Time from which a credential has no users, ms monotonic, by sum; oldest first. */
   readonly #unusedSince = new Map<string, number>()
   #cancelSweep: Cancel | undefined
@@ -87,9 +87,8 @@ export class MountedSecrets {
   }
 
   /** Calls a listener whenever a model's record or credential becomes durable or is refused; `refusal` gives the reason. */
-  onSettled(listener: SettledListener): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+  onSettled(listener: SettledListener): void {
+    this.#listeners.push(listener)
   }
 
   /**

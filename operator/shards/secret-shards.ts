@@ -102,7 +102,7 @@ export class SecretShards<Entry> {
   readonly #codec: ShardCodec<Entry>
   readonly #shards: readonly Shard<Entry>[]
   readonly #writer: ShardWriter<Entry>
-  readonly #listeners = new Set<SettledListener>()
+  readonly #listeners: SettledListener[] = []
   readonly #damaged = new Set<Shard<Entry>>()
   readonly #inFlight = { urgent: 0, others: 0 }
   /** Number of pending changes by group. */
@@ -151,10 +151,9 @@ export class SecretShards<Entry> {
     return [...byName.values()]
   }
 
-  /** Calls a listener whenever a commit or removal is durable or refused, never within `commit` or `remove`. @returns ends the calls */
-  onSettled(listener: SettledListener): () => void {
-    this.#listeners.add(listener)
-    return () => this.#listeners.delete(listener)
+  /** Calls a listener whenever a commit or removal is durable or refused, never within `commit` or `remove`. */
+  onSettled(listener: SettledListener): void {
+    this.#listeners.push(listener)
   }
 
   /**

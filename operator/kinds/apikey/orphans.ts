@@ -43,19 +43,10 @@ const CHECKS: ReadonlyArray<Check<ObservedOrphan, Step>> = [
   ({ confirmed }) => (confirmed === 'Deleted' ? { do: 'end', level: 'urgent' } : { do: 'wait', forMs: CONFIRM_AGAIN_MS }),
 ]
 
-interface ScopeDeps extends Pick<ApiKeyDeps, 'apiKeys'> {
-  readonly settings: Pick<ApiKeyDeps['settings'], 'watchNamespaces'>
-}
-
-export interface OrphanDeps
-  extends ScopeDeps, Pick<ApiKeyDeps, 'keyring' | 'kube' | 'projection' | 'clock' | 'version' | 'subjects' | 'metrics' | 'log'> {
-  readonly leader: Pick<ApiKeyDeps['leader'], 'assertLeading'>
-}
-
 /** Whether the ApiKeys of a namespace are known. A namespace is not synced if its Role is missing: its keys stay as the keyring has them. */
 export type Scope = 'Watched' | 'NotSynced' | 'NotWatched'
 
-export function scopeOf(namespace: string, { settings: { watchNamespaces }, apiKeys: cache }: ScopeDeps): Scope {
+export function scopeOf(namespace: string, { settings: { watchNamespaces }, apiKeys: cache }: ApiKeyDeps): Scope {
   if (watchNamespaces.length > 0 && !watchNamespaces.includes(namespace)) return 'NotWatched'
   return cache.isSynced(namespace) ? 'Watched' : 'NotSynced'
 }
@@ -74,7 +65,7 @@ export function findByUid(uid: string, apiKeyCache: ApiKeyDeps['apiKeys']): ApiK
   return undefined
 }
 
-export function createOrphans(deps: OrphanDeps): Reconciled<ObservedOrphan, Step> {
+export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step> {
   const { keyring, projection } = deps
   const confirmed = new Map<string, { readonly state: LiveState; readonly untilMs: number }>()
 
