@@ -1,7 +1,4 @@
-/**
- * Composes the operator. It opens no port and gets every setting from its caller. `main.ts` runs the operator on a
- * cluster, standalone on a folder.
- */
+/** Composes the operator, which opens no port: `main.ts` runs it on a cluster, standalone on a folder. */
 import { type Cancel, sleep } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
@@ -62,10 +59,7 @@ export class Operator {
   /** Why the operator may not write to Redis; undefined if it may. */
   #foreignStore: string | undefined
 
-  /**
-   * @param deps leadership must be held before `start`
-   * @param rows the table of kinds
-   */
+  /** @param deps leadership must be held before `start` */
   constructor(deps: OperatorDeps, rows: readonly KindRow[] = KINDS) {
     this.#deps = deps
     const { informers, clock, random, metrics } = deps

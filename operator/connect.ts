@@ -27,10 +27,7 @@ export const REDIS_COMMAND_MS = 2_000
 
 export type Connections = ReturnType<typeof connect>
 
-/**
- * @param kubeconfig path of a kubeconfig; undefined: the pod's ServiceAccount
- * @param fail ends the process
- */
+/** @param kubeconfig path of a kubeconfig; undefined: the pod's ServiceAccount @param fail ends the process */
 export function connect(config: OperatorConfig, log: Log, kubeconfig: string | undefined, fail: (reason: Error) => void) {
   const registry = createMetricsRegistry()
   const transport = new Transport({ credentials: credentials(kubeconfig), clock, onAnswer: registry.onAnswer })

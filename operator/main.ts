@@ -50,10 +50,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   return { failed: failed.promise, stop: () => stop(operator, connections, health) }
 }
 
-/**
- * Resolves at the first answer of Redis. While this process leads, the projection reports outages.
- * @throws Misconfigured for a Redis that evicts
- */
+/** Resolves at the first answer of Redis. @throws Misconfigured for a Redis that evicts */
 async function reachStore({ redis, lease, operator: { store } }: Connections, { log }: ProcessLog): Promise<void> {
   const outage = new OutageLog('Redis', log, clock)
   for (;;) {

@@ -15,12 +15,7 @@ export interface RedisLibrary {
 
 const listReply = z.array(z.array(z.unknown()))
 
-/**
- * Loads a library that is missing, older or changed. A newer library stays, since it answers the same calls. With a revision function a check
- * costs one call; the list of libraries with their text costs a hundred times as much.
- * @returns the number of libraries that were loaded
- * @throws errors of Redis
- */
+/** Loads a library that is missing, older or changed; a newer one stays. @returns the number of loaded libraries @throws errors of Redis */
 export async function loadLibrary(redis: RedisCalls, { library, code, revision }: RedisLibrary): Promise<0 | 1> {
   const own = libraryRevision(code)
   if (revision !== undefined && (await loadedRevision(redis, revision)) >= own) return 0

@@ -48,10 +48,7 @@ export interface LedgerKey {
   readonly isDamaged: boolean
 }
 
-/**
- * The ledger, for the operator. Subjects are uids of ApiKeys. Results have the order of the arguments.
- * Every method rejects if the store does not answer or lacks the functions. Some of its writes may have happened then.
- */
+/** The ledger, for the operator. Results have the order of the arguments. After a rejection some of the writes may have happened. */
 export interface OperatorLedgerStore {
   /** Loads missing or older functions. @returns the number of libraries that were loaded */
   prepare(): Promise<0 | 1>

@@ -26,11 +26,7 @@ export class ProcessWatch {
   #serving: ReadonlySet<string> = new Set()
   #livePods: ReadonlySet<string> = new Set()
 
-  /**
-   * @param live heartbeats of the last seconds
-   * @param serving names of pods that clients can reach
-   * @returns whether a process has died since the last call
-   */
+  /** @param serving names of pods that clients can reach @returns whether a process has died since the last call */
   observe(live: readonly LiveProcess[], serving: ReadonlySet<string>, nowMs: number): boolean {
     this.#serving = serving
     this.#livePods = new Set(live.map(({ pod }) => pod))

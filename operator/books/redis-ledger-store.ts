@@ -152,10 +152,7 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     return Object.values(ledgerKeys(this.#prefix, subject)).includes(name) ? subject : undefined
   }
 
-  /**
-   * Runs one function call per row. A subject with a damaged key gets an Error as its reply and does not stop the others.
-   * @throws any other error; then there is no reply for any subject
-   */
+  /** Runs one function call per row. A damaged subject gets an Error as its reply. @throws any other error, for all rows */
   async #each(calls: readonly Call[], batch: number = BATCH): Promise<readonly unknown[]> {
     const replies: unknown[] = []
     for (let at = 0; at < calls.length; at += batch) {

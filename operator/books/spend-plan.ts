@@ -19,11 +19,7 @@ export interface AskedWindow {
   readonly startMs: number
 }
 
-/**
- * Lists the present windows. A budget in a time zone that this build does not know is left out: another build has accepted the budget, which
- * must not stop all other budgets.
- * @param nowMs ms since 1970
- */
+/** Lists the present windows, without budgets in a time zone that this build does not know: they must not stop all others. */
 export function presentWindows(budgets: readonly BudgetRecord[], nowMs: number): readonly AskedWindow[] {
   return budgets.filter(({ timeZone }) => isTimeZone(timeZone)).map((budget) => windowOf(budget, nowMs))
 }

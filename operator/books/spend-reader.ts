@@ -82,11 +82,7 @@ export class SpendReader {
     return entry && shownLoss(entry, this.#deps.clock.now())
   }
 
-  /**
-   * Starts budgets without a seed from their checkpoints. Gateways refuse a key with budgets until then. Called before the key is projected,
-   * and after the store was emptied.
-   * @throws errors of the store; the next turn finds and seeds budgets without a seed
-   */
+  /** Starts budgets without a seed from their checkpoints: gateways refuse their keys until then. @throws errors of the store */
   async seed(uids: readonly string[]): Promise<void> {
     const { store, assertLeading } = this.#deps
     if (uids.length === 0) return

@@ -1,7 +1,4 @@
-/**
- * The ledger, for the kinds whose objects have limits and budgets. Such an object is a subject, known by the uid of the object; the ledger
- * knows nothing else of a kind.
- */
+/** The ledger, for the kinds whose objects have budgets. It knows such an object, a subject, by its uid alone. */
 import { OutageLog } from '#platform/outage-log.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import { slicesOf } from '#kube/indexes.ts'

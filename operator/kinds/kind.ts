@@ -69,11 +69,7 @@ export interface Kind<T extends KubeObject = KubeObject, Observed = unknown, Ste
   readonly revision?: number
   /** Called once, right before the watches, when the caches are filled. */
   follow?(): void
-  /**
-   * Loads durable state, before any record is written to Redis. One unreadable object never fails the load.
-   * @returns every record that must be in the projection
-   * @throws KubeError if the state cannot be read; the caller tries again
-   */
+  /** Loads durable state. @returns every record that must be in the projection @throws KubeError; the caller tries again */
   prepare?(): Promise<readonly ProjectionChange[]>
   /** Called when the queue is about to start. */
   start?(): void

@@ -1,9 +1,6 @@
 import { breathe } from '#platform/clock.ts'
 
-/**
- * Runs `work` on every item, at most `limit` at once. A failure does not stop the others.
- * @returns what `work` returned, in the order of the items; rejects with the first error after all items have had their turn
- */
+/** Runs `work` on every item, at most `limit` at once. @returns results in order; rejects with the first error after all had their turn */
 export async function inParallel<T, R>(items: readonly T[], limit: number, work: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = []
   const errors: unknown[] = []

@@ -19,10 +19,7 @@ const SPREAD = 0.1
 /** A round is cut into this many steps. */
 const STEPS = 600
 
-/**
- * Reconciles every known object every 10 minutes ±10 % at background level, in case an event was missed. The objects are spread evenly over
- * the interval: 100,000 at once would be 100,000 reads at once.
- */
+/** Reconciles every known object every 10 minutes ±10 % at background level, spread evenly: 100,000 at once would be too many reads. */
 export class Resync {
   readonly #options: ResyncOptions
   #stopped = new AbortController()

@@ -112,10 +112,7 @@ export class WorkQueue {
     if (this.#state !== 'Closed') this.#delayed.set(item, delayMs, level)
   }
 
-  /**
-   * Stops handing out items, and waits for the work under way. The next leader reads every object anyway.
-   * @returns whether the work ended within `timeoutMs`
-   */
+  /** Stops handing out items, and waits for the work under way. @returns whether the work ended within `timeoutMs` */
   async stop(timeoutMs: number): Promise<boolean> {
     this.#close()
     const ended = new AbortController()

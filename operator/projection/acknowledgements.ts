@@ -57,10 +57,7 @@ interface Expectation {
   readonly said: ConfirmationCounts | undefined
 }
 
-/**
- * Follows the acknowledgements of the gateways. No caller waits: `expect` registers a key, and a callback enqueues the key once every pod has
- * acknowledged its revision.
- */
+/** Follows the acknowledgements of the gateways. No caller waits: a callback enqueues an expected key once every pod has its revision. */
 export class Acknowledgements {
   readonly #deps: AcknowledgementsDeps
   readonly #delay = new BackOff({ firstMs: FIRST_POLL_MS, maxMs: SLOWEST_POLL_MS, factor: POLL_GROWTH })

@@ -1,7 +1,4 @@
-/**
- * The data set of the store, its owner and its revision: take-over by a new leader, the check for a lost or replaced data set, and
- * the rebuild under a new epoch. Single records are handled in `projection.ts`.
- */
+/** The data set of the store: take-over by a new leader, the check for a lost or replaced one, and the rebuild under a new epoch. */
 import { randomUUID } from 'node:crypto'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import type { ProjectionMeta } from '#contract/records/revision-log.ts'
@@ -63,11 +60,7 @@ export class DataSet {
     this.#revision = Math.max(this.#revision, floor)
   }
 
-  /**
-   * First contact: adopts the data set in the store if it belongs to this installation and is up to date.
-   * @returns why the data set must be rebuilt; undefined when it was adopted
-   * @throws ForeignStore
-   */
+  /** First contact: adopts a data set that is ours and up to date. @returns why it must be rebuilt otherwise @throws ForeignStore */
   async takeOver(): Promise<string | undefined> {
     const { store, assertLeading, onPrepared } = this.#deps
     assertLeading()

@@ -71,11 +71,7 @@ export class Projection {
     return this.#isAvailable
   }
 
-  /**
-   * Takes over: adopts the data set in the store or builds another one, and checks it from then on.
-   * @param records everything that must be in the projection
-   * @param floor newest revision that the keyring knows: a store below it lost data
-   */
+  /** Takes over. @param records everything that must be in the projection @param floor newest revision that the keyring knows */
   async start(records: readonly ProjectionChange[], floor: number): Promise<void> {
     for (const { kind, id, text } of records) if (text !== undefined) this.#wanted[kind].set(id, text)
     this.#dataSet.startAt(floor)
@@ -90,10 +86,7 @@ export class Projection {
     this.#cancelCheck()
   }
 
-  /**
-   * Sets the wanted text of a record; undefined = the record must be absent. The change stays pending until the store has it, across any
-   * outage; then `onWritten` is called.
-   */
+  /** Sets the wanted text of a record; undefined = absent. The change stays pending across any outage; then `onWritten` is called. */
   want(kind: RecordKind, id: string, text: string | undefined, level: Level): void {
     if (!this.#isStarted) throw new TypeError('the projection was not started: what it holds would be taken for everything')
     if (text === undefined) this.#wanted[kind].delete(id)
@@ -107,10 +100,7 @@ export class Projection {
     return this.#pending.has({ kind, id })
   }
 
-  /**
-   * @returns the revision that carries exactly this record (undefined text: its absence), and how long the store has had it; undefined when
-   * the store may hold anything else
-   */
+  /** @returns the revision that carries exactly this text, and since when; undefined when the store may hold anything else */
   present(kind: RecordKind, id: string, text: string | undefined): { readonly revision: number; readonly forMs: number } | undefined {
     const known = this.#known.get(keyOf({ kind, id }))
     if (known === undefined || known.text !== text || this.#pending.has({ kind, id })) return undefined

@@ -38,10 +38,7 @@ export interface LiveProcess {
   readonly isAhead?: boolean
 }
 
-/**
- * Decodes one live process from its text in the store.
- * @param newest data set and revision of the store at that moment: a claim of a higher revision proves nothing
- */
+/** @param newest data set and revision of the store at that moment: a claim of a higher revision proves nothing */
 export function liveProcess(process: string, text: string, newest: { readonly epoch: string; readonly revision: number }): LiveProcess {
   const slash = process.lastIndexOf('/')
   const pod = slash < 0 ? process : process.slice(0, slash)
@@ -64,10 +61,7 @@ export interface ProjectionStore {
    * @param floor newest revision that this writer has seen: a store below it went back to an older state and answers `foreign-epoch`
    */
   write(writer: Writer, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome>
-  /**
-   * Writes a whole new data set beside the old one and switches to it in one step.
-   * @param revision the revision of the switch itself: above every revision that readers may have seen
-   */
+  /** Writes a new data set beside the old one and switches in one step. @param revision of the switch: above every revision seen before */
   rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome>
   /** Ids of all records of one kind in one data set. */
   ids(epoch: string, kind: RecordKind): Promise<readonly string[]>

@@ -25,11 +25,7 @@ export class FormerShards {
     this.#shards = shards
   }
 
-  /**
-   * Moves entries that are newer than those in the present set, and deletes the Secrets whose entries are all there, ten minutes later. An
-   * unreadable Secret stays.
-   * @throws KubeError if the entries could not be written
-   */
+  /** Moves newer entries, and deletes Secrets whose entries are all there ten minutes later. @throws KubeError if they cannot be written */
   async move(found: readonly Secret[]): Promise<void> {
     const readable: Array<{ readonly secret: Secret; readonly entries: readonly KeyringEntry[] }> = []
     for (const secret of found) {

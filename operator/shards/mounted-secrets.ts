@@ -91,10 +91,7 @@ export class MountedSecrets {
     this.#listeners.push(listener)
   }
 
-  /**
-   * Sets the mounted parts of one model, and writes changed parts. Listeners receive refusals, which are tried again when the model is set
-   * again.
-   */
+  /** Sets the mounted parts of one model, and writes changed parts. Refused parts are tried again when the model is set again. */
   setModel(uid: string, { namespace, text, credentials }: MountedModel): void {
     const entries = [...new Set(credentials)].map((value): CredentialEntry => ({ sum: hash('sha256', value, 'hex'), value }))
     const use = { namespace, bytes: new Map(entries.map(({ sum, value }) => [sum, Buffer.byteLength(value)])) }

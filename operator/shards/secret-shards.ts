@@ -52,10 +52,7 @@ export interface SecretShardsDeps {
   readonly assertLeading: () => void
   /** Reports a damaged, unreadable or nearly full shard. */
   readonly warn: (message: string) => void
-  /**
-   * How many changes of a group will come soon, for example the depth of the work queue. The more will come, the longer a commit that is not
-   * urgent waits for others that share its write.
-   */
+  /** How many changes of a group will come soon: the more, the longer a commit that is not urgent waits to share a write. */
   readonly backlog?: (group: string) => number
   /** Version of the headers to write: the highest one that this build can write and every live gateway reads; default: the newest. */
   readonly version?: () => number
@@ -86,11 +83,7 @@ export interface UnreadableEntry {
   readonly why: string
 }
 
-/**
- * The shard that holds an entry. The first bits of SHA-256 of the id decide: they spread entries evenly, and are the same in every process.
- * @param id of the entry: metadata.uid of an object, or the SHA-256 of a credential
- * @param shards number of shards, 1…2^16
- */
+/** The shard of an entry, by the first bits of SHA-256 of its id: the same in every process. @param shards number of shards, 1…2^16 */
 export function shardOf(id: string, shards: number): number {
   const first = Number.parseInt(hash('sha256', id, 'hex').slice(0, 8), 16)
   return Math.floor((first / 2 ** 32) * shards)

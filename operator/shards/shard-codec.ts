@@ -37,21 +37,12 @@ export interface DecodedShard<Entry> {
 /** Reads and writes the entries of one set. */
 export interface ShardCodec<Entry> {
   idOf(entry: Entry): string
-  /**
-   * @param former text of the entry that this entry replaces: its unknown fields are kept
-   * @throws when no reader could read the entry again
-   */
+  /** @param former text of the replaced entry, whose unknown fields are kept @throws when no reader could read the entry again */
   write(entry: Entry, former: string | undefined): string
   encode(header: ShardHeader, entries: Iterable<StoredEntry<Entry>>): Promise<ShardData>
-  /**
-   * @param data of a Secret, not empty
-   * @throws UnknownVersion when another build wrote the shard; any other error means that the whole shard is damaged
-   */
+  /** @throws UnknownVersion when another build wrote the shard; any other error means that the whole shard is damaged */
   decode(data: ShardData): Promise<DecodedShard<Entry>>
-  /**
-   * Merges two entries of one id, after another process wrote `theirs`. Without this function an entry of another process replaces the one in
-   * memory.
-   */
+  /** Merges two entries of one id; without it an entry of another process replaces the one in memory. */
   readonly merge?: ((mine: Entry, theirs: Entry) => Entry) | undefined
 }
 
@@ -62,18 +53,12 @@ export interface RecordFormat<Entry> {
   idIn(text: string): string | undefined
   /** @throws UnknownVersion for an entry of another build; any other error means damage */
   read(text: string): Entry
-  /**
-   * @param former text of the entry that this one replaces
-   * @throws when no reader could read the entry again
-   */
+  /** @param former text of the replaced entry @throws when no reader could read the entry again */
   write(entry: Entry, former: string | undefined): string
   readonly merge?: (mine: Entry, theirs: Entry) => Entry
 }
 
-/**
- * Codec of gzipped NDJSON under one data key: keyring entries, model records, durable spend.
- * @param version of the header
- */
+/** Codec of gzipped NDJSON under one data key. @param version of the header */
 export function recordCodec<Entry>(format: RecordFormat<Entry>, version: () => number): ShardCodec<Entry> {
   const packers = new Map<number, BlockPacker>()
   return {

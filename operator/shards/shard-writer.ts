@@ -62,10 +62,7 @@ export class ShardWriter<Entry> {
     this.#events = events
   }
 
-  /**
-   * Writes all changes of a shard, and settles each of them.
-   * @throws the error that stopped the write; open commits are refused with this error, and changes that ride along stay
-   */
+  /** Writes and settles all changes of a shard. @throws the error that stopped the write; changes that ride along stay */
   async write(shard: Shard<Entry>): Promise<void> {
     const commits = [...shard.pending.values()]
     const ids = shard.changes().map(({ id }) => id)
@@ -80,10 +77,7 @@ export class ShardWriter<Entry> {
     }
   }
 
-  /**
-   * Loads the content of a Secret. It replaces the content of memory, unless the Secret is absent or damaged. Data of another build stays as it is.
-   * @param secret undefined if there is none
-   */
+  /** Loads the content of a Secret into memory, unless it is absent, damaged or of another build. */
   async take(shard: Shard<Entry>, secret: Secret | undefined): Promise<void> {
     const data = secret?.data ?? {}
     const isSame = secret !== undefined && secret.metadata.resourceVersion === shard.secret?.resourceVersion

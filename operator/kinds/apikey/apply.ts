@@ -122,10 +122,7 @@ function markIssued({ entry }: Of<'mark-issued'>, _observed: Observed, deps: Api
   deps.keyring.commitLater(stamped(entry, deps))
 }
 
-/**
- * Sends the entry to the keyring and to the gateways at once: a suspension waits neither for etcd nor for Redis. The status reports a failed
- * commit. The projection retries a failed write to Redis.
- */
+/** Sends the entry to the keyring and to the gateways at once: a suspension waits neither for etcd nor for Redis. */
 function commit(step: Of<'commit'>, { apiKey }: Observed, deps: ApiKeyDeps): void {
   const uid = uidOf(apiKey)
   const entry = stamped(step.entry, deps)

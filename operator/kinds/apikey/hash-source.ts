@@ -1,7 +1,4 @@
-/**
- * Derives the wanted verifiers of keys with `source.type: Hash`, from the manifest and the present verifiers. The value of such a key exists
- * elsewhere, and the manifest has its SHA-256. Pure.
- */
+/** Derives the verifiers of keys with `source.type: Hash`: their value exists elsewhere, and the manifest has its SHA-256. Pure. */
 import { hashCredential, type KeyHash, keyHashFromHex } from '#contract/values/credential.ts'
 import { isLive, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'

@@ -4,10 +4,7 @@ import { hashSource, isHashReported, isHintTheValue, verifierOfHash } from './ha
 import type { Observed } from './observed.ts'
 import { type Answer, isWaitingForKeyring, levelOf } from './step.ts'
 
-/**
- * Takes the hash of the manifest. An existing value needs no Secret, so its hash becomes durable and live at once: for a new key, a rotation
- * and a lost entry alike. Only a rotation that ends the former value is urgent.
- */
+/** Takes the hash of the manifest, durable and live at once. Only a rotation that ends the former value is urgent. */
 export function takeHash(observed: Observed): Answer {
   if (!lacksHash(observed) || !mayTakeHash(observed)) return undefined
   if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }

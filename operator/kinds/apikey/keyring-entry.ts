@@ -21,10 +21,7 @@ export function expiryOf(apiKey: ApiKey): number | null {
   return null
 }
 
-/**
- * Bounds a time. Records hold no time before 1970, and NaN would become null (= never), so both count as expired. A status holds four-digit
- * years.
- */
+/** Records hold no time before 1970, and NaN would become null (= never), so both count as expired. A status has four-digit years. */
 function bounded(ms: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(LATEST_MS, Math.max(0, ms))
 }
@@ -76,10 +73,7 @@ export function withState(
   return verifiers.map((verifier) => (verifier.id === of.id ? { ...verifier, state } : verifier))
 }
 
-/**
- * @param now ms since 1970: the removal of an expired value restricts nothing
- * @returns whether the wanted entry restricts the holders of the key: such an edit is urgent
- */
+/** @returns whether the wanted entry restricts the holders of the key, so that the edit is urgent. @param now ms since 1970 */
 export function restricts(present: KeyringEntry, wanted: KeyringEntry, now: number = 0): boolean {
   return stops(present, wanted, now) || isEarlier(present, wanted) || tightens(effective(present), effective(wanted))
 }

@@ -1,7 +1,4 @@
-/**
- * State of ApiKeys that this process cannot derive: the last read of a Secret, failures, the time at which a deletion was first seen. The
- * loss of this memory costs a read or a wait, never a key.
- */
+/** State of ApiKeys that this process cannot derive. The loss of this memory costs a read or a wait, never a key. */
 import { BackOff } from '#platform/back-off.ts'
 import { messageOf } from '#platform/message-of.ts'
 import type { Clock } from '#platform/clock.ts'

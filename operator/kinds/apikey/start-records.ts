@@ -99,10 +99,7 @@ async function readExisting(
 
 type RecordDeps = Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'version'>
 
-/**
- * @param exists for an entry whose ApiKey is not in the cache: whether the ApiKey exists, or may exist because its namespace is unreadable
- * @returns one record for each entry that is not a tombstone
- */
+/** @param exists whether an ApiKey that the cache lacks exists, or may exist because its namespace is unreadable */
 export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntry) => boolean): Promise<readonly ProjectionChange[]> {
   const records: ProjectionChange[] = []
   await inTurns(newestEntries(deps), TURN, (entry) => {
@@ -112,10 +109,7 @@ export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntr
   return records
 }
 
-/**
- * Yields the newest entries, including entries that were just recovered. Such an entry may become durable between two turns of the event
- * loop, so the generator remembers the yielded uids instead of reading the state of the entry.
- */
+/** Also yields entries that were just recovered: they may become durable between two turns, so the yielded uids are remembered. */
 export function* newestEntries({ keyring, apiKeys: cache }: Omit<RecordDeps, 'version'>): Iterable<KeyringEntry> {
   const yielded = new Set<string>()
   for (const entry of keyring.entries()) {
@@ -155,10 +149,7 @@ interface RecoverDeps extends Pick<ApiKeyDeps, 'keyring' | 'kube' | 'recordEvent
   readonly settings: Pick<ApiKeyDeps['settings'], 'publicURL'>
 }
 
-/**
- * Restores the missing entries of some ApiKeys.
- * @param store only read. If Redis does not answer, the Secrets are read instead
- */
+/** Restores the missing entries of some ApiKeys. If Redis does not answer, the Secrets are read instead. */
 export async function recoverEntries(apiKeys: Iterable<ApiKey>, deps: RecoverDeps, store: ProjectionStore): Promise<Recovery> {
   const lost = [...apiKeys].filter((apiKey) => mayBeLost(apiKey, deps))
   if (lost.length === 0) return { restored: 0, open: new Set() }

@@ -12,10 +12,7 @@ const THRESHOLDS = [FULL, 80] as const
 
 export type ShownStatus = Pick<ApiKeyStatus, 'usage' | 'lastUsedTime'>
 
-/**
- * Derives the parts of the status about use. Without a reading, as after a start of the operator, the present parts stay.
- * @param budgets in force, as in the record of the key
- */
+/** The parts of the status about use. Without a reading, as after a start of the operator, the present parts stay. */
 export function usageStatus(
   status: ApiKeyStatus | undefined,
   budgets: readonly BudgetRecord[] = [],

@@ -44,10 +44,7 @@ export function secretName(apiKey: ApiKey): string {
   return apiKey.spec.secret?.name ?? apiKey.metadata.name
 }
 
-/**
- * The entries, with which `envFrom` alone configures an SDK. Every SDK appends its own path: OpenAI's needs the `/v1`, Anthropic's does not.
- * @param publicURL without `/v1` and without a trailing slash
- */
+/** The entries, with which `envFrom` alone configures an SDK: each SDK appends its own path. @param publicURL without `/v1` */
 function secretEntries(apiKey: ApiKey, credential: string, publicURL: string): Record<string, string> {
   return {
     ...Object.fromEntries(optionalEntries(apiKey).map((name) => [name, credential])),
@@ -137,10 +134,7 @@ function credentialIn(secret: Secret): string {
   return Buffer.from(secret.data?.[CREDENTIAL_ENTRY] ?? '', 'base64').toString('utf8')
 }
 
-/**
- * Updates entries, labels and annotations of a Secret. The value and all foreign keys stay.
- * @returns undefined if nothing must change
- */
+/** Updates all but the value and foreign keys. @returns undefined if nothing must change */
 export function refreshedSecret(
   apiKey: ApiKey,
   secret: Secret,

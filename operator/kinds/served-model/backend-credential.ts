@@ -57,12 +57,7 @@ export function allowedOrigins(annotation: string | undefined): ReadonlySet<stri
   return new Set(entries.flatMap(originsOf))
 }
 
-/**
- * Checks whether one backend may receive the credential.
- * @param url of the backend, which has passed `checkBackendUrl`
- * @param allowLoopback only in standalone: a credential sent to this machine stays on the machine
- * @returns undefined if the backend may receive the credential; otherwise the entry that the Secret's owner must add
- */
+/** @param url of a backend that has passed `checkBackendUrl` @returns the entry that the Secret's owner must add; undefined if none */
 export function missingHostEntry(url: string, origins: ReadonlySet<string>, allowLoopback: boolean): string | undefined {
   const { origin, protocol, hostname, host } = new URL(url)
   if (origins.has(origin) || (allowLoopback && LOOPBACK.test(hostname))) return undefined

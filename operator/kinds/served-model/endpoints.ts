@@ -8,11 +8,7 @@ const MAX_ENDPOINTS = 1_000
 export type ServiceEndpoints =
   { readonly found: false; readonly problem: string } | { readonly found: true; readonly ready: readonly string[]; readonly total: number }
 
-/**
- * Lists ready, non-terminating addresses, sorted. Gateways do not use the ClusterIP: a connection to a dead pod behind it stalls until a
- * time-out.
- * @param slices the EndpointSlices of this Service
- */
+/** Ready addresses, sorted. Gateways do not use the ClusterIP: a connection to a dead pod behind it stalls until a time-out. */
 export function serviceEndpoints(
   name: string,
   port: number,

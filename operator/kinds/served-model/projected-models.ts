@@ -44,10 +44,7 @@ export class ProjectedModels {
     this.#replace(uid, undefined)
   }
 
-  /**
-   * Served names, sorted, of the models that lack something and that a key of this namespace may call.
-   * @param models allow-lists of the key
-   */
+  /** Served names, sorted, of the models that lack something and that a key of this namespace with these allow-lists may call. */
   lacking(lack: Lack, namespace: string, models: KeyRecord['models']): readonly string[] {
     const callable = this.#callableIn(namespace).filter((model) => !model[lack])
     return [...new Set(callable.filter(({ names }) => admits({ models }, names)).map(({ servedName }) => servedName))].sort()
