@@ -147,7 +147,7 @@ export class BudgetLedger {
       if (clock.monotonic() - this.#libraryAtMs >= LIBRARY_EVERY_MS) await this.#prepare()
       await this.#reader.readDue(() => this.#isStopped)
       if (this.#processes.observe(live(), serving(), clock.monotonic())) this.#census.request()
-      await this.#census.turn({ monotonicMs: clock.monotonic(), wallMs: clock.now() })
+      await this.#census.turn()
       await this.#sweep.turn(clock.monotonic())
       this.#walk()
       outage.works()

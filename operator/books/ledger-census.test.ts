@@ -1,6 +1,7 @@
 import { beforeEach, expect, test } from 'vitest'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import { FakeLedgerStore } from '../../test/support/fake-ledger-store.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { LedgerCensus } from './ledger-census.ts'
 import { ProcessWatch } from './process-watch.ts'
 
@@ -9,19 +10,25 @@ const TODAY = Date.UTC(2026, 2, 15)
 const DAY: BudgetRecord = { name: 'day', unit: 'Tokens', amount: 100, window: 'Day', timeZone: 'UTC', onExceeded: 'Block' }
 const FIELD = `day:Tokens:Day:${TODAY}`
 
+let clock: ManualClock
 let store: FakeLedgerStore
 let processes: ProcessWatch
 let census: LedgerCensus
 let reaped: number
 
-/** Runs a turn `monotonicMs` after the start, today at noon. */
-const turn = (monotonicMs: number): Promise<void> => census.turn({ monotonicMs, wallMs: TODAY + HOUR_MS * 12 })
+/** Runs a turn at this time after the start, which was today at noon. */
+function turn(atMs: number): Promise<void> {
+  clock.skip(atMs - clock.monotonic())
+  return census.turn()
+}
+
 beforeEach(async () => {
+  clock = new ManualClock(TODAY + HOUR_MS * 12)
   store = new FakeLedgerStore()
   await store.prepare()
   processes = new ProcessWatch()
   reaped = 0
-  const deps = { store, subjects: { budgetsOf: () => [DAY] }, metrics: { reaped: (holds: number) => void (reaped += holds) } }
+  const deps = { store, clock, subjects: { budgetsOf: () => [DAY] }, metrics: { reaped: (holds: number) => void (reaped += holds) } }
   census = new LedgerCensus(deps, processes, () => store.budgets.keys())
 })
 

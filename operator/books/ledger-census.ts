@@ -1,4 +1,5 @@
 /** Walks over every subject with budgets, some per turn: settles the holds of dead processes and drops closed windows. */
+import type { Clock } from '#platform/clock.ts'
 import type { LedgerMetrics } from '../operator-deps.ts'
 import type { BudgetSurvey, OperatorLedgerStore, SubjectFields } from './ledger-store.ts'
 import type { ProcessWatch } from './process-watch.ts'
@@ -12,15 +13,9 @@ const EVERY_MS = 3_600_000
 
 export interface CensusDeps {
   readonly store: Pick<OperatorLedgerStore, 'survey' | 'reap' | 'bury' | 'forget' | 'dropBudgets'>
+  readonly clock: Clock
   readonly subjects: Pick<Subjects, 'budgetsOf'>
   readonly metrics?: Pick<LedgerMetrics, 'reaped'> | undefined
-}
-
-export interface Now {
-  /** Monotonic ms. */
-  readonly monotonicMs: number
-  /** ms since 1970. */
-  readonly wallMs: number
 }
 
 export class LedgerCensus {
@@ -44,12 +39,13 @@ export class LedgerCensus {
   }
 
   /** Runs one turn. @throws errors of the store; the next turn then takes the same subjects */
-  async turn(now: Now): Promise<void> {
-    if (this.#left.length === 0) this.#begin(now.monotonicMs)
+  async turn(): Promise<void> {
+    const { store, clock } = this.#deps
+    if (this.#left.length === 0) this.#begin(clock.monotonic())
     const uids = this.#left.slice(-PER_TURN)
     if (uids.length === 0) return
-    const surveys = await this.#deps.store.survey(uids)
-    await this.#settle(uids, surveys, now)
+    const surveys = await store.survey(uids)
+    await this.#settle(uids, surveys)
     this.#left.length -= uids.length
   }
 
@@ -60,16 +56,17 @@ export class LedgerCensus {
     this.#left = [...this.#uids()]
   }
 
-  async #settle(uids: readonly string[], surveys: readonly BudgetSurvey[], now: Now): Promise<void> {
-    const { store, metrics } = this.#deps
+  async #settle(uids: readonly string[], surveys: readonly BudgetSurvey[]): Promise<void> {
+    const { store, clock, metrics } = this.#deps
+    const nowMs = clock.monotonic()
     const processes = this.#processes
-    for (const { holders, spenders } of surveys) for (const process of [...holders, ...spenders]) processes.met(process, now.monotonicMs)
-    const dead = listed(uids, (at) => surveys[at]?.holders.filter((process) => processes.isDead(process, now.monotonicMs)))
-    const ended = listed(uids, (at) => surveys[at]?.spenders.filter((process) => processes.cannotReturn(process, now.monotonicMs)))
+    for (const { holders, spenders } of surveys) for (const process of [...holders, ...spenders]) processes.met(process, nowMs)
+    const dead = listed(uids, (at) => surveys[at]?.holders.filter((process) => processes.isDead(process, nowMs)))
+    const ended = listed(uids, (at) => surveys[at]?.spenders.filter((process) => processes.cannotReturn(process, nowMs)))
     await store.dropBudgets(uids.filter((_, at) => surveys[at]?.state === 'damaged')) // the next read seeds them again
     for (const [process, subjects] of dead) await store.reap(process, subjects)
     for (const [process, subjects] of ended) await store.bury(process, subjects)
-    await store.forget(this.#over(uids, surveys, now.wallMs))
+    await store.forget(this.#over(uids, surveys, clock.now()))
     const reaped = [...dead.values()].reduce((sum, subjects) => sum + subjects.length, 0)
     if (reaped > 0) metrics?.reaped(reaped)
   }

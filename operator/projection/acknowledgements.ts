@@ -27,12 +27,6 @@ export interface Confirmation {
   readonly missing: readonly string[]
 }
 
-/** The counts in a status. */
-export interface ConfirmationCounts {
-  readonly ready: number
-  readonly total: number
-}
-
 /** Sources of acknowledgements, and callbacks, which must only enqueue. */
 export interface AcknowledgementsDeps {
   readonly store: Pick<ProjectionStore, 'liveProcesses'>
@@ -54,7 +48,7 @@ export interface AcknowledgementsDeps {
 interface Expectation {
   readonly revision: number
   readonly uid: string
-  readonly said: ConfirmationCounts | undefined
+  readonly said: Pick<Confirmation, 'ready' | 'total'> | undefined
 }
 
 /** Follows the acknowledgements of the gateways. No caller waits: a callback enqueues an expected key once every pod has its revision. */
@@ -108,7 +102,7 @@ export class Acknowledgements {
    * calls it.
    * @param said the counts in the status of the key; if given, `onProgress(key)` reports counts that differ
    */
-  expect(key: string, revision: number, uid: string, said?: ConfirmationCounts): void {
+  expect(key: string, revision: number, uid: string, said?: Expectation['said']): void {
     this.#expected.set(key, { revision, uid, said })
     this.#delay.reset()
     const soonMs = this.#deps.clock.monotonic() + FIRST_POLL_MS

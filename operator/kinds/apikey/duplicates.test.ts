@@ -3,7 +3,7 @@ import { hashSpec, hashVerifier } from '../../../test/support/hash-keys.ts'
 import { entryFor, heldKey } from '../../../test/support/observed-key.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import type { ApiKeyDeps } from './deps.ts'
+import type { ApiKeyDeps } from './kind.ts'
 import { isDuplicate } from './observe.ts'
 
 const keyOf = (uid: string, createdS: number): ApiKey =>

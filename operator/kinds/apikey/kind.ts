@@ -1,26 +1,32 @@
 /** The kind ApiKey, as the operator runs it. Decides nothing. */
 import { apiKeyKind } from '#api/apikey-kind.ts'
 import type { ApiKey } from '#api/apikey.ts'
+import { type Informer, isKubeError, type KubeError, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
+import { effective } from '#policy/effective.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { apiKeys } from '#api/resources.ts'
-import { isKubeError, type KubeError, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
+import type { Level } from '../../loop/level.ts'
+import { Keyring, NamespaceShareFull } from '../../shards/keyring.ts'
 import type { SubjectKind } from '../../books/subject-ledger.ts'
 import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
-import { NamespaceShareFull } from '../../shards/keyring.ts'
 import { ShardFull } from '../../shards/shard-writer.ts'
 import { type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
-import { apply } from './apply.ts'
-import { type ApiKeyDeps, createDeps } from './deps.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
+import { LimitWatch } from './limit-watch.ts'
+import { KeyMemory } from './memory.ts'
+import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
+import { ShownUsage } from './shown-usage.ts'
+import { usageStatus, weigh } from './usage.ts'
+import { CredentialVault } from './vault.ts'
+import { apply } from './apply.ts'
 import { isSettledOnGateways } from './key-state.ts'
 import { nextEndMs, urgencyOf } from './keyring-entry.ts'
 import { observe } from './observe.ts'
 import type { FailureTopic, Observed } from './observed.ts'
-import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
 import { prepareKeys } from './start-records.ts'
 import type { Step } from './step.ts'
 import { nextStep, reportStep } from './steps.ts'
@@ -32,6 +38,16 @@ const ORPHAN_RETRY_MS = 10_000
 const TURN = 500
 
 export const apiKeyRow: KindRow = { api: apiKeyKind, create: (context) => new ApiKeys(context) }
+
+export interface ApiKeyDeps extends OperatorContext {
+  readonly apiKeys: Informer<ApiKey>
+  readonly keyring: Keyring
+  readonly vault: CredentialVault
+  readonly memory: KeyMemory
+  /** The conditions of limits besides the manifests. */
+  readonly limits: LimitWatch
+  readonly shownUsage: ShownUsage
+}
 
 class ApiKeys implements Kind<ApiKey, Observed, Step> {
   readonly name = KIND
@@ -249,4 +265,50 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 function topicOf(step: Step['do']): FailureTopic {
   if (step === 'read-secret') return 'SecretRead'
   return step === 'write-secret' || step === 'try-secret' ? 'SecretWrite' : 'Other'
+}
+
+/** @param onAdopted called with keys whose entries another process has written */
+export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>) => void): ApiKeyDeps {
+  const { kube, clock, settings, leader, log, metrics, acknowledgements, models, version } = context
+  const apiKeys = context.informer(apiKeyKind)
+  const enqueue = (ref: ObjectRef, level: Level): void => context.enqueue(apiKeyKind.resource.kind, ref, level)
+  apiKeys.addIndex(HASH_INDEX, hashesOf)
+  const keyring = new Keyring({
+    kube,
+    namespace: settings.namespace,
+    clock,
+    shards: settings.keyringShards,
+    maxModelBytesPerNamespace: settings.maxModelBytesPerNamespace,
+    assertLeading: leader.assertLeading,
+    warn: (message) => log.warn(message),
+    backlog: context.backlogOf,
+    version,
+    onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
+    onAdopted,
+    onReleased: (hash) => {
+      for (const claimant of apiKeys.byIndex(HASH_INDEX, hash)) enqueue(refOf(claimant), 'change')
+    },
+  })
+  const limits = new LimitWatch({
+    apiKeys,
+    live: () => acknowledgements.live,
+    clock,
+    enqueue: (ref) => enqueue(ref, 'background'),
+  })
+  models.onChanged((namespaces) => limits.changed(namespaces))
+  const shownUsage = new ShownUsage({
+    clock,
+    weigh: (uid, usage) => {
+      const cached = findByUid(uid, apiKeys)
+      if (cached === undefined) return undefined
+      const apiKey = context.ownWrites.newest(cached) // the cache may lag behind the last written status
+      const { budgets } = effective(keyring.get(uid) ?? {})
+      return weigh(apiKey.status ?? {}, usageStatus(apiKey.status, budgets, usage), budgets)
+    },
+    enqueue: (uid) => {
+      const apiKey = findByUid(uid, apiKeys)
+      if (apiKey) enqueue(refOf(apiKey), 'background')
+    },
+  })
+  return { ...context, apiKeys, keyring, vault: new CredentialVault(clock), memory: new KeyMemory(clock), limits, shownUsage }
 }

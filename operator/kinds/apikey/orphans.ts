@@ -10,7 +10,7 @@ import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { UID_INDEX } from '#kube/indexes.ts'
 import type { ObjectRef } from '#kube/port.ts'
 import { type Check, firstAnswer, type Reconciled, type StepBase, type Wait } from '../../loop/reconciler.ts'
-import type { ApiKeyDeps } from './deps.ts'
+import type { ApiKeyDeps } from './kind.ts'
 import { recordText } from './keyring-entry.ts'
 
 /** Kind of these items in the work queue. A ref has the namespace and the uid of the ApiKey. */

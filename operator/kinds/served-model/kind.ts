@@ -1,20 +1,23 @@
 /** The kind ServedModel, as the operator runs it: projects models at a start, and maps watch events to the objects to reconcile. */
-import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '#contract/records/model-record.ts'
-import { findCondition } from '#api/condition-list.ts'
 import { servedModelKind } from '#api/served-model-kind.ts'
 import type { ServedModel } from '#api/served-model.ts'
-import { SERVICE_LABEL } from '#kube/indexes.ts'
-import { namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
+import { SERVICE_LABEL, slicesOf } from '#kube/indexes.ts'
+import { type Informer, namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
+import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '#contract/records/model-record.ts'
+import { findCondition } from '#api/condition-list.ts'
+import { MountedSecrets } from '../../shards/mounted-secrets.ts'
 import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import { BackendHealth } from '../../projection/backend-health.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { type Kind, type KindRow, type OperatorContext, type Wake, type Watch, watch } from '../kind.ts'
+import { CredentialMemory } from './credential-memory.ts'
+import { ModelMemory } from './model-memory.ts'
+import { credentialsOf, ModelRegistry } from './model-registry.ts'
+import type { PublishingRules } from './publishing.ts'
 import { apply } from './apply.ts'
-import { createDeps, type ServedModelDeps } from './deps.ts'
-import { credentialsOf } from './model-registry.ts'
 import type { NameTakeover } from './name-index.ts'
 import { mountKey, mountText, observe } from './observe.ts'
 import type { Observed, ObservedModel } from './observed.ts'
@@ -28,6 +31,17 @@ const COALESCE_MS = 100
 const PER_TURN = 100
 
 export const servedModelRow: KindRow = { api: servedModelKind, create: (context) => new ServedModels(context) }
+
+export interface ServedModelDeps extends OperatorContext {
+  readonly servedModels: Informer<ServedModel>
+  readonly slicesOf: (namespace: string, service: string) => Iterable<EndpointSlice>
+  /** The Secrets that gateways mount, written in the background. A finished write enqueues the object. */
+  readonly mounted: MountedSecrets
+  readonly rules: PublishingRules
+  readonly registry: ModelRegistry
+  readonly credentials: CredentialMemory
+  readonly memory: ModelMemory
+}
 
 export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   readonly name = KIND
@@ -263,5 +277,35 @@ function decoded(text: string): ModelRecord | undefined {
     return decodeModelRecord(text)
   } catch {
     return undefined // a newer version or damaged: the record stays until this process can derive one from the present manifest
+  }
+}
+
+export function createDeps(context: OperatorContext): ServedModelDeps {
+  const { kube, clock, random, settings, leader, log, version, informers } = context
+  const rules: PublishingRules = {
+    publishingNamespaces: settings.publishingNamespaces,
+    /** The right to read namespaces may change while the operator runs. */
+    get hasNamespaceLabels() {
+      return informers.namespaces?.isSynced('') === true
+    },
+  }
+  return {
+    ...context,
+    servedModels: context.informer(servedModelKind),
+    slicesOf: (namespace, service) => slicesOf(informers.endpointSlices, namespace, service),
+    mounted: new MountedSecrets({
+      kube,
+      namespace: settings.namespace,
+      clock,
+      assertLeading: leader.assertLeading,
+      warn: (message) => log.warn(message),
+      backlog: context.backlogOf,
+      ...(settings.mountedShards === undefined ? {} : { shards: settings.mountedShards }),
+      version,
+    }),
+    rules,
+    registry: new ModelRegistry(settings.maxServedModelsPerNamespace, rules),
+    credentials: new CredentialMemory({ clock, random }),
+    memory: new ModelMemory(clock),
   }
 }
