@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { LedgerWorld, need, oneProcess, subject, utcCalendar } from '../../test/support/ledger-world.ts'
+import { LedgerWorld, need, oneProcess, subject } from '../../test/support/ledger-world.ts'
 import { LeaseLedger } from './lease-ledger.ts'
 
 test('units of a late answer are returned: a pod that has used its own share in the meantime does not exceed the limit', async () => {
@@ -52,7 +52,7 @@ test('a process that is too busy to read its answer in time admits the request t
   let busyMs = 0
   store.before = () => (busyMs += 60) // longer than the lease, and no timer runs meanwhile
   const busy = { now: () => clock.now() + busyMs, monotonic: () => clock.monotonic() + busyMs, after: clock.after.bind(clock) }
-  const ledger = new LeaseLedger({ store, clock: busy, process: 'busy', live: () => 1, calendar: utcCalendar })
+  const ledger = new LeaseLedger({ store, clock: busy, process: 'busy', live: () => 1 })
   const key = subject({ limits: { tokensPerMinute: 110 } })
   expect(await ledger.reserve([key], need({ tokens: 105 }))).toMatchObject({ outcome: 'held' })
   expect(await ledger.reserve([key], need({ tokens: 105 }))).toMatchObject({ outcome: 'refused' })

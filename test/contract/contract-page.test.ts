@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync } from 'node:fs'
 import type { Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -16,10 +16,10 @@ import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer } from '../../gateway/http/server.ts'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
 import { forwardedHeaders, returnedHeaders, upstreamHeaders } from '../../gateway/upstream/upstream-headers.ts'
+import { read, ROOT } from '../support/documents.ts'
 import { codeSpans, rowsOf, sectionOf, tableOf } from '../support/markdown-page.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-const page = readFileSync(join(ROOT, 'docs/contract.md'), 'utf8')
+const page = read('docs/contract.md')
 const plain = (cell: string | undefined): string => (cell ?? '').replaceAll('`', '')
 
 describe('errors', () => {
@@ -153,7 +153,7 @@ describe('routes', () => {
 })
 
 describe('headers', () => {
-  const source = readFileSync(join(ROOT, 'gateway/upstream/upstream-headers.ts'), 'utf8')
+  const source = read('gateway/upstream/upstream-headers.ts')
   const [passed, set, back] = headerTables()
   const names = [...source.matchAll(/'([a-z][a-z0-9-]+)'/g)].map(([, name = '']) => name)
   const sent = Object.fromEntries(
@@ -227,7 +227,7 @@ describe('test ids', () => {
   }
 
   function idsIn(file: string): string[] {
-    const titles = [...readFileSync(join(ROOT, file), 'utf8').matchAll(IDS_OF_A_TITLE)]
+    const titles = [...read(file).matchAll(IDS_OF_A_TITLE)]
     return titles.flatMap(([, ids = '']) => ids.trim().split(' '))
   }
 })

@@ -1,12 +1,10 @@
-import { existsSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { parse, parseAllDocuments } from 'yaml'
 import { codeBlocks } from '../support/markdown-page.ts'
-import { readQuickstart } from '../support/readme-quickstart.ts'
+import { read, readQuickstart, ROOT } from '../support/documents.ts'
 
-const ROOT = join(import.meta.dirname, '../..')
-const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 const { notRun, commands } = readQuickstart('README.md')
 const { appVersion } = parse(read('charts/headgate/Chart.yaml')) as { readonly appVersion: string }
 

@@ -1,10 +1,7 @@
 /** The code defines the rights of the Redis users once. The texts that administrators copy and the chart give the same rights. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { gatewayAcl, operatorAcl } from '#contract/redis/redis-acl.ts'
-
-const read = (path: string): string => readFileSync(join(import.meta.dirname, '../..', path), 'utf8')
+import { read } from '../support/documents.ts'
 
 test.each(['test/parts/redis-users.acl', 'gateway/README.md', 'charts/headgate/README.md'])(
   '%s gives gateways the rights that the code names',

@@ -17,8 +17,7 @@ import { StateFolder } from '../../standalone/state-folder.ts'
 import { OperatorWorld } from '../support/operator-world.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { toyRow } from '../support/toy-kind/kind.ts'
-import { type Toy, toyKind } from '../support/toy-kind/toy-kind.ts'
-import { TOY_RECORD, toyCodec } from '../support/toy-kind/toy-record.ts'
+import { type Toy, TOY_RECORD, toyCodec, toyKind } from '../support/toy-kind/toy-kind.ts'
 import { releaseAll } from '../../operator/kinds/release.ts'
 
 const kinds: readonly ApiKind[] = [...API_KINDS, toyKind]

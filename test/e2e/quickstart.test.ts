@@ -1,7 +1,7 @@
 /** Runs the commands that the README gives for a cluster, as the README has them, and then `helm test` and an upgrade. */
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { readQuickstart } from '../support/readme-quickstart.ts'
+import { readQuickstart } from '../support/documents.ts'
 import { CommandError, progress, timed } from './cluster.ts'
 import { useCluster } from './use-cluster.ts'
 

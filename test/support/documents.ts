@@ -41,3 +41,30 @@ function markAbove(before: string): CommandMark | undefined {
   if (kind === undefined) return undefined
   return kind === 'run' ? { runBy: text } : { notRun: text }
 }
+
+/** Its shell commands, in order. A command over several lines is one entry. */
+export interface Quickstart {
+  /** The lines that need kind, which no test has. */
+  readonly notRun: readonly string[]
+  readonly script: string
+  readonly commands: readonly string[]
+}
+
+/** @param document path of the README @throws RangeError when the section has not exactly two blocks of shell commands, the first marked as not run */
+export function readQuickstart(document: string): Quickstart {
+  const [, after = ''] = read(document).split('\n## In a cluster\n')
+  const section = after.split(/^#{1,6} /m)[0] ?? ''
+  const blocks = codeBlocks(section).filter(({ language }) => language === 'sh')
+  const [kind, pasted] = blocks
+  if (kind === undefined || pasted === undefined || blocks.length > 2) throw new RangeError(`${blocks.length} blocks of commands, not 2`)
+  const marked = /<!-- not run: [^>]*-->\n\n```sh\n([^]*?)```/.exec(section)?.[1]
+  if (marked !== kind.text) throw new RangeError('the first block of commands is not the one that is marked as not run')
+  return { notRun: commandLines(kind.text), script: pasted.text, commands: commandLines(pasted.text) }
+}
+
+function commandLines(block: string): string[] {
+  return block
+    .replaceAll(/\s*\\\n\s*/g, ' ')
+    .split('\n')
+    .filter((line) => line !== '')
+}

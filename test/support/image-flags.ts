@@ -1,11 +1,8 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-
-const ROOT = join(import.meta.dirname, '../..')
+import { read } from './documents.ts'
 
 /** The ENTRYPOINT of the Dockerfile of a program: the Node binary, its flags, the bundle. */
 export function entrypoint(program: 'gateway' | 'operator'): readonly string[] {
-  const [, json = '[]'] = /^ENTRYPOINT (.*)$/m.exec(readFileSync(join(ROOT, program, 'Dockerfile'), 'utf8')) ?? []
+  const [, json = '[]'] = /^ENTRYPOINT (.*)$/m.exec(read(`${program}/Dockerfile`)) ?? []
   return JSON.parse(json) as string[] // written by us
 }
 

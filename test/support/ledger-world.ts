@@ -1,37 +1,12 @@
 /** Processes that share one ledger on a clock that stands still until a test moves it. */
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { BudgetSpec, Hold, LimitSubject, Need, Refused, SettledUsage, Verdict } from '../../gateway/limits/ledger.ts'
-import type { Calendar } from '../../gateway/limits/budget-book.ts'
-import type { BudgetWindow, BudgetWindowKind } from '#contract/values/budget-window.ts'
 import type { LedgerStore } from '../../gateway/limits/ledger-store.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { Clock } from '#platform/clock.ts'
 import { ManualClock } from './manual-clock.ts'
-
-const DAY_MS = 86_400_000
-
-/** Calendar in UTC; a Week begins on Monday. */
-export const utcCalendar: Calendar = (window, _zone, atMs) => {
-  const present = utcWindow(window, atMs)
-  return [present, window === 'Lifetime' ? present : utcWindow(window, present.endMs)]
-}
-
-function utcWindow(window: BudgetWindowKind, atMs: number): BudgetWindow {
-  const day = Math.floor(atMs / DAY_MS) * DAY_MS
-  if (window === 'Lifetime') return { startMs: 0, endMs: Infinity }
-  if (window === 'Day') return { startMs: day, endMs: day + DAY_MS }
-  const date = new Date(atMs)
-  if (window === 'Week') {
-    const startMs = day - ((date.getUTCDay() + 6) % 7) * DAY_MS
-    return { startMs, endMs: startMs + 7 * DAY_MS }
-  }
-  return {
-    startMs: Date.UTC(date.getUTCFullYear(), date.getUTCMonth()),
-    endMs: Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1),
-  }
-}
 
 export type CallFate = 'works' | 'reply lost' | 'never arrives' | 'refused' | 'hangs'
 
@@ -129,7 +104,7 @@ export class LedgerWorld {
       after: (delayMs, callback) => clock.after(delayMs, callback),
     }
     const process = `p${this.#processes}`
-    return new LeaseLedger({ store, clock: skewed, process, live: () => this.live, calendar: utcCalendar, timing })
+    return new LeaseLedger({ store, clock: skewed, process, live: () => this.live, timing })
   }
 
   async advance(ms: number): Promise<void> {

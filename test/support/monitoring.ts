@@ -1,11 +1,7 @@
 /** What the chart gives to Prometheus and Grafana, and the page that explains the metrics. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { parse } from 'yaml'
+import { read } from './documents.ts'
 import { codeSpans, tables } from './markdown-page.ts'
-
-const ROOT = join(import.meta.dirname, '../..')
-const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 
 export const METRICS_PAGE = 'docs/metrics.md'
 

@@ -3,8 +3,7 @@ import { conditionList, sameStatus } from '#api/condition-list.ts'
 import { refOf, uidOf } from '#kube/port.ts'
 import { type Kind, type KindRow, type OperatorContext, watch } from '../../../operator/kinds/kind.ts'
 import { type Check, firstAnswer, type StepBase } from '../../../operator/loop/reconciler.ts'
-import { type Toy, TOY_CONDITIONS, toyKind } from './toy-kind.ts'
-import { TOY_RECORD, toyCodec } from './toy-record.ts'
+import { type Toy, TOY_CONDITIONS, TOY_RECORD, toyCodec, toyKind } from './toy-kind.ts'
 
 interface ObservedToy {
   readonly toy: Toy

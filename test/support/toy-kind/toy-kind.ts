@@ -3,9 +3,10 @@ import { z } from 'zod'
 import { mapOf, text } from '#api/bounded.ts'
 import type { ConditionTable } from '#api/conditions.ts'
 import { AGE, type ApiKind, READY_STATUS } from '#api/kind.ts'
+import { namespaceField, recordCodec, recordFields } from '#contract/records/format.ts'
+import { type RecordKind, RECORDS } from '#contract/records/record-kinds.ts'
 import { API_GROUP, API_VERSION, condition } from '#api/metadata.ts'
 import { located, type RulePlace, rulePlace } from '#api/rule.ts'
-import { TOY_RECORD } from './toy-record.ts'
 import type { KubeObject } from '#kube/port.ts'
 
 export const toySpec = z.strictObject({
@@ -50,6 +51,14 @@ export const TOY_CONDITIONS = {
 } as const satisfies ConditionTable
 
 /** The definition of the kind Toy: its row in the table of the API. */
+const toyBody = z.object({ ...recordFields, namespace: namespaceField, color: z.enum(['Red', 'Blue']) })
+
+export const toyCodec = recordCodec(toyBody)
+
+/** The kind of the record. Its row is added here, because the table of a program has no kinds of tests. */
+export const TOY_RECORD = 'toy' as RecordKind
+Object.assign(RECORDS, { [TOY_RECORD]: toyCodec })
+
 export const toyKind: ApiKind<Toy> = {
   resource: { group: API_GROUP, version: API_VERSION, plural: 'toys', kind: 'Toy', namespaced: true },
   singular: 'toy',
