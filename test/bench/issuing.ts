@@ -8,7 +8,7 @@ import type { Stack } from '../support/stack.ts'
 import { makeBareKey } from './bare-keys.ts'
 import { type Clone, clonesOf } from './gateways.ts'
 import { keyManifest, keyNames, KeyWatch, serverReading, WIDTH, withControlPlane, withStack } from './many-keys.ts'
-import { type BenchSite, type Bound, breaks, cpuMs, inTurn, median, memoryMib, type PartResult, shown, table } from './part.ts'
+import { type BenchSite, type Bound, breaks, cpuMs, inTurn, median, memoryMib, type PartResult, shown, tableOf } from './part.ts'
 
 const RATIO: Bound = { must: 1.3 }
 /** Keyring Secrets are written in groups: writes per key. */
@@ -111,31 +111,21 @@ function issuingReport(keys: number, rounds: readonly IssuingRound[]): PartResul
   const ratio = median(own.map((one) => one.ratio))
   const writes = median(own.map((one) => one.keyringWrites))
   const peak = Math.max(...own.map(({ peakMib }) => peakMib))
-  const rows = all.map(({ clone, round, ...one }) => [
-    ...[
-      clone,
-      bareSeconds(round).toFixed(1),
-      (round.bare[0].seconds / round.bare[1].seconds).toFixed(2),
-      one.seconds.toFixed(1),
-      one.ratio.toFixed(2),
-    ],
-    ...[one.apiServerCpuSeconds.toFixed(1), one.operatorCpuSeconds.toFixed(1), one.peakMib.toFixed(0), one.keyringWrites.toFixed(2)],
-  ])
-  const head = [
-    '',
-    'bare s',
-    'A/A',
-    'all Ready s',
-    'ratio',
-    'API server CPU s',
-    'operator CPU s',
-    'peak MiB',
-    'other Secret writes per key',
-  ]
+  const rows = all.map(({ clone, round, ...one }) => ({
+    '': clone,
+    'bare s': bareSeconds(round).toFixed(1),
+    'A/A': (round.bare[0].seconds / round.bare[1].seconds).toFixed(2),
+    'all Ready s': one.seconds.toFixed(1),
+    ratio: one.ratio.toFixed(2),
+    'API server CPU s': one.apiServerCpuSeconds.toFixed(1),
+    'operator CPU s': one.operatorCpuSeconds.toFixed(1),
+    'peak MiB': one.peakMib.toFixed(0),
+    'other Secret writes per key': one.keyringWrites.toFixed(2),
+  }))
   const lines = [
     `${keys} ApiKeys applied at once by one client, ${WIDTH} calls in flight; from the first write until all are Ready. Bare: the same client writes`,
     'ApiKey, finalizer, Secret, status and one Event of each key, without an operator.',
-    ...table([head, ...rows]),
+    ...tableOf(rows),
     `  ratio ${shown(ratio, RATIO, '', 2)}; keyring writes per key ${shown(writes, KEYRING_WRITES, '', 2)}; peak ${shown(peak, PEAK, 'MiB', 0)}`,
   ]
   return { lines, isMissed: breaks(RATIO, ratio) || breaks(KEYRING_WRITES, writes) || breaks(PEAK, peak), data: rounds }

@@ -56,6 +56,11 @@ export function table(rows: ReadonlyArray<readonly string[]>): string[] {
   return rows.map((row) => `  ${row.map((text, column) => text.padEnd(widths[column] ?? 0)).join('  ')}`.trimEnd())
 }
 
+/** The same for rows by the names of their columns. */
+export function tableOf(rows: ReadonlyArray<Readonly<Record<string, string>>>): string[] {
+  return table([Object.keys(rows[0] ?? {}), ...rows.map((row) => Object.values(row))])
+}
+
 /** The value at a share (0 to 1) of the sorted values, interpolated between neighbours; NaN without any value. */
 export function quantile(values: readonly number[], share: number): number {
   const sorted = values.toSorted((a, b) => a - b)

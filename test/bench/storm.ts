@@ -4,7 +4,7 @@ import { atOnce } from '../support/at-once.ts'
 import type { Stack } from '../support/stack.ts'
 import { type Clone, clonesOf } from './gateways.ts'
 import { keyManifest, type KeyName, keyNames, KeyWatch, WIDTH, withControlPlane, withStack } from './many-keys.ts'
-import { type BenchSite, type Bound, breaks, inTurn, memoryMib, type PartResult, quantile, shown, table } from './part.ts'
+import { type BenchSite, type Bound, breaks, inTurn, memoryMib, type PartResult, quantile, shown, tableOf } from './part.ts'
 import { Prober, type ProbeQuality } from './prober.ts'
 
 /** p99 of how long an ended key still works, ms. */
@@ -138,31 +138,24 @@ function stormReport(results: readonly StormResult[]): PartResult {
     0.99,
   )
   const isFinished = own.every(({ describedSeconds, admittedAgain }) => describedSeconds !== undefined && admittedAgain === 0)
-  const rows = results.map(({ name, namespaces, idle, during, ...rest }) => [
-    ...[name, String(namespaces), rest.issuedSeconds?.toFixed(1) ?? 'unfinished', rest.describedSeconds?.toFixed(1) ?? 'unfinished'],
-    ...[quantile(idle, 0.5), quantile(idle, 0.99), quantile(during, 0.5), quantile(during, 0.99), quantile(during, 1)].map((ms) =>
-      ms.toFixed(0),
-    ),
-    ...[rest.resolutionMs, rest.admittedAgain, rest.operatorPeakMib].map((value) => value.toFixed(0)),
-  ])
-  const head = [
-    '',
-    'namespaces',
-    'all Secrets s',
-    'all statuses s',
-    'idle p50 ms',
-    'p99',
-    'storm p50 ms',
-    'p99',
-    'max',
-    'resolution',
-    'again',
-    'peak MiB',
-  ]
+  const rows = results.map(({ name, namespaces, idle, during, ...rest }) => ({
+    '': name,
+    namespaces: String(namespaces),
+    'all Secrets s': rest.issuedSeconds?.toFixed(1) ?? 'unfinished',
+    'all statuses s': rest.describedSeconds?.toFixed(1) ?? 'unfinished',
+    'idle p50 ms': quantile(idle, 0.5).toFixed(0),
+    'idle p99': quantile(idle, 0.99).toFixed(0),
+    'storm p50 ms': quantile(during, 0.5).toFixed(0),
+    'storm p99': quantile(during, 0.99).toFixed(0),
+    max: quantile(during, 1).toFixed(0),
+    resolution: rest.resolutionMs.toFixed(0),
+    again: String(rest.admittedAgain),
+    'peak MiB': rest.operatorPeakMib.toFixed(0),
+  }))
   const lines = [
     `${results[0]?.keys ?? 0} ApiKeys applied at once, ${WIDTH} calls in flight; older keys are suspended and deleted, from the API server's answer until`,
     'every gateway answers 401. resolution: a measured time is too long by at most this. again: ended keys admitted after the storm.',
-    ...table([head, ...rows]),
+    ...tableOf(rows),
     `  p99 over all storms ${shown(p99, STILL_WORKS, 'ms', 0)}; finished, and none admitted again: ${isFinished ? 'held' : 'MISSED'}`,
   ]
   return { lines, isMissed: breaks(STILL_WORKS, p99) || !isFinished, data: results }
