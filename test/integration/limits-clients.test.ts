@@ -48,16 +48,16 @@ interface Client {
   readonly call: () => Promise<unknown>
 }
 
-function openai({ credential }: IssuedKey, world = limits): Client {
+function openai({ credential }: IssuedKey, world = limits, body = ASK): Client {
   const wire = new Wire()
   const client = new OpenAI({ apiKey: credential, baseURL: `${world.gateway.url}/v1`, fetch: wire.fetch })
-  return { wire, call: () => client.chat.completions.create(ASK) }
+  return { wire, call: () => client.chat.completions.create(body) }
 }
 
-function anthropic({ credential }: IssuedKey, world = limits): Client {
+function anthropic({ credential }: IssuedKey, world = limits, body = ASK): Client {
   const wire = new Wire()
   const client = new Anthropic({ authToken: credential, apiKey: null, baseURL: world.gateway.url, fetch: wire.fetch })
-  return { wire, call: () => client.messages.create(ASK) }
+  return { wire, call: () => client.messages.create(body) }
 }
 
 function langchain({ credential }: IssuedKey, world = limits): Client {
@@ -82,20 +82,8 @@ async function failure(call: () => Promise<unknown>): Promise<unknown> {
 describe.each(SDKS)('%s', (name) => {
   test('L3 sends one request that is larger than all tokens per minute, and raises its class of 429', async () => {
     const key = await limits.issue(`large-${count++}`, { limits: { tokensPerMinute: 10 } })
-    const wire = new Wire()
     const messages = [{ role: 'user' as const, content: 'word '.repeat(500) }]
-    const call =
-      name === 'openai'
-        ? () =>
-            new OpenAI({ apiKey: key.credential, baseURL: `${limits.gateway.url}/v1`, fetch: wire.fetch }).chat.completions.create({
-              ...ASK,
-              messages,
-            })
-        : () =>
-            new Anthropic({ authToken: key.credential, apiKey: null, baseURL: limits.gateway.url, fetch: wire.fetch }).messages.create({
-              ...ASK,
-              messages,
-            })
+    const { wire, call } = CLIENTS[name](key, limits, { ...ASK, messages })
     expect(await failure(call)).toBeInstanceOf(name === 'openai' ? OpenAI.RateLimitError : Anthropic.RateLimitError)
     expect(wire.statuses).toEqual([429])
   })
