@@ -94,7 +94,13 @@ export class Gateway {
     this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
     this.#loop = new LoopShare(deps.clock)
-    this.#upstream = upstreamOf(deps, credentials, this.#loop)
+    this.#upstream = new Upstream({
+      addresses: { allowLoopback: deps.allowLoopback ?? false },
+      credentials: (sum, former) => credentials.credential(sum, former),
+      forwarded: deps.settings.forwardHeaders,
+      extraCa: deps.extraCa,
+      loop: this.#loop,
+    })
     this.follower = this.#makeFollower()
     this.#watch = this.#makeWatch(credentials)
     const { keys, follower } = this
@@ -198,6 +204,7 @@ export class Gateway {
 
   #makeApp(): RequestListener {
     const { settings, clock, log, healthOnApi, bodyReader, ledger } = this.#deps
+    const { tokenHold, budgetStatus } = settings
     const auth = { keys: this.keys, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
     return createApp({
       errors: this.errors,
@@ -211,7 +218,7 @@ export class Gateway {
       bodies: this.#bodies,
       loop: this.#loop,
       turns: this.#turns,
-      limits: ledger && this.#makeLimits(ledger),
+      limits: ledger && new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided }),
       snapshots: ledger && new SnapshotCache(ledger, clock),
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),
@@ -223,20 +230,4 @@ export class Gateway {
       ...(healthOnApi ? { health: this.health } : {}),
     })
   }
-
-  #makeLimits(ledger: Ledger): CallLimits {
-    const { clock, settings } = this.#deps
-    const { tokenHold, budgetStatus } = settings
-    return new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided })
-  }
-}
-
-function upstreamOf({ allowLoopback = false, settings, extraCa }: GatewayDeps, credentials: BackendCredentials, loop: LoopShare): Upstream {
-  return new Upstream({
-    addresses: { allowLoopback },
-    credentials: (sum, former) => credentials.credential(sum, former),
-    forwarded: settings.forwardHeaders,
-    extraCa,
-    loop,
-  })
 }

@@ -1,7 +1,7 @@
 /** Classifies the events of a backend's stream. Implementations have no state: one object serves all requests. */
 import { asObject, type JsonObject, parseObject } from './json-body.ts'
 import { parseSseEvent } from './sse.ts'
-import { anthropicUsage, openaiUsage, tokensOfBytes, type UsageReport } from './usage.ts'
+import { anthropicUsage, openaiUsage, type UsageReport } from './usage.ts'
 
 /**
  * Kind of an event for the relay.
@@ -26,8 +26,6 @@ export interface BackendEvents {
   /** Reads the token counts of an event. A later event of the stream may have other counts, or the same again. */
   usageOf(event: Buffer, latin1?: string): EventUsage | undefined
   usageIn(answer: JsonObject): UsageReport | undefined
-  /** Estimates the tokens of a plain answer without counts that is too large to read. */
-  unreadTokens(bytes: number): number
 }
 
 /** Chat completions streams: unnamed events, `[DONE]` at the end. */
@@ -35,7 +33,6 @@ export const openaiEvents: BackendEvents = {
   kindOf: (event, latin1 = event.toString('latin1')) => openaiKind(event, latin1),
   usageOf: (event, latin1) => usageOf(event, openaiUsage, latin1),
   usageIn: openaiUsage,
-  unreadTokens: tokensOfBytes,
 }
 
 /** Messages streams: named events, `message_stop` at the end, no `[DONE]`. */
@@ -43,7 +40,6 @@ export const anthropicEvents: BackendEvents = {
   kindOf: (event, latin1 = event.toString('latin1')) => anthropicKind(event, latin1),
   usageOf: (event, latin1) => usageOf(event, messageUsage, latin1),
   usageIn: anthropicUsage,
-  unreadTokens: tokensOfBytes,
 }
 
 const USAGE = '"usage"'

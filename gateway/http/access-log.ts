@@ -20,7 +20,7 @@ export function createAccessLog(
   mode: AccessLogMode,
   log: Log,
   random: () => number = Math.random,
-  more: (exchange: Exchange) => Readonly<Record<string, unknown>> = noFields,
+  more: (exchange: Exchange) => Readonly<Record<string, unknown>> = () => ({}),
 ): (exchange: Exchange) => void {
   const budgets = new Map<RowID, LineBudget>()
   const failed = (exchange: Exchange, error: GatewayError): void => {
@@ -40,10 +40,6 @@ export function createAccessLog(
   }
 }
 
-function noFields(): Readonly<Record<string, unknown>> {
-  return {}
-}
-
 class LineBudget {
   readonly #perSecond: number
   #second = 0
@@ -57,7 +53,7 @@ class LineBudget {
   /** @returns the number of lines omitted since the last one; undefined if this line is omitted too */
   take(): number | undefined {
     const second = Math.floor(performance.now() / 1000)
-    if (second !== this.#second) this.#begin(second)
+    if (second !== this.#second) [this.#second, this.#written] = [second, 0]
     if (this.#written >= this.#perSecond) {
       this.#omitted += 1
       return undefined
@@ -66,11 +62,6 @@ class LineBudget {
     const omitted = this.#omitted
     this.#omitted = 0
     return omitted
-  }
-
-  #begin(second: number): void {
-    this.#second = second
-    this.#written = 0
   }
 }
 

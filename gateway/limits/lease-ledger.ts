@@ -168,10 +168,9 @@ export class LeaseLedger implements Ledger {
   }
 
   #reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
-    const limited = subjects.every(hasLimits) ? subjects : subjects.filter(hasLimits)
     const now = this.#now()
-    const request = this.#request(limited, need, now)
-    const forever = foreverRefused(limited, need)
+    const request = this.#request(subjects, need, now)
+    const forever = foreverRefused(subjects, need)
     if (forever) return { ...forever, rates: ratesOf(request.entries, now) } // rates as this process knows them
     const verdict = this.#decide(request, now)
     if (verdict) {
@@ -281,12 +280,6 @@ export class LeaseLedger implements Ledger {
 
 function isOpen(hold: Hold): hold is LeaseHold {
   return hold instanceof LeaseHold && hold.isOpen
-}
-
-function hasLimits({ limits, budgets }: LimitSubject): boolean {
-  const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = limits
-  if (requestsPerMinute !== undefined || tokensPerMinute !== undefined) return true
-  return maxConcurrentRequests !== undefined || budgets.length > 0
 }
 
 function hasRefusals({ books }: Entry): boolean {

@@ -44,7 +44,8 @@ export class ObservedStore implements LedgerStore {
       const reply = await this.#deps.store.call(call)
       this.#calls.answered += 1
       this.#outage.works()
-      if (isSpendCounted(reply) && hasSpent(call)) this.#deps.onSpent(call.subject)
+      const isCounted = reply.status === 'granted' || reply.status === 'short' || reply.status === 'window'
+      if (isCounted && call.reports.some(({ spent, acknowledged }) => spent > acknowledged)) this.#deps.onSpent(call.subject)
       return reply
     } catch (error) {
       this.#failed(error)
@@ -70,12 +71,4 @@ export class ObservedStore implements LedgerStore {
     this.#calls.failed += 1
     this.#outage.failed('limits: Redis does not answer; keys with limits are treated as their onStoreUnavailable says')
   }
-}
-
-function hasSpent({ reports }: LedgerCall): boolean {
-  return reports.some(({ spent, acknowledged }) => spent > acknowledged)
-}
-
-function isSpendCounted({ status }: LedgerReply): boolean {
-  return status === 'granted' || status === 'short' || status === 'window'
 }

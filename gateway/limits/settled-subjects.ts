@@ -40,16 +40,11 @@ export class SettledSubjects {
     if (uids.length === 0) return
     for (const uid of uids) this.#waiting.delete(uid)
     if (this.#waiting.size > 0) this.#cancel = this.#deps.clock.after(FLUSH_MS, () => void this.flush())
-    await this.#deps.add(uids).catch(ignoreLoss)
+    await this.#deps.add(uids).catch(() => undefined) // the operator reads every subject every few seconds, and named ones first
   }
 
   async close(): Promise<void> {
     await this.flush()
     this.#cancel?.()
   }
-}
-
-/** Ignores a failure: the operator reads every subject every few seconds, and named ones first. */
-function ignoreLoss(): void {
-  return
 }

@@ -53,9 +53,15 @@ interface BackOff {
 
 const NO_BACK_OFF: BackOff = { until: -Infinity, outcome: 'store' }
 
+/** An answer that contains every limit. */
+interface LedgerRead {
+  readonly answer: LedgerAnswer
+  readonly sent: SentParts
+}
+
 interface Reader {
   calls: number
-  readonly resolve: (read: { readonly answer: LedgerAnswer; readonly sent: SentParts }) => void
+  readonly resolve: (read: LedgerRead) => void
   readonly reject: (error: Error) => void
 }
 
@@ -119,9 +125,9 @@ export class SubjectCalls {
   }
 
   /** An answer that contains every limit. @throws Error if no answer arrives */
-  read(): Promise<{ readonly answer: LedgerAnswer; readonly sent: SentParts }> {
+  read(): Promise<LedgerRead> {
     if (this.obstacle !== undefined) return Promise.reject(new Error('the ledger does not answer'))
-    const { promise, resolve, reject } = Promise.withResolvers<{ readonly answer: LedgerAnswer; readonly sent: SentParts }>()
+    const { promise, resolve, reject } = Promise.withResolvers<LedgerRead>()
     this.#readers = appended(this.#readers, { calls: 0, resolve, reject })
     this.#schedule()
     return promise
@@ -142,7 +148,7 @@ export class SubjectCalls {
     try {
       this.#send()
     } catch (error) {
-      this.#backOff = { until: this.#deps.clock.monotonic() + BACK_OFF_MS, outcome: 'store' }
+      this.#pause('store')
       this.#deps.onRefused(error instanceof Error ? error : new Error(String(error)))
       this.#giveUp('store')
     }
@@ -201,18 +207,22 @@ export class SubjectCalls {
     this.#land(flight)
     if (!flight.isLate) breaker.answered(now - flight.sent.sentAt)
     time.observe(reply.nowMs, flight.sent.sentAt)
-    const outcome = this.#limited(this.#book(flight, reply, now), now)
+    const outcome = this.#limited(this.#book(flight, reply, now))
     if (flight.isLate) this.#books.endLeases() // no request waits for these grants, and the process may have used its own share instead
     this.#serve(flight, outcome)
     this.#goOn()
   }
 
+  #pause(outcome: AskOutcome): void {
+    this.#backOff = { until: this.#deps.clock.monotonic() + BACK_OFF_MS, outcome }
+  }
+
   /** Pauses calls to a store whose answers repeatedly contain no result. */
-  #limited(outcome: AskOutcome | 'again', now: number): AskOutcome | 'again' {
+  #limited(outcome: AskOutcome | 'again'): AskOutcome | 'again' {
     this.#withoutAnswer = outcome === 'again' ? this.#withoutAnswer + 1 : 0
     if (this.#withoutAnswer < MAX_CALLS_WITHOUT_ANSWER) return outcome
     this.#withoutAnswer = 0
-    this.#backOff = { until: now + BACK_OFF_MS, outcome: 'store' }
+    this.#pause('store')
     return 'store'
   }
 
@@ -227,11 +237,10 @@ export class SubjectCalls {
   }
 
   #failed(flight: Flight, error: unknown): void {
-    const now = this.#deps.clock.monotonic()
     this.#land(flight)
     this.#books.forgetReports()
     if (error instanceof LedgerCallRefused) {
-      this.#backOff = { until: now + BACK_OFF_MS, outcome: 'store' }
+      this.#pause('store')
       this.#deps.onRefused(error)
     } else if (!flight.isLate) this.#deps.breaker.failed()
     this.#serve(flight, 'store')
@@ -261,7 +270,7 @@ export class SubjectCalls {
     switch (reply.status) {
       case 'stale':
         this.#books.forgetReports()
-        this.#backOff = { until: now + BACK_OFF_MS, outcome: 'store' }
+        this.#pause('store')
         return 'store'
       case 'lost':
         this.#acknowledged = reply.number
@@ -271,7 +280,7 @@ export class SubjectCalls {
         return 'again'
       case 'unseeded':
         this.#acknowledge(call, sent, reply.nowMs)
-        this.#backOff = { until: now + BACK_OFF_MS, outcome: 'unseeded' }
+        this.#pause('unseeded')
         return 'unseeded'
       case 'window':
         this.#acknowledge(call, sent, reply.nowMs)
@@ -288,7 +297,7 @@ export class SubjectCalls {
   }
 
   /** The readers at the time of the call, for which the call asked for every limit. */
-  #answerReaders(read: { readonly answer: LedgerAnswer; readonly sent: SentParts }): void {
+  #answerReaders(read: LedgerRead): void {
     const served = this.#readers.filter(({ calls }) => calls > 0)
     this.#readers = this.#readers.filter(({ calls }) => calls === 0)
     for (const { resolve } of served) resolve(read)
@@ -302,20 +311,11 @@ export class SubjectCalls {
 
   /** Reports to all waiting requests and readers that no answer will arrive. */
   #giveUp(outcome: AskOutcome): void {
-    wakeAll(this.#takeWaiters(), outcome)
-    for (const { reject } of this.#takeReaders()) reject(new Error(`the ledger does not answer: ${outcome}`))
-  }
-
-  #takeWaiters(): Waiter[] {
-    const waiters = this.#waiters
+    const [waiters, readers] = [this.#waiters, this.#readers]
     this.#waiters = NO_WAITERS
-    return waiters
-  }
-
-  #takeReaders(): Reader[] {
-    const readers = this.#readers
     this.#readers = NO_READERS
-    return readers
+    wakeAll(waiters, outcome)
+    for (const { reject } of readers) reject(new Error(`the ledger does not answer: ${outcome}`))
   }
 }
 

@@ -37,7 +37,7 @@ export class Heartbeat {
     this.#stopped.abort()
     this.#wake.abort()
     await this.#running
-    await this.#deps.source.leave(this.#deps.process).catch(ignoreOutage)
+    await this.#deps.source.leave(this.#deps.process).catch(() => undefined)
   }
 
   async #run(): Promise<void> {
@@ -45,15 +45,10 @@ export class Heartbeat {
     while (!this.#stopped.signal.aborted) {
       this.#wake = new AbortController() // before the state is read, so that later changes request another beat
       const sentAt = clock.monotonic()
-      await source.heartbeat(process, acknowledgement()).catch(ignoreOutage)
+      await source.heartbeat(process, acknowledgement()).catch(() => undefined) // the follower reports outages of the store
       const passed = (): number => clock.monotonic() - sentAt
       await sleep(clock, HEARTBEAT_EVERY_MS - passed(), this.#wake.signal)
       await sleep(clock, SHORTEST_GAP_MS - passed(), this.#stopped.signal)
     }
   }
-}
-
-/** Ignores a failed beat: the follower reports outages of the store, and the operator sees the missing beat. */
-function ignoreOutage(): void {
-  return
 }

@@ -5,7 +5,7 @@
 import type { Caller } from '../auth/key-table.ts'
 import type { BodyReader } from '../dialects/body-reader.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
-import type { PromptSize } from '../dialects/prompt-size.ts'
+import type { ReadRequest } from '../dialects/read-request.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -106,12 +106,12 @@ async function admit(call: Call): Promise<Admitted | undefined> {
   const reading = deps.bodyReader.read(bytes, dialect, response, isMetered)
   const read = orThrow(reading instanceof Promise ? await reading : reading) // rows 10, 11, 42; 34
   if (read === undefined) return undefined
-  const { asked, body, size } = read
+  const { asked, body } = read
   exchange.askedModel = asked.model
   const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14, 41
   exchange.model = model.record.servedName
   if (isLoop(request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
-  const held = subject && (await reserved(subject, { exchange, deps, model: model.record, asked, size })) // rows 16 to 23, 36
+  const held = subject && (await reserved(subject, model.record, read, call)) // rows 16 to 23, 36
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   const job: ForwardJob = {
     ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
@@ -136,16 +136,13 @@ function admitModel(
   return entry
 }
 
-interface Reservation {
-  readonly exchange: Exchange
-  readonly deps: InferenceDeps
-  readonly model: ModelRecord
-  readonly asked: ModelRequest
-  readonly size: PromptSize | undefined
-}
-
 /** Reserves units for the call. @throws GatewayError, or rejects with it, when a limit is reached or cannot be checked */
-function reserved(subject: LimitSubject, { exchange, deps, model, asked, size }: Reservation): Promise<HeldCall> | HeldCall {
+function reserved(
+  subject: LimitSubject,
+  model: ModelRecord,
+  { asked, size }: ReadRequest,
+  { exchange, deps }: Call,
+): Promise<HeldCall> | HeldCall {
   if (deps.limits === undefined || size === undefined) throw sharedError('limitsUnavailable')
   const decision = deps.limits.reserve({ subject, model, asked, size, format: exchange.format })
   return decision instanceof Promise ? decision.then(orThrow) : orThrow(decision)

@@ -66,8 +66,8 @@ const BY_STATUS: Readonly<Record<number, RowID>> = {
 
 /** Classifies an unsuccessful answer. The client never reads hosts, tags, or the backend's own name of the model. */
 export function backendFailure(answer: BackendAnswer, names: Names): Failure {
-  const { status, body } = answer
-  const error = toError(answer, { text: messageIn(body), fields: errorFields(body) }, names)
+  const { status } = answer
+  const error = toError(answer, names)
   const isCausedByClient = CAUSED_BY_CLIENT.has(error.row.id)
   const isRetryable = !isCausedByClient && (RETRYABLE.has(status) || status === BUSY)
   return { error, isRetryable, isBackendFailure: !isCausedByClient && status >= 500 }
@@ -93,12 +93,8 @@ export function messageIn(body: unknown, depth = 0): string | undefined {
   return typeof text === 'string' ? unwrapped(text, depth) : undefined
 }
 
-interface ErrorText {
-  readonly text: string | undefined
-  readonly fields: JsonObject
-}
-
-function toError({ status, retryAfter }: BackendAnswer, { text, fields }: ErrorText, names: Names): GatewayError {
+function toError({ status, body, retryAfter }: BackendAnswer, names: Names): GatewayError {
+  const [text, fields] = [messageIn(body), errorFields(body)]
   const row = rowOf(status, text, fields)
   const said = text === undefined ? '' : `: ${cleanReason(text, names)}`
   const options: GatewayErrorOptions = {

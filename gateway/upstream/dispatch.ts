@@ -73,7 +73,7 @@ class Forwarding implements Interruptible, PickRules {
   #watch(): void {
     const { exchange } = this.#job
     exchange.running = this
-    exchange.response.on('error', ignoreLateWrite)
+    exchange.response.on('error', () => undefined) // of a late write; without a listener the process would end
     exchange.response.on('close', () => this.#attempt?.clientClosed())
   }
 
@@ -90,11 +90,6 @@ class Forwarding implements Interruptible, PickRules {
     const cause = `ServedModel ${model.record.namespace}/${model.record.name} has no usable server`
     return new GatewayError('noBackend', { model: askedName }, { cause })
   }
-}
-
-/** Ignores the error of a write after the end of the socket; `close` reports the end. Without a listener the process would end. */
-function ignoreLateWrite(): void {
-  return
 }
 
 const CLIENT_LEFT = { kind: 'clientGone', usage: undefined } as const satisfies AttemptResult

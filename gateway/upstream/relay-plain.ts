@@ -1,6 +1,6 @@
 import { AnswerTail } from '../dialects/answer-tail.ts'
 import { answerTokens } from '../dialects/prompt-size.ts'
-import { settledUsage, type Usage, type UsageReport } from '../dialects/usage.ts'
+import { settledUsage, tokensOfBytes, type Usage, type UsageReport } from '../dialects/usage.ts'
 import type { GatewayError } from '../errors.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
@@ -56,7 +56,7 @@ export class PlainRelay implements AnswerRelay {
   usage(inputTokens: number): Usage | undefined {
     if (!this.#isMetered || this.#bytes === 0) return undefined
     const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has produced the whole answer, even if the client left
-    const outputTokens = this.#writtenTokens ?? this.#host.job.dialect.events.unreadTokens(Math.max(this.#bytes, length))
+    const outputTokens = this.#writtenTokens ?? tokensOfBytes(Math.max(this.#bytes, length))
     return settledUsage(this.#report, { inputTokens, outputTokens })
   }
 

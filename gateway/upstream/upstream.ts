@@ -5,7 +5,6 @@ import type { AddressRules } from '#contract/values/backend-address.ts'
 import { BackendHealth, tcpProbe } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
 import { credentialFor, type ForwardJob, type Outcome, type CredentialLookup } from './forward-job.ts'
-import type { BackendEntry } from './model-entry.ts'
 import { ModelTable } from './model-table.ts'
 import { NameLookup } from './name-lookup.ts'
 import { Ticker } from './ticker.ts'
@@ -72,8 +71,10 @@ export class Upstream {
     const counts: Record<string, BackendCount> = {}
     for (const { backends } of this.models.entries()) {
       for (const backend of backends) {
-        const count = this.#count(backend)
-        if (count.up < count.total) counts[backend.id] = count
+        const { id, total, targets } = backend
+        const isUsable = credentialFor(backend, this.#deps.credentials) !== undefined
+        const up = isUsable ? targets.filter(({ health }) => health.isUp).length : 0
+        if (up < total) counts[id] = { up, total }
       }
     }
     return counts
@@ -82,11 +83,5 @@ export class Upstream {
   async close(): Promise<void> {
     await this.#pools.close()
     this.#ticker.stop()
-  }
-
-  #count(backend: BackendEntry): BackendCount {
-    const { total, targets } = backend
-    const isUsable = credentialFor(backend, this.#deps.credentials) !== undefined
-    return { up: isUsable ? targets.filter(({ health }) => health.isUp).length : 0, total }
   }
 }
