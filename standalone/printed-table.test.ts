@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { apiKey } from '../test/support/objects.ts'
 import { apiKeyKind } from '#api/apikey-kind.ts'
 import { API_KINDS } from '#api/kinds.ts'
-import { ageOf, tableOf, valueAt } from './printed-table.ts'
+import { ageOf, STEPS, tableOf } from './printed-table.ts'
 
 const NOW = Date.UTC(2026, 0, 2)
 const CREATED = { creationTimestamp: '2026-01-01T23:00:00Z' }
@@ -30,8 +30,7 @@ describe('a table of make status', () => {
   })
 
   test('can show every column of every kind', () => {
-    for (const { columns } of API_KINDS) for (const { jsonPath } of columns) expect(valueAt({}, jsonPath)).toBeUndefined()
-    expect(() => valueAt({}, '.spec.list[0]')).toThrow('.spec.list[0]')
+    for (const { columns } of API_KINDS) for (const { jsonPath } of columns) expect(jsonPath.replaceAll(STEPS, '')).toBe('')
   })
 
   test.each([

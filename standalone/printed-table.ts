@@ -3,8 +3,8 @@ import type { ApiKind, Column } from '#api/kind.ts'
 import type { KubeObject } from '#kube/port.ts'
 
 const GAP = 3
-const CONDITION = /^\.status\.conditions\[\?\(@\.type=="([A-Za-z]+)"\)\]\.([a-z]+)$/
-const FIELDS = /^(\.[A-Za-z]+)+$/
+/** A path of a column is a sequence of these: a field, or the element of a list with a type. */
+export const STEPS = /\.([A-Za-z]+)|\[\?\(@\.type=="([A-Za-z]+)"\)\]/g
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
@@ -50,19 +50,12 @@ export function ageOf(ms: number): string {
   return counts.join('')
 }
 
-/** The value at a path of a column; undefined if the object has none. @throws TypeError for a path of another form */
-export function valueAt(object: unknown, jsonPath: string): unknown {
-  const [, type, field = ''] = CONDITION.exec(jsonPath) ?? []
-  if (type !== undefined) {
-    const list = valueAt(object, '.status.conditions')
-    const found: unknown = Array.isArray(list) ? list.find((each) => fieldOf(each, 'type') === type) : undefined
-    return fieldOf(found, field)
-  }
-  if (!FIELDS.test(jsonPath)) throw new TypeError(`the path ${jsonPath} of a column has an unknown form`)
-  return jsonPath
-    .slice(1)
-    .split('.')
-    .reduce((value: unknown, name) => fieldOf(value, name), object)
+/** The value at a path of a column; undefined if the object has none. */
+function valueAt(object: unknown, jsonPath: string): unknown {
+  return [...jsonPath.matchAll(STEPS)].reduce((at: unknown, [, field = '', type]) => {
+    if (type === undefined) return fieldOf(at, field)
+    return Array.isArray(at) ? at.find((each) => fieldOf(each, 'type') === type) : undefined
+  }, object)
 }
 
 function cellOf({ type, jsonPath }: Column, object: KubeObject, nowMs: number): string {
