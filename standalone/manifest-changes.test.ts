@@ -1,22 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { KubeObject } from '#kube/port.ts'
-import {
-  decideManifestChanges,
-  FOLDER_ANNOTATION,
-  MANIFEST_ANNOTATION,
-  type ManifestChanges,
-  type ManifestOptions,
-} from './manifest-changes.ts'
+import { decideManifestChanges, FOLDER_ANNOTATION, MANIFEST_ANNOTATION } from './manifest-changes.ts'
+import type { ManifestChanges, ManifestOptions } from './manifest-changes.ts'
 import { parseManifestFile, unreadableFile } from './manifest-documents.ts'
 
 const key = (name: string, spec = 'models: [a]'): string =>
   `apiVersion: headgate.dev/v1alpha1\nkind: ApiKey\nmetadata: { name: ${name} }\nspec: { ${spec} }\n`
-const present = (
-  name: string,
-  file: string | undefined,
-  more: Partial<KubeObject['metadata']> = {},
-  kind = 'ApiKey',
-): KubeObject & { spec: object } => ({
+const present = (name: string, file: string | undefined, more: Partial<KubeObject['metadata']> = {}, kind = 'ApiKey') => ({
   apiVersion: kind === 'Secret' ? 'v1' : 'headgate.dev/v1alpha1',
   kind,
   metadata: { name, namespace: 'default', ...(file === undefined ? {} : { annotations: { [MANIFEST_ANNOTATION]: file } }), ...more },
@@ -46,6 +36,12 @@ describe('decideManifestChanges', () => {
     const objects = [present('one', 'a.yaml'), present('old', 'a.yaml'), present('own', undefined), present('s', undefined, {}, 'Secret')]
     const changes = await decide({ 'a.yaml': key('one') }, objects)
     expect(removed(changes)).toEqual(['old'])
+  })
+
+  it('an invalid document keeps the last valid version of its object, and all other documents are in force', async () => {
+    const changes = await decide({ 'a.yaml': `${key('bad', 'modles: [a]')}---\n${key('good')}` }, [present('bad', 'a.yaml')])
+    expect([written(changes), removed(changes)]).toEqual([['good'], []])
+    expect(complaints(changes)[0]).toMatch(/^a\.yaml:4:9: ApiKey default\/bad: spec\.modles: .*the last valid version stays in force\)$/)
   })
 
   it('a file that is not YAML, or cannot be opened, keeps all its objects', async () => {
@@ -85,13 +81,10 @@ describe('decideManifestChanges', () => {
     expect(changes).toEqual({ writes: [], removals: [], complaints: [] })
   })
 
-  it('names kinds that standalone does not use, and Secrets of the operator', async () => {
+  it('takes Secrets, but not in place of those of the operator', async () => {
     const secret = 'apiVersion: v1\nkind: Secret\nmetadata: { name: bot }\nstringData: { token: hush }\n'
-    const changes = await decide({ 'a.yaml': 'apiVersion: apps/v1\nkind: Deployment\nmetadata: { name: x }\n', 'b.yaml': secret }, [
-      present('bot', undefined, {}, 'Secret'),
-    ])
+    const changes = await decide({ 'b.yaml': secret }, [present('bot', undefined, {}, 'Secret')])
     expect(complaints(changes)).toEqual([
-      'a.yaml:2:1: Deployment default/x: kind: "Deployment" is not used without a cluster; remove the document',
       'b.yaml:3:13: Secret default/bot: metadata.name: is a Secret of the operator; choose another name',
     ])
     const [write] = (await decide({ 'b.yaml': secret })).writes

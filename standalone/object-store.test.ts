@@ -1,32 +1,19 @@
 import { describe, expect, it } from 'vitest'
 import type { ApiKey } from '#api/apikey.ts'
-import { isKubeError, type KubeObject } from '#kube/port.ts'
+import { isKubeError, type KubeObject, uidOf } from '#kube/port.ts'
 import { apiKeys } from '#api/resources.ts'
 import { secrets, type Secret } from '#kube/resources.ts'
+import { apiKey } from '../test/support/objects.ts'
 import { ObjectStore, type StoreChange } from './object-store.ts'
 
 const NOW = Date.UTC(2026, 0, 1, 12, 0, 0, 789)
 
 describe('ObjectStore', () => {
-  const key = (name = 'bot'): ApiKey => ({
-    apiVersion: 'headgate.dev/v1alpha1',
-    kind: 'ApiKey',
-    metadata: { name, namespace: 'shop' },
-    spec: { state: 'Active', models: ['*'] },
-  })
-  const secret = (name: string, owner?: KubeObject, namespace = 'shop'): Secret => ({
-    apiVersion: 'v1',
-    kind: 'Secret',
-    metadata: {
-      name,
-      namespace,
-      ...(owner === undefined
-        ? {}
-        : {
-            ownerReferences: [{ apiVersion: owner.apiVersion, kind: owner.kind, name: owner.metadata.name, uid: owner.metadata.uid ?? '' }],
-          }),
-    },
-  })
+  const key = (name = 'bot'): ApiKey => apiKey(name)
+  const owned = (name: string, owner: KubeObject, namespace = 'shop'): Secret => {
+    const reference = { apiVersion: owner.apiVersion, kind: owner.kind, name: owner.metadata.name, uid: uidOf(owner) }
+    return { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace, ownerReferences: [reference] } }
+  }
 
   it('stamps the injected time in whole seconds and the injected uid', async () => {
     const store = new ObjectStore({ now: () => NOW, newUid: () => 'u-1' })
@@ -82,14 +69,15 @@ describe('ObjectStore', () => {
   it('continues with higher versions after a restore and collects children whose owner was deleted in between', async () => {
     const first = new ObjectStore()
     const owner = await first.create(apiKeys, key())
-    const child = await first.create(secrets, secret('child', owner))
-    const orphan = await first.create(secrets, secret('other', owner))
+    const child = await first.create(secrets, owned('child', owner))
+    const orphan = await first.create(secrets, owned('other', owner))
+    const deleted = [{ apiVersion: owner.apiVersion, kind: 'ApiKey', name: 'deleted', uid: 'deleted' }]
     const changes: StoreChange[] = []
     const second = new ObjectStore({ persist: (change) => changes.push(change) })
     second.restore([
       { resource: apiKeys, object: owner },
       { resource: secrets, object: child },
-      { resource: secrets, object: { ...orphan, metadata: { ...orphan.metadata, ownerReferences: [reference('deleted')] } } },
+      { resource: secrets, object: { ...orphan, metadata: { ...orphan.metadata, ownerReferences: deleted } } },
     ])
     expect(changes.map(({ ref, after }) => [ref.name, after])).toEqual([['other', undefined]])
     expect(await second.get(secrets, { namespace: 'shop', name: 'child' })).toEqual(child)
@@ -100,18 +88,14 @@ describe('ObjectStore', () => {
   it('garbage collection reaches grandchildren, and ignores an owner of another namespace', async () => {
     const store = new ObjectStore()
     const owner = await store.create(apiKeys, key())
-    const child = await store.create(secrets, secret('child', owner))
-    await store.create(secrets, secret('grandchild', child))
-    await store.create(secrets, secret('abroad', owner, 'lab'))
+    const child = await store.create(secrets, owned('child', owner))
+    await store.create(secrets, owned('grandchild', child))
+    await store.create(secrets, owned('abroad', owner, 'lab'))
     expect((await store.list(secrets, '')).map((object) => object.metadata.name)).toEqual(['child', 'grandchild'])
     await store.remove(apiKeys, { namespace: 'shop', name: 'bot' })
     expect(await store.list(secrets, '')).toEqual([])
   })
 })
-
-function reference(uid: string): { apiVersion: string; kind: string; name: string; uid: string } {
-  return { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', name: 'deleted', uid }
-}
 
 it('a dry run answers as a creation would, and stores nothing', async () => {
   const store = new ObjectStore()
