@@ -33,26 +33,4 @@ describe('the weight of a text', () => {
   test.each(FIXTURES)('of %s has not changed', (_what, text, tokens) => {
     expect(weigh(text.repeat(10))).toBe(tokens)
   })
-
-  test.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 40, 41])('counts every byte of a text of %i digits', (length) => {
-    expect(weigh('1'.repeat(length))).toBe(length <= 40 ? length : Math.ceil(length / 1.4))
-  })
-
-  test.each([0, 1, 2, 3, 39, 40, 41, 42, 80, 81])('knows a run of 41 bytes at byte %i, and one of 40 is words', (at) => {
-    const before = '.'.repeat(at)
-    expect(weigh(`${before}${'ab1'.repeat(14).slice(0, 41)}.`)).toBe(Math.ceil((at + 1) * 0.75 + 41 / 1.4 - 0.001))
-    expect(weigh(`${before}${'x'.repeat(40)}.`)).toBe(Math.ceil((at + 1) * 0.75 + 8))
-  })
-
-  test('of a text beyond the shared bytes is that of its parts', () => {
-    for (const [what, text] of FIXTURES) {
-      const part = `${text}.` // only a stop carries over into the next part
-      expect(weigh(part.repeat(2_000)), what).toBe(weigh(...Array.from({ length: 2_000 }, () => part)))
-    }
-  })
-
-  test('depends on no text before it', () => {
-    const long = 'x'.repeat(100)
-    expect(weigh(long, 'ab', ' ', ' ', 'ab')).toBe(Math.ceil((Math.ceil(10_000 / 1.4) + 200) / 100))
-  })
 })

@@ -74,19 +74,6 @@ describe('requests per minute', () => {
     expect(admitted).toBeLessThanOrEqual(31)
   })
 
-  test('two processes together admit no more than the limit', async () => {
-    const world = new LedgerWorld()
-    world.live = 2
-    const ledgers = [world.process(), world.process()]
-    let admitted = 0
-    for (let i = 0; i < 40; i += 1) {
-      const verdict = await ledgers[i % 2]!.reserve([limited], need())
-      if (verdict.outcome === 'held') admitted += 1
-      await world.advance(50)
-    }
-    expect(admitted).toBe(10)
-  })
-
   test('a released request gives its unit back at once', async () => {
     const { ledger } = oneProcess()
     const one = subject({ limits: { requestsPerMinute: 1 } })

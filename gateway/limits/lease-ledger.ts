@@ -17,7 +17,6 @@ import type {
   Verdict,
 } from './ledger.ts'
 import type { LedgerStore } from './ledger-store.ts'
-import { localShortages } from './local-admission.ts'
 import type { Calendar } from './budget-book.ts'
 import type { Demand, Portion, SentParts, SubjectBooks } from './subject-books.ts'
 import type { AskOutcome } from './subject-calls.ts'
@@ -46,6 +45,8 @@ export interface LedgerStats {
 
 /** Maximum number of calls that one request waits for; each call serves or refuses a request. */
 const MAX_ROUNDS = 64
+/** Retry time of a client while this process's part of the permits is in use, ms. */
+const LOCAL_RETRY_MS = 1_000
 
 interface Request {
   readonly need: Need
@@ -237,22 +238,42 @@ export class LeaseLedger implements Ledger {
     return verdict
   }
 
-  /** Applies `onStoreUnavailable`; with several subjects, the strictest policy. */
+  /**
+   * Applies `onStoreUnavailable`; with several subjects, the strictest policy. `LocalShare`: up to this process's part of every limit, as far
+   * as this process knows the limit's state.
+   */
   #withoutStore(request: Request, outcome: AskOutcome): Verdict {
     const isShared = request.entries.every(({ books }) => books.subject.onStoreUnavailable === 'LocalShare')
     if (outcome === 'unseeded' || !isShared) return unavailable(outcome === 'unseeded' ? 'unseeded' : 'store')
     const now = this.#now()
-    const terms = { live: this.#live(), windowMs: this.#timing.windowMs }
-    const shortages = request.entries.map(({ books, calls }, at) =>
-      localShortages(books, demandAt(request.demands, at), { now, storeNow: calls.storeNow(now), ...terms }),
-    )
-    if (shortages.includes('unknown')) return unavailable('store')
-    const known = shortages.flatMap((found) => (found === 'unknown' ? [] : found))
+    const known: NamedShortage[] = []
+    for (const [at, entry] of request.entries.entries()) {
+      const short = this.#localShortages(entry, demandAt(request.demands, at), now)
+      if (short === undefined) return unavailable('store')
+      known.push(...short)
+    }
     if (known.length > 0) return refusal(known, ratesOf(request.entries, now), now)
     return this.#hold(request, false, now)
   }
 
-  /** @param isLeased whether leases suffice; otherwise `localShortages` has found this process's own part free */
+  /** Limits whose part is used up; undefined if this process does not know the rest of a budget. */
+  #localShortages({ books, calls }: Entry, demand: Demand, now: number): NamedShortage[] | undefined {
+    if (books.canTake(demand, now)) return []
+    const { subject, budgets, requests, tokens, permits } = books
+    const terms = { live: this.#live(), storeNow: calls.storeNow(now) }
+    if (!budgets.every((book, at) => book.canTakeLocal(demand.budgets[at] ?? 0, terms.live, terms.storeNow))) return undefined
+    const hasPermit = demand.permits === 0 || permits.canTakeLocal(terms.live, this.#timing.windowMs)
+    const waits = [
+      ['requests', demand.requests === 0 ? 0 : requests.localWaitMs(demand.requests, now, terms)],
+      ['tokens', demand.tokens === 0 ? 0 : tokens.localWaitMs(demand.tokens, now, terms)],
+      ['concurrency', hasPermit ? 0 : LOCAL_RETRY_MS],
+    ] as const
+    return waits.flatMap(([limit, waitMs]) =>
+      waitMs > 0 ? [{ subject, shortage: { limit, rest: 0, passesAt: now + waitMs, cachedUntil: now } }] : [],
+    )
+  }
+
+  /** @param isLeased whether leases suffice; otherwise `#localShortages` has found this process's own part free */
   #hold(request: Request, isLeased: boolean, now: number): Hold {
     const { entries, demands } = request
     const portions = entries.map(({ books, calls }, at) => {

@@ -156,28 +156,6 @@ test('a time zone that the calendar does not know makes its key unavailable, and
   expect(seen).toContain('no such time zone')
 })
 
-describe('lost replies', () => {
-  test('#27639, #28283, #30460, #36926: spend counts once, however many replies are lost', async () => {
-    const { world, ledger } = oneProcess()
-    const key = subject({ limits: { tokensPerMinute: 1_000_000 }, budgets: [budget({ amount: 10_000 })] })
-    let calls = 0
-    world.store.fate = () => (calls++ % 2 ? 'reply lost' : 'works')
-    let spent = 0
-    for (let i = 0; i < 60; i += 1) {
-      const verdict = await ledger.reserve([key], need({ tokens: 100, holdByUnit: { Currency: 50, Tokens: 0 } }))
-      if (verdict.outcome === 'held') {
-        ledger.settle(verdict, usage({ inputTokens: 60, costMicros: 20 }))
-        spent += 1
-      }
-      await world.advance(400)
-    }
-    expect(spent).toBeGreaterThan(5)
-    world.store.fate = () => 'works'
-    await world.advance(11_000)
-    expect((await ledger.snapshot(key)).budgets).toMatchObject([{ spent: spent * 20, held: 0 }])
-  })
-})
-
 test('#40050: a hold that was granted by a lost reply, the first of its budget, does not stay held', async () => {
   const { world, ledger } = oneProcess()
   const key = subject({ budgets: [budget({ amount: 1_000 })] })

@@ -210,26 +210,17 @@ export class SubjectBooks {
     // the batch of this call returns them: a lease that ended before its reply arrived must not refuse the request that asked for it
     for (const lease of [this.requests, this.tokens]) lease.endExpired(now)
     const rates = [
-      this.requests.request(
-        waitingFor(waiting, ({ requests }) => requests),
-        now,
-      ),
-      this.tokens.request(
-        waitingFor(waiting, ({ tokens }) => tokens),
-        now,
-      ),
+      this.requests.request(sumOf(waiting.map(({ requests }) => requests)), now),
+      this.tokens.request(sumOf(waiting.map(({ tokens }) => tokens)), now),
     ].filter((row) => row !== undefined && (all || row.ask + row.want > 0)) as LedgerCall['rates'] // undefined is filtered out
     const books = this.#open.filter((book) => all || (waiting.length > 0 && book.spec.onExceeded === 'Block'))
     const budgets = books.map((book) => {
       const at = this.#open.indexOf(book)
-      const wait = book.spec.onExceeded === 'Block' ? waitingFor(waiting, (demand) => demand.budgets[at] ?? 0) : NO_WAITING
+      const wait = book.spec.onExceeded === 'Block' ? sumOf(waiting.map((demand) => demand.budgets[at] ?? 0)) : NO_WAITING
       return book.request(wait, this.#deps.timing, times)
     })
     const reports = this.#budgets.flatMap((book) => book.reports(books.includes(book)))
-    const permits = this.permits.request(
-      waitingFor(waiting, (demand) => demand.permits),
-      now,
-    )
+    const permits = this.permits.request(sumOf(waiting.map((demand) => demand.permits)), now)
     return {
       parts: { reports: reports.map(({ row }) => row), permits, rates, budgets },
       ...{ reports, books, term: this.#term, sentAt: now },
@@ -378,7 +369,7 @@ export class SubjectBooks {
   }
 }
 
-function waitingFor(waiting: readonly Demand[], amount: (demand: Demand) => number): Waiting {
-  const [first] = waiting
-  return first ? { first: amount(first), all: waiting.reduce((sum, demand) => sum + amount(demand), 0) } : NO_WAITING
+function sumOf(amounts: readonly number[]): Waiting {
+  const [first] = amounts
+  return first === undefined ? NO_WAITING : { first, all: amounts.reduce((sum, amount) => sum + amount, 0) }
 }

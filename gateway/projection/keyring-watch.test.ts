@@ -126,25 +126,6 @@ describe('a pod that finds no projection', () => {
     world.loaded(a)
     expect(world.state(a)).toBe('Revoked')
   })
-
-  test('takes new keys, suspensions and revocations from the files until the projection comes', async () => {
-    const world = new World()
-    const [a, b, c] = [issuedKey('a'), issuedKey('b'), issuedKey('c')]
-    world.publish({ entries: [keyringEntry(a.record), keyringEntry(b.record)], models: MODELS })
-    await world.startedFor(6_000)
-    world.publish({
-      entries: [
-        keyringEntry({ ...a.record, generation: 2, state: 'Suspended' }),
-        keyringEntry(b.record, { deletedMs: 1 }),
-        keyringEntry(c.record),
-      ],
-    })
-    await world.clock.advance(2_000)
-    expect([world.state(a), world.state(b), world.state(c)]).toEqual(['Suspended', 'Revoked', 'Active'])
-    world.loaded(c)
-    await world.clock.advance(2_000)
-    expect([world.state(a), world.state(b), world.state(c)]).toEqual(['unknown', 'unknown', 'Active'])
-  })
 })
 
 describe('a pod that serves from the projection', () => {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { FaultySource, hurriedClock } from '../../test/support/faulty-source.ts'
-import { issuedKey, modelText, recordText, writer, type IssuedKey } from '../../test/support/records.ts'
+import { issuedKey, recordText, writer, type IssuedKey } from '../../test/support/records.ts'
 import { eventually, waitFor } from '../../test/support/wait-for.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import { hashCredential } from '#contract/values/credential.ts'
@@ -218,13 +218,6 @@ describe('a gateway that follows', () => {
     }
     await eventually(() => expect(world.source.beats.at(-1)?.revision).toBe(13))
     expect(world.loads).toBe(1)
-  })
-
-  test('fills the table of models too', async () => {
-    const { world } = await following()
-    await world.write({ kind: 'model', op: 'put', id: 'm', text: modelText('m') })
-    await eventually(() => expect(world.follower.position?.revision).toBe(11))
-    expect(world.keys.size, 'the key stays').toBe(1)
   })
 
   test('keeps the last good record of a key that it cannot read, and names it, until there is one that it can', async () => {
