@@ -64,7 +64,6 @@ function fail(exchange: Exchange, cause: unknown, { errors }: AppDeps): void {
   errors.send(exchange, cause instanceof GatewayError ? cause : new GatewayError('internalError', {}, { cause }))
 }
 
-/** Opens an exchange for each request, and counts and logs the exchange when the response closes. */
 function begin(deps: AppDeps): (request: Request, response: Answer, next: NextFunction) => void {
   const { active, metrics, accessLog, errors } = deps
   function end(this: Answer): void {

@@ -96,7 +96,6 @@ export function loadConfig(env: NodeJS.ProcessEnv): GatewayConfig {
   return { ...read, redis: redisSettings(read) }
 }
 
-/** The settings that the parts of a gateway need. Its program opens the connection to Redis. */
 export type GatewaySettings = Omit<GatewayConfig, 'redisURL' | 'redis'>
 
 /** The defaults with some changes, for a gateway inside another program. */

@@ -29,7 +29,6 @@ export class RequestStats {
     increment(counts, response.headersSent ? Math.floor(response.statusCode / 100) : 0)
   }
 
-  /** Series of the counter of requests. */
   *requests(): Iterable<[value: number, labels: Record<'route' | 'model' | 'status' | 'backend', string>]> {
     for (const { route, model, tally } of this.#each()) {
       const byBackend = [...tally.counts].flatMap(([backend, counts]) =>
@@ -39,7 +38,6 @@ export class RequestStats {
     }
   }
 
-  /** Exposition text of the histogram of durations. */
   durations(): string {
     const lines = [`# HELP ${DURATION} From the headers of a request to the last byte of its answer`, `# TYPE ${DURATION} histogram`]
     for (const { route, model, tally } of this.#each()) {
@@ -76,7 +74,6 @@ function bucketOf(seconds: number): number {
   return index < 0 ? BOUNDS.length : index
 }
 
-/** Escapes a label value for the text format of Prometheus. */
 function escaped(value: string): string {
   return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }

@@ -202,7 +202,6 @@ class KeySet {
     for (const [hash, caller] of callersOf(live)) this.#byHash.set(hash, caller)
   }
 
-  /** Removes the hashes of the former record of a key, except those that another key has taken over. */
   #unindex(record: KeyRecord): void {
     const live = inForce(record, this.#overrides.get(record.uid))
     for (const { hash } of live.verifiers) if (this.#byHash.get(hash)?.record.uid === record.uid) this.#byHash.delete(hash)

@@ -22,7 +22,6 @@ export class AnswerTail {
     this.#length += last.copy(this.#bytes, this.#length)
   }
 
-  /** Finds the usage at the top level of the answer, in an object as in the answer itself. */
   usage(): JsonObject | undefined {
     const start = Math.max(0, this.#length - TAIL_BYTES)
     return usageIn(this.#bytes.toString('latin1', start, this.#length)) // numbers and names are ASCII

@@ -19,7 +19,6 @@ export interface BodyJob {
 /** First message of the worker, before its first order. */
 export const READY = 'ready'
 
-/** Result of an order. */
 export type BodyAnswer =
   | {
       readonly asked: ModelRequest
@@ -39,7 +38,6 @@ export function bufferOf({ buffer }: OwnBytes): Buffer {
   return Buffer.from(buffer)
 }
 
-/** Turns a result into plain data. */
 export function answerOf(result: ReadRequest | GatewayError): BodyAnswer {
   if (result instanceof GatewayError) return { row: result.row.id, params: result.params }
   const { asked, size } = result
@@ -47,7 +45,6 @@ export function answerOf(result: ReadRequest | GatewayError): BodyAnswer {
   return { asked, body, bytes: ownBytes(bytes), size }
 }
 
-/** Turns plain data back into a result. */
 export function resultOf(answer: BodyAnswer): ReadRequest | GatewayError {
   if ('row' in answer) return new GatewayError(answer.row, answer.params)
   const { asked, body, bytes, size } = answer

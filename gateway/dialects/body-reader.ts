@@ -34,7 +34,6 @@ interface BodyClient {
   off(event: 'close', listener: () => void): unknown
 }
 
-/** Result of reading a body; undefined if the client has left. */
 export type BodyResult = ReadRequest | GatewayError | undefined
 
 /**
@@ -53,7 +52,6 @@ export class BodyReader {
     this.#deps = deps
   }
 
-  /** Starts the worker. Rejects if it cannot run. */
   async start(): Promise<void> {
     await this.#startThread().ready
   }
@@ -123,7 +121,6 @@ export class BodyReader {
   }
 }
 
-/** A large body that waits for the worker or is being read. */
 class Job {
   readonly order: Omit<BodyJob, 'bytes'>
   readonly #client: BodyClient

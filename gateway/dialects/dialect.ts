@@ -12,7 +12,6 @@ export interface ModelRequest {
   readonly maxOutputTokens: number | undefined
   /** Number of requested answers (`n`), at least 1. */
   readonly choices: number
-  /** Whether the client requests the usage of a stream (`stream_options.include_usage`). */
   readonly wantsUsage: boolean
 }
 

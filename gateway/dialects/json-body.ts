@@ -1,4 +1,3 @@
-/** A JSON object as `JSON.parse` returns it. */
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** A JSON object in three forms. Searching a string is several times as fast as searching its bytes. */

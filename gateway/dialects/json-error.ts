@@ -45,7 +45,6 @@ class JsonReader {
     return this.#text[this.#at]
   }
 
-  /** Reads one token. @returns false if the next token is not an expected one */
   #token(): boolean {
     const next = this.#next
     const closer = this.#closers.at(-1)

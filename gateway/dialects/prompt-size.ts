@@ -101,7 +101,6 @@ class PromptCount {
     if (tools !== undefined) this.#json(tools)
   }
 
-  /** Counts the texts of any content: a string, blocks, or whole messages. */
   text(value: unknown, depth = 0): void {
     if (typeof value === 'string') return this.#weight.add(value)
     if (depth > MAX_DEPTH) return

@@ -48,7 +48,6 @@ export function provenObject(body: JsonBody, field: string): ByteSpan | undefine
   return end === undefined ? undefined : byteSpan(body, start, end)
 }
 
-/** Finds the start of a field's value, if the text has the name once and no escape could spell it in another way. */
 function provenStart(text: string, field: string): number | undefined {
   const token = `"${field}"`
   const key = text.indexOf(token)

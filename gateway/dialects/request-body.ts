@@ -19,7 +19,6 @@ const USAGE_OPTION = 'stream_options'
 /** A body in which every parser reads the same deciding fields. */
 export interface RequestBody {
   readonly bytes: Buffer
-  /** The authorised model. */
   readonly model: string
   /** Position of the literal of `model`, quotes included. */
   readonly modelAt: ByteSpan
@@ -60,7 +59,6 @@ function canAskUsage(options: unknown): boolean {
   return options === undefined || options === null || asObject(options) !== undefined
 }
 
-/** Makes the edit that requests usage. @returns undefined unless every parser must find the replaced options */
 function usageEditOf(body: JsonBody, modelAt: ByteSpan): ByteEdit | undefined {
   const options = body.value[USAGE_OPTION]
   if (options === undefined) return addedOption(modelAt)

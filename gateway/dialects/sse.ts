@@ -29,7 +29,6 @@ export class SseSplitter {
   #tailBytes = 0
   #window: Buffer = EMPTY
 
-  /** Number of bytes held back because their event is not complete; the relay bounds it (1 MiB). */
   get tailBytes(): number {
     return this.#tailBytes
   }

@@ -21,7 +21,6 @@ export function tokensOfBytes(bytes: number): number {
 
 /** The reports of a backend on one answer until now; undefined for fields that it has not reported. */
 export interface UsageReport {
-  /** The whole prompt (OpenAI). */
   readonly promptTokens: number | undefined
   /** The prompt without tokens read from and written to a cache (Anthropic). */
   readonly freshTokens: number | undefined

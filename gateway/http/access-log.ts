@@ -85,7 +85,6 @@ function lineOf(exchange: Exchange): Record<string, unknown> {
   }
 }
 
-/** Describes the cause of a failure, without anything from the request. */
 function describe(cause: unknown, withStack: boolean): Record<string, unknown> | undefined {
   if (cause === undefined) return undefined
   if (typeof cause === 'string') return { message: safeText(cause, MAX_CAUSE_CHARACTERS) }

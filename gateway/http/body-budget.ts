@@ -55,7 +55,6 @@ export class BodyBudget {
     return this.#total
   }
 
-  /** Opens the booking of one body. @param keyID public id of the Credential in use */
   open(keyID: string): BodyHold {
     return new BodyHold(this, this.#accountOf(keyID))
   }

@@ -5,10 +5,8 @@ import type { ErrorFormat, GatewayError } from '../errors.ts'
 import { type Intrusive, NO_SLOT } from '#platform/intrusive-set.ts'
 import type { BodyHold } from './body-budget.ts'
 
-/** Label of requests to a path that no route has. */
 export const NO_ROUTE = 'other'
 
-/** Work that a shutdown interrupts after its grace period. */
 export interface Interruptible {
   /** Ends the work properly: a stream gets its last frame. */
   interrupt(): void
@@ -26,7 +24,6 @@ export class Exchange implements Intrusive {
   /** Label of the route table, for metrics and logs. Never text from a client. */
   route: string = NO_ROUTE
   keyID: string | undefined = undefined
-  /** Model as the client wrote it; untrusted. */
   askedModel: string | undefined = undefined
   /** Served name, once the model is known; safe as a label. */
   model: string | undefined = undefined
@@ -54,7 +51,6 @@ export interface ExchangeLocals {
   exchange: Exchange
 }
 
-/** Express's response with the exchange on it, as handlers get it. */
 export type Answer = Response<unknown, ExchangeLocals>
 
 /** Format of errors on a path: `/v1/messages…` and `/v1/v1/…` are Anthropic's, all else OpenAI's. */

@@ -1,6 +1,5 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
-/** Bounds above which a process refuses new calls. */
 interface LoadLimits {
   /** Running model calls of known keys. A stream counts for as long as it runs. */
   readonly maxCalls: number

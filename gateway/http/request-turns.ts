@@ -4,7 +4,6 @@ const LONG_TURN_MS = 1
 const LEAST_PER_TURN = 1
 const MOST_PER_TURN = 64
 
-/** State of one key. Only `RequestTurns` changes it. */
 export interface TurnTaker {
   turn: number
   begun: number

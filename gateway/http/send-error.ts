@@ -22,7 +22,6 @@ const PARSER_ERRORS: ReadonlyMap<string, GatewayError> = new Map([
 /** The client has left, so no answer is possible. */
 const CLIENT_LEFT: ReadonlySet<string> = new Set(['HPE_INVALID_EOF_STATE', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'])
 
-/** Error of Node's HTTP parser. */
 interface ParserError extends Error {
   readonly code?: string
   readonly rawPacket?: Buffer
@@ -162,7 +161,6 @@ function rawAnswer(error: GatewayError, format: ErrorFormat, requestId: string):
   return `${head}\r\n${body}`
 }
 
-/** Finds the refusal for a parser error. @returns undefined if the client has left, so that no answer is possible */
 function parserError(code: string | undefined): GatewayError | undefined {
   if (code === undefined || CLIENT_LEFT.has(code)) return undefined
   return PARSER_ERRORS.get(code) ?? UNREADABLE
@@ -174,7 +172,6 @@ function exchangeOn(socket: Duplex): Exchange | undefined {
   return response?.locals?.exchange
 }
 
-/** Limits for clients that keep uploading after they were answered. */
 interface LingerLimits {
   /** Time for which their bytes are discarded before the socket is destroyed, ms. */
   readonly lingerMs: number

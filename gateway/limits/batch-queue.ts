@@ -94,7 +94,6 @@ export class BatchQueue {
   }
 }
 
-/** @returns false if something remains for the next batch */
 function collect(booking: Booking, refunds: Piece[], bookings: Piece[]): boolean {
   if (!booking.isSent) {
     if (bookings.length >= LEDGER_CAPS.bookings) return false

@@ -5,7 +5,6 @@ export type BreakerState = 'closed' | 'suspect' | 'open'
 
 interface BreakerDeps {
   readonly clock: Clock
-  /** Rejects if the store does not answer. */
   readonly ping: () => Promise<void>
   /** Longest wait for a call or a ping, in ms. */
   readonly timeoutMs: number

@@ -20,7 +20,6 @@ interface BudgetAccount {
   seen: number
 }
 
-/** The hold of one request on one budget. */
 export interface BudgetPiece {
   readonly account: BudgetAccount
   readonly amount: number
@@ -60,7 +59,6 @@ export class BudgetBook {
   #current: BudgetAccount | undefined
   /** Monotonic ms before which the window of `#current` has not ended. */
   #currentUntil = -Infinity
-  /** Free amount at the last reply. */
   #rest: number | undefined
   #usedAt = -Infinity
   #lastGrant = 0
@@ -168,7 +166,6 @@ export class BudgetBook {
     if (this.#current) this.#current.float = 0
   }
 
-  /** Returns the float and requests no other. */
   close(): void {
     this.end()
     this.#isClosed = true
@@ -201,7 +198,6 @@ export class BudgetBook {
     return this.isIdle && this.#accounts.every(({ spent }) => spent === 0)
   }
 
-  /** Whether `amount` fits into this process's part of the last known rest. */
   canTakeLocal(amount: number, live: number, storeNow: number): boolean {
     if (this.#isAudit) return true
     if (this.#current === undefined || this.#rest === undefined) return false

@@ -21,7 +21,6 @@ interface CallLimitsDeps {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly tokenHold: TokenHold
   readonly budgetStatus: BudgetStatus
-  /** Called with every verdict, for the metrics. */
   readonly onDecision?: (verdict: Verdict) => void
 }
 
@@ -35,7 +34,6 @@ interface LimitedCall {
 
 interface ChargedOutcome {
   readonly usage: Usage | undefined
-  /** Whether the answer has begun. */
   readonly wasSent: boolean
   readonly error: GatewayError | undefined
 }
@@ -123,7 +121,6 @@ export class HeldCall {
     this.#deps = deps
   }
 
-  /** Rate-limit headers of the answer: name, value, name, value … */
   get answerHeaders(): readonly string[] {
     return this.#deps.headers
   }
@@ -264,7 +261,6 @@ export class StormGuard {
   /** Monotonic ms of the last refusals of each key, as a ring of `MANY`. */
   readonly #times = new Map<string, { readonly at: Float64Array; next: number }>()
 
-  /** Counts a refused request. @param now monotonic ms */
   refused(uid: string, now: number): void {
     const ring = this.#times.get(uid) ?? this.#add(uid)
     ring.at[ring.next] = now

@@ -1,6 +1,5 @@
 /** Demand in requests per ms from which it is brisk: the last second then predicts the next one. */
 const BRISK_PER_MS = 0.005
-/** Requests of one interval that make a demand brisk at once. */
 const BRISK_BURST = 3
 
 interface Pace {

@@ -332,13 +332,11 @@ function demandAt(demands: readonly Demand[], at: number): Demand {
 
 const isAmount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
 
-/** Whether every amount is a whole number that the ledger can hold. */
 function isSafeNeed({ tokens, certainTokens = 0, holdByUnit }: Need): boolean {
   const { Currency = 0, Tokens } = holdByUnit
   return isAmount(tokens) && isAmount(certainTokens) && isAmount(Currency) && isAmount(Tokens)
 }
 
-/** As `isSafeNeed`, for usage. */
 function isSafeUsage({ inputTokens, outputTokens, costMicros = 0 }: SettledUsage): boolean {
   const areTokensSafe = isAmount(inputTokens) && isAmount(outputTokens) && isAmount(inputTokens + outputTokens)
   return areTokensSafe && isAmount(costMicros)

@@ -64,7 +64,6 @@ export interface Hold {
 /** `budgetSpent`, `unpriced`: waiting does not help soon (402). `tooLarge`: above the whole tokensPerMinute. */
 export type RefusedLimit = 'requests' | 'tokens' | 'concurrency' | 'budgetSpent' | 'budgetHeld' | 'unpriced' | 'tooLarge'
 
-/** A limit is reached. Nothing was consumed. */
 export interface Refused {
   readonly outcome: 'refused'
   readonly limit: RefusedLimit
@@ -76,7 +75,6 @@ export interface Refused {
   readonly rates: RateStates
 }
 
-/** The gateway cannot check the limits: a failure of the gateway, never of the client. */
 export interface Unavailable {
   readonly outcome: 'unavailable'
   /** For the log; holds no value of a key. */
@@ -86,7 +84,6 @@ export interface Unavailable {
 
 export type Verdict = Hold | Refused | Unavailable
 
-/** The current state of one budget of a subject. */
 export interface BudgetSnapshot extends Pick<BudgetRecord, 'name' | 'unit' | 'window' | 'amount'> {
   readonly spent: number
   /** Held by running requests and by idle floats of all processes. */

@@ -10,7 +10,6 @@ const RUNNING_PER_IDLE = 4
 
 /** Permits of one subject in one process. Times are monotonic ms. */
 export class PermitPool {
-  /** Undefined: no limit now. */
   limit: number | undefined
   #running = 0
   #idle = 0
@@ -74,7 +73,6 @@ export class PermitPool {
     this.#idle = 0
   }
 
-  /** Whether the store has another count. */
   get isChanged(): boolean {
     return this.#held !== this.#acknowledged
   }
@@ -88,7 +86,6 @@ export class PermitPool {
     return this.#held === 0 && this.#acknowledged === 0
   }
 
-  /** Whether this process may start a request without the store. */
   canTakeLocal(live: number, windowMs: number): boolean {
     return this.limit === undefined || this.#running < localShare(this.limit, live, windowMs).units
   }

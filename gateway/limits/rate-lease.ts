@@ -23,7 +23,6 @@ export interface Booking {
   isChanged: boolean
 }
 
-/** The part of a booking that one request uses. */
 export interface Piece {
   readonly booking: Booking
   amount: number
@@ -50,7 +49,6 @@ const SHORT_LEASE_MS = 50
 /** One rate limit of one subject in one process: leases to spend, and own bookings of the last window. Times are monotonic ms. */
 export class RateLease {
   readonly kind: RateKind
-  /** Undefined: no limit now. */
   limit: number | undefined
   readonly #timing: LedgerTiming
   /** Undefined without demand. */
@@ -201,7 +199,6 @@ export class RateLease {
     return this.#demand?.isBrisk ?? false
   }
 
-  /** Whether there is a lease that could end. */
   get hasLeases(): boolean {
     return this.#leases.length > 0
   }
@@ -254,7 +251,6 @@ export class RateLease {
     return [{ booking, amount }]
   }
 
-  /** Bookings whose slot has not ended. */
   #counting(storeNow: number): Booking[] {
     const present = Math.floor(storeNow / this.#timing.slotMs)
     return this.bookings.filter((booking) => !isOver(booking, present))

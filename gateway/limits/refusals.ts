@@ -3,7 +3,6 @@ import { longestLeaseMs, MAX_AMOUNT, type LedgerTiming } from '#contract/ledger/
 import type { BudgetBook } from './budget-book.ts'
 import type { RefusedLimit } from './ledger.ts'
 
-/** A limit that the store has found short. */
 export interface Shortage {
   readonly limit: RefusedLimit
   /** Name of the budget; absent for rates and permits. */

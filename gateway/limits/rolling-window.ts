@@ -17,7 +17,6 @@ export class RollingWindow {
     return this.#total
   }
 
-  /** Slots with an amount, for tests. */
   get slots(): ReadonlyMap<number, number> {
     return this.#slots
   }

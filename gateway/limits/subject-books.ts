@@ -13,11 +13,9 @@ export interface Demand {
   readonly requests: number
   readonly tokens: number
   readonly permits: number
-  /** In the order of the subject's budgets. */
   readonly budgets: readonly number[]
 }
 
-/** The units of one subject that one request holds. */
 export interface Portion {
   readonly books: SubjectBooks
   readonly requests: readonly Piece[]

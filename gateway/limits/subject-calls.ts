@@ -6,7 +6,6 @@ import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 import { appended } from './short-list.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 
-/** Result of a wait for the store. `answered`: the caller reads the books again. */
 export type AskOutcome = 'answered' | 'store' | 'unseeded'
 
 /** What the calls need; the ledger of the process provides it for all subjects. */

@@ -26,7 +26,6 @@ export interface Entry {
   usedAt: number
   /** Monotonic ms at which the store should learn of changes that can wait; undefined if there are none. */
   laterAt: number | undefined
-  /** Whether the next tick reports to the store. */
   isOverdue: boolean
   /** Monotonic ms before which ticks skip the subject, unless it is overdue. */
   skipUntil: number

@@ -9,7 +9,6 @@ export interface NamedShortage {
 
 const RETRY_MS = 1_000
 
-/** The limits cannot be checked. */
 export function unavailable(reason: Unavailable['reason']): Unavailable {
   return { outcome: 'unavailable', reason, waitMs: RETRY_MS }
 }
@@ -59,7 +58,6 @@ function compare(a: number, b: number): number {
   return a === b ? 0 : a - b
 }
 
-/** The limit of the subject that each refusal is about. */
 const LIMIT_OF: Readonly<Partial<Record<RefusedLimit, keyof Limits>>> = {
   requests: 'requestsPerMinute',
   tokens: 'tokensPerMinute',

@@ -5,7 +5,6 @@ import type { ProjectionSource } from './projection-source.ts'
 export interface ChangedRecord {
   readonly kind: RecordKind
   readonly id: string
-  /** The newest text; undefined if the record was deleted. */
   readonly text: string | undefined
 }
 

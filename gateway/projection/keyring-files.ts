@@ -96,7 +96,6 @@ export class KeyringFiles {
     }
   }
 
-  /** File names relative to the folder: shards with their sub-folder, and credentials. */
   async #names(base: string): Promise<readonly string[]> {
     const top = (await unlessAbsent(readdir(base))) ?? []
     const shards = await Promise.all([KEYRING_FOLDER, MODELS_FOLDER].map((folder) => this.#shardNames(base, folder)))

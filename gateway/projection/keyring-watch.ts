@@ -22,7 +22,6 @@ interface KeyringWatchDeps {
   readonly models: RecordTable
   readonly credentials: { replace(values: ReadonlyMap<string, string>): void }
   readonly follower: Pick<RevisionFollower, 'loadedFrom' | 'startedFromKeyring'>
-  /** Whether a pod may start from the folder without Redis (setting COLD_START). */
   readonly coldStart: boolean
   readonly clock: Clock
   readonly log: Log

@@ -18,7 +18,6 @@ export interface Loaded {
   readonly records: number
 }
 
-/** Longest time that parsing records may delay requests, ms. */
 const LONGEST_TURN_MS = 2
 
 /**

@@ -18,7 +18,6 @@ export interface ProjectionSource {
   records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>>
   /** Reports that this process lives and which revision it has applied. */
   heartbeat(process: string, acknowledgement: Acknowledgement): Promise<void>
-  /** Removes this process from the live ones (clean shutdown). */
   leave(process: string): Promise<void>
   /** Closes the connections. A pending `read` returns or rejects. */
   close(): Promise<void>

@@ -3,7 +3,6 @@ export interface RecordTable {
   /** Applies a change. @returns false if the text cannot be read; the last good record then stays */
   put(id: string, text: string): boolean
   delete(id: string): void
-  /** Whether the table has a readable record of that id. */
   has(id: string): boolean
   /** Starts a full load beside the data in use, which stay unchanged until `commit`. */
   load(): RecordLoad

@@ -83,12 +83,10 @@ export class RevisionFollower {
     return this.#source
   }
 
-  /** Whether requests can be authenticated. */
   get loaded(): boolean {
     return this.#source !== 'None'
   }
 
-  /** Whether new requests should be sent here. */
   get ready(): boolean {
     return this.#readyAt !== undefined && this.#deps.clock.monotonic() >= this.#readyAt
   }

@@ -26,7 +26,6 @@ export class ShardFiles<T> {
     this.#format = format
   }
 
-  /** Number of entries and whole files of another version in the last reads. */
   get unreadable(): number {
     return [...this.#foreign.values()].reduce((sum, count) => sum + count, 0)
   }

@@ -13,7 +13,6 @@ export class UnreadableRecords {
     this.#tables = tables
   }
 
-  /** The ids that heartbeats report. */
   get reported(): string[] {
     return [...this.#ids].slice(0, MAX_UNREADABLE_RECORDS)
   }

@@ -27,7 +27,6 @@ export interface InferenceDeps {
   isOverloaded(): boolean
   /** Makes requests of one key take turns with those of other keys on the event loop. */
   readonly turns: Pick<RequestTurns, 'take'>
-  /** Counts an admitted call until its exchange ends. */
   admitted(exchange: Exchange): void
   /** The reason to end a call of this caller; read every second while the call runs. */
   reasonToEnd(caller: Caller): GatewayError | undefined
@@ -68,7 +67,6 @@ async function forwarded({ job, held }: Admitted, deps: InferenceDeps): Promise<
   job.exchange.error = error
 }
 
-/** Charges a call when it has ended, whether it succeeded or failed. */
 async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outcome> {
   try {
     const outcome = await running

@@ -89,7 +89,6 @@ function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs
   }
 }
 
-/** A time, or null for Infinity. */
 function resetAt(ms: number): string | null {
   return Number.isFinite(ms) ? instant(ms) : null
 }

@@ -12,7 +12,6 @@ export interface ModelsDeps extends SuggestedFrom {
   readonly turns: Pick<RequestTurns, 'take'>
 }
 
-/** Bound on the bytes of all cached lists together. */
 const MAX_REMEMBERED_BYTES = 8 * 2 ** 20
 const ID_START = /^\/v1(?:\/v1)?\/models\//
 

@@ -20,7 +20,6 @@ interface NameIndex {
 
 /** The search for typing errors compares with at most this many names. It takes 30 µs, and a client can cause any number of searches. */
 const MAX_COMPARED = 256
-/** Longer names are cut to this length before they are compared. */
 const MAX_NAME_CHARACTERS = 128
 /** Shorter names are not compared: there, one other character usually means another model. */
 const MIN_TYPO_CHARACTERS = 4

@@ -19,7 +19,6 @@ const OTHER_APIS: readonly (readonly [start: string, hint: string])[] = [
   ['/v1beta/', 'this is a path of the Gemini API; use an OpenAI client with a base URL that ends in /v1'],
 ]
 
-/** The most common cause of a wrong path. */
 const BASE_URL = 'a base URL ends in /v1 for OpenAI clients and has no path for Anthropic clients'
 
 /** Differences between a path and that of a route, in words that follow "The path". */
@@ -78,7 +77,6 @@ function nearRoute(served: readonly Served[], path: string, { tail, versions }: 
   return `did you mean ${near.name}? The path ${differences.join(' and ')}${start === undefined ? '' : `; ${BASE_URL}`}`
 }
 
-/** Describes the error in front of the route; undefined if there is none. */
 function startOf(versions: number): string | undefined {
   if (versions === 1) return undefined
   return versions === 0 ? 'lacks /v1' : 'has /v1 more than once'
@@ -93,7 +91,6 @@ function otherApi(path: string): string | undefined {
   return OTHER_APIS.find(([start]) => path.startsWith(start))?.[1]
 }
 
-/** The path as the answer and the log may show it. */
 function shownPath(path: string): string {
   const shown = path
     .split('/')

@@ -30,7 +30,6 @@ export const ROUTES: readonly Route[] = [
   { methods: 'GET, HEAD', paths: ['/'], label: '/', handler: () => home },
 ]
 
-/** The route of model calls in one dialect. */
 export function callRoute(dialect: Dialect): Route {
   const { path, otherPaths = [] } = dialect
   return { methods: 'POST', paths: [path, ...otherPaths], label: path, handler: (deps) => inference(dialect, deps) }

@@ -39,7 +39,6 @@ export class AnswerFlow implements Waiting {
     this.#waitForTurn()
   }
 
-  /** Relays the waiting chunks, because the backend has ended. */
   flush(): void {
     for (const chunk of this.#late.splice(0)) this.#work(chunk, false)
   }
@@ -51,7 +50,6 @@ export class AnswerFlow implements Waiting {
     this.#holds |= HOLDS[reason]
   }
 
-  /** Ends a reason to wait. @returns whether the backend waited for it */
   release(reason: Hold): boolean {
     if ((this.#holds & HOLDS[reason]) === 0) return false
     this.#holds &= ~HOLDS[reason]
@@ -64,7 +62,6 @@ export class AnswerFlow implements Waiting {
     return this.release('Loop')
   }
 
-  /** Drops the rest of the answer, because no client waits for it any more. */
   close(): void {
     this.#isClosed = true
     this.#late = []

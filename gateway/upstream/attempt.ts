@@ -227,7 +227,6 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   // --- events from outside the exchange
 
-  /** Handles the end of the response: the client has left, or has received everything. */
   clientClosed(): void {
     const hasAll = this.#isSettled && this.job.exchange.response.writableFinished
     if (hasAll && this.#state === 'Settled') return // the backend has some ticks to end its answer

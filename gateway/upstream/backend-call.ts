@@ -13,7 +13,6 @@ interface BackendCall {
   readonly path: string
   readonly headers: string[]
   readonly body: Buffer | Readable
-  /** Whether answers have another name for the model than the client. */
   readonly isRenamed: boolean
   /** Whether the gateway requests the usage of the stream and the client does not. */
   readonly addsUsage: boolean

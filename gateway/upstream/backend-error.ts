@@ -14,10 +14,8 @@ export interface BackendAnswer {
   readonly retryAfter?: string | undefined
 }
 
-/** The consequences of a failure. */
 export interface Failure {
   readonly error: GatewayError
-  /** Whether another server may be asked, if no byte was sent. */
   readonly isRetryable: boolean
   /**
    * true: counts towards the ejection of the server. false: counts as a success, because the server worked even if it refused the request;
@@ -34,7 +32,6 @@ export function backendBroken(
   return { error: new GatewayError('backendError', { reason }, { cause }), isRetryable, isBackendFailure: true }
 }
 
-/** Makes a failure that no server has caused. */
 export function ourOwn(error: GatewayError): Failure {
   return { error, isRetryable: false, isBackendFailure: undefined }
 }
@@ -148,7 +145,6 @@ function msOf(header: string | undefined): number | undefined {
   return Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) * 1_000 : undefined
 }
 
-/** Names of the model for the client and for the backend. */
 export interface Names {
   readonly askedName: string
   readonly upstreamModel: string

@@ -18,12 +18,10 @@ export class EndpointHealth {
   /** Address for the probe. */
   readonly host: string
   readonly port: number
-  /** Namespace of the model. */
   readonly namespace: string
   /** Running requests. The least loaded endpoint is picked. */
   inFlight = 0
   isUp = true
-  /** Number of failures since the last success. */
   failures = 0
   /** Number of ejections since the last success. Each doubles the next ejection. */
   ejections = 0
@@ -43,7 +41,6 @@ export class EndpointHealth {
 /** Tries one TCP connect. @returns whether it succeeded */
 type Probe = (endpoint: Pick<EndpointHealth, 'host' | 'port' | 'namespace'>) => Promise<boolean>
 
-/** Tracks the ejected endpoints and readmits them. */
 export class BackendHealth implements Ticked {
   slot = NO_SLOT
   readonly #ticker: Ticker
@@ -111,7 +108,6 @@ export class BackendHealth implements Ticked {
   }
 }
 
-/** Options of the connection. */
 interface TcpProbeOptions {
   /** Guarded like the look-up of a request, because a probe must not reach an address that a request may not. */
   readonly lookup: (namespace: string) => LookupFunction

@@ -1,6 +1,5 @@
 import type { JsonObject } from '../dialects/json-body.ts'
 
-/** Numbers that a backend reports about a prompt that does not fit. */
 interface Overflow {
   readonly tokens: number | undefined
   readonly maxTokens: number | undefined

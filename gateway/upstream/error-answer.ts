@@ -33,7 +33,6 @@ export class ErrorAnswer implements AnswerRelay {
     this.#host.refused({ status, body, retryAfter })
   }
 
-  /** A refusal costs nothing. */
   usage(): undefined {
     return undefined
   }

@@ -13,7 +13,6 @@ export interface ForwardJob {
   readonly model: ModelEntry
   /** `model` as the client wrote it. Answers contain this name. */
   readonly askedName: string
-  /** The body's `stream`. */
   readonly stream: boolean
   /** Dropped when no second attempt is possible, because an answer may run for minutes. */
   body: RequestBody | undefined

@@ -5,7 +5,6 @@ import { namedModel, type NamedModel } from '#policy/model-names.ts'
 import { EndpointHealth } from './backend-health.ts'
 import { poolID, type PoolID } from './upstream-pools.ts'
 
-/** A server that requests can be sent to. */
 export interface Target {
   /** For example `http://10.1.2.3:8000`. */
   readonly origin: string
@@ -32,11 +31,9 @@ export interface BackendEntry {
   readonly total: number
 }
 
-/** A ServedModel, prepared for requests. */
 export interface ModelEntry extends NamedModel {
   readonly record: ModelRecord
   readonly backends: readonly BackendEntry[]
-  /** Whether a backend with a weight serves `/v1/messages`. */
   readonly hasNative: boolean
 }
 

@@ -10,7 +10,6 @@ export interface VisibleModel {
   readonly entry: ModelEntry
 }
 
-/** Maximum number of cached lists. */
 const MAX_REMEMBERED = 1_000
 
 /** The models; the follower of the projection fills it. */

@@ -16,7 +16,6 @@ const FAILED_MS = 2_000
 const SILENT_MS = 30_000
 /** A look-up that took longer than this, ms, has met a silent name server. */
 const SILENT_AFTER_MS = 2_000
-/** Maximum number of running look-ups for one namespace. */
 const PER_NAMESPACE = 1
 /** Maximum number of cached names; the oldest are dropped. */
 const MAX_NAMES = 4_096

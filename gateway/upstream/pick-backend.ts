@@ -2,7 +2,6 @@
 import type { BackendEntry, ModelEntry, Target } from './model-entry.ts'
 
 export interface PickRules {
-  /** Whether only backends with the Messages API qualify. */
   readonly nativeOnly: boolean
   /** Servers that this request was already sent to. */
   readonly tried: readonly Target[]

@@ -39,7 +39,6 @@ export class StreamRelay implements AnswerRelay {
   #emptyEvents = 0
   #isRenamed = false
   #isStarted = false
-  /** Whether the model has reported why it stopped. */
   #isFinished = false
   /** Whether the end marker was sent; later bytes are dropped. */
   #isEnded = false
@@ -52,7 +51,6 @@ export class StreamRelay implements AnswerRelay {
     this.#tally = host.job.isMetered === false ? undefined : new UsageTally()
   }
 
-  /** Called when the backend has answered with a stream. The client gets nothing yet. */
   answered(head: AnswerHead): void {
     this.#head = head
   }

@@ -39,7 +39,6 @@ export class Ticker {
     this.#entries.delete(entry)
   }
 
-  /** Runs one tick. The interval calls it, and tests may. */
   tick(): void {
     this.#now++
     this.#entries.forEach((entry) => entry.onTick(this.#now))

@@ -51,7 +51,6 @@ export class UpstreamPools implements Ticked {
     this.#ca = settings.extraCa === undefined ? undefined : [...getCACertificates('default'), settings.extraCa]
   }
 
-  /** Returns the pool of a name and makes it on first use. */
   of({ key, origin, namespace }: PoolID): Pool {
     let used = this.#pools.get(key)
     if (used === undefined) {

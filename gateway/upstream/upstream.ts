@@ -24,7 +24,6 @@ export interface UpstreamOptions {
   readonly tickMs?: number
 }
 
-/** Numbers of usable and of configured servers of a backend that is not fully healthy. */
 export interface BackendCount {
   readonly up: number
   readonly total: number
@@ -36,7 +35,6 @@ const KEEP_ALIVE_TICKS = 15
 const LOOKUPS = 2
 
 export class Upstream {
-  /** The models; the follower of the projection fills the table. */
   readonly models: ModelTable
   readonly #deps: ForwardDeps
   readonly #ticker: Ticker
