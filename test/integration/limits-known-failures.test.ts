@@ -2,6 +2,8 @@
  * Failures of limits that other gateways have had and that show only over HTTP: at real gateway processes and a real Redis, by the number of
  * their issue. Those of the ledger alone are in `gateway/limits/known-failures.test.ts`.
  */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
@@ -13,9 +15,11 @@ import { openLab } from '../support/lab.ts'
 import { type LimitedCallOptions, LimitsLab } from '../support/limit-processes.ts'
 import { IMPATIENT, LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
+import type { RedisPart } from '../support/redis-part.ts'
 import { LIMITS as LIMITS_ROWS, LIMITS_UNAVAILABLE } from '../support/rows.ts'
-import { STORE_FORMS, type StoreForm, StoreForms } from '../support/store-forms.ts'
-import { eventually } from '../support/wait-for.ts'
+import { freePort } from '../support/free-port.ts'
+import { TEST_CA, TEST_SERVER_CERT, TEST_SERVER_KEY } from '../support/tls-fixture.ts'
+import { eventually, waitFor } from '../support/wait-for.ts'
 
 const lab = openLab()
 let limits: LimitedAnswers
@@ -396,6 +400,11 @@ describe('#5764, #27748, #14144, #37000: a retry', () => {
 })
 
 describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
+  /** Forms of the settings; one pod each, in this order. */
+  const STORE_FORMS = ['user and password beside the URL', 'user and password in the URL', 'TLS with a private CA'] as const
+  type StoreForm = (typeof STORE_FORMS)[number]
+  /** The certificate is valid for this address. */
+  const TLS_HOST = '127.0.0.1'
   type Policy = (typeof POLICIES)[number]
   /** Every value that the schema allows, and undefined. */
   const POLICIES = [...apiKeySpec.shape.onStoreUnavailable.unwrap().options, undefined] as const
@@ -409,11 +418,29 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
   }
   const REFUSED = { ...LIMITS_ROWS.requests, starts: 'Rate limit reached: requests per minute of this key', isFinal: false }
 
-  let forms: StoreForms
+  let forms: LimitedAnswers
   beforeAll(async () => {
-    forms = await StoreForms.open(lab)
+    const [port, tls] = [await freePort(), writeTLS()]
+    const args = ['--tls-port', String(port), '--tls-auth-clients', 'no', '--tls-cert-file', tls.cert, '--tls-key-file', tls.key]
+    const env = (redis: RedisPart, index: number) => {
+      const beside = redis.envFor('gateway')
+      const user = `${beside.REDIS_USERNAME}:${encodeURIComponent(beside.REDIS_PASSWORD)}`
+      const inURL = { REDIS_URL: `redis://${user}@${redis.ip}:${redis.port}/0` }
+      return [beside, inURL, { REDIS_URL: `rediss://${user}@${TLS_HOST}:${port}`, REDIS_CA_FILE: tls.ca }][index] ?? {}
+    }
+    const redisArgs = ['--bind', lab.address.ip, TLS_HOST, ...args]
+    forms = await LimitedAnswers.open(lab, 'forms', { gateways: STORE_FORMS.length, env, redisArgs })
   })
   afterAll(() => forms.close())
+
+  function writeTLS(): Record<'ca' | 'cert' | 'key', string> {
+    const written = (name: string, pem: string): string => {
+      const file = join(lab.folder, `redis-tls-${name}.pem`)
+      writeFileSync(file, pem, { mode: 0o600 })
+      return file
+    }
+    return { ca: written('ca', TEST_CA), cert: written('cert', TEST_SERVER_CERT), key: written('key', TEST_SERVER_KEY) }
+  }
 
   interface Keys {
     readonly cells: ReadonlyMap<(typeof CELLS)[number], IssuedKey>
@@ -423,19 +450,22 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
 
   /** New keys without calls; one budget of each pod has some spend. */
   async function issueAll(): Promise<Keys> {
-    const key = (change: Partial<KeyRecord>): Promise<IssuedKey> => forms.limits.issue(`key-${count++}`, change)
+    const key = (change: Partial<KeyRecord>): Promise<IssuedKey> => forms.issue(`key-${count++}`, change)
     const cells = new Map<(typeof CELLS)[number], IssuedKey>()
     for (const cell of CELLS) cells.set(cell, await key({ limits: LIMITS, onStoreUnavailable: cell.policy }))
     const budgeted = (): Promise<IssuedKey> => key({ budgets: [lifeBudget()], onStoreUnavailable: 'LocalShare' })
     const budgets: Partial<Record<StoreForm, Keys['budgets'][StoreForm]>> = {}
     for (const form of STORE_FORMS) budgets[form] = { known: await budgeted(), unknown: await budgeted() }
-    await forms.ready()
+    await waitFor('every pod to share the limits with the other two', async () => {
+      const live = await Promise.all(forms.gateways.map((gateway) => gateway.metric('headgate_limit_live_pods')))
+      return live.every((pods) => pods === STORE_FORMS.length)
+    })
     for (const form of STORE_FORMS) expect((await call(budgets[form]!.known, form)).status).toBe(200)
     return { cells, budgets: budgets as Keys['budgets'] }
   }
 
   const call = (key: IssuedKey, form: StoreForm, format: WireFormat = 'openai'): Promise<Answer> =>
-    forms.limits.call(key, { format }, forms.pod(form))
+    forms.call(key, { format }, forms.gateways[STORE_FORMS.indexOf(form)])
 
   async function statusesOf(key: IssuedKey, form: StoreForm, calls: number): Promise<number[]> {
     const statuses: number[] = []
@@ -460,28 +490,35 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
     })
   })
 
-  const user = (state: 'on' | 'off'): Promise<unknown> => forms.limits.redis.admin.call('ACL', 'SETUSER', 'gateway', state)
+  const user = (state: 'on' | 'off'): Promise<unknown> => forms.redis.admin.call('ACL', 'SETUSER', 'gateway', state)
   describe.each([
     {
       state: 'that stands still',
-      enter: () => forms.limits.redis.process.kill('SIGSTOP'),
-      leave: () => forms.limits.redis.process.kill('SIGCONT'),
+      enter: () => forms.redis.process.kill('SIGSTOP'),
+      leave: () => forms.redis.process.kill('SIGCONT'),
     },
     {
       state: 'that refuses the credentials',
       enter: async () => {
         await user('off')
-        await forms.limits.redis.admin.call('CLIENT', 'KILL', 'USER', 'gateway')
+        await forms.redis.admin.call('CLIENT', 'KILL', 'USER', 'gateway')
       },
       leave: () => user('on'),
     },
-    { state: 'that is stopped', enter: () => forms.limits.redis.stop(), leave: () => forms.restartRedis() },
+    {
+      state: 'that is stopped',
+      enter: () => forms.redis.stop(),
+      leave: async () => {
+        await forms.redis.start()
+        await forms.rebuild()
+      },
+    },
   ])('$state', ({ enter, leave }) => {
     let keys: Keys
     let pids: readonly number[]
     beforeAll(async () => {
       keys = await issueAll()
-      pids = forms.pids
+      pids = forms.gateways.map(({ process }) => process.pid)
       await enter()
     })
 
@@ -502,7 +539,7 @@ describe('#33923, #35273, #29986, commitpulse#6138: Redis', () => {
         const key = keys.cells.get(cell)!
         await eventually(async () => expect((await call(key, cell.form)).status).toBe(200))
       }
-      expect(forms.pids).toEqual(pids)
+      expect(forms.gateways.map(({ process }) => process.pid)).toEqual(pids)
     })
   })
 })

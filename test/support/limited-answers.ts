@@ -36,9 +36,14 @@ export interface KeyView {
   readonly budgets: ReadonlyArray<{ readonly used: string; readonly held: string; readonly remaining: string }>
 }
 
+type Env = Readonly<Record<string, string>>
+
 export interface LimitedAnswersOptions {
   readonly gateways?: number
-  readonly env?: Readonly<Record<string, string>>
+  /** For every gateway, or by its index. */
+  readonly env?: Env | ((redis: RedisPart, index: number) => Env)
+  /** Further arguments of the Redis server. */
+  readonly redisArgs?: readonly string[]
 }
 
 /** Close it in `afterAll`. */
@@ -62,11 +67,13 @@ export class LimitedAnswers {
     this.#store = new RedisProjectionStore(this.#operator, 'hg')
   }
 
-  static async open(lab: Lab, name: string, { gateways = 1, env = {} }: LimitedAnswersOptions = {}): Promise<LimitedAnswers> {
-    const redis = await lab.redis()
+  static async open(lab: Lab, name: string, options: LimitedAnswersOptions = {}): Promise<LimitedAnswers> {
+    const { gateways = 1, env = {}, redisArgs = [] } = options
+    const redis = await lab.redis({ args: redisArgs })
     const programs: Program[] = []
     for (let i = 0; i < gateways; i += 1) {
-      const own = { ...redis.envFor('gateway'), DEREGISTRATION_SECONDS: '0', ACCESS_LOG: 'errors', ...env }
+      const set = typeof env === 'function' ? env(redis, i) : { ...redis.envFor('gateway'), ...env }
+      const own = { DEREGISTRATION_SECONDS: '0', ACCESS_LOG: 'errors', ...set }
       const spec = { program: 'gateway', pod: `${name}-${i}`, ip: lab.address.ip, folder: lab.folder, env: own } as const
       programs.push(await Program.prepare(spec))
     }

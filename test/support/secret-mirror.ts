@@ -1,10 +1,6 @@
-/**
- * Does what a kubelet does for the gateway pods: keeps a folder equal to the keyring, model and upstream Secrets. As in a projected
- * volume, a new state is a new folder behind the link `..data`, so that a reader sees the old state or the new one whole.
- */
-import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+/** Does what a kubelet does for the gateway pods: keeps a folder equal to the keyring, model and upstream Secrets. */
 import { KEYRING_FOLDER, MODELS_FOLDER, RECORDS_KEY, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
+import { KeyringFolder } from './keyring-folder.ts'
 import { objectPath, type KubeAdmin } from './kube-admin.ts'
 import { waitFor } from './wait-for.ts'
 
@@ -14,20 +10,20 @@ const SHARD_SECRET = /^hg-(keyring|models|upstream)-(\d+-\d+)$/
 const EVERY_MS = 20
 
 export class SecretMirror {
-  readonly folder: string
+  readonly #mounted: KeyringFolder
   readonly #files = new Map<string, Map<string, Buffer>>()
   readonly #abort = new AbortController()
-  /** The links beside `..data` that a pod sees, one for each first step of a path. */
-  #linked: ReadonlySet<string> = new Set()
   #paused = false
   #dirty = false
-  #generation = 0
 
   /** @param folder becomes KEYRING_DIR of the gateways */
   constructor(folder: string) {
-    this.folder = folder
-    mkdirSync(folder, { recursive: true })
+    this.#mounted = new KeyringFolder(folder)
     this.#publish()
+  }
+
+  get folder(): string {
+    return this.#mounted.path
   }
 
   follow(kube: KubeAdmin, namespace: string): void {
@@ -73,23 +69,9 @@ export class SecretMirror {
     if (this.#dirty && !this.#paused && !this.#abort.signal.aborted) this.#publish()
   }
 
-  /** The kubelet's order: write the new folder, swap the link in one rename, then add and remove the links of names, then delete the old folder. */
   #publish(): void {
     this.#dirty = false
-    const now = `..data-${++this.#generation}`
-    const files = this.files()
-    mkdirSync(join(this.folder, now))
-    for (const [path, bytes] of files) {
-      mkdirSync(dirname(join(this.folder, now, path)), { recursive: true })
-      writeFileSync(join(this.folder, now, path), bytes, { mode: 0o440 })
-    }
-    symlinkSync(now, join(this.folder, '..data_tmp'))
-    renameSync(join(this.folder, '..data_tmp'), join(this.folder, '..data'))
-    const names = new Set([...files.keys()].map((path) => path.split('/', 1)[0] ?? path))
-    for (const name of [...names].filter((one) => !this.#linked.has(one))) symlinkSync(join('..data', name), join(this.folder, name))
-    for (const name of [...this.#linked].filter((one) => !names.has(one))) rmSync(join(this.folder, name))
-    this.#linked = names
-    rmSync(join(this.folder, `..data-${this.#generation - 1}`), { recursive: true, force: true })
+    this.#mounted.publish(Object.fromEntries(this.files()))
   }
 }
 
