@@ -73,15 +73,6 @@ describe('the operator', () => {
     })
   })
 
-  test('three writes make a key: finalizer, Secret, status; the keyring has two of its own for any number of keys', async () => {
-    await world.start()
-    await world.applyKey()
-    await world.settle()
-    const aboutKey = world.writes.filter((write) => !write.includes('hg-'))
-    expect(aboutKey).toEqual(['patch apikeys bot', 'create secrets bot', 'status apikeys bot'])
-    expect(world.writes.filter((write) => write.includes('hg-keyring'))).toHaveLength(2)
-  })
-
   test('a restart reads no issued Secret, because thousands of reads would delay every new key', async () => {
     await inUse()
     const read: string[] = []
@@ -118,18 +109,6 @@ describe('the operator', () => {
       ANTHROPIC_BASE_URL: 'https://new.example',
     })
     expect(world.writes.slice(writes)).toEqual(['patch secrets bot'])
-  })
-
-  test('a pod that acknowledges late ends the waiting status', async () => {
-    await world.serve(['gateway-0'], ['gateway-1'])
-    await world.start()
-    await world.applyKey()
-    await world.settle()
-    expect(await world.condition(apiKeys, 'bot', 'Programmed')).toBe('False Unconfirmed')
-    await world.serve(['gateway-0', 'gateway-1'])
-    await world.settle()
-    expect(await world.condition(apiKeys, 'bot', 'Programmed')).toBe('True Programmed')
-    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
   })
 
   test('an expiry is noticed by itself', async () => {

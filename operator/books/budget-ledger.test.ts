@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FakeLedgerStore } from '../../test/support/fake-ledger-store.ts'
-import { SHOP } from '../../test/support/objects.ts'
 import { OperatorWorld } from '../../test/support/operator-world.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import type { ApiKeySpec } from '#api/apikey.ts'
@@ -83,17 +82,6 @@ describe('a budget', () => {
     expect(await limits()).toBe('True Enforceable')
   })
 
-  test('has its spend durable and in the status within ten seconds', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 5 * MICROS)
-    await turns(10)
-    expect(await durable()).toEqual({ [uid]: { [FIELD]: 5 * MICROS } })
-    await world.settle()
-    expect((await world.key()).status).toMatchObject({ usage: [{ budget: 'month', used: '5.00', percent: 20 }], summary: { used: '20%' } })
-    expect((await world.key()).status?.lastUsedTime, 'to the hour').toBe('2026-01-01T00:00:00Z')
-  })
-
   test('without use causes no writes, neither while the operator runs nor after a restart', async () => {
     await world.start()
     const uid = await applied()
@@ -158,21 +146,6 @@ describe('a budget', () => {
 })
 
 describe('after Redis was emptied', () => {
-  test('budgets continue from the last checkpoint, and a condition and an Event name the period', async () => {
-    await world.start()
-    const uid = await applied()
-    const unused = await applied({ budgets: [MONTH] }, 'unused')
-    ledger.spend(uid, FIELD, 20 * MICROS)
-    await turns(10)
-    emptyRedis()
-    await turns(5)
-    expect([ledger.window(uid, FIELD).spent, ledger.budgets.has(unused)]).toEqual([20 * MICROS, true])
-    await world.settle()
-    expect(await limits()).toBe('False SpendUncertain')
-    expect(await world.message(apiKeys, 'bot', 'LimitsEnforceable')).toMatch(/between 2026-01-01T00:00:\d\dZ and 2026-01-01T00:00:\d\dZ/)
-    expect([lossEvents(), await limits('unused')], 'nothing of it could be lost').toEqual([1, 'True Enforceable'])
-  })
-
   test('the condition survives a restart without a write, and ends after a day', async () => {
     await world.start()
     const uid = await applied()
@@ -269,16 +242,6 @@ describe('a forged spend', () => {
     expect(raisedAt[0]).toBeLessThanOrEqual(9_000)
   })
 
-  test('that is not a number is replaced by the checkpoint', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 20 * MICROS)
-    await turns(10)
-    ledger.budgets.get(uid)!.isDamaged = true
-    await turns(10)
-    expect(ledger.window(uid, FIELD).spent).toBe(20 * MICROS)
-  })
-
   test('does not delay the suspension of a key while budgets cannot be seeded', async () => {
     await world.start()
     await applied()
@@ -305,20 +268,6 @@ describe('a dead process', () => {
 })
 
 describe('a deleted key', () => {
-  test('leaves nothing in Redis and in the Secrets, even if requests settle after the deletion', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 5 * MICROS)
-    ledger.others.set('rate', uid)
-    await turns(70) // the sweep that follows a start is over
-    await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
-    await turns(10)
-    expect([ledger.budgets.size, ledger.others.size]).toEqual([0, 0])
-    ledger.others.set('proc', uid)
-    await turns(100)
-    expect([ledger.others.size, await durable()]).toEqual([0, {}])
-  })
-
   test('is found by the sweep if it was deleted while no operator ran, and so are keys with other names', async () => {
     await world.start()
     const uid = await applied()

@@ -8,8 +8,3 @@ test('an item comes back from its key, a cluster-scoped one and one with dots to
   ])
     expect(itemOf(itemKey({ kind: 'ApiKey', ref }))).toEqual({ kind: 'ApiKey', ref })
 })
-
-test('objects of two kinds that share a name are two items', () => {
-  const ref = { namespace: 'shop', name: 'bot' }
-  expect(itemKey({ kind: 'ApiKey', ref })).not.toBe(itemKey({ kind: 'ServedModel', ref }))
-})

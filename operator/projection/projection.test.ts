@@ -429,12 +429,6 @@ describe('Projection', () => {
       expect(projection.present('key', 'a', text('a'))).toEqual({ revision: 1, forMs: 300 })
     })
 
-    test('a record that is wanted is not forgotten', async () => {
-      const projection = await leader(1, [put('a')])
-      projection.forget('key', 'a')
-      expect(revisionOf(projection, 'a', text('a'))).toBe(1)
-    })
-
     test('a failed write is repeated by the next check', async () => {
       const projection = await leader(1, [put('a')])
       store.stop()
@@ -451,15 +445,6 @@ describe('Projection', () => {
       expect(written).toEqual(['a', 'b'])
     })
 
-    test('a failed write is repeated earlier if another change is written before the next check', async () => {
-      const projection = await leader(1, [put('a'), put('b')])
-      store.stop()
-      await want(projection, 'a', undefined)
-      store.resume()
-      await want(projection, 'b', text('b', 'Suspended'))
-      expect(await states()).toEqual({ b: 'Suspended' })
-    })
-
     test('a write whose answer was lost is repeated and costs no second revision', async () => {
       const projection = await leader(1, [put('a')])
       store.after = (call) => {
@@ -471,18 +456,6 @@ describe('Projection', () => {
       await clock.advance(CHECK_MS)
       expect(await store.memory.meta()).toMatchObject({ revision: 2 })
       expect(revisionOf(projection, 'a', text('a', 'Suspended'))).toBe(2)
-    })
-
-    test('of the changes that one record had during an outage, only the last is written', async () => {
-      const projection = await leader(1, [put('a')])
-      store.stop()
-      for (const wanted of [text('a', 'Suspended'), undefined, text('a')]) await want(projection, 'a', wanted)
-      store.resume()
-      store.written.length = 0
-      await clock.advance(CHECK_MS)
-      expect(store.written.map(({ op }) => op)).toEqual(['put'])
-      expect(await states()).toEqual({ a: 'Active' })
-      expect(await store.memory.meta()).toMatchObject({ revision: 1 })
     })
 
     test('an older text of a record never overwrites a newer one, however long it waited', async () => {
@@ -511,14 +484,6 @@ describe('Projection', () => {
       expect(outages.at(-1)).toContain('another leader with fence 2')
       expect(await states()).toEqual({ a: 'Active' })
     })
-
-    test('after a rebuild by a newer leader, this leader ends at its next check', async () => {
-      await leader(1, [put('a')])
-      await store.memory.rebuild(writer(2), 'theirs', 9, [])
-      await clock.advance(CHECK_MS)
-      expect(fencedBy).toEqual([2])
-      expect(await store.memory.meta()).toMatchObject({ epoch: 'theirs', revision: 9 })
-    })
   })
 
   describe('a store that lost or changed its data', () => {
@@ -532,15 +497,6 @@ describe('Projection', () => {
       expect(projection.epoch).not.toBe(before.epoch)
       expect(projection.revision).toBeGreaterThan(before.revision)
       expect(revisionOf(projection, 'b', text('b'))).toBe(projection.revision)
-    })
-
-    test('is rebuilt by the first write after it was emptied, and holds the change of that write', async () => {
-      const projection = await leader(1, [put('a')])
-      store.memory = new FaultyProjectionStore().memory
-      await want(projection, 'a', text('a', 'Suspended'))
-      expect(await states()).toEqual({ a: 'Suspended' })
-      expect(revisionOf(projection, 'a', text('a', 'Suspended'))).toBe(projection.revision)
-      expect(written).toEqual(['a'])
     })
 
     test('is rebuilt at the next check after it went back to an older state: a revoked key stays revoked', async () => {

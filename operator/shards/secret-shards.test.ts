@@ -194,14 +194,6 @@ describe('a commit', () => {
     await clock.advance(6_000)
     expect(await texts()).toEqual(['v1 a issued'])
   })
-
-  test('is not started after stop', async () => {
-    const set = await opened()
-    set.commit(note('a'), 'create')
-    set.stop()
-    await clock.advance(1_000)
-    expect(writes()).toBe(0)
-  })
 })
 
 test('a removed entry leaves the others', async () => {

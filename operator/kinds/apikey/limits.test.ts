@@ -106,25 +106,6 @@ describe('a reading of the ledger about a key', () => {
   })
   const budgetEvents = () => world.events.map(({ reason }) => reason).filter((reason) => reason.startsWith('Budget'))
 
-  test('is in the status of the key, survives a restart, and causes no second write', async () => {
-    await world.start()
-    await applied({ budgets: [MONTH] })
-    await world.readUsage(spent(5_000_000))
-    await world.settle()
-    const { status } = await world.key()
-    expect(status).toMatchObject({
-      usage: [{ budget: 'month', windowStartTime: '2026-01-01T00:00:00Z', used: '5.00', remaining: '20.00', percent: 20 }],
-      lastUsedTime: '2026-01-01T09:00:00Z',
-      summary: { used: '20%' },
-    })
-    const written = statusWrites()
-    await world.readUsage(spent(5_100_000))
-    await world.restart()
-    await world.readUsage(spent(5_100_000))
-    await world.settle()
-    expect([written(), (await world.key()).status]).toEqual([0, status])
-  })
-
   test('makes the key not Ready as soon as a budget is used up, and Ready when the amount is raised, with two Events in all', async () => {
     await world.start()
     await applied({ budgets: [MONTH] })

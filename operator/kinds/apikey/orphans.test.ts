@@ -31,11 +31,6 @@ async function edited(spec: Partial<ApiKeySpec> = {}): Promise<string> {
   return await world.value()
 }
 
-async function deleted(): Promise<void> {
-  await world.objects.remove(apiKeys, BOT)
-  await world.settle()
-}
-
 async function removeByForce(): Promise<void> {
   await world.objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
   await world.objects.remove(apiKeys, BOT)
@@ -64,14 +59,6 @@ describe('an entry without its ApiKey', () => {
     await world.settle()
     expect(await world.keyRecords()).toEqual([])
     expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', deletedMs: expect.any(Number) }])
-  })
-
-  test('is ended soon when the finalizer is removed by force while the operator runs', async () => {
-    await issued()
-    await removeByForce()
-    await world.settle()
-    expect(await world.keyRecords()).toEqual([])
-    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
   })
 
   test('works again once a live read has found the ApiKey, if only the cache lacks it', async () => {
@@ -150,44 +137,4 @@ describe('an entry without its ApiKey', () => {
     await world.settle()
     expect(await world.keyRecords()).toEqual([])
   })
-})
-
-describe('a watch that was cut off', () => {
-  test('lifts no suspension when its process takes over, because the ApiKey is read live', async () => {
-    await issued()
-    world.freezeWatch('Standbys')
-    await edited({ state: 'Suspended' })
-    const seen = watchRecord()
-    await world.restart()
-    expect(await seen()).toEqual(['Suspended'])
-    world.thawWatch()
-    await world.settle()
-    expect(await seen()).toEqual(['Suspended'])
-    expect(await condition('Ready')).toBe('False Suspended')
-  })
-
-  test('brings no deleted key back', async () => {
-    await issued()
-    world.freezeWatch('Standbys')
-    await deleted()
-    await world.restart()
-    expect(await world.keyRecords()).toEqual([])
-    world.thawWatch()
-    await world.settle()
-    expect(await world.keyRecords()).toEqual([])
-    expect(await world.secret()).toBeUndefined()
-  })
-
-  /** @returns every state of the record that is written from now on */
-  function watchRecord(): () => Promise<string[]> {
-    const seen = new Set<string>()
-    const note = async (): Promise<void> => {
-      for (const { state } of await world.keyRecords()) seen.add(state)
-    }
-    world.afterCall = ({ plural }) => (plural === 'store' ? note() : undefined)
-    return async () => {
-      await note()
-      return [...seen]
-    }
-  }
 })

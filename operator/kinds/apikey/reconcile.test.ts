@@ -120,16 +120,6 @@ describe('issuing', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('while Redis does not answer no key is minted, and the operator continues by itself afterwards', async () => {
-    world.storeDown = true
-    await issued()
-    expect(await condition('SecretIssued')).toBe('False WaitingForStore')
-    expect([await world.secret(), await world.keyringEntries()]).toEqual([undefined, []])
-    world.storeDown = false
-    await world.settle()
-    expect(await condition('Ready')).toBe('True Ready')
-  })
-
   test('the status reports an expired key, and the key works again after its end is moved', async () => {
     await issued({ ttlSeconds: 60 })
     await world.pass(61)
@@ -170,16 +160,6 @@ describe('issuing', () => {
 })
 
 describe('changing', () => {
-  test('Suspended reaches the gateways and keeps the key material, and Active lets the same value work again', async () => {
-    const value = await issued()
-    await edited({ state: 'Suspended' })
-    expect((await world.keyRecords())[0]?.state).toBe('Suspended')
-    expect(await condition('Suspended')).toBe('True Suspended')
-    expect(await edited({ state: 'Active' })).toBe(value)
-    expect((await world.keyRecords())[0]?.state).toBe('Active')
-    expect(reasons()).toEqual(['Issued', 'Suspended', 'Resumed'])
-  })
-
   test('Revoked deletes the Secret and keeps the object and its record, so that gateways can give the reason', async () => {
     await issued()
     await edited({ state: 'Revoked' })
@@ -261,18 +241,6 @@ describe('deleting', () => {
     expect(world.writes.filter((write) => write === 'patch apikeys bot')).toHaveLength(2) // the finalizer, on and off
   })
 
-  test('a frozen pod delays the deletion only for a bounded time, and is named', async () => {
-    await issued()
-    await world.serve(['gateway-0', 'gateway-1'], ['gateway-9'])
-    await deleted()
-    expect(await world.objects.get(apiKeys, BOT)).toBeDefined()
-    expect(await world.keyRecords()).toEqual([])
-    await world.pass(30)
-    await world.settle()
-    expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
-    expect(world.events.at(-1)).toMatchObject({ reason: 'RevocationUnconfirmed', note: expect.stringContaining('gateway-9') })
-  })
-
   test.each([3_600_000, -3_600_000])(
     'the bound is measured on the monotonic clock, even if the wall clock is corrected by %i ms',
     async (ms) => {
@@ -287,18 +255,6 @@ describe('deleting', () => {
       expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
     },
   )
-
-  test('without Redis a deletion still ends within its bound, and the key stays refused after a rebuild', async () => {
-    await issued()
-    world.storeDown = true
-    await deleted()
-    await world.pass(30)
-    await world.settle()
-    expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
-    world.storeDown = false
-    await world.settle()
-    expect(await world.keyRecords()).toEqual([])
-  })
 
   test.each<[string, () => Promise<unknown> | void]>([
     ['that is deleted already', () => world.objects.remove(secrets, BOT)],
@@ -317,40 +273,6 @@ describe('deleting', () => {
 })
 
 describe('loss', () => {
-  test('a lost keyring is restored from Redis, and no key is refused during the recovery', async () => {
-    const value = await issued()
-    await world.stopProcesses()
-    await loseSecrets('headgate')
-    await restoreInstallation()
-    await world.start()
-    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
-    expect(await condition('Ready')).toBe('True Ready')
-    expect(reasons()).toContain('KeyringRestored')
-  })
-
-  test('a keyring lost together with Redis is restored from the Secret', async () => {
-    const value = await issued()
-    await world.stopProcesses()
-    world.memory = new MemoryProjection({ now: () => world.now })
-    await loseSecrets('headgate')
-    await world.start()
-    expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
-    expect(await condition('Ready')).toBe('True Ready')
-  })
-
-  test('a keyring lost together with the Secret is restored from Redis, and the issued value continues to work', async () => {
-    await issued()
-    const records = await world.keyRecords()
-    await world.stopProcesses()
-    await loseSecrets('')
-    await restoreInstallation()
-    await world.start()
-    await edited({ displayName: 'look again' })
-    expect((await world.keyRecords())[0]?.verifiers).toEqual(records[0]?.verifiers)
-    expect(await world.keyringEntries()).toMatchObject([{ verifiers: [{ state: 'Issued' }] }])
-    expect(await condition('SecretIssued')).toBe('False SecretMissing')
-  })
-
   test('after the loss of keyring, Secret and Redis the status says KeyLost, and no key is minted', async () => {
     await issued()
     await world.stopProcesses()
@@ -360,10 +282,4 @@ describe('loss', () => {
     expect(await condition('Ready')).toBe('False KeyLost')
     expect(await world.secret()).toBeUndefined()
   })
-
-  /** The identity of the installation; without it the operator refuses the Redis of another one. */
-  async function restoreInstallation(): Promise<void> {
-    const { installation = '' } = (await world.memory.meta()) ?? {}
-    await world.apply(secrets, secret('hg-installation', { id: installation }, { namespace: 'headgate' }))
-  }
 })

@@ -386,18 +386,6 @@ describe('a lost entry', () => {
   const lost = (change: Partial<Observed> = {}): Observed =>
     idle({ entry: undefined, verifier: undefined, projected: undefined, confirmation: undefined, ...change })
 
-  test('is restored from the Secret whose value has the id of the status', () => {
-    const observed = lost()
-    expect(nextStep({ ...observed, secret: { state: 'Unknown' } })).toEqual({ do: 'read-secret', level: 'change' })
-    expect(nextStep(observed)).toMatchObject({
-      do: 'commit',
-      level: 'change',
-      isRestored: true,
-      entry: { deletedMs: null, verifiers: [{ id: observed.apiKey.status?.keyID, number: 1, state: 'Issued' }] },
-    })
-    expect(isKeyLost(observed)).toBe(false)
-  })
-
   test.each([
     ['whose value is no Credential of ours', { hash: undefined, valueID: '' }],
     ['whose annotation names another key', { keyID: 'another' }],
@@ -420,11 +408,6 @@ describe('a lost entry', () => {
 })
 
 describe('deletion', () => {
-  test('without the finalizer of the operator is left to the owners of other finalizers', () => {
-    const key = heldKey({}, { finalizers: ['somebody/else'], deletionTimestamp: DELETED_AT })
-    expect(nextStep(deleting({ apiKey: key }))).toEqual({ do: 'wait' })
-  })
-
   test('revokes first, durable and live at once, in any state of the Secret', () => {
     const { entry } = issued()
     const step = nextStep(deleting({ entry, isCommitting: true, failures: [failure('SecretRead', 'Forbidden')] }))

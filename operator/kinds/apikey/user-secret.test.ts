@@ -152,24 +152,11 @@ describe('refreshedSecret', () => {
 describe('ANTHROPIC_API_KEY', () => {
   const including = heldKey({ secret: { retention: 'Keep', anthropicApiKey: 'Include' } })
   const omitting = heldKey({ secret: { retention: 'Keep', anthropicApiKey: 'Omit' } })
-  const stored = (secret: Secret, change: ReturnType<typeof refreshedSecret>): Secret => ({
-    ...secret,
-    data: change?.data ?? secret.data ?? {},
-    metadata: { ...secret.metadata, ...change?.metadata },
-  })
 
   test('is written only if the ApiKey asks for it', () => {
     expect(plain(written(including))).toEqual({ ...plain(written()), ANTHROPIC_API_KEY: credential })
     expect(written(omitting)).toEqual(written())
     expect(plain(trialSecret(including, URL))).toHaveProperty('ANTHROPIC_API_KEY', 'trial')
-  })
-
-  test('is added and removed with the option, and the value of the key stays the same', () => {
-    const added = stored(written(), refreshedSecret(including, written(), URL))
-    expect(plain(added)).toEqual({ ...plain(written()), ANTHROPIC_API_KEY: credential })
-    expect(refreshedSecret(including, added, URL)).toBeUndefined()
-    expect(observeSecret(omitting, added, URL)).toMatchObject({ current: false, hash: hashCredential(credential) })
-    for (const key of [omitting, heldKey()]) expect(stored(added, refreshedSecret(key, added, URL))).toEqual(written())
   })
 
   test('that a user has added stays if the ApiKey does not ask for it', () => {

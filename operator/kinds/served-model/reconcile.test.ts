@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type BackendRecord, decodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import { unpackShard } from '#contract/records/shard-text.ts'
-import { namespace, secret, servedModel, service, SHOP, slice } from '../../../test/support/objects.ts'
+import { secret, servedModel, service, SHOP, slice } from '../../../test/support/objects.ts'
 import type { WorldCall } from '../../../test/support/operator-process.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { servedModels } from '#api/resources.ts'
 import { KubeError } from '#kube/port.ts'
-import { endpointSlices, namespaces, secrets, services } from '#kube/resources.ts'
+import { endpointSlices, secrets, services } from '#kube/resources.ts'
 import { servedModelRow } from './kind.ts'
 
 type Spec = NonNullable<Parameters<typeof servedModel>[1]>
@@ -84,18 +84,6 @@ describe('reconcile of a ServedModel', () => {
     expect(await record()).toBeUndefined()
   })
 
-  test('a selector admits namespaces by their present labels', async () => {
-    await served()
-    await world.apply(namespaces, namespace('green', { team: 'ml' }))
-    await world.apply(namespaces, namespace('blue'))
-    await apply('llama', { allowedNamespaces: { from: 'Selector', selector: { matchLabels: { team: 'ml' } } } })
-    expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['green', 'shop'])
-    await world.apply(namespaces, namespace('blue', { team: 'ml' }))
-    expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['blue', 'green', 'shop'])
-    await world.objects.remove(namespaces, { namespace: '', name: 'green' })
-    expect(await settled(async () => (await record())?.allowedNamespaces)).toEqual(['blue', 'shop'])
-  })
-
   const restart = async (settings: Parameters<typeof world.start>[0] = {}): Promise<void> => {
     await world.restart({ publishingNamespaces: ['headgate', SHOP], ...settings })
   }
@@ -122,16 +110,6 @@ describe('reconcile of a ServedModel', () => {
     const issue = (value: string, metadata: Parameters<typeof secret>[2] = FOR_MODELS_EXAMPLE) =>
       world.apply(secrets, secret('upstream', { token: value }, metadata))
 
-    test('goes only into the mounted Secrets, and its check sum into the record', async () => {
-      await issue('top-secret\n')
-      await apply('llama', withCredential)
-      await becomes('Ready', 'True Ready')
-      expect(await settled(credentials)).toEqual({ [`upstream.${sumOf('top-secret')}`]: 'top-secret' })
-      expect(await backend()).toMatchObject({ credentialSum: sumOf('top-secret'), formerCredentialSum: null })
-      const model = await world.objects.get(servedModels, LLAMA)
-      expect(JSON.stringify([await world.modelRecords(), model, world.logs, world.events])).not.toContain('top-secret')
-    })
-
     test.each<[string, Parameters<typeof secret>[1], Parameters<typeof secret>[2], string, string]>([
       ['without the label', { token: 'x' }, {}, 'SecretNotFound', 'lacks the label headgate.dev/upstream-auth'],
       ['without that entry', { other: 'x' }, FOR_MODELS_EXAMPLE, 'SecretNotFound', 'has no data key "token"'],
@@ -145,17 +123,6 @@ describe('reconcile of a ServedModel', () => {
       expect(world.events).toContainEqual({ name: 'llama', reason, note: expect.stringContaining(message) })
       expect(await world.modelRecords()).toEqual([])
       expect(await mounted()).toEqual([])
-    })
-
-    test('a Secret that is created after the model is found without an edit, and so is a host that its owner adds', async () => {
-      await apply('llama', withCredential)
-      await becomes('Accepted', 'False SecretNotFound')
-      await issue('x', { labels: TOKEN_LABEL })
-      await becomes('Accepted', 'False CredentialHostNotAllowed')
-      await issue('x')
-      await edited()
-      await becomes('Ready', 'True Ready')
-      await becomes('Accepted', 'True Accepted')
     })
 
     test('a rotation reaches the record together with the former check sum, and both values stay mounted', async () => {

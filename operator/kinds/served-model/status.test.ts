@@ -159,14 +159,6 @@ describe('status of a ServedModel', () => {
     expect(message(written, 'Ready')).toContain('Secret t does not exist')
   })
 
-  test('the message names every problem, the worst problem first', () => {
-    const one = backend('one', 1, 1, { credential: { ...FOUND, unreadable: '403' } })
-    const two = backend('two', 1, 1, { service: { found: false, problem: 'Service two does not exist' } })
-    const written = status([one, two])
-    expect(reason(written, 'Accepted')).toBe('False ServiceNotFound')
-    expect(message(written, 'Accepted')).toMatch(/Service two does not exist.*Secret upstream cannot be read \(403\)/)
-  })
-
   test('a model that lost an alias stays Ready; a model that lost its served name is Stalled, since only another name helps', () => {
     const alias = status([backend('one', 1)], {}, { lostNames: [{ name: 'small', winner: 'other/old' }] })
     expect([reason(alias, 'Accepted'), reason(alias, 'Ready'), reason(alias, 'Stalled')]).toEqual([
@@ -208,10 +200,5 @@ describe('status of a ServedModel', () => {
     expect(reason(early, 'Ready')).toBe('False NotProgrammed')
     expect(message(early, 'Ready')).toContain('The credential of backends[one] is on its way')
     expect(reason(status([waiting], { mountedForMs: 120_000 }, { model }), 'Ready')).toBe('False NoEndpoints')
-  })
-
-  test('the column shortens a long list of aliases', () => {
-    const aliases = Array.from({ length: 16 }, (_, index) => `a-rather-long-alias-${index}`)
-    expect(status([backend('one', 1)], {}, { model: servedModel('llama', { aliases }) }).summary?.aliases).toMatch(/^.{59}…$/)
   })
 })
