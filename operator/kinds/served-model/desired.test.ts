@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { decodeModelRecord, encodeModelRecord } from '#contract/records/model-record.ts'
 import { servedModel } from '../../../test/support/objects.ts'
+import { surroundings } from '../../../test/support/observed-model.ts'
 import { coldStartRecord, desiredModel } from './desired.ts'
 import type { ModelSurroundings, ObservedBackend, ObservedCredential } from './observed.ts'
 
@@ -24,20 +25,8 @@ const found = (hosts: string[] = [], change: object = {}): ObservedCredential =>
   ...change,
 })
 
-function around(spec: Spec, backends: ObservedBackend[], change: Partial<ModelSurroundings> = {}): ModelSurroundings {
-  return {
-    model: servedModel('llama', spec, BORN),
-    hasPlace: true,
-    namespaceLimit: 200,
-    publishing: 'Private',
-    lostNames: [],
-    backends,
-    selectedNamespaces: [],
-    mountRefusal: undefined,
-    allowLoopback: false,
-    ...change,
-  }
-}
+const around = (spec: Spec, backends: ObservedBackend[], change: Partial<ModelSurroundings> = {}): ModelSurroundings =>
+  surroundings(servedModel('llama', spec, BORN), backends, change)
 
 /** A model with one url backend and its credential. */
 const withCredential = (credential: ObservedCredential, change: Partial<ModelSurroundings> = {}) =>

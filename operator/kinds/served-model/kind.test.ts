@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { encodeModelRecord } from '#contract/records/model-record.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { namespace, servedModel, service, slice } from '../../../test/support/objects.ts'
+import { surroundings } from '../../../test/support/observed-model.ts'
 import { ObjectStore } from '../../../standalone/object-store.ts'
 import { servedModels } from '#api/resources.ts'
 import { servedModelKind } from '#api/served-model-kind.ts'
@@ -9,14 +10,13 @@ import type { ServedModel } from '#api/served-model.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
 import { type ObjectRef, refKey, uidOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
-import { createDeps } from './kind.ts'
 import { addServiceIndex } from '#kube/indexes.ts'
 import { desiredModel } from './desired.ts'
 import { ProjectedModels } from './projected-models.ts'
 import type { MountedSecrets } from '../../shards/mounted-secrets.ts'
 import type { OperatorContext } from '../kind.ts'
 import { ObjectController } from '../object-controller.ts'
-import { ServedModels } from './kind.ts'
+import { createDeps, ServedModels } from './kind.ts'
 
 type Spec = NonNullable<Parameters<typeof servedModel>[1]>
 
@@ -112,17 +112,9 @@ const ALL: Spec = { allowedNamespaces: { from: 'All' } }
 const CREDENTIAL: Spec = { backends: [{ name: 'one', url: 'https://models.example', authSecretRef: { name: 'upstream' } }] }
 
 function recordText(model: ServedModel, sum: string): string {
-  const { record } = desiredModel({
-    model,
-    hasPlace: true,
-    namespaceLimit: 1,
-    publishing: 'Private',
-    lostNames: [],
-    backends: [{ name: 'one', service: undefined, credential: { state: 'Adopted', sum }, reachable: undefined }],
-    selectedNamespaces: [],
-    mountRefusal: undefined,
-    allowLoopback: false,
-  })
+  const { record } = desiredModel(
+    surroundings(model, [{ name: 'one', service: undefined, credential: { state: 'Adopted', sum }, reachable: undefined }]),
+  )
   return record ? encodeModelRecord(record) : ''
 }
 

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import type { ModelRecord } from '#contract/records/model-record.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { servedModel } from '../../../test/support/objects.ts'
+import { surroundings } from '../../../test/support/observed-model.ts'
 import { refOf } from '#kube/port.ts'
 import { desiredModel } from './desired.ts'
 import { ModelMemory } from './model-memory.ts'
@@ -14,22 +15,13 @@ const model = (spec: Spec = { backends: [backend] }) => servedModel('llama', spe
 
 /** The record that an earlier process wrote for a model. */
 function recordOf(spec: Spec): ModelRecord {
-  const { record } = desiredModel({
-    model: model(spec),
-    hasPlace: true,
-    namespaceLimit: 1,
-    publishing: 'Private',
-    lostNames: [],
-    backends: model(spec).spec.backends.map(({ name, service }) => ({
-      name,
-      service: service && { found: true, ready: [], total: 0 },
-      credential: { state: 'Adopted', sum: SUM },
-      reachable: undefined,
-    })),
-    selectedNamespaces: [],
-    mountRefusal: undefined,
-    allowLoopback: false,
-  })
+  const backends = model(spec).spec.backends.map(({ name, service }) => ({
+    name,
+    service: service && { found: true as const, ready: [], total: 0 },
+    credential: { state: 'Adopted' as const, sum: SUM },
+    reachable: undefined,
+  }))
+  const { record } = desiredModel(surroundings(model(spec), backends))
   if (!record) throw new Error('no record')
   return record
 }

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { servedModel } from '../../../test/support/objects.ts'
+import { surroundings } from '../../../test/support/observed-model.ts'
 import { desiredModel } from './desired.ts'
 import type { Confirmation } from '../../projection/acknowledgements.ts'
 import type { ModelSurroundings, ObservedBackend, ObservedCredential } from './observed.ts'
@@ -16,32 +17,19 @@ function backend(name: string, ready: number, total = ready, change: Partial<Obs
   return { name, service: { found: true, ready: addresses, total }, credential: { state: 'NotUsed' }, reachable: undefined, ...change }
 }
 
-function surroundings(backends: ObservedBackend[], change: Partial<ModelSurroundings> = {}): ModelSurroundings {
-  const spec = {
-    backends: backends.map(({ name, credential }) => ({
-      name,
-      service: { name, port: 8000 },
-      ...(credential.state === 'NotUsed' ? {} : { authSecretRef: { name: 'upstream' } }),
-    })),
-    aliases: ['small'],
-  }
-  return {
-    model: servedModel('llama', spec, { uid: 'u', generation: 3 }),
-    hasPlace: true,
-    namespaceLimit: 200,
-    publishing: 'Private',
-    lostNames: [],
-    backends,
-    selectedNamespaces: [],
-    mountRefusal: undefined,
-    allowLoopback: false,
-    ...change,
-  }
+function around(backends: ObservedBackend[], change: Partial<ModelSurroundings> = {}): ModelSurroundings {
+  const specs = backends.map(({ name, credential }) => ({
+    name,
+    service: { name, port: 8000 },
+    ...(credential.state === 'NotUsed' ? {} : { authSecretRef: { name: 'upstream' } }),
+  }))
+  const model = servedModel('llama', { backends: specs, aliases: ['small'] }, { uid: 'u', generation: 3 })
+  return surroundings(model, backends, change)
 }
 
 function status(backends: ObservedBackend[], progress: Partial<ModelProgress> = {}, change: Partial<ModelSurroundings> = {}): Status {
-  const around = surroundings(backends, change)
-  return statusOf(around, desiredModel(around), { ...PROGRESS, ...progress }, NOW)
+  const seen = around(backends, change)
+  return statusOf(seen, desiredModel(seen), { ...PROGRESS, ...progress }, NOW)
 }
 
 const found = ({ conditions }: Status, type: string) => conditions?.find((condition) => condition.type === type)
@@ -145,7 +133,7 @@ describe('status of a ServedModel', () => {
   test('Ready waits for the acknowledgement of a changed manifest, and not for changed endpoints', () => {
     const before = status([backend('one', 1)])
     const late = { confirmation: { state: 'Waiting', ready: 1, total: 2, missing: ['gateway-1'] } } as const
-    const { model } = surroundings([backend('one', 1)])
+    const { model } = around([backend('one', 1)])
     expect(reason(status([backend('one', 2)], late, { model: { ...model, status: before } }), 'Ready')).toBe('True Ready')
     const edited = { ...model, status: before, metadata: { ...model.metadata, generation: 4 } }
     expect(reason(status([backend('one', 2)], late, { model: edited }), 'Ready')).toBe('False NotProgrammed')

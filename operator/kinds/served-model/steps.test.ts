@@ -1,29 +1,20 @@
 import { describe, expect, test } from 'vitest'
 import { servedModel } from '../../../test/support/objects.ts'
+import { surroundings } from '../../../test/support/observed-model.ts'
 import type { ServedModelStatus } from '#api/served-model.ts'
 import { desiredModel } from './desired.ts'
 import { nextStep, reportStatus } from './steps.ts'
 import type { Confirmation } from '../../projection/acknowledgements.ts'
-import type { ModelSurroundings, ObservedModel, ObservedProjection } from './observed.ts'
+import type { ObservedModel, ObservedProjection } from './observed.ts'
 
 const STATUS: ServedModelStatus = { observedGeneration: 1, servedName: 'llama' }
 const CREDENTIAL = { namespace: 'shop', name: 'upstream', key: 'token' }
 const REF = { namespace: 'shop', name: 'llama' }
 const ACKNOWLEDGED: Confirmation = { state: 'Acknowledged', ready: 2, total: 2, missing: [] }
 const WAITING: Confirmation = { state: 'Waiting', ready: 1, total: 2, missing: ['gateway-1'] }
-const AROUND: ModelSurroundings = {
-  model: { ...servedModel('llama', {}, { uid: 'u' }), status: STATUS },
-  hasPlace: true,
-  namespaceLimit: 200,
-  publishing: 'Private',
-  lostNames: [],
-  backends: [
-    { name: 'one', service: { found: true, ready: ['10.0.0.1:80'], total: 1 }, credential: { state: 'NotUsed' }, reachable: undefined },
-  ],
-  selectedNamespaces: [],
-  mountRefusal: undefined,
-  allowLoopback: false,
-}
+const AROUND = surroundings({ ...servedModel('llama', {}, { uid: 'u' }), status: STATUS }, [
+  { name: 'one', service: { found: true, ready: ['10.0.0.1:80'], total: 1 }, credential: { state: 'NotUsed' }, reachable: undefined },
+])
 
 /** A model without further steps. */
 function settled(change: Partial<ObservedModel> = {}, projection: Partial<ObservedProjection> = {}): ObservedModel {
