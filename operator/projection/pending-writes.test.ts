@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { PendingWrites } from './pending-writes.ts'
+import { PendingWrites } from './projection.ts'
 import type { ProjectionChange } from './store.ts'
 
 const put = (id: string, text = 'one'): ProjectionChange => ({ kind: 'key', op: 'put', id, text })

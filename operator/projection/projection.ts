@@ -7,7 +7,6 @@ import type { Cancel, Clock } from '#platform/clock.ts'
 import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import type { Level } from '../loop/level.ts'
 import { DataSet, type DataSetDeps, ForeignStore } from './data-set.ts'
-import { keyOf, PendingWrites } from './pending-writes.ts'
 import type { ProjectionChange } from './store.ts'
 
 /** Changes per call: bounds the time for which one call keeps Redis busy. */
@@ -248,4 +247,53 @@ export class Projection {
 
 function changeOf(kind: RecordKind, id: string, text: string | undefined): ProjectionChange {
   return text === undefined ? { kind, op: 'del', id } : { kind, op: 'put', id, text }
+}
+
+/** A change that may not have reached the store. */
+export class PendingWrites {
+  readonly #urgent = new Map<string, ProjectionChange>()
+  readonly #others = new Map<string, ProjectionChange>()
+
+  get size(): number {
+    return this.#urgent.size + this.#others.size
+  }
+
+  /** Adds a change; it replaces an older change of the same record. An urgent record stays urgent: the older change may not have arrived. */
+  add(change: ProjectionChange, level: Level): void {
+    const key = keyOf(change)
+    const isUrgent = level === 'urgent' || this.#urgent.has(key)
+    this.#others.delete(key)
+    if (isUrgent) this.#urgent.set(key, change)
+    else this.#others.set(key, change)
+  }
+
+  has(change: Pick<ProjectionChange, 'kind' | 'id'>): boolean {
+    return this.#urgent.has(keyOf(change)) || this.#others.has(keyOf(change))
+  }
+
+  /** @returns the next changes to write; they stay pending until `written` */
+  next(limit: number): readonly ProjectionChange[] {
+    const batch: ProjectionChange[] = []
+    for (const changes of [this.#urgent, this.#others]) {
+      for (const change of changes.values()) {
+        if (batch.length >= limit) return batch
+        batch.push(change)
+      }
+    }
+    return batch
+  }
+
+  /** Removes a change that has reached the store. A newer change of the same record stays pending. */
+  written(change: ProjectionChange): void {
+    for (const changes of [this.#urgent, this.#others]) if (changes.get(keyOf(change)) === change) changes.delete(keyOf(change))
+  }
+
+  all(): readonly ProjectionChange[] {
+    return [...this.#urgent.values(), ...this.#others.values()]
+  }
+}
+
+/** Identifies one record: ids are unique within a kind only. */
+export function keyOf({ kind, id }: Pick<ProjectionChange, 'kind' | 'id'>): string {
+  return `${kind} ${id}`
 }

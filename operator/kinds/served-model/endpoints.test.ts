@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { service, slice } from '../../../test/support/objects.ts'
 import type { EndpointSlice } from '#kube/resources.ts'
-import { serviceEndpoints } from './endpoints.ts'
+import { serviceEndpoints } from './observe.ts'
 
 const ready = (slices: EndpointSlice[], port: { name?: string; port: number } = { port: 8000 }): readonly string[] => {
   const found = serviceEndpoints('llama', port.port, service('llama', port), slices)

@@ -21,7 +21,7 @@ import { apply } from './apply.ts'
 import type { NameTakeover } from './name-index.ts'
 import { mountKey, mountText, observe } from './observe.ts'
 import type { Observed, ObservedModel } from './observed.ts'
-import { selects } from './selector.ts'
+import { selects } from './publishing.ts'
 import { type ModelStep, nextStep, reportStatus } from './steps.ts'
 
 const KIND = servedModelKind.resource.kind

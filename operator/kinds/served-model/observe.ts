@@ -5,7 +5,6 @@ import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
 import type { CredentialRef } from './backend-credential.ts'
 import type { ServedModelDeps } from './kind.ts'
 import { coldStartRecord, desiredModel } from './desired.ts'
-import { serviceEndpoints } from './endpoints.ts'
 import { credentialsOf } from './model-registry.ts'
 import type {
   DesiredModel,
@@ -15,11 +14,15 @@ import type {
   ObservedCredential,
   ObservedModel,
   ObservedProjection,
+  ServiceEndpoints,
 } from './observed.ts'
 import { isNarrower, publishingOf } from './publishing.ts'
-import { selects } from './selector.ts'
+import { selects } from './publishing.ts'
 import { MOUNT_DELAY_MS, statusOf } from './status.ts'
+import type { EndpointSlice, Service } from '#kube/resources.ts'
 
+/** Most endpoints of one backend in a record. */
+const MAX_ENDPOINTS = 1_000
 /** Time after which a refused write of the mounted Secrets is tried again, ms. */
 const MOUNT_RETRY_MS = 10_000
 
@@ -180,4 +183,37 @@ function reachable(id: string, deps: ServedModelDeps): { up: number; total: numb
     if (health && (!worst || health.up / Math.max(1, health.total) < worst.up / Math.max(1, worst.total))) worst = health
   }
   return worst
+}
+
+/** Ready addresses, sorted. Gateways do not use the ClusterIP: a connection to a dead pod behind it stalls until a time-out. */
+export function serviceEndpoints(
+  name: string,
+  port: number,
+  service: Service | undefined,
+  slices: Iterable<EndpointSlice>,
+): ServiceEndpoints {
+  if (!service) return { found: false, problem: `Service ${name} does not exist in this namespace` }
+  const servicePort = service.spec?.ports?.find((candidate) => candidate.port === port)
+  if (!servicePort) return { found: false, problem: `Service ${name} has no port ${port}` }
+  const ready = new Set<string>()
+  let total = 0
+  for (const slice of slices) {
+    const podPort = podPortOf(slice, servicePort.name ?? '')
+    if (podPort === undefined) continue
+    const endpoints = slice.endpoints ?? []
+    total += endpoints.length
+    const host = (address: string): string => (slice.addressType === 'IPv6' ? `[${address}]` : address)
+    for (const address of endpoints.filter(isUsable).flatMap(({ addresses }) => addresses)) ready.add(`${host(address)}:${podPort}`)
+  }
+  return { found: true, ready: [...ready].sort().slice(0, MAX_ENDPOINTS), total }
+}
+
+/** Finds the port of the pods. A slice has the port names of the Service, with the numbers of the pods. */
+function podPortOf(slice: EndpointSlice, name: string): number | undefined {
+  return slice.ports?.find((candidate) => (candidate.name ?? '') === name)?.port ?? undefined
+}
+
+/** An absent `ready` means ready (discovery.k8s.io/v1). */
+function isUsable({ conditions }: NonNullable<EndpointSlice['endpoints']>[number]): boolean {
+  return conditions?.ready !== false && conditions?.terminating !== true
 }

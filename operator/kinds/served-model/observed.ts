@@ -5,9 +5,12 @@ import type { ServedModel, ServedModelStatus } from '#api/served-model.ts'
 import type { ObjectRef } from '#kube/port.ts'
 import type { Confirmation } from '../../projection/acknowledgements.ts'
 import type { CredentialRef } from './backend-credential.ts'
-import type { ServiceEndpoints } from './endpoints.ts'
 import type { LostName } from './name-index.ts'
 import type { Publishing } from './publishing.ts'
+
+/** Endpoints of one `service` backend, or why they are unknown. */
+export type ServiceEndpoints =
+  { readonly found: false; readonly problem: string } | { readonly found: true; readonly ready: readonly string[]; readonly total: number }
 
 /** The credential of one backend, without its value. `sum`: its SHA-256, hex. */
 export type ObservedCredential =
