@@ -40,7 +40,6 @@ const CHECK_EVERY_MS = 600_000
  */
 const WATCH_LAG_MS = { background: 100, create: 600 }
 
-/** An operator that leads. */
 export class Operator {
   readonly #deps: OperatorDeps
   readonly #controllers: readonly ObjectController[]

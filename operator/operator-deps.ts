@@ -23,7 +23,6 @@ export interface OperatorInformers {
 export interface Leadership {
   readonly fence: () => number
   readonly raiseFence: (stored: number) => Promise<void>
-  /** Throws when this process no longer leads. */
   readonly assertLeading: () => void
   /** Called when another leader has written to the store: this process must end. */
   readonly onFenced: (fence: number) => void

@@ -76,12 +76,10 @@ export class BudgetLedger {
     checkpoint.stop()
   }
 
-  /** Called when the budgets of a key may have changed. */
   changed(uid: string): void {
     this.#reader.changed(uid)
   }
 
-  /** Called when a key was deleted. */
   deleted(uid: string): void {
     this.#reader.drop(uid)
     if (this.#deps.checkpoint.get(uid) !== undefined) this.#deps.checkpoint.remove(uid, 'background')

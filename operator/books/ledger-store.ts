@@ -12,14 +12,12 @@ export interface WindowSpend {
   readonly held: number
 }
 
-/** A minimum spend that the ledger must have. */
 export type Checkpoint = readonly [field: WindowField, spent: number]
 
 /** One read of the budgets of one subject. `damaged`: the key holds values that no Headgate program writes. */
 export type BudgetRead =
   { readonly state: 'seeded'; readonly windows: readonly WindowSpend[] } | { readonly state: 'unseeded' } | { readonly state: 'damaged' }
 
-/** All names within the budgets of one subject. */
 export interface BudgetSurvey {
   readonly state: BudgetRead['state']
   readonly windows: readonly WindowField[]
@@ -68,7 +66,6 @@ export interface OperatorLedgerStore {
   /** Drops the recorded spend of a process. The sums include it. */
   bury(process: string, subjects: readonly string[]): Promise<void>
   remove(subjects: readonly string[]): Promise<void>
-  /** Walks over every key of the ledger in chunks. */
   walk(): AsyncIterable<readonly LedgerKey[]>
   unlink(names: readonly string[]): Promise<void>
 }

@@ -14,7 +14,6 @@ const PER_TURN = 200
 export interface SweepDeps {
   readonly store: Pick<OperatorLedgerStore, 'remove' | 'walk' | 'unlink'>
   readonly subjects: Pick<Subjects, 'mayExist'>
-  /** Throws if this process no longer leads. */
   readonly assertLeading: () => void
   readonly metrics?: Pick<LedgerMetrics, 'swept'> | undefined
 }

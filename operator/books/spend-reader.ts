@@ -28,12 +28,10 @@ export interface SpendReaderDeps {
   readonly checkpoint: SecretShards<SpendEntry>
   readonly clock: Clock
   readonly subjects: Pick<Subjects, 'budgetsOf' | 'read' | 'lost'>
-  /** Throws if this process no longer leads. */
   readonly assertLeading: () => void
   readonly metrics?: Pick<LedgerMetrics, 'read' | 'restored'> | undefined
 }
 
-/** State of one subject besides its checkpoint. */
 interface Seen {
   /** Time of the last read with all known spend, ms since 1970. */
   goodMs: number
@@ -44,7 +42,6 @@ interface Seen {
   reported: string
 }
 
-/** Keeps state by uid of the ApiKey. */
 export class SpendReader {
   readonly #deps: SpendReaderDeps
   readonly #schedule = new SubjectSchedule()
@@ -60,7 +57,6 @@ export class SpendReader {
     return this.#schedule.uids()
   }
 
-  /** Called when the budgets of a key may have changed. */
   changed(uid: string): void {
     if (this.#deps.subjects.budgetsOf(uid) === undefined) return this.drop(uid)
     this.#schedule.add(uid, this.#deps.clock.monotonic())

@@ -32,7 +32,6 @@ export type UsageSource = (listener: (uid: string, usage: SubjectUsage) => void)
 
 /** One kind of subjects: the ledger asks it, and reports to it. */
 export interface SubjectKind {
-  /** All subjects of this kind, at the start. */
   readonly uids: () => Iterable<string>
   /** Budgets in force, durable or about to be; undefined if there are none, or no such subject. */
   readonly budgetsOf: (uid: string) => readonly BudgetRecord[] | undefined
@@ -59,7 +58,6 @@ export class Subjects {
     this.#kinds.push(kind)
   }
 
-  /** Called when the budgets of a subject may have changed. */
   changed(uid: string): void {
     this.ledger?.changed(uid)
   }

@@ -22,7 +22,6 @@ export class SubjectSchedule {
     return this.#readAt.keys()
   }
 
-  /** Adds a subject, whose first read is due at once. */
   add(uid: string, nowMs: number): void {
     if (this.has(uid)) return
     this.#readAt.set(uid, Number.NEGATIVE_INFINITY)
@@ -42,7 +41,6 @@ export class SubjectSchedule {
     this.#named.set(uid, Math.min(this.#named.get(uid) ?? Infinity, notBeforeMs))
   }
 
-  /** Takes the due subjects, which then count as read. */
   take(nowMs: number): readonly string[] {
     const named: string[] = []
     for (const [uid, notBeforeMs] of this.#named) {
@@ -59,12 +57,10 @@ export class SubjectSchedule {
     return [...named, ...idle]
   }
 
-  /** Makes subjects due again after a failed read. */
   giveBack(due: readonly string[], nowMs: number): void {
     for (const uid of due) if (this.has(uid)) this.#named.set(uid, nowMs)
   }
 
-  /** Moves subjects behind all others. */
   #read(uids: readonly string[], nowMs: number): void {
     for (const uid of uids) {
       this.#named.delete(uid)

@@ -71,7 +71,6 @@ export interface Kind<T extends KubeObject = KubeObject, Observed = unknown, Ste
   follow?(): void
   /** Loads durable state. @returns every record that must be in the projection @throws KubeError; the caller tries again */
   prepare?(): Promise<readonly ProjectionChange[]>
-  /** Called when the queue is about to start. */
   start?(): void
   /** Writes all changes that are not durable yet. */
   stop?(): Promise<void>

@@ -11,7 +11,6 @@ import type { Kind, KindRow, OperatorContext, Wake } from './kind.ts'
 /** Most objects per turn of the event loop. */
 const TURN = 100
 
-/** One kind of item in the work queue. */
 interface Queue {
   readonly name: string
   readonly reconcile: Reconcile
@@ -19,7 +18,6 @@ interface Queue {
   readonly informer?: Informer
 }
 
-/** All objects of one kind, for the composition. */
 export class ObjectController {
   readonly api: ApiKind
   readonly kind: Kind
@@ -45,7 +43,6 @@ export class ObjectController {
     return (await this.kind.prepare?.()) ?? []
   }
 
-  /** Enqueues the existing objects that have work. */
   start(): void {
     this.kind.start?.()
     void inTurns([...this.kind.informer.list()], TURN, (object) => this.#enqueueDue(refOf(object), 'background'))
@@ -68,7 +65,6 @@ export class ObjectController {
       if (this.kind.isUnproven?.(this.#context.ownWrites.newest(object)) === true) this.#enqueue(refOf(object), 'background')
   }
 
-  /** Called when the version of written records changes. */
   onVersion(): void {
     void inTurns([...this.kind.informer.list()], TURN, (object) => this.#enqueue(refOf(object), 'change'))
   }

@@ -25,7 +25,6 @@ export interface Released {
 
 export interface ReleaseDeps {
   readonly kube: Pick<KubePort, 'get' | 'patch'>
-  /** Called with each released object. */
   readonly onReleased?: (object: KubeObject) => void
 }
 

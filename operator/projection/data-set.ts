@@ -16,7 +16,6 @@ export interface DataSetDeps {
   readonly fence: () => number
   /** Raises the fencing token above the one in the store. After the Lease was deleted, the store would otherwise refuse every write for ever. */
   readonly raiseFence: (stored: number) => Promise<void>
-  /** Throws when this process no longer leads. */
   readonly assertLeading: () => void
   /** Called when a newer leader has written: this process must end. */
   readonly onFenced: (fence: number) => void

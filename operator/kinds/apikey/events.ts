@@ -13,7 +13,6 @@ export interface StatusEvent {
 
 /** Condition types whose new reason becomes an Event with the same name. */
 const REPORTED = ['Ready', 'Accepted', 'SecretIssued', 'Programmed'] as const
-/** Reasons with their own rules below. */
 const OWN_RULES: ReadonlySet<string> = new Set(['Revoked', 'Issued', 'Unconfirmed', 'BudgetExhausted'])
 
 export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly StatusEvent[] {

@@ -6,12 +6,10 @@ import { type ApiKey, DEFAULT_OVERLAP_SECONDS } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
 import type { Observed } from './observed.ts'
 
-/** Name of the index of ApiKeys by the hash in the manifest. */
 export const HASH_INDEX = 'hash'
 /** Most live values of one key. */
 const MAX_LIVE = 4
 
-/** The value, as the manifest describes it. */
 interface HashSource {
   readonly hash: KeyHash
   /** For display; '' if the manifest has no hint. */
@@ -20,7 +18,6 @@ interface HashSource {
   readonly overlapMs: number
 }
 
-/** Inputs besides the manifest. */
 export interface HashFacts {
   readonly verifiers: readonly KeyringVerifier[]
   /** The manifest is newer than the keyring entry: a shorter overlap counts from now. */
@@ -47,12 +44,10 @@ export function hashSource({ spec }: Pick<ApiKey, 'spec'>): HashSource | undefin
   return { hash: keyHashFromHex(sha256), hint, overlapMs: (rotation?.overlapSeconds ?? DEFAULT_OVERLAP_SECONDS) * 1000 }
 }
 
-/** Whether the manifest has the hash of a value that exists elsewhere. */
 export function isHashKey(apiKey: Pick<ApiKey, 'spec'>): boolean {
   return hashSource(apiKey) !== undefined
 }
 
-/** The index function of `HASH_INDEX`. */
 export function hashesOf(apiKey: ApiKey): readonly string[] {
   const source = hashSource(apiKey)
   return source === undefined ? [] : [source.hash]

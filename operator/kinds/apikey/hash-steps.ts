@@ -29,7 +29,6 @@ function mayTakeHash(observed: Observed): boolean {
   return entry !== undefined || (namespaceLimit === undefined && budgetsWithoutZone(apiKey.spec).length === 0)
 }
 
-/** Whether this key may not take the value of the manifest. */
 function refusesSource({ apiKey, isDuplicate }: Observed): boolean {
   const source = hashSource(apiKey)
   return source !== undefined && (isDuplicate || isHintTheValue(source))

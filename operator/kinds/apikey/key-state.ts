@@ -54,7 +54,6 @@ export function isNameTaken(observed: Observed): boolean {
   return !(verifier && isDelivered(observed, verifier)) && !isLateWrite(observed)
 }
 
-/** Whether the Secret holds the value of this generation. */
 export function isDelivered({ secret }: Observed, verifier: KeyringVerifier): boolean {
   return secret.state === 'Ours' && secret.hash === verifier.hash
 }

@@ -26,10 +26,8 @@ function bounded(ms: number): number {
   return Number.isNaN(ms) ? 0 : Math.min(LATEST_MS, Math.max(0, ms))
 }
 
-/** Inputs of an entry besides the manifest. */
 export interface Material {
   readonly verifiers: readonly KeyringVerifier[]
-  /** Newest revision at the time of writing. */
   readonly revision: number
   readonly version: number
   /** The present entry. Fields that this version does not know are kept. */
@@ -115,7 +113,6 @@ export function currentVerifier(entry: KeyringEntry | undefined): KeyringVerifie
   return entry?.verifiers.filter(isLive).reduce<KeyringVerifier | undefined>((a, b) => (a && a.number > b.number ? a : b), undefined)
 }
 
-/** Inputs that the comparison ignores. */
 const BARE = { verifiers: [], revision: 0, version: 1 } as const
 
 /** The level of a watch event. @returns undefined if no reconcile is needed: the operator's own writes come back as events */

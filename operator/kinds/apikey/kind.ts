@@ -44,7 +44,6 @@ export interface ApiKeyDeps extends OperatorContext {
   readonly keyring: Keyring
   readonly vault: CredentialVault
   readonly memory: KeyMemory
-  /** The conditions of limits besides the manifests. */
   readonly limits: LimitWatch
   readonly shownUsage: ShownUsage
 }
@@ -58,7 +57,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   readonly report = reportStep
   readonly #deps: ApiKeyDeps
   readonly #keyringOutage: OutageLog
-  /** Keys that are not restored yet. */
   #open: ReadonlySet<string> = new Set()
 
   constructor(context: OperatorContext) {
@@ -210,7 +208,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     else this.orphaned(uid)
   }
 
-  /** Called when a commit of this key is durable or was refused. */
   #settled(uid: string, error: Error | undefined): void {
     const { memory, keyring, subjects, enqueue } = this.#deps
     subjects.changed(uid)
@@ -261,7 +258,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 }
 
-/** The topic under which the failure of a step is reported. */
 function topicOf(step: Step['do']): FailureTopic {
   if (step === 'read-secret') return 'SecretRead'
   return step === 'write-secret' || step === 'try-secret' ? 'SecretWrite' : 'Other'

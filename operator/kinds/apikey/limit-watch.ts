@@ -42,12 +42,10 @@ export class LimitWatch {
     this.#deps = deps
   }
 
-  /** Whether every serving gateway enforces limits. */
   get gateways(): GatewayLimits {
     return this.#gateways
   }
 
-  /** Called after each poll of the gateways' acknowledgements. */
   polled(): void {
     const serving = this.#deps.live().filter(({ acknowledgement }) => acknowledgement?.ready !== false)
     if (serving.length === 0) return // no gateway serves, or Redis does not answer: the last known state stays

@@ -17,7 +17,6 @@ const TRIAL_FOR_MS = 10_000
 /** Bound of revisions of one key by edits that do not stop a value: this many at once, then one per second. */
 const REVISION_BURST = 5
 const REVISION_EVERY_MS = 1_000
-/** After the keyring refused an entry. */
 const COMMIT_BACK_OFF = { firstMs: 1_000, maxMs: 300_000 } as const
 
 interface Memory {
@@ -64,7 +63,6 @@ export class KeyMemory {
     this.#of(uid).trialUntilMs = this.#now() + TRIAL_FOR_MS
   }
 
-  /** Records that a live read returned this version of the ApiKey. */
   confirmedLive(uid: string, version: string | undefined): void {
     this.#of(uid).liveVersion = version
   }

@@ -10,7 +10,6 @@ import type { ObservedSecret } from './user-secret.ts'
 /** The call that failed: a read or a write of the user's Secret, a write of the keyring, or any other call. */
 export type FailureTopic = 'SecretRead' | 'SecretWrite' | 'Keyring' | 'Other'
 
-/** The last failure of one topic, for the status. */
 export interface Failure {
   readonly topic: FailureTopic
   readonly code: KubeErrorCode | 'KeyringFull'
@@ -31,7 +30,6 @@ export type GatewayLimits = 'Unknown' | 'TooOld' | 'Current'
 
 export interface Observed {
   readonly apiKey: ApiKey
-  /** A live read returned this state of the ApiKey. */
   readonly isConfirmedLive: boolean
   /** Newest entry of the keyring, durable or pending. */
   readonly entry: KeyringEntry | undefined
@@ -41,9 +39,7 @@ export interface Observed {
   /** The generation of the user's Secret: the newest live verifier. */
   readonly verifier: KeyringVerifier | undefined
   readonly secret: ObservedSecret
-  /** A trial write of the Secret has just succeeded. */
   readonly isSecretWritable: boolean
-  /** This process still holds the Credential of `verifier`. */
   readonly holdsCredential: boolean
   /** undefined until the projection is known to have the record, or for a deleted key to lack it. */
   readonly projected: Projected | undefined

@@ -20,14 +20,12 @@ const CONFIRM_AGAIN_MS = 60_000
 
 type LiveState = 'Deleted' | 'Deleting' | 'Exists'
 
-/** One entry without an ApiKey in the cache. */
 export interface ObservedOrphan {
   readonly entry: KeyringEntry
   readonly isCommitting: boolean
   readonly scope: Scope
   /** The result of the last live read; undefined if there is none, or if it is too old. */
   readonly confirmed: LiveState | undefined
-  /** The projection has the wanted record. */
   readonly isProjected: boolean
   readonly now: number
 }

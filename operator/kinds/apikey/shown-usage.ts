@@ -17,7 +17,6 @@ export interface ShownUsageDeps {
   readonly clock: Clock
   /** The weight of a new status of the key; undefined if there is no such key. */
   readonly weigh: (uid: string, usage: SubjectUsage) => Weight | undefined
-  /** Called with a key whose status shows a new reading. */
   readonly enqueue: (uid: string) => void
 }
 
@@ -26,7 +25,6 @@ interface Waiting {
   readonly size: number
 }
 
-/** Keeps readings by uid of the ApiKey. */
 export class ShownUsage {
   readonly #deps: ShownUsageDeps
   readonly #shown = new Map<string, { readonly usage: SubjectUsage; readonly atMs: number }>()

@@ -50,7 +50,6 @@ export function statusOf(observed: Observed): ApiKeyStatus {
   }
 }
 
-/** The parts of the status about the use of the key. */
 export function shownStatus({ apiKey, entry, usage }: Observed): ShownStatus {
   return usageStatus(apiKey.status, effective(entry ?? {}).budgets, usage)
 }
@@ -202,7 +201,6 @@ function exhaustedOf(observed: Observed): ConditionOf<'BudgetExhausted'> | undef
   return { type: 'BudgetExhausted', reason: 'BudgetExhausted', message: sentences.join(' ') }
 }
 
-/** The reason for which the manifest itself refuses the key. */
 function refusalOf(observed: Observed): ConditionOf<'Ready'> | undefined {
   const type = 'Ready'
   const { state } = observed.apiKey.spec

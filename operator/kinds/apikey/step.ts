@@ -4,7 +4,6 @@ import type { Level } from '../../loop/level.ts'
 import type { StepBase, Wait } from '../../loop/reconciler.ts'
 import type { Observed } from './observed.ts'
 
-/** One step. After each step, the state is observed again. */
 export type Step = StepBase &
   (
     | { readonly do: 'add-finalizer' }
@@ -21,7 +20,6 @@ export type Step = StepBase &
     | { readonly do: 'mark-issued'; readonly entry: KeyringEntry }
     /** Sends the entry to the keyring and its record to the gateways at once. `isUncounted`: without the bound on revisions of one key. */
     | { readonly do: 'commit'; readonly entry: KeyringEntry; readonly isRestored?: true; readonly isUncounted?: true }
-    /** Sends the record of the present entry to the gateways. */
     | { readonly do: 'project' }
     | { readonly do: 'write-secret'; readonly verifier: KeyringVerifier }
     | { readonly do: 'refresh-secret' }

@@ -44,11 +44,9 @@ export function newlyReached(
 export interface Weight {
   /** Exhausted: a blocking budget is newly used up. None: the change is too small for a write. */
   readonly kind: 'Exhausted' | 'Changed' | 'None'
-  /** The largest change of a budget, in per cent. */
   readonly size: number
 }
 
-/** Compares the present status with a new one. */
 export function weigh(before: ShownStatus, after: ShownStatus, budgets: readonly BudgetRecord[] = []): Weight {
   const isBlocking = (name: string): boolean => budgets.some((one) => one.name === name && one.onExceeded === 'Block')
   const moves = (after.usage ?? []).map((entry) => moveOf(sameWindow(before.usage, entry), entry))
@@ -100,7 +98,6 @@ function toHour(ms: number): string {
   return rfc3339(Math.floor(ms / HOUR_MS) * HOUR_MS)
 }
 
-/** The column Used: the per cent of the most used budget. */
 export function usedColumn({ usage = [] }: ShownStatus): string | undefined {
   return usage.length === 0 ? undefined : `${Math.max(...usage.map(({ percent }) => percent))}%`
 }

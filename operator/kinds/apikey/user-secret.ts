@@ -10,7 +10,6 @@ import type { Secret } from '#kube/resources.ts'
 export const KEY_ID_ANNOTATION = 'headgate.dev/key-id'
 export const GENERATION_ANNOTATION = 'headgate.dev/generation'
 const TEMPLATE_ANNOTATION = 'headgate.dev/template'
-/** Data key of the Credential itself. */
 export const CREDENTIAL_ENTRY = 'SERVICE_API_KEY'
 /** Data key of the same value, only if the spec asks for it. */
 const ANTHROPIC_ENTRY = 'ANTHROPIC_API_KEY'

@@ -8,7 +8,6 @@ import type { Credential } from '#contract/values/credential.ts'
 /** Longest time until delivery, ms. The vault then drops the Credential, and the key gets a new one. */
 const KEEP_MS = 600_000
 
-/** Holds each freshly minted Credential until its Secret is written. */
 export class CredentialVault {
   readonly #clock: Clock
   /** `untilMs` on the monotonic clock: a step of the wall clock must not void a key that is about to be delivered. */

@@ -61,7 +61,6 @@ export class CredentialMemory {
     return former === undefined || this.#isOver(former) ? undefined : former.untilMs - this.#now()
   }
 
-  /** The value, for the Secrets that gateways mount. */
   valueOf(ref: CredentialRef): string | undefined {
     const known = this.#known.get(credentialKey(ref))
     return known?.problem?.state === 'NotFound' ? undefined : known?.found?.value

@@ -51,7 +51,6 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   readonly report = reportStatus
   readonly #deps: ServedModelDeps
   readonly #health = new BackendHealth()
-  /** Uids of records in namespaces that cannot be read. */
   readonly #unreadable = new Set<string>()
 
   /** @param deps default: composed from the context */

@@ -18,7 +18,6 @@ export interface WantedRecord {
 
 type BackendSpec = ServedModel['spec']['backends'][number]
 
-/** SHA-256 of a backend's credential, and of the former credential. */
 interface AdoptedCredential {
   readonly sum: string
   readonly former?: string
@@ -33,7 +32,6 @@ interface Memory {
   adopted?: ReadonlyMap<string, AdoptedCredential>
 }
 
-/** Remembers by uid, and the uid of each ref. */
 export class ModelMemory {
   readonly #clock: Clock
   readonly #models = new Map<string, Memory>()

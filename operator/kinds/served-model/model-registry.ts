@@ -11,14 +11,12 @@ import { namesOf } from './names.ts'
 import { NamespacePlaces, type PlaceSeeker } from './namespace-places.ts'
 import { type PublishingRules, publishingOf } from './publishing.ts'
 
-/** Other objects to reconcile after a change. */
 export interface RegistryChanges {
   /** Objects that gained a name or a place, or lost their place. */
   readonly affected: readonly ObjectRef[]
   /** Objects that lost a name, or whose lost name has a new owner: only their status changes. */
   readonly losers: readonly ObjectRef[]
   readonly takeovers: readonly NameTakeover[]
-  /** Credentials that no model uses any more. */
   readonly unusedCredentials: readonly CredentialRef[]
 }
 
@@ -27,7 +25,6 @@ interface Registered extends PlaceSeeker {
 }
 
 interface Moves {
-  /** Another object that gained or lost its place. */
   readonly moved: Registered | undefined
   readonly names: readonly NameChanges[]
 }
@@ -36,7 +33,6 @@ export class ModelRegistry {
   readonly #rules: PublishingRules
   readonly #places: NamespacePlaces<Registered>
   readonly #names = new NameIndex()
-  /** Uids of the models that use a Service, and a credential. */
   readonly #services = new MultiMap<string>()
   readonly #credentials = new MultiMap<string>()
   readonly #selecting = new Map<string, ServedModel>()
@@ -77,7 +73,6 @@ export class ModelRegistry {
     return this.#refsOf(this.#credentials.get(credentialKey(ref)))
   }
 
-  /** Published models with a selector of namespaces. */
   selecting(): Iterable<ServedModel> {
     return this.#selecting.values()
   }
@@ -129,7 +124,6 @@ export class ModelRegistry {
 const NOTHING: RegistryChanges = { affected: [], losers: [], takeovers: [], unusedCredentials: [] }
 const NO_OBJECT = { apiVersion: '', kind: '', metadata: { name: '' } }
 
-/** The credentials of all backends of a model, each once. */
 export function credentialsOf(model: ServedModel | undefined): readonly CredentialRef[] {
   if (model === undefined) return []
   const refs = model.spec.backends.flatMap(({ authSecretRef }) =>

@@ -13,7 +13,6 @@ export interface NameCandidate extends Aged {
   readonly isPublished: boolean
 }
 
-/** A name that a model wants, and the other model that owns the name. */
 export interface LostName {
   readonly name: string
   /** `namespace/name` of the owner. */
@@ -27,7 +26,6 @@ export interface NameTakeover {
   readonly to: NameCandidate
 }
 
-/** Effects of one change on the other candidates. */
 export interface NameChanges {
   /** Candidates that own a name that they did not own before. */
   readonly gained: ReadonlySet<NameCandidate>
@@ -63,7 +61,6 @@ export class NameIndex {
     return before === undefined ? NOTHING : this.#replace(before, undefined)
   }
 
-  /** Names of a candidate that other candidates own, sorted. */
   lostNames(uid: string): readonly LostName[] {
     const candidate = this.#candidates.get(uid)
     if (candidate === undefined) return []

@@ -5,7 +5,6 @@ export function servedName(model: ServedModel): string {
   return model.spec.servedName ?? model.metadata.name
 }
 
-/** The served name and all aliases of a model. */
 export function namesOf(model: ServedModel): readonly string[] {
   return [...new Set([servedName(model), ...(model.spec.aliases ?? [])])]
 }

@@ -6,7 +6,6 @@ export interface PlaceSeeker extends Aged {
   readonly ref: ObjectRef
 }
 
-/** The other object that gained or lost a place through a change. */
 export interface PlaceChanges<T> {
   readonly gained: T | undefined
   readonly lost: T | undefined

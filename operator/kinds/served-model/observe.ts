@@ -48,7 +48,6 @@ export function mountText({ record }: DesiredModel, version: number): string | u
   return record && encodeModelRecord(coldStartRecord(record), version)
 }
 
-/** Credentials that backends of the record use. */
 export function usedCredentials({ model, desired }: Pick<ObservedModel, 'model' | 'desired'>): readonly CredentialRef[] {
   const used = new Set(desired.record?.backends.filter(({ credentialSum }) => credentialSum !== null).map(({ name }) => name))
   return credentialsOf({ ...model, spec: { ...model.spec, backends: model.spec.backends.filter(({ name }) => used.has(name)) } })

@@ -8,7 +8,6 @@ import type { CredentialRef } from './backend-credential.ts'
 import type { LostName } from './name-index.ts'
 import type { Publishing } from './publishing.ts'
 
-/** Endpoints of one `service` backend, or why they are unknown. */
 export type ServiceEndpoints =
   { readonly found: false; readonly problem: string } | { readonly found: true; readonly ready: readonly string[]; readonly total: number }
 
