@@ -2,7 +2,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { expect, test, vi } from 'vitest'
-import { messageClasses } from './express-classes.ts'
+import { messageClasses } from './server.ts'
 
 test('Express still sets the prototypes that requests and answers are born with, and keeps their locals', async () => {
   const app = express()

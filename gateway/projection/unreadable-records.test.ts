@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { UnreadableRecords } from './unreadable-records.ts'
+import { UnreadableRecords } from './revision-follower.ts'
 
 function records(...known: string[]): UnreadableRecords {
   const table = { has: (id: string) => known.includes(id) }

@@ -4,7 +4,7 @@ import { settledUsage, tokensOfBytes, type Usage, type UsageReport } from '../di
 import type { GatewayError } from '../errors.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
-import { asObject, readJson, type JsonObject } from '../dialects/json-body.ts'
+import { asObject, type JsonObject, parseObject, readJson } from '../dialects/json-body.ts'
 import { renamedBody, renamedStart } from './rename-model.ts'
 import { returnedHeaders } from './upstream-headers.ts'
 
@@ -112,4 +112,43 @@ export class PlainRelay implements AnswerRelay {
 /** Whether an answer with status 200 is an error, as some servers send. */
 function isError({ error, choices, content }: JsonObject): boolean {
   return choices === undefined && content === undefined && (typeof error === 'string' || asObject(error) !== undefined)
+}
+
+/** More of an error body is not read. */
+const MAX_ERROR_BYTES = 65_536
+
+/** Reads an unsuccessful answer, or JSON where a stream was asked for. Only a cleaned message reaches the client. */
+export class ErrorAnswer implements AnswerRelay {
+  readonly isOpen = false
+  readonly #host: RelayPort
+  readonly #head: AnswerHead
+  readonly #chunks: Buffer[] = []
+  #bytes = 0
+
+  constructor(host: RelayPort, head: AnswerHead) {
+    this.#host = host
+    this.#head = head
+    host.began()
+  }
+
+  data(chunk: Buffer): void {
+    this.#chunks.push(chunk)
+    this.#bytes += chunk.length
+    if (this.#bytes > MAX_ERROR_BYTES) this.end()
+  }
+
+  end(): void {
+    const body = parseObject(Buffer.concat(this.#chunks).toString('utf8'))
+    const status = this.#head.status === 200 ? statusIn(body) : this.#head.status
+    const retryAfter = this.#head.headers['retry-after']
+    this.#host.refused({ status, body, retryAfter })
+  }
+
+  usage(): undefined {
+    return undefined
+  }
+
+  broken(error: GatewayError): GatewayError {
+    return error
+  }
 }
