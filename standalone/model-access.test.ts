@@ -5,7 +5,7 @@ import { accessOf, type KeyAccess, type Models } from './model-access.ts'
 
 type Given = readonly [model: ServedModel, unusable?: string]
 const models = (...given: Given[]): Models => ({
-  all: given.map(([model, unusable]) => ({ model, unusable, isPassing: unusable === 'Pending' })),
+  all: given.map(([model, reason]) => ({ model, problem: reason === undefined ? undefined : { reason, weight: 'Warning' } })),
   labelsOf: (namespace) => ({ team: namespace }),
 })
 const model = (name: string, namespace = 'shop', spec: Parameters<typeof servedModel>[1] = {}): ServedModel =>

@@ -4,7 +4,7 @@ import { admits, listAdmits, nameList } from '#policy/model-access.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { keyPolicy } from '#api/key-policy.ts'
 import type { ServedModel } from '#api/served-model.ts'
-import { createdMs, namespaceOf, refKey, refOf } from '#kube/port.ts'
+import { createdMs, type KubeObject, namespaceOf, refKey, refOf } from '#kube/port.ts'
 import { namesOf } from '../operator/kinds/served-model/names.ts'
 import { selects } from '../operator/kinds/served-model/publishing.ts'
 import type { Problem } from './object-report.ts'
@@ -12,9 +12,7 @@ import type { Problem } from './object-report.ts'
 /** A ServedModel, and why no client can call it; undefined = it can be called. */
 export interface ModelState {
   readonly model: ServedModel
-  readonly unusable: string | undefined
-  /** The reason usually ends by itself within a second. */
-  readonly isPassing: boolean
+  readonly problem: Pick<Problem, 'reason' | 'weight'> | undefined
 }
 
 /** All models, and the data that decide their access. */
@@ -40,14 +38,14 @@ const OPEN = 'Open the ServedModel with allowedNamespaces, or create the key in 
 export function accessOf(key: ApiKey, models: Models): KeyAccess {
   const visible = visibleTo(namespaceOf(key), models)
   const allowed = winners(visible).filter(({ model }) => admits(effective(keyPolicy(key.spec)), namesOf(model)))
-  const usable = allowed.find(({ unusable }) => unusable === undefined)
+  const usable = allowed.find(({ problem }) => problem === undefined)
   const complaints = key.spec.models.flatMap((entry) => complaintOf(entry, key, visible, models) ?? [])
-  const waiting = usable ? [] : allowed.map(({ model, unusable }) => `ServedModel ${nameOf(model)} is not usable (${unusable})`)
+  const waiting = usable ? [] : allowed.map(({ model, problem }) => `ServedModel ${nameOf(model)} is not usable (${problem?.reason})`)
   const causes = [...waiting, ...complaints.map(({ text }) => text)]
   const rest = causes.length > NAMED ? `; and ${causes.length - NAMED} more` : ''
   const text = [`${causes.slice(0, NAMED).join('; ')}${rest}.`, ...new Set(complaints.map(({ remedy }) => remedy))].join(' ')
   if (usable) return { model: namesOf(usable.model)[0], problem: complaints.length === 0 ? undefined : { ...NOT_FOUND, text } }
-  const weight = allowed.some(({ isPassing }) => isPassing) ? 'Passing' : 'Warning'
+  const weight = allowed.some(({ problem }) => problem?.weight === 'Passing') ? 'Passing' : 'Warning'
   return { model: undefined, problem: { ...NO_MODEL, text, weight } }
 }
 
@@ -72,7 +70,7 @@ function visibleTo(namespace: string, { all, labelsOf }: Models): readonly Model
   const own = all.filter(({ model }) => namespaceOf(model) === namespace)
   const others = all.filter((state) => namespaceOf(state.model) !== namespace && isOpen(state))
   return [
-    ...own.toSorted((a, b) => Number(a.unusable !== undefined) - Number(b.unusable !== undefined)),
+    ...own.toSorted((a, b) => Number(a.problem !== undefined) - Number(b.problem !== undefined)),
     ...others.toSorted((a, b) => createdMs(a.model) - createdMs(b.model)),
   ]
 }
@@ -103,6 +101,7 @@ function complaintOf(
   return { text: `it allows ${entry}, and ${other} to namespace ${namespaceOf(key)}`, remedy: OPEN }
 }
 
-function nameOf(model: ServedModel): string {
-  return refKey(refOf(model))
+/** `namespace/name`. */
+export function nameOf(object: KubeObject): string {
+  return refKey(refOf(object))
 }

@@ -9,6 +9,7 @@ import { redisKeys } from '#contract/redis/redis-keys.ts'
 import { HEARTBEAT_EVERY_MS } from '#contract/records/revision-log.ts'
 import { RedisProjectionStore } from '../operator/projection/redis-projection-store.ts'
 import type { ProjectionStore } from '../operator/projection/store.ts'
+import type { StandaloneConfig } from './config.ts'
 import { MemoryProjection } from './memory-projection.ts'
 
 /** The operator's and the gateway's end of one projection. */
@@ -17,14 +18,7 @@ export interface ProjectionEnds {
   readonly source: ProjectionSource
 }
 
-/** The Redis and its use. */
-export interface ProjectionSettings {
-  /** undefined: in memory. */
-  readonly redisURL?: string | undefined
-  readonly redisKeyPrefix: string
-  /** Use the projection of another installation. */
-  readonly redisTakeOver: boolean
-}
+type ProjectionSettings = Pick<StandaloneConfig, 'redisURL' | 'redisKeyPrefix' | 'redisTakeOver'>
 
 const COMMAND_MS = 2_000
 /** Longer than the time between two heartbeats of a live process, ms. */

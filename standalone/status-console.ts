@@ -14,7 +14,7 @@ import { refKey, refOf, uidOf, type Informer, type KubeObject, type ObjectRef } 
 import { events, type KubeEvent, namespaces } from '#kube/resources.ts'
 import { namesOf } from '../operator/kinds/served-model/names.ts'
 import { curlLine, limitsLine, moreKeysLine, startBanner } from './banner.ts'
-import { accessOf, type Models, type ModelState } from './model-access.ts'
+import { accessOf, type Models, type ModelState, nameOf } from './model-access.ts'
 import { logLines } from './object-lines.ts'
 import { deletedLine, eventLine, isPassing, linesOfChange, reportOf, type ObjectReport, type Problem } from './object-report.ts'
 import type { ObjectStore } from './object-store.ts'
@@ -144,9 +144,9 @@ export class StatusConsole {
     this.#quietChecks = Infinity
     const usable = this.#log(this.#differences().filter(({ report }) => report?.isCurrent !== false))
     const { all } = this.#modelStates()
-    const callable = all.filter(({ unusable }) => unusable === undefined)
+    const callable = all.filter(({ problem }) => problem === undefined)
     const models = [...new Set(callable.flatMap(({ model }) => namesOf(model)))].toSorted()
-    const unusable = all.flatMap((state) => (state.unusable === undefined ? [] : [`${nameOf(state.model)} (${state.unusable})`]))
+    const unusable = all.flatMap(({ model, problem }) => (problem ? [`${nameOf(model)} (${problem.reason})`] : []))
     const keys = { total: [...this.#keys.list()].length, usable: usable.length }
     print(startBanner({ baseURL, manifests, models, unusable, keys }) + note + this.#commands(usable))
   }
@@ -273,14 +273,9 @@ function modelReport(model: ServedModel, probe: ServerProbe): ObjectReport {
 function stateOf(model: ServedModel, probe: ServerProbe): ModelState {
   const { isReady, problems } = modelReport(model, probe)
   const silent = problems.filter(({ reason }) => reason === 'NotAnswering')
-  const isUsableNow = isReady && silent.length < model.spec.backends.length
-  if (isUsableNow) return { model, unusable: undefined, isPassing: false }
-  const [cause] = isReady ? silent : problems
-  return { model, unusable: cause?.reason ?? 'NotReady', isPassing: cause === undefined || cause.weight === 'Passing' }
-}
-
-function nameOf(object: KubeObject): string {
-  return refKey(refOf(object))
+  if (isReady && silent.length < model.spec.backends.length) return { model, problem: undefined }
+  const [cause = { reason: 'NotReady', weight: 'Passing' as const }] = isReady ? silent : problems
+  return { model, problem: cause }
 }
 
 function sorted<T extends KubeObject>(objects: readonly T[]): readonly T[] {
