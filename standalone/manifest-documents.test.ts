@@ -1,8 +1,6 @@
 import { describe, expect, it, test } from 'vitest'
 import { decideManifestChanges } from './manifest-changes.ts'
 import { parseManifestFile } from './manifest-documents.ts'
-import { turnsDuring } from '../test/support/turns-during.ts'
-import { makeTurns } from './turns.ts'
 
 const HEAD = 'apiVersion: headgate.dev/v1alpha1\nkind: ApiKey\nmetadata:\n  name: bot\n'
 const GOOD = `${HEAD}spec: { models: [a] }\n`
@@ -113,13 +111,6 @@ describe('output of kubectl is read', () => {
   it('a byte order mark and the line ends of Windows', async () => {
     expect(await namesOf(`\ufeff${HEAD}spec: { models: [a] }\n`.replaceAll('\n', '\r\n'))).toEqual(['bot'])
   })
-})
-
-it('a large file is parsed in turns of the event loop', async () => {
-  const text = Array.from({ length: 2_000 }, (_, index) => `${HEAD.replace('bot', `k${index}`)}spec: { models: [a] }\n`).join('---\n')
-  const turns = makeTurns()
-  expect(await turnsDuring(() => parseManifestFile('a.yaml', text, { pause: turns }))).toBeGreaterThan(5)
-  expect(await turnsDuring(() => parseManifestFile('a.yaml', text))).toBe(0)
 })
 
 function bomb(): string {
