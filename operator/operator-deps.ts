@@ -1,6 +1,7 @@
 /** Dependencies of the operator: all parts that differ between a cluster and a folder of manifests. */
 import type { Log } from '#platform/log.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { OperatorConfig } from './config.ts'
 import type { UsageSource } from './books/subject-ledger.ts'
 import type { EventRecorder } from '#kube/events.ts'
 import type { OperatorLedgerStore } from './books/ledger-store.ts'
@@ -28,28 +29,23 @@ export interface Leadership {
   readonly onFenced: (fence: number) => void
 }
 
-export interface OperatorSettings {
-  readonly namespace: string
-  readonly gatewayService: string
-  readonly keyringShards: number
+export interface OperatorSettings extends Pick<
+  OperatorConfig,
+  | 'namespace'
+  | 'gatewayService'
+  | 'keyringShards'
+  | 'publicURL'
+  | 'revocationWaitMs'
+  | 'maxApiKeysPerNamespace'
+  | 'maxModelBytesPerNamespace'
+  | 'maxServedModelsPerNamespace'
+  | 'redisTakeOver'
+> {
+  readonly watchNamespaces: readonly string[]
+  readonly formerNamespaces: readonly string[]
+  readonly publishingNamespaces: readonly string[]
   /** Shards of the model records and of the backend credentials; default: the number that the chart mounts. */
   readonly mountedShards?: number
-  /** Base URL of the gateways as clients reach them, without `/v1`. */
-  readonly publicURL: string
-  readonly revocationWaitMs: number
-  /** Empty = all. */
-  readonly watchNamespaces: readonly string[]
-  /** Namespaces that were watched before: their ApiKeys are released and their keys revoked. */
-  readonly formerNamespaces: readonly string[]
-  /** Most ApiKeys of one namespace, those deleted within 24 hours included. */
-  readonly maxApiKeysPerNamespace: number
-  /** Most bytes of model names in the policies of one namespace. */
-  readonly maxModelBytesPerNamespace: number
-  readonly maxServedModelsPerNamespace: number
-  /** Namespaces whose ServedModels other namespaces may use; `*` = any. */
-  readonly publishingNamespaces: readonly string[]
-  /** Replace the projection of another installation. */
-  readonly redisTakeOver: boolean
   /** Standalone only. */
   readonly allowLoopback: boolean
 }

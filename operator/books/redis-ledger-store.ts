@@ -58,30 +58,26 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   }
 
   async read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]> {
-    const { read } = this.#functions
-    const replies = await this.#each(asked.map(({ subject, fields }) => [read, this.#budget(subject), ...fields]))
+    const replies = await this.#each(asked.map(({ subject, fields }) => this.#call('read', subject, ...fields)))
     return replies.map((reply, at) => readOf(reply, asked[at]?.fields.length ?? 0))
   }
 
   async survey(subjects: readonly string[]): Promise<readonly BudgetSurvey[]> {
-    const { survey } = this.#functions
-    const calls = subjects.map((subject): Call => [survey, this.#budget(subject)])
+    const calls = subjects.map((subject) => this.#call('survey', subject))
     return (await this.#each(calls, SURVEY_BATCH)).map(surveyOf)
   }
 
   async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {
-    const { seed } = this.#functions
     const stamp = randomUUID()
     const replies = await this.#each(
-      subjects.map(({ subject, checkpoints }) => [seed, this.#budget(subject), stamp, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports))]),
+      subjects.map(({ subject, checkpoints }) => this.#call('seed', subject, stamp, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports)))),
     )
     return replies.map((reply) => (reply instanceof Error ? 'damaged' : reply === stamp ? 'planted' : 'present'))
   }
 
   async restore(subjects: readonly SubjectCheckpoints[]): Promise<readonly number[]> {
-    const { restore } = this.#functions
     const replies = await this.#each(
-      subjects.map(({ subject, checkpoints }) => [restore, this.#budget(subject), ...flat(checkpoints.slice(0, LEDGER_CAPS.reports))]),
+      subjects.map(({ subject, checkpoints }) => this.#call('restore', subject, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports)))),
     )
     return replies.map((reply) => (reply instanceof Error ? 0 : Math.max(0, Number(reply))))
   }
@@ -91,20 +87,15 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   }
 
   async forget(windows: readonly SubjectFields[]): Promise<void> {
-    const { forget } = this.#functions
-    await this.#each(
-      windows.map(({ subject, fields }) => [forget, this.#budget(subject), ...fields.slice(0, LEDGER_CAPS.reports)] as const),
-    )
+    await this.#each(windows.map(({ subject, fields }) => this.#call('forget', subject, ...fields.slice(0, LEDGER_CAPS.reports))))
   }
 
   async reap(process: string, subjects: readonly string[]): Promise<void> {
-    const { reap } = this.#functions
-    await this.#each(subjects.map((subject) => [reap, this.#budget(subject), process]))
+    await this.#each(subjects.map((subject) => this.#call('reap', subject, process)))
   }
 
   async bury(process: string, subjects: readonly string[]): Promise<void> {
-    const { bury } = this.#functions
-    await this.#each(subjects.map((subject) => [bury, this.#budget(subject), process]))
+    await this.#each(subjects.map((subject) => this.#call('bury', subject, process)))
   }
 
   async remove(subjects: readonly string[]): Promise<void> {
@@ -137,6 +128,10 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
 
   #budget(subject: string): string {
     return ledgerKeys(this.#prefix, subject).budget
+  }
+
+  #call(name: keyof LedgerFunctions, subject: string, ...args: readonly string[]): Call {
+    return [this.#functions[name], this.#budget(subject), ...args]
   }
 
   #keyOf([name = '', kind = '', bytes = '']: readonly string[]): LedgerKey {

@@ -70,15 +70,6 @@ export class PriorityQueue {
     this.#count(item, present.level, -1)
   }
 
-  clear(): void {
-    this.#waiting.clear()
-    this.#backlogs.clear()
-    for (const level of LEVELS) {
-      this.#turns[level] = noTurns()
-      this.#depth[level] = 0
-    }
-  }
-
   #count({ ref: { namespace } }: Item, level: Level, change: 1 | -1): void {
     this.#depth[level] += change
     if (level === 'background') return

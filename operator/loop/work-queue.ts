@@ -39,6 +39,12 @@ const HELD_FOR_MS = 20
 /** A held level is slow and never stops: a storm of one namespace can hold a level for minutes, and other namespaces wait at that level too. */
 const HELD_RUN_EVERY_MS = 100
 
+interface Delayed {
+  readonly level: Level
+  readonly dueMs: number
+  readonly cancel: Cancel
+}
+
 interface Taken {
   readonly level: Level
   readonly atMs: number
@@ -50,9 +56,10 @@ interface Taken {
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions
-  readonly #ready = new PriorityQueue()
+  #ready = new PriorityQueue()
   readonly #capacity: Capacity
-  readonly #delayed: DelayedAdds
+  /** Items to add later, each with one timer. */
+  readonly #delayed = new Map<string, Delayed>()
   readonly #processing = new Map<string, Taken>()
   /** Items added while they are worked on. */
   readonly #again = new Map<string, { readonly level: Level; readonly sinceMs: number }>()
@@ -66,7 +73,6 @@ export class WorkQueue {
   constructor(options: WorkQueueOptions) {
     this.#options = options
     this.#capacity = new Capacity(options.workers ?? WORKERS)
-    this.#delayed = new DelayedAdds(options.clock, (item, level) => this.add(item, level))
     options.metrics?.watching(this)
   }
 
@@ -109,7 +115,17 @@ export class WorkQueue {
   /** Adds an item in `delayMs`. Of several delays the earliest counts. A run that begins before cancels the delay: it reads the newest state. */
   addAfter(item: Item, delayMs: number, level: Level): void {
     if (delayMs <= 0) return this.add(item, level)
-    if (this.#state !== 'Closed') this.#delayed.set(item, delayMs, level)
+    if (this.#state === 'Closed') return
+    const { clock } = this.#options
+    const key = itemKey(item)
+    const present = this.#delayed.get(key)
+    const due = { level: highest(present?.level ?? level, level), dueMs: Math.min(present?.dueMs ?? Infinity, clock.monotonic() + delayMs) }
+    present?.cancel()
+    const cancel = clock.after(due.dueMs - clock.monotonic(), () => {
+      this.#delayed.delete(key)
+      this.add(item, due.level)
+    })
+    this.#delayed.set(key, { ...due, cancel })
   }
 
   /** Stops handing out items, and waits for the work under way. @returns whether the work ended within `timeoutMs` */
@@ -124,8 +140,9 @@ export class WorkQueue {
   #close(): void {
     this.#state = 'Closed'
     this.#cancelHold?.()
-    this.#ready.clear()
+    this.#ready = new PriorityQueue()
     this.#again.clear()
+    for (const { cancel } of this.#delayed.values()) cancel()
     this.#delayed.clear()
     this.#reportDepths()
   }
@@ -168,7 +185,8 @@ export class WorkQueue {
       if (!next) break
       const { item, level, sinceMs } = next
       const atMs = this.#options.clock.monotonic()
-      this.#delayed.cancel(item)
+      this.#delayed.get(itemKey(item))?.cancel()
+      this.#delayed.delete(itemKey(item))
       this.#processing.set(itemKey(item), { level, atMs })
       this.#capacity.started(level)
       this.#startedMs[level] = atMs
@@ -228,49 +246,4 @@ export class WorkQueue {
 function outcomeOf({ requeueAfterMs, at, failure }: Requeue): Outcome {
   if (failure !== undefined) return 'error'
   return requeueAfterMs === undefined && at === undefined ? 'success' : 'requeue_after'
-}
-
-interface Delayed {
-  readonly level: Level
-  readonly dueMs: number
-  readonly cancel: Cancel
-}
-
-/** Items to add to a queue later, each with one timer. */
-class DelayedAdds {
-  readonly #clock: Clock
-  readonly #add: (item: Item, level: Level) => void
-  readonly #delayed = new Map<string, Delayed>()
-
-  /** @param add called when an item falls due; early by design for delays above the longest timer (24.8 days) */
-  constructor(clock: Clock, add: (item: Item, level: Level) => void) {
-    this.#clock = clock
-    this.#add = add
-  }
-
-  /** Of several delays of one item the earliest counts, and the highest level. */
-  set(item: Item, delayMs: number, level: Level): void {
-    const key = itemKey(item)
-    const dueMs = this.#clock.monotonic() + delayMs
-    const present = this.#delayed.get(key)
-    const due = { level: present ? highest(present.level, level) : level, dueMs: Math.min(present?.dueMs ?? dueMs, dueMs) }
-    if (present?.dueMs === due.dueMs && present.level === due.level) return
-    present?.cancel()
-    const cancel = this.#clock.after(due.dueMs - this.#clock.monotonic(), () => {
-      this.#delayed.delete(key)
-      this.#add(item, due.level)
-    })
-    this.#delayed.set(key, { ...due, cancel })
-  }
-
-  cancel(item: Item): void {
-    const key = itemKey(item)
-    this.#delayed.get(key)?.cancel()
-    this.#delayed.delete(key)
-  }
-
-  clear(): void {
-    for (const { cancel } of this.#delayed.values()) cancel()
-    this.#delayed.clear()
-  }
 }

@@ -3,24 +3,21 @@ import { FORMAT, UnknownVersion } from '#contract/records/format.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
 import { breathe, type Cancel } from '#platform/clock.ts'
-import { type SecretShards, type SecretShardsDeps, shardOf, type UnreadableEntry } from './secret-shards.ts'
+import type { Keyring } from './keyring.ts'
+import { type SecretShardsDeps, shardOf, type UnreadableEntry } from './secret-shards.ts'
 import { keyringCodec } from './sets.ts'
 
 /** Gateways of the former ReplicaSet mount the former Secrets for this long, ms. */
 const KEEP_MS = 600_000
 const NAME = /-(\d+)-(\d+)$/
 
-interface PresentShards extends Pick<SecretShards<KeyringEntry>, 'get' | 'pending' | 'flush'> {
-  commit(entry: KeyringEntry, level: 'change', options: { readonly isRestored: true }): void
-}
-
 export class FormerShards {
   readonly #deps: SecretShardsDeps
-  readonly #shards: PresentShards
+  readonly #shards: Keyring
   readonly #unreadable: UnreadableEntry[] = []
   #cancel: Cancel = () => undefined
 
-  constructor(deps: SecretShardsDeps, shards: PresentShards) {
+  constructor(deps: SecretShardsDeps, shards: Keyring) {
     this.#deps = deps
     this.#shards = shards
   }

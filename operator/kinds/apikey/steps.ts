@@ -9,8 +9,7 @@ import { budgetsWithoutZone } from '#api/key-policy.ts'
 import { sameStatus } from '#api/condition-list.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { type Check, firstAnswer } from '../../loop/reconciler.ts'
-import { hashFacts, isHashKey, wantedVerifiers } from './hash-source.ts'
-import { takeHash } from './hash-steps.ts'
+import { hashFacts, hashSource, isHashKey, isHashReported, isHintTheValue, verifierOfHash, wantedVerifiers } from './hash-source.ts'
 import { isDelivered, isKeyLost, isLateWrite, isNameTaken, isSettledOnGateways, restorable, wasProgrammed } from './key-state.ts'
 import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
@@ -112,6 +111,36 @@ function reportUnreadable(observed: Observed): Answer {
   if (isRefused && observed.projected === undefined && !observed.isProjecting && observed.storeAvailable)
     return { do: 'project', level: 'urgent' }
   return reportStep(observed) ?? { do: 'wait' }
+}
+
+/** Takes the hash of the manifest, durable and live at once. Only a rotation that ends the former value is urgent. */
+function takeHash(observed: Observed): Answer {
+  if (!lacksHash(observed) || !mayTakeHash(observed)) return undefined
+  if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }
+  const { entry, apiKey } = observed
+  const isUrgent = entry !== undefined && hashSource(apiKey)?.overlapMs === 0
+  const id = entry === undefined && isHashReported(apiKey) ? apiKey.status?.keyID : undefined
+  return { do: 'take-hash', level: isUrgent ? 'urgent' : levelOf(hasHistory(observed)), id }
+}
+
+function lacksHash({ apiKey, entry }: Observed): boolean {
+  const source = hashSource(apiKey)
+  return source !== undefined && verifierOfHash(source, entry?.verifiers) === undefined
+}
+
+function hasHistory({ apiKey, entry }: Observed): boolean {
+  return entry !== undefined || apiKey.status !== undefined
+}
+
+function mayTakeHash(observed: Observed): boolean {
+  const { apiKey, entry, namespaceLimit } = observed
+  if (apiKey.spec.state === 'Revoked' || isWaitingForKeyring(observed) || refusesSource(observed)) return false
+  return entry !== undefined || (namespaceLimit === undefined && budgetsWithoutZone(apiKey.spec).length === 0)
+}
+
+function refusesSource({ apiKey, isDuplicate }: Observed): boolean {
+  const source = hashSource(apiKey)
+  return source !== undefined && (isDuplicate || isHintTheValue(source))
 }
 
 function restoreLost(observed: Observed): Answer {

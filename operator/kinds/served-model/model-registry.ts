@@ -4,11 +4,11 @@
  */
 import type { ServedModel } from '#api/served-model.ts'
 import { createdMs, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
+import { AgeList, type Aged } from '#policy/age-list.ts'
 import { MultiMap } from '../../shards/multi-map.ts'
 import { credentialKey, type CredentialRef } from './backend-credential.ts'
 import { type LostName, type NameCandidate, type NameChanges, NameIndex, type NameTakeover } from './name-index.ts'
 import { namesOf } from './names.ts'
-import { NamespacePlaces, type PlaceSeeker } from './namespace-places.ts'
 import { type PublishingRules, publishingOf } from './publishing.ts'
 
 export interface RegistryChanges {
@@ -20,7 +20,8 @@ export interface RegistryChanges {
   readonly unusedCredentials: readonly CredentialRef[]
 }
 
-interface Registered extends PlaceSeeker {
+interface Registered extends Aged {
+  readonly ref: ObjectRef
   readonly model: ServedModel
 }
 
@@ -29,9 +30,55 @@ interface Moves {
   readonly names: readonly NameChanges[]
 }
 
+/** The bound of ServedModels per namespace: the oldest ones have a place, the others wait. A change affects at most one other object. */
+class NamespacePlaces {
+  readonly #limit: number
+  readonly #byUid = new Map<string, Registered>()
+  readonly #byNamespace = new Map<string, AgeList<Registered>>()
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  /** @returns the object that lost its place */
+  put(seeker: Registered): Registered | undefined {
+    const { namespace } = seeker.ref
+    const known = this.#byUid.get(seeker.uid)
+    const list = this.#byNamespace.get(namespace) ?? new AgeList<Registered>()
+    if (known !== undefined) list.delete(known)
+    this.#byUid.set(seeker.uid, seeker)
+    this.#byNamespace.set(namespace, list)
+    const index = list.add(seeker)
+    const hadPlace = known !== undefined // the same uid has the same age, and so the same place
+    return hadPlace || index >= this.#limit ? undefined : list.at(this.#limit)
+  }
+
+  /** @returns the object that gained the place */
+  delete(uid: string): Registered | undefined {
+    const known = this.#byUid.get(uid)
+    if (known === undefined) return undefined
+    this.#byUid.delete(uid)
+    const list = this.#byNamespace.get(known.ref.namespace)
+    const index = list?.delete(known) ?? -1
+    if (list?.length === 0) this.#byNamespace.delete(known.ref.namespace)
+    return index < 0 || index >= this.#limit ? undefined : list?.at(this.#limit - 1)
+  }
+
+  get(uid: string): Registered | undefined {
+    return this.#byUid.get(uid)
+  }
+
+  hasPlace(uid: string): boolean {
+    const known = this.#byUid.get(uid)
+    if (known === undefined) return false
+    const index = this.#byNamespace.get(known.ref.namespace)?.indexOf(known) ?? -1
+    return index >= 0 && index < this.#limit
+  }
+}
+
 export class ModelRegistry {
   readonly #rules: PublishingRules
-  readonly #places: NamespacePlaces<Registered>
+  readonly #places: NamespacePlaces
   readonly #names = new NameIndex()
   readonly #services = new MultiMap<string>()
   readonly #credentials = new MultiMap<string>()
@@ -79,7 +126,7 @@ export class ModelRegistry {
 
   #put(model: ServedModel): Moves {
     const registered = { uid: uidOf(model), ref: refOf(model), createdMs: createdMs(model), model }
-    const moved = this.#places.put(registered).lost
+    const moved = this.#places.put(registered)
     const lost = moved && this.#names.delete(moved.uid)
     const hasPlace = this.#places.hasPlace(registered.uid)
     const own = hasPlace ? this.#names.put(this.#candidate(registered)) : this.#names.delete(registered.uid)
@@ -87,7 +134,7 @@ export class ModelRegistry {
   }
 
   #delete(uid: string): Moves {
-    const moved = this.#places.delete(uid).gained
+    const moved = this.#places.delete(uid)
     const own = this.#names.delete(uid)
     return { moved, names: moved ? [own, this.#names.put(this.#candidate(moved))] : [own] }
   }
