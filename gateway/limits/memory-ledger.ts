@@ -83,7 +83,7 @@ export class MemoryLedgerStore implements LedgerStore {
 
   /** Spend by budget window. */
   checkpoint(subject: string): Array<readonly [field: string, spent: number]> {
-    return this.#subject(subject).budgets.checkpoint()
+    return this.#subjects.get(subject)?.budgets.checkpoint() ?? [] // asking about a subject creates none
   }
 
   /** The same of every subject. */
