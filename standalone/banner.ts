@@ -6,7 +6,6 @@ import { formatAmount } from '#contract/values/micros.ts'
 import { effective } from '#policy/effective.ts'
 import { loadConfig, type StandaloneConfig } from './config.ts'
 
-/** The state at the start. */
 export interface StartFacts {
   readonly baseURL: string
   readonly manifests: string
@@ -21,7 +20,6 @@ export interface StartFacts {
 /** Most names in one line. */
 const NAMED = 10
 
-/** The first lines. */
 export function startBanner({ baseURL, manifests, models, unusable, keys }: StartFacts): string {
   const known = models.length === 0 ? 'no model can be called yet' : `models: ${listed(models)}`
   const lines = [
@@ -114,7 +112,6 @@ function listed(names: readonly string[]): string {
   return rest > 0 ? `${names.slice(0, NAMED).join(', ')} and ${rest} more` : names.join(', ')
 }
 
-/** The arguments of `curl`. */
 function argumentsOf({ baseURL, key, secretFile, model }: ReadyKey): string[] {
   const body = JSON.stringify({ model, messages: [{ role: 'user', content: 'Good morning!' }] })
   return [

@@ -22,7 +22,7 @@ import { readInstallation } from '../operator/shards/installation.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
 import { API_KINDS } from '#api/kinds.ts'
 import { apiKeys } from '#api/resources.ts'
-import { type ObjectRef, refKey, refOf } from '#kube/port.ts'
+import { type KubeObject, type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { stoppedLine, STOPPING } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
@@ -36,7 +36,6 @@ import { type RunRecord, type SavedSpend, STATE_FOLDER, StateFolder } from './st
 import { StatusConsole } from './status-console.ts'
 import { inTurns, makeTurns, type Turns } from './turns.ts'
 
-/** What the program provides. */
 export interface StandaloneDeps {
   readonly config: StandaloneConfig
   readonly version: string
@@ -86,18 +85,18 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   const { promise: failed, reject: fail } = Promise.withResolvers<never>()
   failed.catch(() => undefined) // the program handles it; during the start the failing step reports itself
   const world = await openWorld(deps, parts, fail)
-  const gateway = createGateway(deps, world)
+  const gateway = createGateway(world)
   const server = parts.adopt(createGatewayServer(gateway.app, gateway.errors), closeServer)
   const baseURL = await listen(server, deps.config.host, deps.config.port, deps.log)
-  const folder = parts.adopt(followManifests(deps, world), (one) => one.stop())
+  const folder = parts.adopt(followManifests(world), (one) => one.stop())
   await folder.start()
-  const operator = composeOperator(deps, world, baseURL)
+  const operator = composeOperator(world, baseURL)
   parts.adopt(gateway, endGateway)
-  const status = parts.adopt(createConsole(deps, world, operator, baseURL), (one) => one.stop())
+  const status = parts.adopt(createConsole(world, operator, baseURL), (one) => one.stop())
   gateway.follower.failed.catch(fail)
   await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // an earlier gateway would only log errors
   while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed])
-  announce(deps, world, baseURL)
+  announce(world, baseURL)
   status.start()
   const running = parts.move()
   return { stop: () => stop(deps, running), failed }
@@ -113,7 +112,7 @@ async function stop({ isText, print, config, log }: StandaloneDeps, running: Asy
 }
 
 /** What operator and gateway share. */
-interface World {
+interface World extends StandaloneDeps {
   /** Ended at the end, in reverse. */
   readonly parts: AsyncDisposableStack
   /** Ends the program. */
@@ -129,7 +128,8 @@ interface World {
   readonly turns: Turns
 }
 
-async function openWorld({ config, log }: StandaloneDeps, parts: AsyncDisposableStack, fail: World['fail']): Promise<World> {
+async function openWorld(deps: StandaloneDeps, parts: AsyncDisposableStack, fail: World['fail']): Promise<World> {
+  const { config, log } = deps
   const isInternal = ({ namespace, name }: ObjectRef): boolean => namespace === OPERATOR_NAMESPACE && name !== CREDENTIALS.name
   const state = parts.adopt(new StateFolder(STATE_FOLDER, API_KINDS, isInternal), (folder) => folder.close())
   const resumed = state.fact('spend')
@@ -144,10 +144,10 @@ async function openWorld({ config, log }: StandaloneDeps, parts: AsyncDisposable
   store.restore(state.load().map(({ resource, object }) => ({ resource, object: withModelServer(object, models.url) })))
   const installation = (): Promise<string> => readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })
   const ends = parts.adopt(await openProjection(config, installation), closeEnds)
-  return { parts, fail, state, store, ends, models, ledger, resumed, turns: makeTurns() }
+  return { ...deps, parts, fail, state, store, ends, models, ledger, resumed, turns: makeTurns() }
 }
 
-function createGateway({ config, log, version }: StandaloneDeps, { ends, state, ledger, store }: World): Gateway {
+function createGateway({ config, log, version, ends, state, ledger, store }: World): Gateway {
   const settings = settingsWith({
     podName: POD_NAME,
     keyringDir: state.secretFolder(CREDENTIALS), // there is no cold start
@@ -184,33 +184,26 @@ function accessFields(store: ObjectStore): (exchange: Exchange) => Readonly<Reco
   }
 }
 
-function createConsole({ config, log, print }: StandaloneDeps, world: World, operator: Operator, baseURL: string): StatusConsole {
+function createConsole({ config, resumed, state, store, log, print }: World, operator: Operator, baseURL: string): StatusConsole {
   return new StatusConsole({
-    store: world.store,
+    store,
     clock: systemClock,
     log,
     print,
     baseURL,
     manifests: config.manifests,
-    note: resumedLine(world.resumed),
-    secretFile: (secret) => world.state.entryPath(secret, 'SERVICE_API_KEY'),
+    note: resumedLine(resumed),
+    secretFile: (secret) => state.entryPath(secret, 'SERVICE_API_KEY'),
     isBusy: () => !operator.isIdle,
   })
 }
 
-function followManifests({ config, log }: StandaloneDeps, { store, models, turns }: World): ManifestFolder {
-  return new ManifestFolder({
-    path: config.manifests,
-    store,
-    clock: systemClock,
-    log,
-    adapt: (object) => withModelServer(object, models.url),
-    prunesAll: config.pruneAll,
-    turns,
-  })
+function followManifests({ config, log, store, models, turns }: World): ManifestFolder {
+  const adapt = (object: KubeObject): KubeObject => withModelServer(object, models.url)
+  return new ManifestFolder({ path: config.manifests, store, clock: systemClock, log, adapt, prunesAll: config.pruneAll, turns })
 }
 
-function composeOperator({ config, log }: StandaloneDeps, { parts, fail, store, ends, ledger, turns }: World, baseURL: string): Operator {
+function composeOperator({ config, log, parts, fail, store, ends, ledger, turns }: World, baseURL: string): Operator {
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
   parts.adopt(events, (one) => one.flush())
   let fence = 1 // no other operator uses the folder; a Redis may have seen higher ones
@@ -245,7 +238,7 @@ async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
 }
 
 /** Records the run, now and at its end. */
-function announce({ config, log, version }: StandaloneDeps, { parts, state }: World, baseURL: string): void {
+function announce({ config, log, version, parts, state }: World, baseURL: string): void {
   const run: RunRecord = { pid: process.pid, baseURL, manifests: config.manifests, startedMs: Date.now() }
   state.setFact('run', run)
   parts.defer(() => state.setFact('run', { ...run, endedMs: Date.now() }))

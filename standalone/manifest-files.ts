@@ -12,7 +12,6 @@ const MAX_FILE_BYTES = 16 * 1024 * 1024
 /** Stands for the state of a file that cannot be examined. */
 const UNKNOWN_STATE = 'unknown'
 
-/** The content of a folder. */
 export interface FolderScan {
   /** Path relative to the folder → a text that changes when the file does. */
   readonly files: ReadonlyMap<string, string>

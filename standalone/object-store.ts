@@ -21,7 +21,6 @@ export interface StoreChange {
   readonly after: KubeObject | undefined
 }
 
-/** What the store needs. */
 export interface ObjectStoreOptions {
   readonly now?: () => number
   readonly newUid?: () => string
@@ -29,7 +28,6 @@ export interface ObjectStoreOptions {
   readonly persist?: (change: StoreChange) => void
 }
 
-/** One stored object, for `restore`. */
 export interface StoredObject {
   readonly resource: Resource
   readonly object: KubeObject

@@ -12,7 +12,6 @@ import type { ProjectionStore } from '../operator/projection/store.ts'
 import type { StandaloneConfig } from './config.ts'
 import { MemoryProjection } from './memory-projection.ts'
 
-/** The operator's and the gateway's end of one projection. */
 export interface ProjectionEnds {
   readonly store: ProjectionStore
   readonly source: ProjectionSource

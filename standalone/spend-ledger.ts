@@ -11,7 +11,6 @@ import { presentWindows } from '../operator/books/spend-plan.ts'
 import type { SubjectUsage } from '../operator/books/subject-ledger.ts'
 import type { SavedSpend } from './state-folder.ts'
 
-/** What the ledger needs. */
 export interface SpendLedgerDeps {
   readonly clock: Clock
   /** Spend of the last run; undefined if nothing was ever stored. */

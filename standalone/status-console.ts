@@ -20,7 +20,6 @@ import { deletedLine, eventLine, isPassing, linesOfChange, reportOf, type Object
 import type { ObjectStore } from './object-store.ts'
 import { type connectionFailure, NOT_TRIED, ServerProbe } from './server-probe.ts'
 
-/** What the console needs. */
 export interface StatusConsoleDeps {
   readonly store: Pick<ObjectStore, 'informer'>
   readonly clock: Clock
@@ -59,7 +58,6 @@ const LASTING_MS = 150
 /** The same while the operator works, and for a state that usually ends by itself, ms. */
 const PASSING_MS = 5_000
 
-/** One per process. */
 export class StatusConsole {
   readonly #deps: StatusConsoleDeps
   readonly #keys: Informer<ApiKey>
