@@ -3,7 +3,7 @@ import { FORMAT } from '#contract/records/format.ts'
 import { hasSameLimits, needsOf } from '#contract/records/limits-record.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyring-entry.ts'
-import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
+import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
 import { type TurnTaker, turnTaker } from '../http/request-turns.ts'
 
 const MAX_INTERNED = 10_000

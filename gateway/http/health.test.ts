@@ -47,8 +47,3 @@ test('metrics that cannot be rendered are an error in plain text, on the API por
   const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`)
   expect([answer.status, await answer.text()]).toEqual([500, 'internal error\n'])
 })
-
-test('nothing else is served', async () => {
-  const get = await start(() => true)
-  expect((await get('/')).status).toBe(404)
-})

@@ -3,7 +3,7 @@ import { sleep, type Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import { decodeModelRecord } from '#contract/records/model-record.ts'
-import type { RecordTable } from './record-table.ts'
+import type { RecordTable } from './projection-source.ts'
 import type { KeyringContent, KeyringFiles } from './keyring-files.ts'
 import type { RevisionFollower } from './revision-follower.ts'
 

@@ -1,10 +1,9 @@
 /** Loads the whole projection beside the tables in use. */
-import type { RecordLoad, RecordTable } from './record-table.ts'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import type { ProjectionMeta } from '#contract/records/revision-log.ts'
 import { type ChangedRecord, changedRecords, StaleProjection } from './changed-records.ts'
-import type { ProjectionSource } from './projection-source.ts'
+import type { ProjectionSource, RecordLoad, RecordTable } from './projection-source.ts'
 
 /** The data set of the tables, and the last change that they contain. */
 export interface Position {

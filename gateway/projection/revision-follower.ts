@@ -5,13 +5,12 @@ import { Misconfigured } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
 import { BackOff } from '#platform/back-off.ts'
 import { OutageLog } from '#platform/outage-log.ts'
-import type { RecordTable } from './record-table.ts'
 import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import { type Acknowledgement, type LogEntry, MAX_UNREADABLE_RECORDS, type ProjectionMeta } from '#contract/records/revision-log.ts'
 import { type ChangedRecord, changedRecords, StaleProjection } from './changed-records.ts'
 import { Heartbeat } from './heartbeat.ts'
 import { loadProjection, type Position } from './projection-load.ts'
-import type { ProjectionSource } from './projection-source.ts'
+import type { ProjectionSource, RecordTable } from './projection-source.ts'
 
 interface FollowerDeps {
   readonly source: ProjectionSource

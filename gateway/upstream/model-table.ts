@@ -2,7 +2,7 @@
 import type { AddressRules } from '#contract/values/backend-address.ts'
 import { decodeModelRecord } from '#contract/records/model-record.ts'
 import { ModelNames } from '#policy/model-names.ts'
-import type { RecordLoad, RecordTable } from '../projection/record-table.ts'
+import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
 import { modelEntry, targetsOf, type ModelEntry } from './model-entry.ts'
 
 export interface VisibleModel {
