@@ -31,7 +31,7 @@ clean: ## remove everything built or installed inside the clone (the cache outsi
 	rm -rf node_modules dist .headgate coverage
 
 ##@ Develop
-.PHONY: run status run-gateway run-operator generate format lint typecheck build picture
+.PHONY: run status run-gateway run-operator generate format lint typecheck build sizes picture
 run: $(STAMP) ## start everything on this machine from examples/standalone (PORT, HOST, MANIFESTS, REDIS_URL, MODEL_URL)
 	@exec node standalone/main.ts
 
@@ -58,6 +58,9 @@ typecheck: $(STAMP) ## check the types
 
 build: $(STAMP) ## bundle the programs below dist/
 	@node build.ts
+
+sizes: $(STAMP) ## print the sizes of the code, with their aims and caps, and the ten files nearest to a cap
+	@node test/sizes.ts
 
 picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
 	@node test/picture.ts
