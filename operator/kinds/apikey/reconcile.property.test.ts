@@ -1,6 +1,6 @@
 import { randomInt } from 'node:crypto'
 import fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { test } from 'vitest'
 import type { ApiKeySpec } from '#api/apikey.ts'
 import { type Happening, KeyStory } from '../../../test/support/key-story.ts'
 
@@ -75,7 +75,7 @@ const day = fc.oneof(
 )
 const stories = fc.array(day, { minLength: 1, maxLength: 14 })
 
-/** Fewer stories prove nothing: then the machine or a story is far too slow. */
+/** Stories that run however slow the machine is; more follow until the time is over. */
 const AT_LEAST = 20
 
 /** Stories that once broke a promise. */
@@ -167,15 +167,15 @@ async function play(happenings: readonly Happening[]): Promise<void> {
 test(
   `after any actions of users and any failures of the operator, every promise about keys holds (SEED=${SEED})`,
   async () => {
+    const endsAt = performance.now() + BUDGET_MS
     let count = 0
     const property = fc.asyncProperty(stories, async (days) => {
       count += 1
-      await play(days.flat())
+      if (count <= AT_LEAST || performance.now() < endsAt) await play(days.flat())
     })
-    await fc.assert(property, { seed: SEED, numRuns: 10_000, interruptAfterTimeLimit: BUDGET_MS, markInterruptAsFailure: false })
-    expect(count).toBeGreaterThanOrEqual(AT_LEAST)
+    await fc.assert(property, { seed: SEED, numRuns: 2_000 })
   },
-  BUDGET_MS + 60_000,
+  BUDGET_MS + 300_000,
 )
 
 test.each(Object.entries(FORMER))('every promise holds when %s', async (_what, happenings) => {
