@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import { ControlPlane } from '../support/control-plane.ts'
-import { objectPath, type KubeAdmin, type TestObject, type WatchEvent } from '../support/kube-admin.ts'
+import { conditionOf, objectPath, type KubeAdmin, type TestObject, type WatchEvent } from '../support/kube-admin.ts'
 import { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { type BenchSite, cpuMs } from './part.ts'
@@ -87,12 +87,6 @@ export function keyPath({ namespace, name }: KeyName): string {
 
 const idOf = ({ namespace = '', name }: { readonly namespace?: string; readonly name: string }): string => `${namespace}/${name}`
 
-interface SeenCondition {
-  readonly type: string
-  readonly status: string
-  readonly observedGeneration?: number
-}
-
 /** Follows many ApiKeys and their Secrets as a client, by one watch per kind and namespace. */
 export class KeyWatch {
   readonly #stop = new AbortController()
@@ -131,12 +125,11 @@ export class KeyWatch {
     this.#stop.abort()
   }
 
-  #seeKey({ metadata, status }: TestObject): void {
+  #seeKey(object: TestObject): void {
+    const { metadata, status } = object
     const id = idOf(metadata)
     if (status?.observedGeneration === metadata['generation']) this.#described.add(id)
-    const conditions = (status?.conditions ?? []) as readonly SeenCondition[]
-    if (conditions.some((one) => one.type === 'Ready' && one.status === 'True' && one.observedGeneration === metadata['generation']))
-      this.#ready.add(id)
+    if (conditionOf(object, 'Ready')?.status === 'True') this.#ready.add(id)
   }
 
   #seeSecret({ metadata, data }: TestObject): void {

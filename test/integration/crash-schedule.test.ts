@@ -151,7 +151,7 @@ async function quiet(): Promise<void> {
 
 async function noOrphans(): Promise<void> {
   await eventually(async () => {
-    const keys = await stack.kube.list(objectPath('headgate.dev/v1alpha1', 'ApiKey', stack.namespace))
+    const keys = await stack.list('ApiKey')
     expect((await projectedKeys(stack)).map((record) => record.uid).sort()).toEqual(keys.map((key) => key.metadata.uid ?? '').sort())
   })
 }

@@ -16,7 +16,6 @@ import type { Stack } from '../support/stack.ts'
 import { heldObjects, ownObjects, uninstall } from '../support/uninstall.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-const GROUP = 'headgate.dev/v1alpha1'
 const KEYS = sized(200, 500)
 
 const lab = openLab()
@@ -27,11 +26,10 @@ async function issue(stack: Stack, count: number, namespace = stack.namespace, p
   await atOnce(names, (name) => stack.apply('ApiKey', name, spec, namespace))
   const isReady = (status: unknown): boolean =>
     JSON.stringify(status ?? {}).includes('"type":"Ready"') && !/"NotProgrammed"|"SecretNotIssued"/.test(JSON.stringify(status))
-  await waitFor(
-    `${count} keys to be Ready`,
-    async () => (await stack.kube.list(objectPath(GROUP, 'ApiKey', namespace))).every(({ status }) => isReady(status)),
-    { deadlineMs: 240_000, everyMs: 500 },
-  )
+  await waitFor(`${count} keys to be Ready`, async () => (await stack.list('ApiKey', namespace)).every(({ status }) => isReady(status)), {
+    deadlineMs: 240_000,
+    everyMs: 500,
+  })
   const values = new Map<string, string>()
   for (const name of names) values.set(name, await stack.value(name, namespace))
   return values
@@ -186,7 +184,7 @@ describe('finalizers removed by force', () => {
           .then(() => stack.kube.merge(stack.path('ApiKey', name), { metadata: { finalizers: null } }).catch(() => undefined)) // already released
       }
       await untilAll(stack, values, 401)
-      await eventually(async () => expect(await stack.kube.list(objectPath(GROUP, 'ApiKey', stack.namespace))).toEqual([]))
+      await eventually(async () => expect(await stack.list('ApiKey')).toEqual([]))
     },
     timeLimit(180_000),
   )

@@ -11,8 +11,9 @@ import { ledgerKeys, settledSubjects } from '#contract/redis/redis-keys.ts'
 import type { LedgerKey } from '../../operator/books/ledger-store.ts'
 import { RedisLedgerAdmin } from '../../operator/books/redis-ledger-store.ts'
 import { durableSpend, spendSecrets } from '../support/durable-bytes.ts'
-import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import { conditionOf, type TestObject } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
+import { eventsAbout } from '../support/projection-view.ts'
 import { type RedisPart, sentBytes } from '../support/redis-part.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually } from '../support/wait-for.ts'
@@ -225,7 +226,7 @@ describe('a Headgate whose gateways count in Redis', () => {
     await eventually(async () => expect((await apiKey('quiet')).status.usage).toMatchObject([{ percent: 8 }]), SOON)
     await eventually(async () => expect(await durable(quiet.uid)).toBe(2 * MICROS), SOON)
     const versions = async (): Promise<unknown> => {
-      const keys = await stack.kube.list(objectPath('headgate.dev/v1alpha1', 'ApiKey', stack.namespace))
+      const keys = await stack.list('ApiKey')
       return [...keys, ...(await spendSecrets(stack))].map(({ metadata }) => `${metadata.name} ${metadata.resourceVersion}`).toSorted()
     }
     const before = await untilStill(versions)
@@ -247,13 +248,10 @@ describe('a Headgate whose gateways count in Redis', () => {
     await eventually(async () => expect(await durable(lost.uid)).toBe(20 * MICROS), SOON)
     await stack.redis.admin.flushall()
     await eventually(async () => expect(await spentInRedis(lost)).toBe(20 * MICROS), SOON)
-    const { status } = await stack.untilCondition('ApiKey', 'lost', 'LimitsEnforceable', { status: 'False', reason: 'SpendUncertain' })
-    expect(status.conditions.find(({ type }: { type: string }) => type === 'LimitsEnforceable').message).toMatch(
-      /between 20\d\d-.*Z and 20\d\d-.*Z/,
-    )
+    const key = await stack.untilCondition('ApiKey', 'lost', 'LimitsEnforceable', { status: 'False', reason: 'SpendUncertain' })
+    expect(conditionOf(key, 'LimitsEnforceable')?.message).toMatch(/between 20\d\d-.*Z and 20\d\d-.*Z/)
     await eventually(async () => {
-      const events = await stack.kube.list(objectPath('events.k8s.io/v1', 'Event', stack.namespace))
-      expect(events.filter(({ reason, regarding }) => reason === 'SpendUncertain' && regarding.name === 'lost')).toHaveLength(1)
+      expect((await eventsAbout(stack, 'lost')).filter(({ reason }) => reason === 'SpendUncertain')).toHaveLength(1)
     })
     const later = gatewayProcess('p-later')
     await spend(later, lost, 4 * MICROS)

@@ -11,7 +11,7 @@ import { atOnce, numbered } from '../support/at-once.ts'
 import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import { durableSpend } from '../support/durable-bytes.ts'
 import { untilEveryGateway } from '../support/gateway-answers.ts'
-import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import { conditionOf, objectPath, type TestObject } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
 import { OtherTenant } from '../support/other-tenant.ts'
 import { sized, timeLimit } from '../support/sizes.ts'
@@ -57,7 +57,6 @@ type Spec = Readonly<Record<string, unknown>>
 const urls = (): string[] => stack.gateways.map(({ url }) => url)
 const edit = (namespace: string, name: string, spec: Spec): Promise<TestObject> =>
   stack.kube.merge(stack.path('ApiKey', name, namespace), { spec })
-const keysOf = (namespace: string): Promise<TestObject[]> => stack.kube.list(objectPath(GROUP, 'ApiKey', namespace))
 
 async function serve(namespace: string, spec: Spec): Promise<void> {
   const backends = [{ name: 'one', url: server.url, messages: 'Native' }]
@@ -72,19 +71,14 @@ async function create(namespace: string, names: readonly string[], spec: Spec): 
   })
 }
 
-function condition({ metadata, status }: TestObject, type: string): { readonly status: string; readonly reason: string } | undefined {
-  const conditions = (status?.conditions ?? []) as readonly { type: string; status: string; reason: string; observedGeneration: number }[]
-  return conditions.find((one) => one.type === type && one.observedGeneration === metadata['generation'])
-}
-
 async function untilEveryKey(what: string, namespace: string, holds: (key: TestObject) => boolean): Promise<void> {
   const options = { deadlineMs: timeLimit(240_000), everyMs: sized(1_000, 5_000) } // a list of thousands takes a second of CPU time
-  const missing = async (): Promise<number> => (await keysOf(namespace)).filter((key) => !holds(key)).length
+  const missing = async (): Promise<number> => (await stack.list('ApiKey', namespace)).filter((key) => !holds(key)).length
   await waitFor(what, async () => (await missing()) === 0, options)
 }
 
 const untilReady = (namespace: string): Promise<void> =>
-  untilEveryKey('every key to be ready', namespace, (key) => condition(key, 'Ready')?.status === 'True')
+  untilEveryKey('every key to be ready', namespace, (key) => conditionOf(key, 'Ready')?.status === 'True')
 
 /** Asserts from the beginning of some work to its end that the keys of the other tenant, limited ones too, work and end on every gateway. */
 async function expectServedDuring(work: Promise<unknown>): Promise<void> {
@@ -137,7 +131,7 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
 
   async function removeAll(): Promise<void> {
     await atOnce(names, (name) => stack.kube.remove(stack.path('ApiKey', name, CHURN)))
-    await waitFor('the keys to be deleted', async () => (await keysOf(CHURN)).length === 0, {
+    await waitFor('the keys to be deleted', async () => (await stack.list('ApiKey', CHURN)).length === 0, {
       deadlineMs: timeLimit(240_000),
       everyMs: 1_000,
     })
@@ -262,7 +256,7 @@ describe(`${BUDGETED_KEYS} keys with four budgets each, and their amounts in a l
 
 describe(`a model without a price, under ${PRICED_KEYS} keys with budgets of money`, () => {
   const names = numbered('paying', PRICED_KEYS)
-  const reasonIs = (reason: string) => (key: TestObject) => condition(key, 'LimitsEnforceable')?.reason === reason
+  const reasonIs = (reason: string) => (key: TestObject) => conditionOf(key, 'LimitsEnforceable')?.reason === reason
 
   it(
     'every key reports the missing price in one write, and works again once a price is set; keys of another tenant work and end throughout',
@@ -291,7 +285,7 @@ describe(`a model without a price, under ${PRICED_KEYS} keys with budgets of mon
 
   async function writesDuring(work: () => Promise<void>): Promise<ReadonlyMap<string, number>> {
     const writes = new Map<string, number>()
-    const versions = new Map((await keysOf(PRICES)).map(({ metadata }) => [metadata.name, metadata.resourceVersion]))
+    const versions = new Map((await stack.list('ApiKey', PRICES)).map(({ metadata }) => [metadata.name, metadata.resourceVersion]))
     const over = new AbortController()
     onTestFinished(() => over.abort())
     void stack.kube.watch(objectPath(GROUP, 'ApiKey', PRICES), over.signal, ({ object: { metadata } }) => {

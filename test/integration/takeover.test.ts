@@ -17,7 +17,6 @@ import { sized, timeLimit } from '../support/sizes.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-const GROUP = 'headgate.dev/v1alpha1'
 const LOST = sized(2_000, 10_000)
 /** Time for which a stopped key is watched after a take-over, ms. An operator once trusted an old cache for less than this time. */
 const WATCHED_MS = 20_000
@@ -98,7 +97,7 @@ describe('a keyring that was deleted', () => {
         everyMs: 1_000,
       })
       const described = async (): Promise<boolean> => {
-        const keys = await stack.kube.list(objectPath(GROUP, 'ApiKey', stack.namespace))
+        const keys = await stack.list('ApiKey')
         return keys.filter(({ status }) => status?.keyID !== undefined).length > LOST
       }
       await waitFor('every status', described, { deadlineMs: timeLimit(120_000), everyMs: 2_000 })

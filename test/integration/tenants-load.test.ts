@@ -9,7 +9,7 @@ import { ask } from '../support/ask.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
 import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
-import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import { conditionOf, conditionsOf, objectPath, type TestObject } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
 import { OtherTenant } from '../support/other-tenant.ts'
 import { expectCleared, expectReported, type Reported } from '../support/reported.ts'
@@ -43,9 +43,8 @@ function modelsOf(bytes: number): string[] {
 
 async function reasonsOf(stack: Stack, kind: 'ApiKey' | 'ServedModel', namespace: string, type: string): Promise<Record<string, number>> {
   const counts: Record<string, number> = {}
-  for (const { status } of await stack.kube.list(objectPath(GROUP, kind, namespace))) {
-    const conditions = (status?.conditions ?? []) as readonly { type: string; reason: string }[]
-    const reason = conditions.find((one) => one.type === type)?.reason ?? 'none'
+  for (const object of await stack.list(kind, namespace)) {
+    const reason = conditionOf(object, type)?.reason ?? 'none'
     counts[reason] = (counts[reason] ?? 0) + 1
   }
   return counts
@@ -55,7 +54,7 @@ async function nameWithReason(stack: Stack, kind: 'ApiKey' | 'ServedModel', name
   return waitFor(
     `an object of ${namespace} with ${reason}`,
     async () => {
-      const objects = await stack.kube.list(objectPath(GROUP, kind, namespace))
+      const objects = await stack.list(kind, namespace)
       return objects.find(({ status }) => JSON.stringify(status?.conditions ?? []).includes(`"${reason}"`))?.metadata.name
     },
     { deadlineMs: 120_000, everyMs: 500 },
@@ -118,7 +117,7 @@ describe('a keyring that is full', () => {
         async () => ((await reasonsOf(stack, 'ApiKey', tenant, 'SecretIssued'))['none'] ?? 0) === 0,
         { deadlineMs: 120_000, everyMs: 250 },
       )
-      const keys = await stack.kube.list(objectPath(GROUP, 'ApiKey', tenant))
+      const keys = await stack.list('ApiKey', tenant)
       const full = keys.filter(({ status }) => JSON.stringify(status?.conditions ?? []).includes('"KeyringFull"'))
       issued.push(...names.filter((name) => full.every(({ metadata }) => metadata.name !== name)))
       if (full.length === 0) continue
@@ -181,7 +180,7 @@ describe('many objects of one namespace', () => {
     await expectReported(stack, reported)
     await expectServedOverRestart(stack, others)
     await stack.kube.remove(objectPath(GROUP, 'ApiKey', keys))
-    await waitFor('the keys to be deleted', async () => (await stack.kube.list(objectPath(GROUP, 'ApiKey', keys))).length === 0, {
+    await waitFor('the keys to be deleted', async () => (await stack.list('ApiKey', keys)).length === 0, {
       deadlineMs: 180_000,
       everyMs: 500,
     })
@@ -227,13 +226,13 @@ describe('many objects of one namespace', () => {
 
   /** Waits until new objects are younger than every model, since ages are whole seconds. */
   async function untilYounger(): Promise<void> {
-    const objects = await stack.kube.list(objectPath(GROUP, 'ServedModel', models))
+    const objects = await stack.list('ServedModel', models)
     const newest = Math.max(...objects.map(({ metadata }) => Date.parse(String(metadata['creationTimestamp']))))
     await waitFor('the next second', () => Date.now() >= newest + 1_000)
   }
 
   async function firstModel(): Promise<string> {
-    const objects = await stack.kube.list(objectPath(GROUP, 'ServedModel', models))
+    const objects = await stack.list('ServedModel', models)
     const age = ({ metadata }: TestObject): string => `${String(metadata['creationTimestamp'])} ${metadata.name}`
     return objects.toSorted((a, b) => (age(a) < age(b) ? -1 : 1))[0]?.metadata.name ?? ''
   }
@@ -271,10 +270,9 @@ describe('many objects of one namespace', () => {
   async function expectClearStatus(name: string): Promise<void> {
     await eventually(async () => {
       const object = await stack.kube.get(stack.path('ServedModel', name, credentials))
-      const conditions = (object?.status?.conditions ?? []) as readonly { type: string; status: string; message: string }[]
-      const find = (type: string) => conditions.find((one) => one.type === type)
-      const isClear = find('Ready')?.status === 'True' || (find('Accepted')?.status === 'False' && find('Accepted')?.message !== '')
-      expect(isClear, JSON.stringify(conditions)).toBe(true)
+      const accepted = conditionOf(object, 'Accepted')
+      const isClear = conditionOf(object, 'Ready')?.status === 'True' || (accepted?.status === 'False' && accepted.message !== '')
+      expect(isClear, JSON.stringify(conditionsOf(object))).toBe(true)
     })
   }
 

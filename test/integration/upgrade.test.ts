@@ -8,7 +8,7 @@ import { atOnce, numbered } from '../support/at-once.ts'
 import { CHART_LEASE } from '../support/chart-operator.ts'
 import { keyringEntries, replaceEntry, storedRecords, storeRecord, type StoredEntry } from '../support/durable-bytes.ts'
 import { answerOf, differences, untilEveryGateway } from '../support/gateway-answers.ts'
-import { objectPath, type TestObject } from '../support/kube-admin.ts'
+import { conditionsOf } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
 import { buildNextVersion, NEXT_VERSION } from '../support/next-version.ts'
 import type { Program } from '../support/program.ts'
@@ -17,7 +17,6 @@ import { sized, timeLimit } from '../support/sizes.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
-const GROUP = 'headgate.dev/v1alpha1'
 const KEYS = sized(400, 1_000)
 const PER_SECOND = 100
 
@@ -124,7 +123,7 @@ describe('this version and the next one', () => {
       expect(watch.counts['200']).toBeGreaterThan(KEYS)
       expect(await differences(stack.gateways, new Map(keys.map(({ name, credential }) => [name, credential])), 200)).toEqual([])
       expect((await keyringEntries(stack)).length).toBeGreaterThanOrEqual(KEYS)
-      for (const { status } of await stack.kube.list(objectPath(GROUP, 'ApiKey', stack.namespace))) {
+      for (const { status } of await stack.list('ApiKey')) {
         expect(JSON.stringify(status.conditions)).not.toMatch(/KeyLost|EntryUnreadable/)
       }
     },
@@ -212,7 +211,3 @@ describe('the entry of an unknown version', () => {
     await stack.remove(fresh)
   })
 })
-
-function conditionsOf(object: TestObject | undefined): readonly { reason: string; message: string }[] {
-  return (object?.status?.conditions ?? []) as readonly { reason: string; message: string }[]
-}

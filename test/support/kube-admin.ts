@@ -16,6 +16,23 @@ export interface TestObject {
   [field: string]: any
 }
 
+interface SeenCondition {
+  readonly type: string
+  readonly status: string
+  readonly reason: string
+  readonly message: string
+  readonly observedGeneration?: number
+}
+
+export function conditionsOf(object: TestObject | undefined): readonly SeenCondition[] {
+  return object?.['status']?.conditions ?? []
+}
+
+/** The condition of the present generation. */
+export function conditionOf(object: TestObject | undefined, type: string): SeenCondition | undefined {
+  return conditionsOf(object).find((one) => one.type === type && one.observedGeneration === object?.metadata['generation'])
+}
+
 type Method = 'GET' | 'POST' | 'PATCH' | 'PUT' | 'DELETE'
 
 export interface WatchEvent {

@@ -1,6 +1,6 @@
 /** Checks the report to the owner of an object that does not work: a condition with reason and remedy, and one Event. */
 import { expect } from 'vitest'
-import { objectPath, type TestObject } from './kube-admin.ts'
+import { conditionOf, objectPath, type TestObject } from './kube-admin.ts'
 import type { Stack } from './stack.ts'
 import { eventually } from './wait-for.ts'
 
@@ -31,8 +31,7 @@ export async function eventReasons(stack: Stack, namespace: string, uid: string 
 export async function expectReported(stack: Stack, expected: Reported): Promise<TestObject> {
   const { kind, name, namespace, type, status = 'False', reason, message, ready = 'False' } = expected
   const object = await stack.untilCondition(kind, name, type, { namespace, status, reason })
-  const conditions = object.status.conditions as readonly { type: string; message: string; status: string }[]
-  expect(conditions.find((one) => one.type === type)?.message).toMatch(message)
+  expect(conditionOf(object, type)?.message).toMatch(message)
   await stack.untilCondition(kind, name, 'Ready', { namespace, status: ready })
   await eventually(async () => {
     const reasons = await eventReasons(stack, namespace, object.metadata.uid)

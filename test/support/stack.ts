@@ -5,7 +5,7 @@
 import { join } from 'node:path'
 import { chartRights } from './chart-rights.ts'
 import type { ControlPlane } from './control-plane.ts'
-import { objectPath, type KubeAdmin, type TestObject } from './kube-admin.ts'
+import { conditionOf, conditionsOf, objectPath, type KubeAdmin, type TestObject } from './kube-admin.ts'
 import { Program } from './program.ts'
 import { RedisPart } from './redis-part.ts'
 import { SecretMirror } from './secret-mirror.ts'
@@ -39,13 +39,6 @@ export interface Expected {
   readonly reason?: string
   /** Longest wait, ms; default: 90 s. */
   readonly deadlineMs?: number
-}
-
-interface SeenCondition {
-  readonly type: string
-  readonly status: string
-  readonly reason: string
-  readonly observedGeneration?: number
 }
 
 export interface AddOptions {
@@ -274,15 +267,18 @@ export class Stack {
     return objectPath(GROUP, kind, namespace, name)
   }
 
+  list(kind: 'ApiKey' | 'ServedModel', namespace = this.namespace): Promise<TestObject[]> {
+    return this.kube.list(objectPath(GROUP, kind, namespace))
+  }
+
   /** Waits until a condition of the present generation is True, or what `expected` says. @returns the object as it was then */
   async untilCondition(kind: 'ApiKey' | 'ServedModel', name: string, type: string, expected: Expected = {}): Promise<TestObject> {
     const { namespace = this.namespace, status = 'True', reason, deadlineMs = 90_000 } = expected
     let seen: unknown
     const probe = async () => {
       const object = await this.kube.get(this.path(kind, name, namespace))
-      const conditions = (object?.status?.conditions ?? []) as readonly SeenCondition[]
-      const condition = conditions.find((one) => one.type === type && one.observedGeneration === object?.metadata.generation)
-      seen = conditions
+      const condition = conditionOf(object, type)
+      seen = conditionsOf(object)
       return condition?.status === status && (reason ?? condition.reason) === condition.reason ? object : undefined
     }
     return waitFor(`${kind} ${namespace}/${name} to have ${type}=${status}`, probe, { deadlineMs }).catch((error: unknown) => {

@@ -10,7 +10,6 @@ export interface Uninstalled {
   readonly text: string
 }
 
-const GROUP = 'headgate.dev/v1alpha1'
 /** As users see it. */
 const FINALIZER = 'headgate.dev/revoke'
 let runs = 0
@@ -35,8 +34,8 @@ export async function uninstall(stack: Stack, mode: '--keep' | '--purge', deadli
 export async function heldObjects(stack: Stack, namespaces: readonly string[] = stack.namespaces): Promise<string[]> {
   const held: string[] = []
   for (const namespace of namespaces) {
-    for (const kind of ['ApiKey', 'ServedModel']) {
-      const objects = await stack.kube.list(objectPath(GROUP, kind, namespace))
+    for (const kind of ['ApiKey', 'ServedModel'] as const) {
+      const objects = await stack.list(kind, namespace)
       const ours = objects.filter(({ metadata }) => (metadata['finalizers'] as string[] | undefined)?.includes(FINALIZER))
       held.push(...ours.map(({ metadata }) => `${kind} ${namespace}/${metadata.name}`))
     }
