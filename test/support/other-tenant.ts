@@ -2,6 +2,7 @@
  * A well-behaved tenant beside a badly behaved one. Its keys are issued and suspended and its backend's Credential is rotated, each until the
  * change has taken effect on every gateway. `make bench` measures the times.
  */
+import type { IncomingHttpHeaders } from 'node:http'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask } from './ask.ts'
 import { untilEveryGateway } from './gateway-answers.ts'
@@ -12,6 +13,8 @@ import { waitFor } from './wait-for.ts'
 
 const GROUP = 'headgate.dev/v1alpha1'
 const [SERVICE, MODEL, SECRET] = ['others-server', 'others-model', 'others-credential'] as const
+/** The gateway forwards it as `x-session-id`. */
+const OWN_CALL = 'call-of-the-tenant'
 
 /** One such tenant in a namespace of its own; `close` it in afterAll. */
 export class OtherTenant {
@@ -20,7 +23,7 @@ export class OtherTenant {
   readonly #lab: Lab
   readonly #stack: Stack
   readonly #server: StubModel
-  /** The Authorization header that its model server received last. */
+  /** The Authorization header of the tenant's last own call at its model server; calls of a test may come between. */
   #sent: string | undefined
   #caller = ''
   #rounds = 0
@@ -33,10 +36,10 @@ export class OtherTenant {
   }
 
   static async settle(lab: Lab, stack: Stack, namespace: string): Promise<OtherTenant> {
-    let onRequest = (_authorization: string | undefined): void => undefined
-    const server = await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => onRequest(headers.authorization) })
+    let onRequest = (_headers: IncomingHttpHeaders): void => undefined
+    const server = await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => onRequest(headers) })
     const tenant = new OtherTenant(lab, stack, namespace, server)
-    onRequest = (authorization) => (tenant.#sent = authorization)
+    onRequest = (headers) => void (headers['x-session-id'] === OWN_CALL && (tenant.#sent = headers.authorization))
     await tenant.#begin()
     return tenant
   }
@@ -96,7 +99,13 @@ export class OtherTenant {
     await kube.merge(this.#stack.path('ServedModel', MODEL, this.namespace), { metadata: { annotations } })
     for (const { url, spec } of gateways) {
       const isSent = async (): Promise<boolean> => {
-        await ask(this.#lab, url, { credential: this.#caller, model: MODEL, fields: { max_tokens: 1 } })
+        this.#sent = undefined
+        await ask(this.#lab, url, {
+          credential: this.#caller,
+          model: MODEL,
+          fields: { max_tokens: 1 },
+          headers: { 'x-session-id': OWN_CALL },
+        })
         return this.#sent === `Bearer ${value}`
       }
       await waitFor(`${spec.pod} to send the new Credential`, isSent, { deadlineMs: 60_000 })
