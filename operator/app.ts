@@ -147,7 +147,7 @@ export class Operator {
     this.#acknowledgements.stop()
     await this.#queue.stop(withinMs)
     await this.#subjects.ledger?.stop()
-    for (const { kind } of this.#controllers) await kind.stop?.()
+    await Promise.all(this.#controllers.map(async ({ kind }) => kind.stop?.()))
     this.#projection.stop()
   }
 
