@@ -8,7 +8,7 @@ const PROPERTY = '**/*.property.test.ts'
 const OUTSIDE = ['**/node_modules/**', '**/dist/**', '.headgate/**']
 const LAB = 'test/support/integration-setup.ts'
 /** Only catches hangs, also on a machine with other work, ms. */
-const HANG_MS = 60_000
+const HANG_MS = 180_000
 
 type Options = NonNullable<ViteUserConfig['test']>
 const project = (name: string, options: Options) => ({ root, test: { name, exclude: [...OUTSIDE, PROPERTY], ...options } })

@@ -26,7 +26,7 @@ const MESSAGE_END =
 
 type Backed = ReturnType<typeof gatewayTo>
 /** On a slow machine no tick can interfere. */
-const calm = (reply: Reply, upstreamModel = 'llama'): Backed => gatewayTo(reply, { tickMs: 60_000, backend: { upstreamModel } })
+const untimed = (reply: Reply, upstreamModel = 'llama'): Backed => gatewayTo(reply, { tickMs: 60_000, backend: { upstreamModel } })
 /** A second passes each 5 ms. */
 const hurried = (reply: Reply, model: Partial<ModelRecord> = {}): Backed => gatewayTo(reply, { model })
 
@@ -58,7 +58,7 @@ function lastError(text: string): { message: string; type: string; code: string 
 describe('a successful stream', () => {
   it('S1 a stream cut at every byte arrives byte-equal', async () => {
     const text = `: hello\r\n\r\n${chunk('grüße 🐟')}data:{"x":1}\r\n\r\nid: 7\ndata: a\ndata: b\n\n\n\n${chunk('x\r', 'stop').replaceAll('\n', '\r')}${DONE}`
-    const { gateway } = await calm((response) => {
+    const { gateway } = await untimed((response) => {
       const bytes = Buffer.from(text)
       void writeParts(
         sse(response),
@@ -69,7 +69,7 @@ describe('a successful stream', () => {
   })
 
   it('has the headers of a stream, whatever headers the backend has sent', async () => {
-    const { gateway } = await calm((response) => {
+    const { gateway } = await untimed((response) => {
       response
         .writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'max-age=3', 'x-powered-by': 'y' })
         .end(chunk('a', 'stop') + DONE)
@@ -85,18 +85,18 @@ describe('a successful stream', () => {
   })
 
   it('S5 a finish without [DONE] is completed with exactly that', async () => {
-    const { gateway } = await calm((response) => sse(response).end(chunk('a') + chunk('', 'stop')))
+    const { gateway } = await untimed((response) => sse(response).end(chunk('a') + chunk('', 'stop')))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(chunk('a') + chunk('', 'stop') + DONE)
     expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: undefined })
   })
 
   it('S5 an end marker without its last line end counts', async () => {
-    const { gateway } = await calm((response) => sse(response).end(`${chunk('a')}data: [DONE]`))
+    const { gateway } = await untimed((response) => sse(response).end(`${chunk('a')}data: [DONE]`))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(chunk('a') + DONE)
   })
 
   it('S8 retry lines and events without data never reach a client; comments do', async () => {
-    const { gateway } = await calm((response) =>
+    const { gateway } = await untimed((response) =>
       sse(response).end(`retry: 3000\n\n: ok\n\nevent: ping\n\n${chunk('a', 'stop')}retry: 1\n\n${DONE}`),
     )
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(`: ok\n\n${chunk('a', 'stop')}${DONE}`)
@@ -104,7 +104,7 @@ describe('a successful stream', () => {
 
   it('S9 a compressed answer arrives plain', async () => {
     const text = chunk('a') + chunk('b', 'stop') + DONE
-    const { gateway, backend } = await calm((response) => {
+    const { gateway, backend } = await untimed((response) => {
       const bytes = gzipSync(text)
       response
         .writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip', 'content-length': bytes.length })
@@ -119,7 +119,7 @@ describe('a successful stream', () => {
 
   it('an event that no writer can nest as deep ends its own stream alone, compressed as well', async () => {
     const deep = `data: {"model":"z","model":"z","choices":[],"x":${'['.repeat(8_000)}${']'.repeat(8_000)}}\n\n`
-    const { gateway } = await calm((response) => {
+    const { gateway } = await untimed((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' }).end(gzipSync(deep))
     })
     const answer = await gateway.post(CHAT, HELLO_STREAM)
@@ -128,32 +128,32 @@ describe('a successful stream', () => {
 
   it('S14 with another name upstream every frame shows the name asked for', async () => {
     const text = chunk('the "model" is "model": "x"', null, 'org/up') + chunk('', 'stop', 'org/up') + DONE
-    const { gateway } = await calm((response) => sse(response).end(text), 'org/up')
+    const { gateway } = await untimed((response) => sse(response).end(text), 'org/up')
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text.replaceAll('"model":"org/up"', '"model":"llama"'))
   })
 
   it('S14 with another name upstream message_start shows the name asked for', async () => {
     const text = MESSAGE_START.replace('"llama"', '"org/up"') + MESSAGE_TEXT + MESSAGE_END
-    const { gateway } = await calm((response) => sse(response).end(text), 'org/up')
+    const { gateway } = await untimed((response) => sse(response).end(text), 'org/up')
     expect((await gateway.post(MESSAGES, HELLO_STREAM)).text).toBe(MESSAGE_START + MESSAGE_TEXT + MESSAGE_END)
   })
 
   it('S14 with equal names the bytes are untouched', async () => {
     const text = chunk('a \\u0061', null, 'llama') + 'data:  {"odd" : 1}\r\n\r\n' + chunk('', 'stop', 'llama') + DONE
-    const { gateway } = await calm((response) => sse(response).end(text))
+    const { gateway } = await untimed((response) => sse(response).end(text))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text)
   })
 
   it('S14 a server with another name for the model shows the requested name', async () => {
     const text = chunk('a', null, 'tiny') + chunk('b', 'stop', 'tiny') + DONE
-    const { gateway } = await calm((response) => sse(response).end(text))
+    const { gateway } = await untimed((response) => sse(response).end(text))
     expect((await gateway.post(CHAT, HELLO_STREAM)).text).toBe(text.replaceAll('"model":"tiny"', '"model":"llama"'))
   })
 
   it('bytes after the end marker are dropped, and the connection is used again', async () => {
     const sockets = new Set<unknown>()
     const open: ServerResponse[] = []
-    const { gateway } = await calm((response) => {
+    const { gateway } = await untimed((response) => {
       sockets.add(response.socket)
       open.push(sse(response))
       response.write(chunk('a', 'stop') + DONE + chunk('b'))
@@ -224,7 +224,7 @@ describe('a stream that fails', () => {
   it.each([':\n\n', 'data:\n\n', 'data: \n\n', 'event: x\n\n'])(
     'with only %j is ended after two hundred within a second',
     async (event) => {
-      const { gateway } = await calm((response) => sse(response).end(event.repeat(5_000)))
+      const { gateway } = await untimed((response) => sse(response).end(event.repeat(5_000)))
       expect(await gateway.post(CHAT, HELLO_STREAM)).toMatchObject({ status: 502 })
       expect(String(gateway.refusals[0]?.params.reason)).toContain('empty events')
     },
@@ -254,7 +254,9 @@ describe('a stream that fails', () => {
   })
 
   it('S4 on messages it is one error event, without message_stop', async () => {
-    const { gateway } = await calm((response) => sse(response).end(`${MESSAGE_START}event: error\ndata: {"message":"dead","code":500}\n\n`))
+    const { gateway } = await untimed((response) =>
+      sse(response).end(`${MESSAGE_START}event: error\ndata: {"message":"dead","code":500}\n\n`),
+    )
     const { text } = await gateway.post(MESSAGES, HELLO_STREAM)
     const [, ...frames] = text.split('\n\n')
     expect(frames[0]).toMatch(
@@ -268,7 +270,7 @@ describe('a stream that fails', () => {
     ['S4 a reset', (response: ServerResponse) => response.socket?.resetAndDestroy()],
     ['S4 half an event', (response: ServerResponse) => response.end('data: {"choices":[{"del')],
   ])('%s is a failure with one frame', async (_, end) => {
-    const { gateway } = await calm((response) => sse(response).write(chunk('a'), () => end(response)))
+    const { gateway } = await untimed((response) => sse(response).write(chunk('a'), () => end(response)))
     const { text } = await gateway.post(CHAT, HELLO_STREAM)
     expect(text.startsWith(chunk('a'))).toBe(true)
     expect(lastError(text)).toMatchObject({ code: 'upstream_error', message: expect.stringMatching(/^Backend error/) })
@@ -278,12 +280,12 @@ describe('a stream that fails', () => {
 
   it('S5 a Messages stream that ends without message_stop is a failure', async () => {
     const [messageDelta] = MESSAGE_END.split('event: message_stop')
-    const { gateway } = await calm((response) => sse(response).end(MESSAGE_START + MESSAGE_TEXT + messageDelta))
+    const { gateway } = await untimed((response) => sse(response).end(MESSAGE_START + MESSAGE_TEXT + messageDelta))
     expect((await gateway.post(MESSAGES, HELLO_STREAM)).text).toContain('event: error')
   })
 
   it('S13 an error as the first frame is an HTTP error', async () => {
-    const { gateway } = await calm((response) =>
+    const { gateway } = await untimed((response) =>
       sse(response).end('data: {"error":{"message":"top_k is bad","code":400}}\n\ndata: [DONE]\n\n'),
     )
     const answer = await gateway.post(CHAT, HELLO_STREAM)
@@ -306,9 +308,9 @@ describe('a stream that fails', () => {
 
   it('an event over 1 MiB ends the stream, before the first byte as an HTTP error', async () => {
     const huge = `data: {"x":"${'x'.repeat(1_100_000)}`
-    const first = await calm((response) => void sse(response).write(huge))
+    const first = await untimed((response) => void sse(response).write(huge))
     expect(await first.gateway.post(CHAT, HELLO_STREAM)).toMatchObject({ status: 502 })
-    const later = await calm((response) => void sse(response).write(chunk('a') + huge))
+    const later = await untimed((response) => void sse(response).write(chunk('a') + huge))
     expect(lastError((await later.gateway.post(CHAT, HELLO_STREAM)).text)).toMatchObject({
       message: 'Backend error: an event of its stream is too large',
     })
@@ -355,7 +357,7 @@ describe('a stream under pressure', () => {
   })
 
   it('S11 at the deadline of a shutdown open streams end with one frame, finished ones are whole, waiting ones get row 24', async () => {
-    const { gateway } = await calm((response, { body }) => {
+    const { gateway } = await untimed((response, { body }) => {
       const kind = JSON.parse(body.toString()).kind as string
       if (kind === 'silent') return
       sse(response).write(chunk('a'))

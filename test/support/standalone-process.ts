@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 const MAIN = join(import.meta.dirname, '../../standalone/main.ts')
-const PATIENCE_MS = 45_000 // only catches hangs
+const PATIENCE_MS = 150_000 // only catches hangs
 
 /** A started `standalone/main.ts`. */
 export class StandaloneProcess {
