@@ -3,6 +3,7 @@
  * and a test compares the table with the API server's audit log, both ways: an unused right fails, and so does a use without a right.
  * Pure data.
  */
+import { LEASE_NAME } from '#kube/leader.ts'
 
 /** A verb of RBAC; `patch` is server-side apply too. */
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete'
@@ -37,8 +38,6 @@ export interface Right {
   readonly provenBy?: string
 }
 
-/** The Lease of the leader election. */
-export const LEASE = 'headgate-operator'
 /** Names of the operator's own Secrets, as the admission policy allows them (RE2, the whole name). */
 export const OWN_SECRETS = '^hg-(installation|(keyring|models|upstream|spend)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$'
 /** API group of our kinds. */
@@ -112,7 +111,7 @@ const OWN: readonly Right[] = [
     where: 'own',
     group: COORDINATION,
     resource: 'leases',
-    names: [LEASE],
+    names: [LEASE_NAME],
     verbs: ['get', 'update', 'delete'],
     why: 'the election, and its end',
   },

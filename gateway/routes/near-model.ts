@@ -31,7 +31,10 @@ const SHAPELESS = /[^\p{L}\p{N}\p{M}\p{P}\p{S} ]/gu
 /** One index per array of `visible`, which is another array once a model has changed. */
 const indexes = new WeakMap<readonly VisibleModel[], NameIndex>()
 
-/** The hint: the name in quotes where it has invisible characters, a similar name, and how to list all. @param name as sent */
+/**
+ * Refuses a model. The hint quotes a name with invisible characters, suggests a similar name, and says how to list all models.
+ * @param name as the client sent it
+ */
 export function modelRefusal(row: 'modelDenied' | 'modelNotFound', name: string, record: KeyRecord, from: SuggestedFrom): GatewayError {
   const cut = name.slice(0, MAX_NAME_CHARACTERS)
   const near = nearModel(cut, record, from)

@@ -158,8 +158,11 @@ export class Acknowledgements {
 
   async #confirm(): Promise<void> {
     const noPods = this.#pods.total === 0
-    await inTurns(this.#expected, CHUNK, ([key, { revision, uid }]) => {
-      if (!noPods && !this.#pods.hasApplied(revision, uid)) return
+    const applied: Array<[string, Expectation]> = []
+    for (const entry of this.#expected) if (noPods || this.#pods.hasApplied(entry[1].revision, entry[1].uid)) applied.push(entry)
+    applied.sort(([, a], [, b]) => a.revision - b.revision)
+    await inTurns(applied, CHUNK, ([key, expectation]) => {
+      if (this.#expected.get(key) !== expectation) return // forgotten, or expected again, while other work ran
       this.forget(key)
       this.#deps.onConfirmed(key)
     })

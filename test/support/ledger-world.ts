@@ -8,7 +8,7 @@ import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout
 import type { Clock } from '#platform/clock.ts'
 import { ManualClock } from './manual-clock.ts'
 
-export type CallFate = 'works' | 'reply lost' | 'never arrives' | 'refused' | 'hangs'
+export type CallFate = 'works' | 'reply lost' | 'never arrives' | 'hangs'
 
 export type StoreEvent =
   | { readonly do: 'call'; readonly atMs: number; readonly call: LedgerCall; readonly reply: LedgerReply }

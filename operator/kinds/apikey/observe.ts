@@ -86,8 +86,9 @@ function projectedOf(uid: string, entry: KeyringEntry | undefined, version: numb
 }
 
 /**
- * Whether another key has the value: gateways could not decide whose limits apply. The present holder keeps it against every later claim: otherwise a user who learns a hash could
- * take over the traffic of a working key. Without a holder, the oldest ApiKey gets the value.
+ * Whether another key has the value. Gateways could not decide whose limits apply, so one key holds a value. The present holder keeps the
+ * value against every later claim: otherwise a user who learns a hash could take over the traffic of a working key. Without a holder, the
+ * oldest ApiKey gets the value.
  * @param entry the newest entry of the ApiKey
  */
 export function isDuplicate(
