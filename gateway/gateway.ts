@@ -90,7 +90,7 @@ export class Gateway {
     this.#deps = deps
     // a gateway without a ledger must not admit keys with limits
     this.#features = FORMAT.features.filter((feature) => deps.ledger !== undefined || feature !== LIMITS_FEATURE)
-    this.keys = new KeyTable(this.#features, (uid) => deps.ledger?.removed(uid))
+    this.keys = new KeyTable(this.#features, (uid, how) => deps.ledger?.[how](uid))
     this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
     this.#loop = new LoopShare(deps.clock)

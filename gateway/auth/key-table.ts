@@ -20,6 +20,9 @@ export interface Caller {
   readonly turns: TurnTaker
 }
 
+/** @param uid of the ApiKey */
+type KeyChanged = (uid: string, how: 'changed' | 'deleted') => void
+
 export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
   for (const { id, hash, expiresMs } of record.verifiers)
     yield [hash, { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: turnTaker() }]
@@ -28,18 +31,18 @@ export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
 /** All keys by KeyHash. The projection fills the table, or at a cold start the mounted keyring, whose revocations always count. */
 export class KeyTable implements RecordTable {
   readonly #features: readonly string[]
-  readonly #onEnded: (uid: string) => void
+  readonly #onChanged: KeyChanged
   #keys = new KeySet()
   #fromProjection = false
   readonly #interned = new Map<string, KeyRecord['models']>()
 
   /**
    * @param features that this gateway supports. A key whose record needs another one is not admitted
-   * @param onEnded called with the uid of an ApiKey when a change deletes the key, makes it unusable, or changes its limits
+   * @param onChanged called when a change deletes a key, makes it unusable, or changes its limits
    */
-  constructor(features: readonly string[] = FORMAT.features, onEnded: (uid: string) => void = () => undefined) {
+  constructor(features: readonly string[] = FORMAT.features, onChanged: KeyChanged = () => undefined) {
     this.#features = features
-    this.#onEnded = onEnded
+    this.#onChanged = onChanged
   }
 
   /** Finds the Caller of a Credential by its hash. `authenticate.ts` checks whether the key is usable now. */
@@ -55,13 +58,13 @@ export class KeyTable implements RecordTable {
     const former = this.#keys.records.get(id)
     const record = this.#read(id, text)
     if (record) this.#keys.put(record)
-    if (record && isEnded(former, record)) this.#onEnded(id)
+    if (record && isEnded(former, record)) this.#onChanged(id, 'changed')
     return record !== undefined
   }
 
   delete(id: string): void {
     this.#keys.delete(id)
-    this.#onEnded(id)
+    this.#onChanged(id, 'deleted')
   }
 
   has(id: string): boolean {
@@ -91,7 +94,7 @@ export class KeyTable implements RecordTable {
         const former = this.#keys.records
         this.#keys = fresh
         this.#fromProjection = true
-        this.#reportEnded(former)
+        this.#reportChanges(former)
       },
     }
   }
@@ -125,8 +128,12 @@ export class KeyTable implements RecordTable {
   }
 
   /** A load replaces all records at once, so changes of single keys were never seen one by one. */
-  #reportEnded(former: ReadonlyMap<string, KeyRecord>): void {
-    for (const [uid, record] of former) if (isEnded(record, this.#keys.records.get(uid))) this.#onEnded(uid)
+  #reportChanges(former: ReadonlyMap<string, KeyRecord>): void {
+    for (const [uid, record] of former) {
+      const next = this.#keys.records.get(uid)
+      if (next === undefined) this.#onChanged(uid, 'deleted')
+      else if (isEnded(record, next)) this.#onChanged(uid, 'changed')
+    }
   }
 
   /** Decodes a record. @returns undefined for text that this version cannot read, or whose limits this gateway does not support */
@@ -155,8 +162,8 @@ export class KeyTable implements RecordTable {
 }
 
 /** Whether what a process has leased under the former record of a key must go back. */
-function isEnded(former: KeyRecord | undefined, record: KeyRecord | undefined): boolean {
-  return record === undefined || record.state !== 'Active' || !hasSameLimits(former, record)
+function isEnded(former: KeyRecord | undefined, record: KeyRecord): boolean {
+  return record.state !== 'Active' || !hasSameLimits(former, record)
 }
 
 /** A set of keys with an index by hash: the set in use, or the set that a load builds beside it. */

@@ -89,10 +89,11 @@ describe('the size of a prompt', () => {
       'an image in a tool result',
       { type: 'tool_result', content: [{ type: 'image', source: { type: 'base64', data: BASE64.repeat(1000) } }] },
     ],
-  ])('counts %s as a thousand, whatever its bytes', (_what, block) => {
-    const { tokens: estimate, maxTokens } = size(user([block]))
-    expect(estimate).toSatisfy(within(1_004, 1_010))
-    expect(maxTokens).toSatisfy(within(1_000, 1_400))
+  ])('W8 counts %s as a thousand, whatever its bytes, and the upper bound grows with them', (_what, block) => {
+    const { tokens: estimate, mediaTokens, maxTokens } = size(user([block]))
+    expect([estimate, mediaTokens]).toEqual([expect.toSatisfy(within(1_004, 1_010)), 1_000])
+    const bytes = JSON.stringify(block).length
+    expect(maxTokens).toSatisfy(within(1_000 + (bytes > 1_000 ? bytes / 50 - 10 : 0), 1_400 + bytes / 50))
   })
 
   test('counts the text of a document', () => {

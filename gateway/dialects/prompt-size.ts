@@ -2,9 +2,12 @@
 import { asObject, type JsonObject } from './json-body.ts'
 import { TextWeight } from './text-weight.ts'
 
-/** Size of a prompt, both integers above 0. */
+/** Size of a prompt: integers. */
 export interface PromptSize {
+  /** At least 1. */
   readonly tokens: number
+  /** The part of `tokens` that stands for images, documents and sounds. */
+  readonly mediaTokens: number
   /** Upper bound: a token has at least one byte of the body. */
   readonly maxTokens: number
 }
@@ -13,6 +16,8 @@ const MESSAGE_TOKENS = 4
 const TOOL_TOKENS = 10
 /** Tokens for an image, a document or a sound. The true number depends on the model and on pixels, pages or seconds. */
 const MEDIA_TOKENS = 1_000
+/** For the upper bound, this many characters of a medium in the body count as one token: a page of a document has about 2,000 tokens and 100 KB. */
+const MEDIA_CHARACTERS_PER_TOKEN = 50
 /** Maximum number of tokens that a chat template adds to a prompt without a trace in the body. */
 const TEMPLATE_TOKENS = 64
 
@@ -65,8 +70,10 @@ export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
   count.messages(body.messages)
   for (const field of TEXT_FIELDS) count.text(body[field])
   for (const field of JSON_FIELDS) count.tools(body[field])
-  const { tokens } = count
-  return { tokens, maxTokens: Math.max(tokens, bodyBytes - count.mediaBytes + count.media * MEDIA_TOKENS + TEMPLATE_TOKENS) }
+  const { tokens, mediaBytes } = count
+  const mediaTokens = count.media * MEDIA_TOKENS
+  const mediaMax = mediaTokens + Math.ceil(mediaBytes / MEDIA_CHARACTERS_PER_TOKEN)
+  return { tokens, mediaTokens, maxTokens: Math.max(tokens, bodyBytes - mediaBytes + mediaMax + TEMPLATE_TOKENS) }
 }
 
 /** Estimates the tokens of a plain answer of either dialect; 0 if it has no text. */

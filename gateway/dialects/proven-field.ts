@@ -57,7 +57,7 @@ function provenStart(text: string, field: string): number | undefined {
 }
 
 /** @param end end of a key @returns index of the first character of its value; undefined if no colon follows */
-export function startOfValue(text: string, end: number): number | undefined {
+function startOfValue(text: string, end: number): number | undefined {
   const colon = skipSpace(text, end)
   return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : undefined
 }
@@ -127,7 +127,7 @@ function skipSpace(text: string, from: number): number {
 }
 
 /** @returns index after the closing brace of the object that begins at `start` */
-export function endOfObject(text: string, start: number): number | undefined {
+function endOfObject(text: string, start: number): number | undefined {
   let depth = 0
   for (let at = start; at < text.length; at++) {
     const code = text.charCodeAt(at)
@@ -136,17 +136,6 @@ export function endOfObject(text: string, start: number): number | undefined {
     if (code === QUOTE) at = (endOfString(text, at) ?? text.length) - 1
   }
   return undefined
-}
-
-/** Counts how many more objects and arrays a part of a JSON text opens than it closes. @param from a position outside of any string */
-export function changeOfDepth(text: string, from: number): number {
-  let depth = 0
-  for (let at = from; at < text.length; at++) {
-    const code = text.charCodeAt(at)
-    depth += DEPTH_CHANGE.get(code) ?? 0
-    if (code === QUOTE) at = (endOfString(text, at) ?? text.length) - 1
-  }
-  return depth
 }
 
 /** @returns index after the closing quote */

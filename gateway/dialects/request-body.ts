@@ -6,13 +6,9 @@
  * Precondition (row 11): no top-level key differs from a deciding field, or from `stream_options`, only in case.
  */
 import { asObject, type JsonBody } from './json-body.ts'
+import { COSTS } from './request-shape.ts'
 import { edited, isAtMostOnce, provenLiteral, provenObject, type ByteEdit, type ByteSpan } from './proven-field.ts'
 
-/**
- * Fields that decide the cost of a call. If the text had two of them, some parsers would take the first and others the last. The text has
- * none at its top level if the parsed value has none.
- */
-const COSTS = ['stream', 'n', 'max_tokens', 'max_completion_tokens']
 const OPENING = '{"model":'
 const USAGE_OPTION = 'stream_options'
 
@@ -33,6 +29,7 @@ interface BodyEdits {
 
 /** @param body its `model` is the authorised string @param asksUsage prepare an edit that requests the usage of a stream */
 export function requestBody(body: JsonBody, model: string, asksUsage = false): RequestBody {
+  // of two fields with one name, some parsers take the first and others the last
   const modelAt = COSTS.every((field) => body.value[field] === undefined || isAtMostOnce(body.text, field))
     ? provenLiteral(body, 'model', model)
     : undefined

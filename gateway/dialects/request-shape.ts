@@ -3,12 +3,16 @@ import { GatewayError } from '../errors.ts'
 import type { Dialect, ModelRequest } from './dialect.ts'
 import { asObject, type JsonObject } from './json-body.ts'
 
-/** Fields that decide scope, streaming or cost, or that the gateway writes. */
-const DECIDING = new Set(['model', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens'])
-const LENGTHS = new Set([...DECIDING].map((name) => name.length))
-const COUNTS = ['n', 'max_tokens', 'max_completion_tokens'] as const
-/** Caps on the tokens of one answer. llama.cpp obeys `n_predict` even if `max_tokens` is present. */
+/** Caps on the tokens of one answer, by the servers that obey them (`docs/contract.md`). llama.cpp obeys `n_predict` above the others. */
 const CAPS = ['max_tokens', 'max_completion_tokens', 'n_predict'] as const
+/** Numbers of answers to generate. vLLM obeys `best_of` and llama.cpp `n_cmpl`, whatever `n` says. */
+const MULTIPLIERS = ['n', 'best_of', 'n_cmpl'] as const
+const COUNTS = [...MULTIPLIERS, ...CAPS] as const
+/** Fields that decide the cost of a call. */
+export const COSTS: readonly string[] = ['stream', ...COUNTS]
+/** Fields that decide scope, streaming or cost, or that the gateway writes. */
+const DECIDING = new Set(['model', 'stream_options', ...COSTS])
+const LENGTHS = new Set([...DECIDING].map((name) => name.length))
 /**
  * Top-level fields by which known servers choose another model, or more than one: OpenRouter (`models`, `route`), LiteLLM (`fallbacks`,
  * `api_base`, `base_url`, `custom_llm_provider`, `model_list`), SGLang (`lora_path`), llama.cpp (`lora`), TGI (`adapter_id`).
@@ -41,19 +45,23 @@ export function requestFields(body: JsonObject, { wrongPrompt }: Pick<Dialect, '
   return wrong ?? { model, stream: stream === true, ...declared(body) }
 }
 
-/** What a request of either dialect declares about its answer. -1 declares nothing: to llama.cpp it means "no cap". */
+/** What a request of either dialect declares about its answer: the most that any known server generates for it. */
 export function declared(body: JsonObject): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
-  let maxOutputTokens: number | undefined
-  for (const name of CAPS) {
-    const cap = body[name]
-    if (isCount(cap) && cap > (maxOutputTokens ?? 0)) maxOutputTokens = cap
+  return {
+    maxOutputTokens: declaredCap(body),
+    choices: Math.max(1, ...MULTIPLIERS.map((name) => (typeof body[name] === 'number' ? body[name] : 1))),
+    wantsUsage: asObject(body.stream_options)?.include_usage === true,
   }
-  const { n, stream_options: options } = body
-  return { maxOutputTokens, choices: isCount(n) ? n : 1, wantsUsage: asObject(options)?.include_usage === true }
 }
 
-function isCount(value: unknown): value is number {
-  return Number.isInteger(value) && Number(value) > 0
+/**
+ * The largest cap. A cap of 0 or less means "no cap" to some servers, so it also cancels the others; `n_predict` alone is a cap to llama.cpp
+ * only.
+ */
+function declaredCap(body: JsonObject): number | undefined {
+  const caps = CAPS.map((name) => body[name]).filter((cap) => typeof cap === 'number')
+  const isCapped = caps.every((cap) => cap > 0) && (typeof body.max_tokens === 'number' || typeof body.max_completion_tokens === 'number')
+  return isCapped ? Math.max(...caps) : undefined
 }
 
 /**

@@ -53,6 +53,20 @@ describe('a budget that blocks', () => {
     expect(world.store.calls.length - before).toBeLessThan(3)
   })
 
+  test('W6 a budget that seems spent through the holds of a process that seemed dead is asked about again', async () => {
+    const { world, ledger: away } = oneProcess()
+    const living = world.process()
+    const hold = held(await away.reserve([key], costing(1_000)))
+    world.store.reap('key-1', 'p1')
+    expect(refused(await living.reserve([key], costing(1)))).toMatchObject({
+      limit: 'budgetSpent',
+      waitMs: Date.UTC(2026, 1, 1) - world.clock.now(),
+    })
+    away.settle(hold, usage({ costMicros: 10 }))
+    await world.advance(4_000)
+    held(await living.reserve([key], costing(1)))
+  })
+
   test('a hold counts once, however often it is settled or released', async () => {
     const { world, ledger } = oneProcess()
     const hold = held(await ledger.reserve([key], costing(100)))

@@ -7,7 +7,7 @@ import { type BudgetStatus, type ErrorFormat, GatewayError, type RowID } from '.
 import type { Clock } from '#platform/clock.ts'
 import { costOf, type Micros, microsOf } from '#contract/values/micros.ts'
 import type { ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
-import { declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type TokenEstimate } from './estimate.ts'
+import { believed, declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type TokenEstimate } from './estimate.ts'
 import type { Hold, Ledger, LimitSubject, Need, Refused, RefusedLimit, SettledUsage, Verdict } from './ledger.ts'
 import { rateHeaders } from './rate-headers.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
@@ -44,8 +44,6 @@ const MAX_LEARNED = 10_000
 const MAX_LEARNED_PER_KEY = 32
 /** A tokenizer may find up to this many times the tokens of the estimate. */
 const INPUT_MARGIN = 1.2
-/** No tokenizer finds fewer tokens than the estimate divided by this number. */
-const MOST_OVERESTIMATED = 3.2
 
 export class CallLimits {
   readonly #deps: CallLimitsDeps
@@ -130,19 +128,30 @@ export class HeldCall {
     return this.#deps.experience.estimate.input
   }
 
+  /** Tokens that the answer of such a call usually has. */
+  get outputTokens(): number {
+    return this.#deps.experience.estimate.output
+  }
+
   /** Charges nothing, not even the request, because no backend has received it. */
   release(): void {
     this.#deps.ledger.release(this.#deps.hold)
   }
 
   /** Charges a call. If a backend received the request and did no work, charges only the request. */
-  settle({ usage, wasSent, error }: ChargedOutcome): void {
-    const { ledger, hold, call } = this.#deps
-    if (usage !== undefined) {
+  settle({ usage: reported, wasSent, error }: ChargedOutcome): void {
+    const { ledger, hold, call, experience } = this.#deps
+    if (reported !== undefined) {
+      const usage = believed(reported, experience.estimate)
       this.#learn(usage)
       ledger.settle(hold, settledUsage(usage, call.model.pricing))
     } else if (wasSent || (error && ASKED.has(error.row.id))) ledger.settle(hold, NOTHING_USED)
     else this.release()
+  }
+
+  /** Charges the whole hold: a bug has lost the outcome, and a server may have worked. */
+  settleUnknown(): void {
+    this.#deps.ledger.settle(this.#deps.hold, UNKNOWN_USAGE)
   }
 
   #learn({ inputTokens, outputTokens, isEstimated }: Usage): void {
@@ -153,6 +162,8 @@ export class HeldCall {
   }
 }
 
+/** The ledger counts the whole hold in place of numbers that are none. */
+const UNKNOWN_USAGE: SettledUsage = { inputTokens: NaN, outputTokens: NaN, costMicros: undefined }
 const NOTHING_USED: SettledUsage = { inputTokens: 0, outputTokens: 0, costMicros: 0 }
 
 /** Failures of a backend that has received the request: the request counts. */
@@ -161,13 +172,13 @@ const ASKED: ReadonlySet<RowID> = new Set([
   ...(['backendModelNotFound', 'backendError', 'backendTimeout', 'streamBroken', 'internalError'] as const),
 ])
 
-function needOf({ model, asked, size }: LimitedCall, estimate: TokenEstimate, tokenHold: TokenHold): Need {
-  const { input, inputMax, output, outputMax } = estimate
+function needOf({ model, asked }: LimitedCall, estimate: TokenEstimate, tokenHold: TokenHold): Need {
+  const { inputMin, input, inputMax, output, outputMax } = estimate
   const isDeclared = tokenHold === 'Declared' && declaredOutput(asked) !== undefined
   const prompt = Math.min(inputMax, tokenHold === 'Declared' ? Math.ceil(INPUT_MARGIN * input) : input)
   return {
     tokens: prompt + (isDeclared ? outputMax : output),
-    certainTokens: Math.floor(size.tokens / MOST_OVERESTIMATED),
+    certainTokens: inputMin,
     holdByUnit: { Currency: costIfPriced(model.pricing, { input: inputMax, cached: 0, output: outputMax }), Tokens: inputMax + outputMax },
   }
 }

@@ -1,20 +1,24 @@
 import { describe, expect, test } from 'vitest'
 import { SeededRandom } from '../../test/support/seeded-random.ts'
-import { declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type EstimateSource } from './estimate.ts'
+import { believed, declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type EstimateSource } from './estimate.ts'
 
 const NO_CAP = { maxOutputTokens: undefined, choices: 1 }
 
 /** An estimate of a prompt of 100 tokens by a gateway that has learned nothing. */
 function estimate(changes: Partial<EstimateSource> = {}): ReturnType<typeof estimateTokens> {
-  const size = { tokens: 100, maxTokens: 500 }
+  const size = { tokens: 100, mediaTokens: 0, maxTokens: 500 }
   return estimateTokens({ asked: NO_CAP, size, bounds: {}, ratio: { ratio: 1 }, learned: { p90: 1_024 }, ...changes })
 }
 
 describe('the output that a request may take', () => {
   test.each<[string, Partial<EstimateSource>, number]>([
     ['#36143 the bound of the model without a cap', { bounds: { maxOutputTokens: 8_000, contextTokens: 32_000 } }, 8_000],
-    ['the rest of its context without such a bound', { bounds: { maxOutputTokens: null, contextTokens: 32_000 } }, 31_900],
-    ['1 where the prompt fills its context', { bounds: { contextTokens: 90 } }, 1],
+    [
+      'W7 the rest of its context without such a bound, after the shortest prompt',
+      { bounds: { maxOutputTokens: null, contextTokens: 32_000 } },
+      31_969,
+    ],
+    ['1 where the prompt fills its context', { bounds: { contextTokens: 30 } }, 1],
     ['4,096 where nothing is known', { bounds: { contextTokens: null } }, 4_096],
     ['#28805 a small cap', { asked: { maxOutputTokens: 50, choices: 1 }, bounds: { maxOutputTokens: 8_000 } }, 50],
     ['a cap beyond the bound of the model', { asked: { maxOutputTokens: 9_000, choices: 1 }, bounds: { maxOutputTokens: 8_000 } }, 9_000],
@@ -24,7 +28,7 @@ describe('the output that a request may take', () => {
       { asked: { maxOutputTokens: undefined, choices: 4 }, bounds: { maxOutputTokens: 8_000 } },
       32_000,
     ],
-    ['a number that can be added exactly, whatever is declared', { asked: { maxOutputTokens: 1e300, choices: 1e9 } }, 1e12],
+    ['a number that can be added exactly, whatever is declared', { asked: { maxOutputTokens: 1e300, choices: 1e9 } }, 1e9],
   ])('is %s', (_what, changes, outputMax) => {
     expect(estimate(changes).outputMax).toBe(outputMax)
   })
@@ -42,7 +46,26 @@ describe('the output that a request may take', () => {
 describe('the input that a request may take', () => {
   test('is the size of its prompt corrected by the experience with the model, at most the number of its bytes', () => {
     expect(estimate({ ratio: { ratio: 1.301 } })).toMatchObject({ input: 131, inputMax: 500 })
-    expect(estimate({ ratio: { ratio: 4 }, size: { tokens: 200, maxTokens: 500 } })).toMatchObject({ input: 500, inputMax: 500 })
+    expect(estimate({ ratio: { ratio: 4 }, size: { tokens: 200, mediaTokens: 0, maxTokens: 500 } })).toMatchObject({
+      input: 500,
+      inputMax: 500,
+    })
+  })
+})
+
+describe('W4 L4 the usage that a server reports is believed', () => {
+  const used = (inputTokens: number, outputTokens: number) => ({ inputTokens, outputTokens, cachedInputTokens: 0, isEstimated: false })
+
+  test.each<[string, Partial<EstimateSource>, number, number]>([
+    ['up to four times what the call may use', { asked: { maxOutputTokens: 50, choices: 2 } }, 2_000, 400],
+    ['up to four times the bound of the model', { bounds: { maxOutputTokens: 8_000 } }, 2_000, 32_000],
+    ['up to a million tokens of an answer without any bound', {}, 2_000, 1_000_000],
+  ])('%s', (_what, changes, mostInput, mostOutput) => {
+    const known = estimate(changes)
+    const most = used(mostInput, mostOutput)
+    expect(believed(most, known)).toBe(most)
+    for (const absurd of [used(5e15, 5e15), used(mostInput + 1, mostOutput), used(mostInput, 2 ** 32 - 1)])
+      expect(believed(absurd, known)).toEqual({ ...used(Math.min(absurd.inputTokens, mostInput), mostOutput), isEstimated: true })
   })
 })
 

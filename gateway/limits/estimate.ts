@@ -4,9 +4,12 @@
  */
 import type { ModelRequest } from '../dialects/dialect.ts'
 import type { PromptSize } from '../dialects/prompt-size.ts'
+import type { Usage } from '../dialects/usage.ts'
 
 /** Tokens of one request; integers above 0. */
 export interface TokenEstimate {
+  /** Tokens that the prompt has for certain; may be 0. */
+  readonly inputMin: number
   /** Tokens of the prompt, by experience. */
   readonly input: number
   /** Upper bound of the prompt: no tokenizer finds more. */
@@ -15,6 +18,8 @@ export interface TokenEstimate {
   readonly output: number
   /** Upper bound of the answer: the cap of the request, else that of the model. */
   readonly outputMax: number
+  /** Whether the request or its model has a cap. Without one, `outputMax` is a guess. */
+  readonly isBounded: boolean
 }
 
 /** Bounds of a model; null or absent if its record has none. */
@@ -32,7 +37,13 @@ export interface EstimateSource {
 }
 
 /** Upper bound of the tokens of a request, whatever it declares, so that sums stay exact. */
-const MAX_TOKENS = 10 ** 12
+const MAX_TOKENS = 10 ** 9
+/** A server that reports more than this multiple of the most that a call may use is not believed. */
+const MOST_REPORTED = 4
+/** Output tokens that are believed for a call without any cap, of its own or of its model. */
+const UNBOUNDED_OUTPUT = 1_000_000
+/** No tokenizer finds fewer tokens of text than the estimate divided by this number (decision 21). */
+const MOST_OVERESTIMATED = 3.2
 /** Output tokens for a model without experience and bounds. */
 const DEFAULT_OUTPUT = 4_096
 
@@ -40,8 +51,24 @@ const DEFAULT_OUTPUT = 4_096
 export function estimateTokens({ asked, size, bounds, ratio, learned }: EstimateSource): TokenEstimate {
   const inputMax = Math.min(MAX_TOKENS, size.maxTokens)
   const input = Math.min(inputMax, Math.ceil(size.tokens * ratio.ratio))
-  const outputMax = declaredOutput(asked) ?? bounded(asked.choices * modelOutput(bounds, input))
-  return { input, inputMax, output: Math.min(outputMax, learned.p90), outputMax }
+  const inputMin = Math.floor((size.tokens - size.mediaTokens) / MOST_OVERESTIMATED)
+  const declared = declaredOutput(asked)
+  const outputMax = declared ?? bounded(asked.choices * modelOutput(bounds, inputMin))
+  const isBounded = declared !== undefined || Boolean(bounds.maxOutputTokens ?? bounds.contextTokens)
+  return { inputMin, input, inputMax, output: Math.min(outputMax, learned.p90), outputMax, isBounded }
+}
+
+/**
+ * Bounds the reported usage of a call, so that no answer of one server uses up a month, or makes a sum inexact.
+ * @returns the same usage, or an estimate in place of a report beyond the bound
+ */
+export function believed(usage: Usage, { inputMax, outputMax, isBounded }: TokenEstimate): Usage {
+  const mostInput = MOST_REPORTED * inputMax
+  const mostOutput = Math.max(MOST_REPORTED * outputMax, isBounded ? 0 : UNBOUNDED_OUTPUT)
+  const inputTokens = Math.min(usage.inputTokens, mostInput)
+  const outputTokens = Math.min(usage.outputTokens, mostOutput)
+  if (inputTokens === usage.inputTokens && outputTokens === usage.outputTokens) return usage
+  return { inputTokens, outputTokens, cachedInputTokens: Math.min(usage.cachedInputTokens, inputTokens), isEstimated: true }
 }
 
 /** The largest cap counts, because servers differ in the cap that they obey. @returns undefined without any cap */
@@ -49,9 +76,9 @@ export function declaredOutput({ maxOutputTokens, choices }: Pick<ModelRequest, 
   return maxOutputTokens === undefined ? undefined : bounded(maxOutputTokens * choices)
 }
 
-/** Output tokens of one choice of a request without a cap. */
-function modelOutput({ contextTokens, maxOutputTokens }: ModelBounds, input: number): number {
-  return maxOutputTokens ?? (contextTokens ? contextTokens - input : DEFAULT_OUTPUT)
+/** Most output tokens of one choice of a request without a cap. */
+function modelOutput({ contextTokens, maxOutputTokens }: ModelBounds, inputMin: number): number {
+  return maxOutputTokens ?? (contextTokens ? Math.max(1, contextTokens - inputMin) : DEFAULT_OUTPUT)
 }
 
 function bounded(tokens: number): number {

@@ -203,7 +203,7 @@ describe('leases without demand', () => {
     const { world, ledger } = oneProcess()
     await warm(world, ledger)
     expect(booked(world)[0]).toBeGreaterThan(60)
-    ledger.removed('key-1')
+    ledger.changed('key-1')
     await world.advance(1)
     expect(booked(world)).toEqual([60, 600])
   })
@@ -273,4 +273,25 @@ describe('concurrent requests', () => {
     await world.advance(2_000)
     expect(world.memory.booked('key-1').permits.free(50)).toBe(50)
   })
+})
+
+test('W5 a process that has not reached the store for hours says so in its first call, because the operator may have forgotten it', async () => {
+  const { world, ledger } = oneProcess()
+  const key = subject({ limits: { requestsPerMinute: 10 } })
+  const asked = async (): Promise<boolean | undefined> => {
+    await ledger.reserve([key], need())
+    await world.advance(3_000)
+    return world.store.calls.at(-1)?.wasAway
+  }
+  expect(await asked()).toBe(false)
+  await world.advance(2 * 3_600_000)
+  const before = world.store.calls.length
+  await asked()
+  expect(world.store.calls[before]?.wasAway).toBe(true)
+  expect(await asked(), 'a later call').toBe(false)
+  for (let hour = 0; hour < 3; hour += 1) {
+    await world.advance(3_000_000)
+    ledger.heard()
+  }
+  expect(await asked(), 'although this subject has rested, the process was there').toBe(false)
 })

@@ -147,8 +147,17 @@ export class LeaseLedger implements Ledger {
     this.#subjects.reportAgain()
   }
 
-  removed(uid: string): void {
-    this.#subjects.removed(uid, this.#now())
+  /** Notes an answer of the store to this process, by any connection. */
+  heard(): void {
+    this.#subjects.heard(this.#now())
+  }
+
+  changed(uid: string): void {
+    this.#subjects.changed(uid, this.#now())
+  }
+
+  deleted(uid: string): void {
+    this.#subjects.deleted(uid, this.#now())
   }
 
   async snapshot(subject: LimitSubject): Promise<LedgerSnapshot> {

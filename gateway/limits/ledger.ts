@@ -116,8 +116,10 @@ export interface Ledger {
   release(hold: Hold): void
   /** The store may have lost data: every subject tells it again, and soon, what this process has spent and holds. */
   reportAgain(): void
-  /** The record of a key was deleted, no longer admits requests, or has other limits: its leases end at once. @param uid of the subject */
-  removed(uid: string): void
+  /** The record of a subject no longer admits requests, or has other limits: its leases end at once. */
+  changed(uid: string): void
+  /** The record of a subject was deleted: its leases end at once, and its spend is forgotten once the store knows it. */
+  deleted(uid: string): void
   /** @throws Error if the store does not answer or the budgets have no seed */
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot>
   /** Sends pending reports and returns leases, for at most `deadlineMs`. New requests are Unavailable. */

@@ -23,6 +23,7 @@ export interface Reporter {
   readonly process: string
   /** Seed that the process last saw; '' before the first. */
   readonly seed: string
+  readonly wasAway: boolean
 }
 
 /** Budgets of one subject: spend and holds of every window. */
@@ -46,10 +47,10 @@ export class MemoryBudgets {
    * Counts the absolute state of a process.
    * @returns spend of all processes in that window
    */
-  report({ process, seed }: Reporter, row: BudgetReport): number {
+  report(reporter: Reporter, row: BudgetReport): number {
     const window = this.#window(row.field)
-    const share = this.#share(window, process)
-    if (share.spent === undefined) share.spent = this.#firstSpent(window, seed, row)
+    const share = this.#share(window, reporter.process)
+    if (share.spent === undefined) share.spent = this.#firstSpent(window, reporter, row)
     window.unsettled = Math.max(0, window.unsettled - share.reaped)
     share.reaped = 0
     window.held = Math.max(0, window.held + row.held - share.held)
@@ -116,10 +117,11 @@ export class MemoryBudgets {
 
   /**
    * A seed other than the known one means that the store was wiped. The highest spend that any process saw counts as the base, and only the
-   * unacknowledged spend of the process is added. Under the same seed the store was rolled back, and the whole spend is added.
+   * unacknowledged spend of the process is added. Under the same seed the store was rolled back, and the whole spend is added, unless the
+   * process was away and has been forgotten meanwhile.
    */
-  #firstSpent(window: WindowState, seed: string, row: BudgetReport): number {
-    if (seed === '' || seed === this.#seed) return 0
+  #firstSpent(window: WindowState, { seed, wasAway }: Reporter, row: BudgetReport): number {
+    if (seed === '' || seed === this.#seed) return wasAway ? row.acknowledged : 0
     const base = Math.max(window.base, row.seen)
     window.spent += base - window.base
     window.base = base

@@ -43,7 +43,14 @@ export class PodLedger extends LeaseLedger {
       onSpent: (uid) => spenders.add(uid),
     })
     const { pods } = redisKeys(keyPrefix)
-    const watch = new RedisWatch({ run: (commands) => connection.run(commands), pods, clock, log, maxReplicas })
+    const watch = new RedisWatch({
+      run: (commands) => connection.run(commands),
+      pods,
+      clock,
+      log,
+      maxReplicas,
+      onAnswer: () => this.heard(),
+    })
     super({ store, clock, process, live: () => watch.live, onRefused: (error) => store.refused(error) })
     this.#connection = connection
     this.#store = store

@@ -26,7 +26,14 @@ beforeEach(() => {
     if (isAway) throw new Error('away')
     return await commands(redis as never)
   }
-  watch = new RedisWatch({ run, pods: 'pods', clock, log: { debug: line, info: line, warn: line, error: line }, maxReplicas: 20 })
+  watch = new RedisWatch({
+    run,
+    pods: 'pods',
+    clock,
+    log: { debug: line, info: line, warn: line, error: line },
+    maxReplicas: 20,
+    onAnswer: () => undefined,
+  })
 })
 
 describe('the pods that share limits', () => {

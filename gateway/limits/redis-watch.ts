@@ -15,6 +15,8 @@ interface RedisWatchDeps {
   readonly log: Log
   /** Number of pods to assume until the first answer of Redis: the maximum. */
   readonly maxReplicas: number
+  /** Called after each answer of Redis. */
+  readonly onAnswer: () => void
 }
 
 const READ_EVERY_MS = 1_000
@@ -61,6 +63,7 @@ export class RedisWatch {
     try {
       await run(async (redis) => {
         this.#counts = [...this.#counts, await this.#count(redis)].slice(-REMEMBERED)
+        this.#deps.onAnswer()
         if (this.#looks++ % POLICY_EVERY === 0) await this.#checkPolicy(redis)
       })
     } catch {

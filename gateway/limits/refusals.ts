@@ -90,12 +90,15 @@ function budgetShortages({ parts, books, answer }: Answered, now: number): Named
   })
 }
 
-/** Only the end of the window restores a spent budget; a part of a held one may come back with a running request. */
+/**
+ * Only the end of the window restores a spent budget. A part of a held one may come back with a running request, and holds of a process
+ * that seemed dead with the process.
+ */
 function budgetShortage(book: BudgetBook, reply: BudgetReply, now: number, windowEnd: number): Shortage {
-  const unspent = book.spec.amount - reply.spent - reply.unsettled
-  const rest = Math.max(0, unspent - reply.held)
+  const rest = Math.max(0, book.spec.amount - reply.spent - reply.unsettled - reply.held)
   const cached = Math.min(windowEnd, now + SHORT_CACHE_MS)
   const budget = book.spec.name
   if (reply.short === 'Held') return { limit: 'budgetHeld', budget, rest, passesAt: now + HELD_WAIT_MS, cachedUntil: cached }
-  return { limit: 'budgetSpent', budget, rest, passesAt: windowEnd, cachedUntil: unspent <= 0 ? windowEnd : cached }
+  const isFinal = reply.spent >= book.spec.amount
+  return { limit: 'budgetSpent', budget, rest, passesAt: windowEnd, cachedUntil: isFinal ? windowEnd : cached }
 }

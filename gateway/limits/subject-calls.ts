@@ -1,6 +1,7 @@
 /** The calls of one process to the store about one subject: one at a time, shared by all waiting requests. */
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { LedgerAnswer, LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
+import { BackOff } from '#platform/back-off.ts'
 import { answerDeadline, type Breaker } from './breaker.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 import { appended } from './short-list.ts'
@@ -14,6 +15,7 @@ export interface CallDeps {
   readonly clock: Clock
   readonly breaker: Breaker
   readonly time: StoreTime
+  readonly contact: Contact
   readonly process: string
   readonly live: () => number
   /** Returns a number above all earlier ones: calls and batches of all subjects share one counter. */
@@ -25,8 +27,10 @@ export interface CallDeps {
   readonly onRefused: (error: Error) => void
 }
 
-/** Time for which a subject is not called after an error reply or without a seed, ms. */
+/** Time for which a subject is not called after an error reply, and at first without a seed, ms. */
 const BACK_OFF_MS = 250
+/** Longest time for which a subject without a seed is not called, ms. */
+const UNSEEDED_MS = 4_000
 
 /** Requests and readers give up after this many calls without a result. */
 const MAX_CALLS_WITHOUT_ANSWER = 4
@@ -45,12 +49,13 @@ interface Flight {
   isLate: boolean
 }
 
-interface BackOff {
+/** Time in which a subject is not called. */
+interface Pause {
   readonly until: number
   readonly outcome: AskOutcome
 }
 
-const NO_BACK_OFF: BackOff = { until: -Infinity, outcome: 'store' }
+const NO_PAUSE: Pause = { until: -Infinity, outcome: 'store' }
 
 /** An answer that contains every limit. */
 interface LedgerRead {
@@ -86,7 +91,10 @@ export class SubjectCalls {
   #readers: Reader[] = NO_READERS
   #acknowledged = 0
   #seed = ''
-  #backOff = NO_BACK_OFF
+  #wasAway = false
+  #paused = NO_PAUSE
+  /** Undefined while the budgets have a seed. */
+  #unseeded: BackOff | undefined
   /** Number of consecutive calls that only corrected numbers or windows. */
   #withoutAnswer = 0
 
@@ -98,7 +106,17 @@ export class SubjectCalls {
   /** Why a call would fail now; undefined if it may succeed. */
   get obstacle(): AskOutcome | undefined {
     if (!this.#deps.breaker.allows || this.#flight?.isLate) return 'store'
-    return this.#deps.clock.monotonic() < this.#backOff.until ? this.#backOff.outcome : undefined
+    return this.#deps.clock.monotonic() < this.#paused.until ? this.#paused.outcome : undefined
+  }
+
+  /** The operator may have forgotten what this process has spent. */
+  setAway(): void {
+    this.#wasAway = true
+  }
+
+  /** Whether the store has no seed for the budgets: none yet, or none any more. */
+  get isUnseeded(): boolean {
+    return this.#unseeded !== undefined
   }
 
   /** Time of the store as far as known, ms since 1970. @param now monotonic ms */
@@ -154,7 +172,8 @@ export class SubjectCalls {
   }
 
   #send(): void {
-    const { clock, store, timeoutMs, onCall } = this.#deps
+    const { clock, store, timeoutMs, onCall, contact } = this.#deps
+    contact.check(clock.monotonic())
     const sent = this.#parts()
     const call = this.#call(sent)
     onCall(this.#books.subject.uid)
@@ -186,6 +205,7 @@ export class SubjectCalls {
       acknowledged,
       live: live(),
       seed: this.#seed,
+      wasAway: this.#wasAway,
       batch,
       ...parts,
     }
@@ -201,8 +221,9 @@ export class SubjectCalls {
 
   /** Books a late answer, because its grants are in the store. */
   #answered(flight: Flight, reply: LedgerReply): void {
-    const { clock, breaker, time } = this.#deps
+    const { clock, breaker, time, contact } = this.#deps
     const now = clock.monotonic()
+    contact.heard(now)
     this.#land(flight)
     if (!flight.isLate) breaker.answered(now - flight.sent.sentAt)
     time.observe(reply.nowMs, flight.sent.sentAt)
@@ -213,7 +234,9 @@ export class SubjectCalls {
   }
 
   #pause(outcome: AskOutcome): void {
-    this.#backOff = { until: this.#deps.clock.monotonic() + BACK_OFF_MS, outcome }
+    if (outcome === 'unseeded') this.#unseeded ??= new BackOff({ firstMs: BACK_OFF_MS, maxMs: UNSEEDED_MS })
+    const ms = outcome === 'unseeded' ? this.#unseeded?.next() : undefined
+    this.#paused = { until: this.#deps.clock.monotonic() + (ms ?? BACK_OFF_MS), outcome }
   }
 
   /** Pauses calls to a store whose answers repeatedly contain no result. */
@@ -289,6 +312,8 @@ export class SubjectCalls {
       case 'short':
         this.#acknowledge(call, sent, reply.nowMs)
         this.#seed = shared(reply.seed)
+        this.#unseeded = undefined
+        this.#wasAway = false
         this.#books.answered(sent, reply, call.number, now)
         this.#answerReaders({ answer: reply, sent })
         return 'answered'
@@ -320,6 +345,32 @@ export class SubjectCalls {
 
 function wakeAll(waiters: readonly Waiter[], outcome: AskOutcome): void {
   for (const { wake } of waiters) wake(outcome)
+}
+
+/** The operator forgets a silent process after two hours. Half of them, because each side measures by a clock of its own. */
+const AWAY_MS = 3_600_000
+
+/** When the store last answered this process. Times are monotonic ms. */
+export class Contact {
+  #heardAt: number
+  readonly #onAway: () => void
+
+  /** @param onAway called before the first call after a silence in which the operator may have forgotten this process */
+  constructor(now: number, onAway: () => void) {
+    this.#heardAt = now
+    this.#onAway = onAway
+  }
+
+  check(now: number): void {
+    if (now - this.#heardAt <= AWAY_MS) return
+    this.#heardAt = now
+    this.#onAway()
+  }
+
+  heard(now: number): void {
+    this.check(now)
+    this.#heardAt = now
+  }
 }
 
 /** The clock of the store as this process knows it. Between calls it advances with the monotonic clock. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { need, oneProcess, subject, usage } from '../../test/support/ledger-world.ts'
+import { budget, held, LedgerWorld, need, oneProcess, subject, usage } from '../../test/support/ledger-world.ts'
 
 const SUBJECTS = 4_000
 
@@ -40,7 +40,7 @@ test('the leases of many subjects that are removed in one turn go back within 4 
   const booked = (): number => uids.reduce((sum, uid) => sum + world.memory.booked(uid).rates.r.total, 0)
   expect(booked()).toBeGreaterThan(rounds * many)
   const before = world.store.calls.length
-  for (const uid of uids) ledger.removed(uid)
+  for (const uid of uids) ledger.changed(uid)
   await world.advance(0)
   expect(world.store.calls.length - before).toBeLessThanOrEqual(200)
   let most = 0
@@ -51,4 +51,40 @@ test('the leases of many subjects that are removed in one turn go back within 4 
   }
   expect(booked()).toBe(rounds * many)
   expect(most).toBeLessThanOrEqual(20)
+})
+
+test('W1 deleted subjects with spend cost no call and no memory, whatever happens to the store afterwards', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  const uids = Array.from({ length: 200 }, (_, at) => `key-${at}`)
+  for (const uid of uids) {
+    world.store.seed(uid, 'seed-1')
+    const one = subject({ uid, budgets: [budget({ window: 'Day' })] })
+    ledger.settle(held(await ledger.reserve([one], need({ holdByUnit: { Currency: 10, Tokens: 0 } }))), usage({ costMicros: 10 }))
+  }
+  await world.advance(70_000)
+  const [resting, used] = [uids.slice(0, 100), uids.slice(100)]
+  for (const uid of used)
+    held(await ledger.reserve([subject({ uid, budgets: [budget({ window: 'Day' })] })], need({ holdByUnit: { Currency: 10, Tokens: 0 } })))
+  for (const uid of uids) ledger.deleted(uid)
+  for (const uid of uids) world.store.wipe(uid) // the operator has deleted their budgets
+  expect(resting.length).toBe(100)
+  ledger.reportAgain()
+  await world.advance(10_000)
+  const before = world.store.calls.length
+  ledger.reportAgain() // as after each new connection
+  await world.advance(60_000)
+  expect(world.store.calls.length - before).toBe(0)
+  expect(ledger.stats.subjects).toBe(0)
+})
+
+test('W1 a subject without a seed is asked about ever less often', async () => {
+  const world = new LedgerWorld()
+  const ledger = world.process()
+  const one = subject({ budgets: [budget()] })
+  for (let ms = 0; ms < 60_000; ms += 50) {
+    expect((await ledger.reserve([one], need({ holdByUnit: { Currency: 10, Tokens: 0 } }))).outcome).toBe('unavailable')
+    await world.advance(50)
+  }
+  expect(world.store.calls.length).toBeLessThan(30)
 })

@@ -6,7 +6,7 @@ import type { LimitSubject } from './ledger.ts'
 import type { Calendar } from './budget-book.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
-import { type CallDeps, StoreTime, SubjectCalls } from './subject-calls.ts'
+import { type CallDeps, Contact, StoreTime, SubjectCalls } from './subject-calls.ts'
 
 interface RegistryDeps {
   readonly store: LedgerStore
@@ -27,6 +27,8 @@ export interface Entry {
   /** Monotonic ms at which the store should learn of changes that can wait; undefined if there are none. */
   laterAt: number | undefined
   isOverdue: boolean
+  /** Whether its record was deleted: the subject is forgotten as soon as the store has its reports, or has forgotten the subject. */
+  isDeleted: boolean
   /** Monotonic ms before which ticks skip the subject, unless it is overdue. */
   skipUntil: number
 }
@@ -41,8 +43,8 @@ const IDLE_MS = 60_000
 const CLOSE_POLL_MS = 5
 /** Number of subjects that report everything in one turn, after the store has lost data. */
 const REPORTS_PER_TICK = 500
-/** Removed subjects whose units go back at once, per tick. A reload of the projection may remove thousands; the rest report in small parts. */
-const REMOVALS_PER_TICK = 200
+/** Changed subjects whose units go back at once, per tick. A reload of the projection may change thousands; the rest report in small parts. */
+const CHANGES_PER_TICK = 200
 /** Number of steps of a tick over thousands of subjects; in one step it would delay every request of that moment. */
 const STEPS_PER_TICK = 40
 const STEP_MS = 5
@@ -72,11 +74,12 @@ export class SubjectRegistry {
   /** How many more subjects of `#later` to report in this tick, and in one step. */
   #laterLeft = 0
   #laterPerStep = 0
-  #removalsLeft = REMOVALS_PER_TICK
+  #changesLeft = CHANGES_PER_TICK
   #sweep = this.#entries.entries()
   #number = 0
   #calls = 0
   readonly #breaker: Breaker
+  readonly #contact: Contact
   /** Cancels the next tick, or the next step of the running one. */
   #cancelTick: Cancel | undefined
 
@@ -85,7 +88,11 @@ export class SubjectRegistry {
     this.#deps = deps
     this.#booksDeps = { timing, calendar, live }
     this.#breaker = new Breaker({ clock, ping: () => store.ping(), timeoutMs: TIMEOUT_MS })
+    this.#contact = new Contact(clock.monotonic(), () => {
+      for (const entries of [this.#entries, this.#resting]) for (const { calls } of entries.values()) calls.setAway()
+    })
     this.#callDeps = {
+      contact: this.#contact,
       ...{ store, clock, process, live, onRefused, timeoutMs: TIMEOUT_MS },
       breaker: this.#breaker,
       time: new StoreTime(clock.now() - clock.monotonic()),
@@ -116,6 +123,7 @@ export class SubjectRegistry {
     const entry = this.#entries.get(subject.uid) ?? this.#resting.get(subject.uid) ?? this.#make(subject, now)
     entry.usedAt = now
     entry.skipUntil = now
+    entry.isDeleted = false
     entry.books.update(subject)
     this.#activate(entry)
     return entry
@@ -130,18 +138,26 @@ export class SubjectRegistry {
   }
 
   /**
-   * Reports that the record of a subject was deleted, refuses every request or has other limits: unused units are returned at once, or
-   * within `LATER_MS` if hundreds of subjects are removed together. Running requests keep theirs. @param now monotonic ms
+   * Ends the leases of a subject whose record refuses every request or has other limits. Unused units are returned at once, or within
+   * `LATER_MS` if hundreds of subjects change together. Running requests keep theirs. @param now monotonic ms
    */
-  removed(uid: string, now: number): void {
+  changed(uid: string, now: number): void {
     const entry = this.#entries.get(uid)
     if (!entry) return
     entry.books.endLeases()
     this.#activate(entry)
-    if (this.#removalsLeft === 0) return this.#postpone(entry, now)
-    this.#removalsLeft -= 1
+    if (this.#changesLeft === 0) return this.#postpone(entry, now)
+    this.#changesLeft -= 1
     entry.isOverdue = true
     entry.calls.flush()
+  }
+
+  /** As `changed`; the subject stays in memory only until the store knows everything about it. */
+  deleted(uid: string, now: number): void {
+    this.#resting.delete(uid) // the store knows everything about a resting subject
+    const entry = this.#entries.get(uid)
+    if (entry) entry.isDeleted = true
+    this.changed(uid, now)
   }
 
   /** Makes every subject report its spend, admissions and running requests, as many at once as cost neither side a noticeable time. */
@@ -149,6 +165,11 @@ export class SubjectRegistry {
     for (const entry of this.#resting.values()) this.#activate(entry)
     this.#again = [...this.#entries.values()]
     this.#reportSomeAgain()
+  }
+
+  /** Notes an answer of the store to this process. @param now monotonic ms */
+  heard(now: number): void {
+    this.#contact.heard(now)
   }
 
   /** Returns and reports everything, for at most `deadlineMs`. */
@@ -179,6 +200,7 @@ export class SubjectRegistry {
       usedAt: now,
       laterAt: undefined,
       isOverdue: false,
+      isDeleted: false,
       skipUntil: -Infinity,
     }
   }
@@ -212,7 +234,7 @@ export class SubjectRegistry {
     const now = this.#deps.clock.monotonic()
     this.#laterLeft = Math.max(LEAST_LATER_PER_TICK, Math.ceil((this.#later.size * FLUSH_MS) / LATER_MS))
     this.#laterPerStep = Math.ceil(this.#laterLeft / STEPS_PER_TICK)
-    this.#removalsLeft = REMOVALS_PER_TICK
+    this.#changesLeft = CHANGES_PER_TICK
     this.#reportSomeAgain()
     this.#walk = [...this.#active].reverse() // `#step` takes from the end
     this.#perStep = Math.max(LEAST_PER_STEP, Math.ceil(this.#walk.length / STEPS_PER_TICK))
@@ -253,9 +275,15 @@ export class SubjectRegistry {
 
   #tickEntry(entry: Entry, now: number): void {
     const { books, calls } = entry
+    if (entry.isDeleted && calls.isUnseeded) return this.#drop(entry)
     const urgency = books.tick({ now, storeNow: calls.storeNow(now) })
     if (urgency === 'soon') entry.isOverdue = true
     if (urgency === 'later') this.#postpone(entry, now)
+    this.#callOrRest(entry, now)
+  }
+
+  #callOrRest(entry: Entry, now: number): void {
+    const { books, calls } = entry
     if (books.isAskDue(now, FLUSH_MS)) return calls.flush()
     const isPostponed = entry.laterAt !== undefined && !entry.isOverdue
     if (books.isReportDue && !isPostponed) return calls.flush()
@@ -277,10 +305,16 @@ export class SubjectRegistry {
     const { books, calls, usedAt } = entry
     if (this.#active.has(entry)) return
     books.tick({ now, storeNow: calls.storeNow(now) })
-    if (now - usedAt < IDLE_MS || !books.isIdle || calls.isBusy) return
-    this.#entries.delete(uid)
+    const isUsed = now - usedAt < IDLE_MS && !entry.isDeleted
+    if (isUsed || !books.isIdle || calls.isBusy) return
+    this.#drop(entry)
+    if (!books.isUnused && !entry.isDeleted) this.#resting.set(uid, entry)
+  }
+
+  #drop(entry: Entry): void {
+    this.#entries.delete(entry.books.subject.uid)
+    this.#active.delete(entry)
     this.#later.delete(entry)
-    if (!books.isUnused) this.#resting.set(uid, entry)
   }
 
   #flushAll(): boolean {

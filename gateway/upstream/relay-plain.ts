@@ -1,4 +1,4 @@
-import { AnswerTail } from '../dialects/answer-tail.ts'
+import { AnswerUsage } from '../dialects/answer-usage.ts'
 import { answerTokens } from '../dialects/prompt-size.ts'
 import { settledUsage, tokensOfBytes, type Usage, type UsageReport } from '../dialects/usage.ts'
 import type { GatewayError } from '../errors.ts'
@@ -18,7 +18,8 @@ export class PlainRelay implements AnswerRelay {
   readonly #host: RelayPort
   readonly #head: AnswerHead
   readonly #isMetered: boolean
-  #tail: AnswerTail | undefined = undefined
+  /** Of an answer that is too large to parse. */
+  #found: AnswerUsage | undefined = undefined
   #chunks: Buffer[] = []
   #bytes = 0
   #report: UsageReport | undefined = undefined
@@ -35,7 +36,7 @@ export class PlainRelay implements AnswerRelay {
   data(chunk: Buffer): void {
     this.#bytes += chunk.length
     if (this.isOpen) {
-      this.#tail?.add(chunk)
+      this.#found?.add(chunk)
       return this.#host.write(chunk)
     }
     this.#chunks.push(chunk)
@@ -43,7 +44,7 @@ export class PlainRelay implements AnswerRelay {
   }
 
   end(): void {
-    if (this.isOpen) return this.#piped()
+    if (this.isOpen) return this.#host.finish()
     const body = readJson(this.#collected())
     if (body === undefined) return this.#unreadable('its answer is no JSON object')
     if (isError(body.value)) return this.#host.refused({ status: statusIn(body.value), body: body.value })
@@ -57,7 +58,8 @@ export class PlainRelay implements AnswerRelay {
     if (!this.#isMetered || this.#bytes === 0) return undefined
     const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has produced the whole answer, even if the client left
     const outputTokens = this.#writtenTokens ?? tokensOfBytes(Math.max(this.#bytes, length))
-    return settledUsage(this.#report, { inputTokens, outputTokens })
+    const found = this.#found?.usage()
+    return settledUsage(found ? this.#host.job.dialect.events.usageIn(found) : this.#report, { inputTokens, outputTokens })
   }
 
   /** Cuts the connection, so that a truncated answer does not look complete. */
@@ -71,12 +73,6 @@ export class PlainRelay implements AnswerRelay {
     if (!this.#report?.outputTokens) this.#writtenTokens = answerTokens(answer)
   }
 
-  #piped(): void {
-    const end = this.#tail?.usage()
-    this.#report = end && this.#host.job.dialect.events.usageIn(end)
-    this.#host.finish()
-  }
-
   #pipe(): void {
     const collected = this.#collected()
     if (!OPENING_BRACE.test(collected.toString('latin1', 0, 64))) return this.#unreadable('its answer is no JSON object')
@@ -84,8 +80,8 @@ export class PlainRelay implements AnswerRelay {
     const length = this.#head.isDecoded ? undefined : this.#head.headers['content-length']
     this.#open(length === undefined ? undefined : Number(length) + shown.length - collected.length)
     if (this.#isMetered) {
-      this.#tail = new AnswerTail()
-      this.#tail.add(collected)
+      this.#found = new AnswerUsage()
+      this.#found.add(collected)
     }
     this.#host.write(shown)
   }

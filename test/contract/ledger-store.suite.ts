@@ -286,7 +286,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
 
 export function callOf(overrides: Partial<LedgerCall>): LedgerCall {
   const nothing = { batch: undefined, reports: [], permits: undefined, rates: [], budgets: [] }
-  return { subject: 's', process: 'p1', number: 1, acknowledged: 0, live: 1, seed: '', ...nothing, ...overrides }
+  return { subject: 's', process: 'p1', number: 1, acknowledged: 0, live: 1, seed: '', wasAway: false, ...nothing, ...overrides }
 }
 
 export function rate(overrides: Partial<RateRequest> = {}): RateRequest {

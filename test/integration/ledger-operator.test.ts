@@ -141,6 +141,21 @@ describe('the ledger as the operator reads it', () => {
     expect((await store.survey(['s']))[0]).toMatchObject({ holders: [], spenders: [] })
   })
 
+  it('W5 a process that returns after the operator has forgotten it is not charged twice', async () => {
+    await seeded()
+    const gateway = new RedisLedgerStore(redis.admin, 'hg')
+    const spent = { field: FIELD, held: 0, spent: 500, acknowledged: 0, seen: 0 }
+    const none = { live: 1, batch: undefined, permits: undefined, rates: [], budgets: [] }
+    const call = { subject: 's', process: 'p1', number: 1, acknowledged: 0, seed: 'seed-1', wasAway: false, reports: [spent], ...none }
+    await gateway.call(call)
+    const before = await read()
+    await store.bury('p1', ['s'])
+    const again = { ...spent, spent: 510, acknowledged: 500 }
+    await gateway.call({ ...call, number: 2, acknowledged: 1, wasAway: true, reports: [again] })
+    expect(before).toEqual({ state: 'seeded', windows: [{ spent: 505, unsettled: 0, held: 0 }] })
+    expect(await read()).toEqual({ state: 'seeded', windows: [{ spent: 515, unsettled: 0, held: 0 }] })
+  })
+
   it('returns each settled subject once, in bounded steps, and deletes a value that is not a set', async () => {
     await redis.admin.sadd(settledSubjects('hg'), ...Array.from({ length: 30 }, (_, at) => `s${at}`))
     const first = await store.settled(20)

@@ -127,7 +127,7 @@ export class LedgerModel {
   /** Lets every process read the changed record, whether or not it uses the key. */
   #limit(limits: { requestsPerMinute: number; tokensPerMinute: number }): void {
     this.#limits = limits
-    for (const { ledger } of this.#processes) ledger.removed(UID)
+    for (const { ledger } of this.#processes) ledger.changed(UID)
   }
 
   #settle(pick: number, percent: number): void {

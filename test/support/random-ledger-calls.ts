@@ -38,6 +38,7 @@ export class RandomLedgerCalls {
       acknowledged,
       live: 1 + random.below(4),
       seed,
+      wasAway: random.chance(0.2),
       batch: random.chance(0.6) ? this.#batch(nowMs) : undefined,
       reports: random.chance(0.6) ? this.#reports(process, nowMs) : [],
       permits: random.chance(0.6) ? { limit: 1 + random.below(20), held: random.below(8), ...this.#needs(5) } : undefined,

@@ -71,8 +71,12 @@ export class WitnessedLedger implements Ledger, LedgerFacts {
     this.#ledger.reportAgain()
   }
 
-  removed(uid: string): void {
-    this.#ledger.removed(uid)
+  changed(uid: string): void {
+    this.#ledger.changed(uid)
+  }
+
+  deleted(uid: string): void {
+    this.#ledger.deleted(uid)
   }
 
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot> {

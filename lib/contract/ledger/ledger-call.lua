@@ -139,6 +139,7 @@ local function call_of(args)
   check_number(call.acknowledged, 'acknowledged', 0)
   check_number(call.live, 'live', 1)
   check_word(call.seed, 'seed')
+  if type(call.wasAway) ~= 'boolean' then refuse('wasAway is missing') end
   if call.batch == nil then call.batch = NO_BATCH else check_batch(call.batch) end
   check_rows(call.reports, 'reports', MAX_REPORTS, check_report)
   check_rows(call.rates, 'rates', 2, check_rate)

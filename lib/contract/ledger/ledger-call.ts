@@ -89,6 +89,8 @@ export interface LedgerCall {
   readonly live: number
   /** Seed of the budgets as the process last saw it; '' before the first. */
   readonly seed: string
+  /** Whether the process was away so long that the operator may have forgotten it: its acknowledged spend then counts already. */
+  readonly wasAway: boolean
   readonly batch: LedgerBatch | undefined
   readonly reports: readonly BudgetReport[]
   readonly permits: PermitRequest | undefined

@@ -95,7 +95,7 @@ local function report(book, row, call, seed)
   local v = book.values
   if book.is_new then
     book.is_new = false
-    v[6] = 0
+    v[6] = call.wasAway and row.acknowledged or 0
     if call.seed ~= '' and call.seed ~= seed then
       local base = math.max(v[3], row.seen)
       v[1] = v[1] + base - v[3]

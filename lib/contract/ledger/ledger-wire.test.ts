@@ -13,6 +13,7 @@ const CALL: LedgerCall = {
   acknowledged: 6,
   live: 2,
   seed: 'seed-1',
+  wasAway: false,
   batch: undefined,
   reports: [{ field: 'b:Currency:Day:0', held: 1, spent: 2, acknowledged: 1, seen: 9 }],
   permits: { limit: 5, held: 1, need: 1, ask: 1, want: 0 },
