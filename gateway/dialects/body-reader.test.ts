@@ -232,8 +232,10 @@ test('a worker has neither the environment nor the flags of its process', async 
   const program = new URL(
     `data:text/javascript,import{parentPort}from'node:worker_threads';if(Object.keys(process.env).length+process.execArgv.length)throw 1;parentPort.postMessage('ready')`,
   )
-  await makeReader({ program }).start()
-  await once(workers[0]!, 'exit') // it listens to nothing
+  const made = once(process, 'worker') as Promise<[Worker]>
+  const ready = makeReader({ program }).start()
+  const [worker] = await made
+  await Promise.all([ready, once(worker, 'exit')]) // it listens to nothing, and so ends soon, perhaps before its message is read
   expect(Object.keys(process.env)).not.toEqual([])
 })
 
