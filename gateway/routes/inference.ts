@@ -73,7 +73,7 @@ async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outco
     held.settle(outcome)
     return outcome
   } catch (bug) {
-    held.release()
+    held.settleUnknown()
     throw bug
   }
 }
@@ -113,7 +113,7 @@ async function admit(call: Call): Promise<Admitted | undefined> {
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   const job: ForwardJob = {
     ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
-    ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens }),
+    ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
   }
   return { job, held }
 }

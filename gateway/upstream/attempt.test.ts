@@ -288,7 +288,7 @@ describe('a call whose key has ended', () => {
     const { attempt, controller, ticker, target } = world(false, () => suspended)
     attempt.onRequestStart(controller)
     ticker.tick()
-    expect(await attempt.result).toEqual({ kind: 'failed', error: suspended, isRetryable: false })
+    expect(await attempt.result).toMatchObject({ kind: 'failed', error: suspended, isRetryable: false })
     expect(controller.abortedWith).toBeInstanceOf(Error)
     expect(target.health.isUp).toBe(true)
   })

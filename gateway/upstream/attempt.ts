@@ -77,6 +77,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #decoder: BodyDecoder | undefined = undefined
   /** Estimated tokens of the prompt, in case the backend does not report them. */
   #inputTokens = 0
+  /** Tick at which the request went to the server; undefined before. */
+  #sentAt: number | undefined = undefined
+  #wasRefused = false
   /** Tick of the last byte of the backend. */
   #heardAt: number
   /** Tick since which the client does not read. */
@@ -128,9 +131,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   onRequestStart(controller: Controller): void {
     this.#controller = controller
     this.#flow.source = controller
-    if (this.#isSettled)
-      controller.abort(ABORTED) // the attempt has ended while connecting
-    else this.#state = 'Waiting'
+    if (this.#isSettled) return controller.abort(ABORTED) // the attempt has ended while connecting
+    this.#state = 'Waiting'
+    this.#sentAt = this.#deps.ticker.now
   }
 
   onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
@@ -213,14 +216,15 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const { health } = this.#deps
     if (isBackendFailure === true) health.failed(this.target.health)
     else if (isBackendFailure === false) health.succeeded(this.target.health)
-    const open = this.#open
-    if (open) this.#settle({ kind: 'answered', error: open.broken(error), usage: this.#usage })
-    else this.#settle({ kind: 'failed', error, isRetryable })
+    const [open, usage] = [this.#open, this.#spent]
+    if (open) this.#settle({ kind: 'answered', error: open.broken(error), usage })
+    else this.#settle({ kind: 'failed', error, isRetryable, usage })
     this.#abort()
   }
 
   refused(answer: BackendAnswer): void {
     const names = { askedName: this.job.askedName, upstreamModel: this.target.backend.upstreamModel }
+    this.#wasRefused = true
     this.fail(backendFailure(answer, names))
   }
 
@@ -230,14 +234,13 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const hasAll = this.#isSettled && this.job.exchange.response.writableFinished
     if (hasAll && this.#state === 'Settled') return // the backend has some ticks to end its answer
     this.#deps.ticker.delete(this)
-    if (!this.#isSettled) this.#settle({ kind: 'clientGone', usage: this.#usage ?? this.#abandoned })
+    if (!this.#isSettled) this.#settle({ kind: 'clientGone', usage: this.#spent })
     this.#abort()
   }
 
   /** Ends the attempt because the gateway stops: a stream with its frame, another answer with row 24 or by cutting its connection. */
   interrupt(): void {
-    const row: RowID = this.#open ? 'streamBroken' : 'notReady'
-    this.#contain(() => this.fail(ourOwn(new GatewayError(row, { reason: 'the gateway is shutting down' }))))
+    this.#contain(() => this.fail(ourOwn(shuttingDown(this.#open ? 'streamBroken' : 'notReady'))))
   }
 
   onTick(now: number): void {
@@ -283,7 +286,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
       // the relay also throws at the end of the answer: nothing more can be sent to the client
     }
     this.job.exchange.response.destroy()
-    if (!this.#isSettled) this.#settle({ kind: 'answered', error: failure.error, usage: this.#usage })
+    if (!this.#isSettled) this.#settle({ kind: 'answered', error: failure.error, usage: this.#spent })
     this.#abort()
   }
 
@@ -322,12 +325,19 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     return (this.#relay ?? this.#stream)?.usage(this.#inputTokens)
   }
 
-  /** Computes the usage when the client has left: a backend that was working has read the prompt at least. */
-  get #abandoned(): Usage | undefined {
-    const isWorking = this.#state !== 'Connecting' && !(this.#relay instanceof ErrorAnswer)
-    return isWorking && this.job.isMetered !== false
-      ? settledUsage(undefined, { inputTokens: this.#inputTokens, outputTokens: 0 })
-      : undefined
+  /**
+   * The work of the server on an answer that has no end: as reported or relayed, else as such calls usually cost. undefined if the server
+   * has refused the request, or has lost the connection so soon that it cannot have worked.
+   */
+  get #spent(): Usage | undefined {
+    const usage = this.#usage
+    if (usage !== undefined || !this.#mayHaveWorked || this.job.isMetered === false) return usage
+    return settledUsage(undefined, { inputTokens: this.#inputTokens, outputTokens: this.job.outputTokens ?? 0 })
+  }
+
+  get #mayHaveWorked(): boolean {
+    if (this.#sentAt === undefined || this.#wasRefused || this.#relay instanceof ErrorAnswer) return false
+    return this.#relay !== undefined || !this.#hasBackendEnded || this.#deps.ticker.now > this.#sentAt
   }
 
   #resume(): void {
@@ -347,8 +357,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   #timedOut(what: string): void {
-    const error = new GatewayError('backendTimeout', {}, { cause: `time-out: ${what}` })
-    this.fail({ error, isRetryable: false, isBackendFailure: true })
+    this.fail({ error: new GatewayError('backendTimeout', {}, { cause: `time-out: ${what}` }), isRetryable: false, isBackendFailure: true })
   }
 
   #settle(result: AttemptResult): void {
@@ -383,4 +392,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#decoder?.destroy()
     if (!this.#hasBackendEnded) this.#controller?.abort(ABORTED)
   }
+}
+
+export function shuttingDown(row: RowID = 'notReady'): GatewayError {
+  return new GatewayError(row, { reason: 'the gateway is shutting down' })
 }

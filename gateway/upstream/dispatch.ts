@@ -1,7 +1,8 @@
 /** Sends one request to a model: to one server and, while the client has received nothing, to one more. */
 import { GatewayError } from '../errors.ts'
+import type { Usage } from '../dialects/usage.ts'
 import type { Interruptible } from '../http/exchange.ts'
-import { Attempt, type AttemptDeps } from './attempt.ts'
+import { Attempt, type AttemptDeps, shuttingDown } from './attempt.ts'
 import { credentialFor, type AttemptResult, type CredentialLookup, type ForwardJob, type Outcome } from './forward-job.ts'
 import type { BackendEntry, Target } from './model-entry.ts'
 import { pickBackend, type PickRules } from './pick-backend.ts'
@@ -56,17 +57,22 @@ class Forwarding implements Interruptible, PickRules {
   async run(): Promise<Outcome> {
     const { response } = this.#job.exchange
     if (!response.closed) this.#watch()
-    let failure: GatewayError | undefined
+    let failed: FailedAttempt | undefined
     while (this.tried.length < MAX_ATTEMPTS && !this.#isInterrupted) {
       const target = pickBackend(this.#job.model, this)
       if (target === undefined) break
       const result = response.destroyed ? CLIENT_LEFT : await this.#try(target)
-      if (result.kind === 'answered') return { usage: result.usage, wasSent: true, error: result.error }
-      if (result.kind === 'clientGone') return { usage: result.usage, wasSent: response.headersSent, error: undefined }
-      failure = moreTelling(failure, result.error)
+      if (result.kind !== 'failed') return this.#ended(result, failed?.usage)
+      failed = bothFailed(failed, result)
       if (!result.isRetryable) break
     }
-    return { usage: undefined, wasSent: false, error: failure ?? this.#noServer() }
+    return failed ? { usage: failed.usage, wasSent: false, error: failed.error } : this.#unsent()
+  }
+
+  /** @param spent the work of an earlier server, which counts if the client has left the later one too soon */
+  #ended(result: Exclude<AttemptResult, FailedAttempt>, spent: Usage | undefined): Outcome {
+    if (result.kind === 'answered') return { usage: result.usage, wasSent: true, error: result.error }
+    return { usage: result.usage ?? spent, wasSent: this.#job.exchange.response.headersSent, error: undefined }
   }
 
   /** Runs one attempt until the last byte is sent or the client has left. A shutdown ends it properly after its deadline. */
@@ -85,6 +91,10 @@ class Forwarding implements Interruptible, PickRules {
     return this.#attempt.result
   }
 
+  #unsent(): Outcome {
+    return { usage: undefined, wasSent: false, error: this.#isInterrupted ? shuttingDown() : this.#noServer() }
+  }
+
   #noServer(): GatewayError {
     const { model, askedName } = this.#job
     const cause = `ServedModel ${model.record.namespace}/${model.record.name} has no usable server`
@@ -94,7 +104,13 @@ class Forwarding implements Interruptible, PickRules {
 
 const CLIENT_LEFT = { kind: 'clientGone', usage: undefined } as const satisfies AttemptResult
 
-/** Chooses between two failures: the answer of a backend is more specific than "could not be reached". */
-function moreTelling(earlier: GatewayError | undefined, later: GatewayError): GatewayError {
-  return earlier !== undefined && later.row.id === 'noBackend' ? earlier : later
+type FailedAttempt = Extract<AttemptResult, { kind: 'failed' }>
+
+/**
+ * Joins two failures. The answer of a backend is more specific than "could not be reached". The client gets one answer, so the work of one
+ * server is charged.
+ */
+function bothFailed(earlier: FailedAttempt | undefined, later: FailedAttempt): FailedAttempt {
+  if (earlier === undefined) return later
+  return { ...later, error: later.error.row.id === 'noBackend' ? earlier.error : later.error, usage: later.usage ?? earlier.usage }
 }

@@ -18,6 +18,8 @@ export interface ForwardJob {
   body: RequestBody | undefined
   /** Tokens of the prompt, in case the backend does not report them. Without this estimate the bytes of the body decide. */
   readonly inputTokens?: number | undefined
+  /** Tokens that the answer of such a call usually has, in case it ends before its size is known. */
+  readonly outputTokens?: number | undefined
   /** false: the call has no limits. Servers are then not asked for its usage, and events are not searched for it. */
   readonly isMetered?: boolean | undefined
   /** The gateway's own headers of a successful answer besides the request id: name, value, name, value … */
@@ -36,11 +38,11 @@ export interface Outcome {
   readonly error: GatewayError | undefined
 }
 
-/** Result of one attempt. `failed`: the client has received nothing. */
+/** Result of one attempt, with the work of its server. `failed`: the client has received nothing. */
 export type AttemptResult =
   | { readonly kind: 'answered'; readonly error: GatewayError | undefined; readonly usage: Usage | undefined }
   | { readonly kind: 'clientGone'; readonly usage: Usage | undefined }
-  | ({ readonly kind: 'failed' } & Pick<Failure, 'error' | 'isRetryable'>)
+  | ({ readonly kind: 'failed'; readonly usage: Usage | undefined } & Pick<Failure, 'error' | 'isRetryable'>)
 
 /** @returns undefined if neither the newest credential nor the one before is mounted: this pod cannot use the backend */
 export type CredentialLookup = (sum: string, former: string | null) => string | undefined

@@ -1,5 +1,6 @@
 /** The cost of calls through the whole upstream side, however they end. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { connect } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import {
   CHAT,
@@ -13,6 +14,7 @@ import {
   MESSAGES,
   type Reply,
   sse,
+  startBackend,
   until,
 } from '../../test/support/upstream-harness.ts'
 import type { Usage } from '../dialects/usage.ts'
@@ -208,6 +210,78 @@ describe('an answer that is not streamed', () => {
     await expect(gateway.post(CHAT, HELLO)).rejects.toThrow('aborted')
     expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: { row: { number: 32 } } })
     expect(gateway.outcomes[0]?.usage?.outputTokens).toBeGreaterThan(40_000)
+  })
+})
+
+describe('W2 a call that ends before the first byte of its answer costs what such calls usually cost', () => {
+  const OUTPUT_TOKENS = 300
+  const USUAL = estimated(OUTPUT_TOKENS)
+  const timeouts = { firstByteSeconds: 8, idleSeconds: 600, totalSeconds: 600 }
+
+  /** A gateway before one server, with ticks of 5 ms. */
+  async function ticking(reply: Reply): Promise<Harness> {
+    const { gateway } = await gatewayTo(reply, { model: { timeouts } })
+    gateway.job = { inputTokens: PROMPT_TOKENS, outputTokens: OUTPUT_TOKENS }
+    return gateway
+  }
+
+  it.each<[string, object, Reply, Usage]>([
+    ['a plain call that times out', HELLO, () => undefined, USUAL],
+    ['a stream that times out', HELLO_STREAM, () => undefined, USUAL],
+    ['a stream that times out after comments', HELLO_STREAM, (response) => sse(response).write(': processing\n\n'), USUAL],
+    ['an answer that is no JSON', HELLO, json(200, 'not json'), estimated(2)],
+    ['a server that breaks down late', HELLO, (response) => setTimeout(() => response.socket?.resetAndDestroy(), 30), USUAL],
+  ])('%s', async (_what, body, reply, cost) => {
+    const gateway = await ticking(reply)
+    await gateway.post(CHAT, body)
+    expect(gateway.refused[0]?.usage).toEqual(cost)
+  })
+
+  it('a plain answer that is cut before it is large enough to be sent costs its bytes', async () => {
+    const gateway = await ticking((response) => {
+      response.writeHead(200, { 'content-type': 'application/json' })
+      response.write(`{"choices":["${'x'.repeat(50 * 1024)}`, () => response.destroy())
+    })
+    expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 502 })
+    expect(gateway.refused[0]?.usage?.outputTokens).toBeGreaterThan(12_000)
+  })
+
+  it('a plain call that a shutdown ends', async () => {
+    const { gateway, backend } = await gatewayTo(() => undefined, { tickMs: 60_000 })
+    gateway.job = { inputTokens: PROMPT_TOKENS, outputTokens: OUTPUT_TOKENS }
+    const answer = gateway.post(CHAT, HELLO)
+    await until(() => backend.received.length === 1)
+    await gateway.drain(0)
+    expect((await answer).status).toBe(503)
+    expect(gateway.refused[0]?.usage).toEqual(USUAL)
+  })
+
+  it('a plain call whose client leaves', async () => {
+    const { gateway, backend } = await gatewayTo(() => undefined, { tickMs: 60_000 })
+    gateway.job = { inputTokens: PROMPT_TOKENS, outputTokens: OUTPUT_TOKENS }
+    const text = JSON.stringify(HELLO)
+    const socket = connect(gateway.port, '127.0.0.1')
+    socket.write(`POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: ${text.length}\r\n\r\n${text}`)
+    await until(() => backend.received.length === 1)
+    socket.destroy()
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]?.usage).toEqual(USUAL)
+  })
+
+  it('only that of the server that answers, if a second one does', async () => {
+    const late: Reply = (response) => setTimeout(() => response.socket?.resetAndDestroy(), 30)
+    const [first, second] = [await startBackend(late), await startBackend(json(200, { choices: [], usage }))]
+    const gateway = await ticking(late)
+    gateway.serve([first.address, second.address], { timeouts })
+    await gateway.post(CHAT, HELLO)
+    expect(gateway.outcomes[0]?.usage).toEqual(REPORTED)
+  })
+
+  it('nothing, if the server resets the connection at once', async () => {
+    const { gateway } = await gatewayTo((response) => response.socket?.resetAndDestroy(), { tickMs: 60_000 })
+    gateway.job = { inputTokens: PROMPT_TOKENS, outputTokens: OUTPUT_TOKENS }
+    await gateway.post(CHAT, HELLO)
+    expect(gateway.refused[0]?.usage).toBeUndefined()
   })
 })
 
