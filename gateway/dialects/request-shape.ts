@@ -41,7 +41,8 @@ export function requestFields(body: JsonObject, { wrongPrompt }: Pick<Dialect, '
   const { model, stream } = body
   if (model === undefined) return invalid('model', 'is required')
   if (typeof model !== 'string' || model === '') return invalid('model', 'must be a non-empty string')
-  const wrong = ambiguousKey(body) ?? modelChoosingKey(body) ?? wrongStream(body) ?? wrongCount(body) ?? wrongPrompt(body) ?? tooDeep(body)
+  const { ambiguous, choosing, deep } = wrongKeys(body)
+  const wrong = ambiguous ?? choosing ?? wrongStream(body) ?? wrongCount(body) ?? wrongPrompt(body) ?? deep
   return wrong ?? { model, stream: stream === true, ...declared(body) }
 }
 
@@ -64,27 +65,33 @@ function declaredCap(body: JsonObject): number | undefined {
   return isCapped ? Math.max(...caps) : undefined
 }
 
+/** `choosing`: a field that chooses a model, spelled in any case; a null chooses nothing. */
+type WrongKeys = Readonly<Partial<Record<'ambiguous' | 'choosing' | 'deep', GatewayError>>>
+
+/** Finds what is wrong with the keys of a body, each kind in its rank among all refusals, by one pass: every call takes it. */
+function wrongKeys(body: JsonObject): WrongKeys {
+  let choosing: GatewayError | undefined
+  let deep: GatewayError | undefined
+  for (const key of Object.keys(body)) {
+    const ambiguous = ambiguity(key)
+    if (ambiguous) return { ambiguous }
+    const value = body[key]
+    if (CHOOSING_LENGTHS.has(key.length) && value !== null && MODEL_CHOOSING.has(key.toLowerCase()))
+      choosing ??= new GatewayError('modelChoice', { field: key })
+    if (isNested(value) && nestsDeeper(value, MAX_DEPTH)) deep ??= invalid(key, `is nested deeper than ${MAX_DEPTH} levels`)
+  }
+  return { ...(choosing && { choosing }), ...(deep && { deep }) }
+}
+
 /**
  * Refuses a key that differs from a deciding one only in case: Go's decoder takes `"Model"` for `model` (and `ſtream` for `stream`), so the
  * backend could read another model than the authorised one. Also refuses a key with U+0000, where parsers with C strings end the key.
  */
-function ambiguousKey(body: JsonObject): GatewayError | undefined {
-  for (const key of Object.keys(body)) {
-    if (key.includes('\0')) return invalid(key, 'has a NUL character in its name')
-    if (!LENGTHS.has(key.length) || DECIDING.has(key)) continue
-    const folded = key.toUpperCase().toLowerCase() // upper case first, which alone folds ſ to s; lower case folds the Kelvin sign to k
-    if (DECIDING.has(folded)) return invalid(key, `differs from "${folded}" only in case`)
-  }
-  return undefined
-}
-
-/** Refuses fields that choose a model, spelled in any case (see `ambiguousKey`). A null chooses nothing. */
-function modelChoosingKey(body: JsonObject): GatewayError | undefined {
-  for (const key of Object.keys(body)) {
-    if (!CHOOSING_LENGTHS.has(key.length) || !MODEL_CHOOSING.has(key.toLowerCase())) continue
-    if (body[key] !== null) return new GatewayError('modelChoice', { field: key })
-  }
-  return undefined
+function ambiguity(key: string): GatewayError | undefined {
+  if (key.includes('\0')) return invalid(key, 'has a NUL character in its name')
+  if (!LENGTHS.has(key.length) || DECIDING.has(key)) return undefined
+  const folded = key.toUpperCase().toLowerCase() // upper case first, which alone folds ſ to s; lower case folds the Kelvin sign to k
+  return DECIDING.has(folded) ? invalid(key, `differs from "${folded}" only in case`) : undefined
 }
 
 function wrongStream({ stream }: JsonObject): GatewayError | undefined {
@@ -100,13 +107,6 @@ export function wrongMessages({ messages }: JsonObject): GatewayError | undefine
   if (messages === undefined) return invalid('messages', 'is required')
   if (!Array.isArray(messages) || messages.length === 0) return invalid('messages', 'must be a non-empty array')
   return messages.every(isObject) ? undefined : invalid('messages', 'must hold objects')
-}
-
-function tooDeep(body: JsonObject): GatewayError | undefined {
-  for (const key of Object.keys(body)) {
-    if (isNested(body[key]) && nestsDeeper(body[key], MAX_DEPTH)) return invalid(key, `is nested deeper than ${MAX_DEPTH} levels`)
-  }
-  return undefined
 }
 
 /** Whether a value nests deeper than a number of levels. It reads containers only, so long texts cost nothing. */

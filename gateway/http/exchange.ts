@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { IncomingMessage, ServerResponse } from 'node:http'
-import type { Response } from 'express'
+import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorFormat, GatewayError } from '../errors.ts'
 import { type Intrusive, NO_SLOT } from '#platform/intrusive-set.ts'
 import type { BodyHold } from './body-budget.ts'
@@ -47,11 +46,10 @@ export class Exchange implements Intrusive {
   }
 }
 
-export interface ExchangeLocals {
-  exchange: Exchange
+/** An answer of the gateway's server. The field exists from the start, so that all answers have one shape. */
+export class Answer<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
+  exchange: Exchange | undefined = undefined
 }
-
-export type Answer = Response<unknown, ExchangeLocals>
 
 /** Format of errors on a path: `/v1/messages…` and `/v1/v1/…` are Anthropic's, all else OpenAI's. */
 export function formatOfPath(path: string): ErrorFormat {

@@ -3,7 +3,7 @@ import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Duplex } from 'node:stream'
 import { constantError, isConstant, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
 import { errorBody } from '../dialects/client-framing.ts'
-import { Exchange, type ExchangeLocals, formatOfPath, newRequestId, requestIdHeaders } from './exchange.ts'
+import { type Answer, Exchange, formatOfPath, newRequestId, requestIdHeaders } from './exchange.ts'
 
 /** Placeholder of the request id in a prebuilt body. No id has this form. */
 const ID_PLACE = 'req_here'
@@ -168,8 +168,7 @@ function parserError(code: string | undefined): GatewayError | undefined {
 
 /** Finds the exchange that a socket is busy with. Node has no public way from a `clientError` to it. */
 function exchangeOn(socket: Duplex): Exchange | undefined {
-  const { _httpMessage: response } = socket as Duplex & { _httpMessage?: ServerResponse & { locals?: Partial<ExchangeLocals> } }
-  return response?.locals?.exchange
+  return (socket as Duplex & { _httpMessage?: Partial<Answer> })._httpMessage?.exchange
 }
 
 interface LingerLimits {

@@ -1,7 +1,7 @@
-import { createServer, IncomingMessage, type RequestListener, type Server, type ServerOptions, ServerResponse } from 'node:http'
+import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
+import { Answer } from './exchange.ts'
 import type { ErrorSender } from './send-error.ts'
-import type { Express } from 'express'
 
 /** Time-outs of the server, ms. */
 export interface ServerSettings {
@@ -10,7 +10,7 @@ export interface ServerSettings {
   readonly headersTimeoutMs: number
   /** For headers and body together. It does not end answers. */
   readonly requestTimeoutMs: number
-  /** For a socket without progress during a request. Running model calls have their own time-outs. */
+  /** For a socket without progress, except during a POST: model calls have their own time-outs, and a timer per call would cost 1 µs. */
   readonly stalledTimeoutMs: number
   readonly checkEveryMs: number
 }
@@ -27,7 +27,7 @@ export const SERVER_SETTINGS: ServerSettings = {
 export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<ServerSettings> = {}): Server {
   const { keepAliveTimeoutMs, headersTimeoutMs, requestTimeoutMs, stalledTimeoutMs, checkEveryMs } = { ...SERVER_SETTINGS, ...settings }
   const options = {
-    ...messageClasses(app),
+    ServerResponse: Answer,
     keepAliveTimeout: keepAliveTimeoutMs,
     headersTimeout: headersTimeoutMs,
     requestTimeout: requestTimeoutMs,
@@ -37,10 +37,11 @@ export function createGatewayServer(app: RequestListener, errors: ErrorSender, s
   }
   const listener: RequestListener = (request, response) => {
     if (!takeAnswer(request, response)) return
+    if (request.method !== 'POST') request.socket.setTimeout(stalledTimeoutMs) // Node destroys the socket when there is no listener
     if (isReadable(request)) app(request, response)
     else errors.sendUnrouted(request, response)
   }
-  const server = createServer(options, listener).setTimeout(stalledTimeoutMs) // Node destroys the socket when there is no listener
+  const server = createServer(options, listener)
   server.on('checkContinue', listener) // the body reader sends 100 once nothing has refused the request
   server.on('checkExpectation', listener) // an unknown expectation is no reason to refuse
   server.on('clientError', (error, socket) => errors.sendToSocket(error, socket))
@@ -90,25 +91,4 @@ function answerClosed(this: ServerResponse): void {
 function cutOff(connection: Connection): void {
   connection.destroy()
   if (connection.parser) connection.parser.onIncoming = () => STOP_PARSING
-}
-
-/**
- * Makes request and response classes that already have the prototypes and `locals` of Express. Express then assigns the same values again,
- * which is free. Changing the prototype of each object would deoptimise later property access (measured: 3 µs a request).
- * @returns no classes for a listener that is not an Express app
- */
-export function messageClasses(app: RequestListener): Pick<ServerOptions, 'IncomingMessage' | 'ServerResponse'> {
-  if (!isExpress(app)) return {}
-  class AppRequest extends IncomingMessage {}
-  class AppResponse<R extends IncomingMessage = IncomingMessage> extends ServerResponse<R> {
-    readonly locals = {}
-  }
-  Object.setPrototypeOf(AppRequest.prototype, app.request)
-  Object.setPrototypeOf(AppResponse.prototype, app.response)
-  Object.assign(app, { request: AppRequest.prototype, response: AppResponse.prototype })
-  return { IncomingMessage: AppRequest, ServerResponse: AppResponse }
-}
-
-function isExpress(app: RequestListener): app is RequestListener & Pick<Express, 'request' | 'response'> {
-  return 'request' in app && 'response' in app
 }

@@ -38,7 +38,8 @@ export interface RelayPort {
   /** Starts the answer with status 200, these headers, and the gateway's own. */
   open(headers: readonly string[]): void
   write(bytes: Buffer): void
-  finish(bytes?: Buffer): void
+  /** Ends the answer. @param last its rest; a text has only ASCII */
+  finish(last?: Buffer | string): void
   /** Ends the attempt as a failure. Before the first byte another backend may be asked. */
   fail(failure: Failure): void
   /** `fail` with an unsuccessful answer, or an error event, of the backend. */

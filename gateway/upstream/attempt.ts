@@ -204,9 +204,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     response.once('drain', () => this.#resume()) // a dead socket never drains; `close` then ends the attempt
   }
 
-  finish(bytes?: Buffer): void {
+  finish(last?: Buffer | string): void {
     this.#deps.health.succeeded(this.target.health)
-    this.job.exchange.response.end(bytes)
+    this.job.exchange.response.end(last, 'latin1')
     this.#settle({ kind: 'answered', error: undefined, usage: this.#usage })
   }
 

@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer'
 import { AnswerUsage } from '../dialects/answer-usage.ts'
 import { answerTokens } from '../dialects/prompt-size.ts'
 import { settledUsage, tokensOfBytes, type Usage, type UsageReport } from '../dialects/usage.ts'
@@ -51,7 +52,8 @@ export class PlainRelay implements AnswerRelay {
     if (this.#isMetered) this.#meter(body.value)
     const shown = renamedBody(body, this.#host.job.askedName)
     this.#open(shown.length)
-    this.#host.finish(shown)
+    // Node sends its head and a text in one piece, but a head and bytes in several
+    this.#host.finish(shown === body.bytes && isAscii(shown) ? body.text : shown)
   }
 
   usage(inputTokens: number): Usage | undefined {
