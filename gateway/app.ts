@@ -34,7 +34,9 @@ export function createApp(deps: AppDeps, routes: readonly Route[] = ROUTES): Req
   const others = express()
   others.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing').enable('strict routing')
   if (deps.health) others.use(healthRoutes(deps.health))
-  others.use((request, response, next) => void (open(request, response, request.path) && next()))
+  others.use((request, response, next) => {
+    if (open(request, response, request.path)) next()
+  })
   for (const route of routes) serve(others, posts, route, deps)
   const unknownPath = unknownPaths(routes)
   others.use(({ method, path }: Request, response: Response) => deps.errors.send(exchangeOf(response), unknownPath(method, path)))

@@ -76,9 +76,8 @@ function wrongKeys(body: JsonObject): WrongKeys {
     const ambiguous = ambiguity(key)
     if (ambiguous) return { ambiguous }
     const value = body[key]
-    if (CHOOSING_LENGTHS.has(key.length) && value !== null && MODEL_CHOOSING.has(key.toLowerCase()))
-      choosing ??= new GatewayError('modelChoice', { field: key })
-    if (isNested(value) && nestsDeeper(value, MAX_DEPTH)) deep ??= invalid(key, `is nested deeper than ${MAX_DEPTH} levels`)
+    choosing ??= choice(key, value)
+    deep ??= depth(key, value)
   }
   return { ...(choosing && { choosing }), ...(deep && { deep }) }
 }
@@ -92,6 +91,15 @@ function ambiguity(key: string): GatewayError | undefined {
   if (!LENGTHS.has(key.length) || DECIDING.has(key)) return undefined
   const folded = key.toUpperCase().toLowerCase() // upper case first, which alone folds ſ to s; lower case folds the Kelvin sign to k
   return DECIDING.has(folded) ? invalid(key, `differs from "${folded}" only in case`) : undefined
+}
+
+function choice(key: string, value: unknown): GatewayError | undefined {
+  const isChoosing = CHOOSING_LENGTHS.has(key.length) && value !== null && MODEL_CHOOSING.has(key.toLowerCase())
+  return isChoosing ? new GatewayError('modelChoice', { field: key }) : undefined
+}
+
+function depth(key: string, value: unknown): GatewayError | undefined {
+  return isNested(value) && nestsDeeper(value, MAX_DEPTH) ? invalid(key, `is nested deeper than ${MAX_DEPTH} levels`) : undefined
 }
 
 function wrongStream({ stream }: JsonObject): GatewayError | undefined {
