@@ -3,7 +3,7 @@
  * nothing. A dialect supplies the differences between wire formats.
  */
 import type { Caller } from '../auth/key-table.ts'
-import type { BodyReader } from '../dialects/body-reader.ts'
+import type { BodyReader, BodyResult } from '../dialects/body-reader.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
 import type { ReadRequest } from '../dialects/read-request.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
@@ -41,6 +41,20 @@ export interface InferenceDeps {
   readonly limits?: Pick<CallLimits, 'reserve' | 'refusalUnread'> | undefined
 }
 
+interface Call {
+  readonly exchange: Exchange
+  readonly caller: Caller
+  /** The owner of the limits; undefined for a key without limits. */
+  readonly subject: LimitSubject | undefined
+  readonly dialect: Dialect
+  readonly deps: InferenceDeps
+}
+
+interface Admitted {
+  readonly job: ForwardJob
+  readonly held: HeldCall | undefined
+}
+
 /** It returns the refusal of a storm, and throws a GatewayError for every other one and for a failure before the first byte. */
 export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
   return async (exchange) => {
@@ -53,18 +67,63 @@ export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
     const subject = limitSubject(caller.record)
     const storm = subject && deps.limits?.refusalUnread(subject, exchange.format)
     if (storm) return storm // row 19 before the body is read, for a client that ignores repeated refusals
-    const admitted = await admit({ exchange, caller, subject, dialect, deps }) // rows 7 to 23, 36, 39 to 42
-    if (admitted) await forwarded(admitted, deps) // else the client has left
+    const admitting = admit(await body(exchange, caller, deps), { exchange, caller, subject, dialect, deps })
+    const admitted = admitting instanceof Promise ? await admitting : admitting
+    if (!admitted) return undefined // the client has left
+    const { error, wasSent } = await forwarded(admitted, deps)
+    if (error && !wasSent) throw error // rows 24, 26 to 34
+    exchange.error = error
     return undefined
   }
 }
 
-/** Forwards a call and waits until its answer has ended. @throws GatewayError while the client has received nothing */
-async function forwarded({ job, held }: Admitted, deps: InferenceDeps): Promise<void> {
+/** Reads the body: rows 7 to 9, 40. @returns undefined if the client has left */
+function body(exchange: Exchange, { keyID }: Caller, { maxBodyBytes: maxBytes, bodies, loop }: InferenceDeps): ReturnType<typeof readBody> {
+  const { request, response } = exchange
+  orThrow(checkDeclaredBody(request, maxBytes))
+  exchange.bodyHold = bodies.open(keyID)
+  return readBody(request, response, { maxBytes, hold: exchange.bodyHold, loop })
+}
+
+/**
+ * Rows 10 to 23, 34, 36, 39, 41, 42. No promise unless the body is large or a limit has to be asked about. Only the job holds the body
+ * afterwards, so that it does not stay in memory while the answer runs.
+ */
+function admit(bytes: Awaited<ReturnType<typeof readBody>>, call: Call): Admitted | undefined | Promise<Admitted | undefined> {
+  const taken = orThrow(bytes)
+  if (taken === undefined) return undefined
+  const { exchange, subject, dialect, deps } = call
+  const reading = deps.bodyReader.read(taken, dialect, exchange.response, subject !== undefined)
+  return reading instanceof Promise ? reading.then((result) => admitRead(result, call)) : admitRead(reading, call)
+}
+
+function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promise<Admitted> {
+  const read = orThrow(result) // rows 10, 11, 42; 34
+  if (read === undefined) return undefined
+  const { exchange, caller, subject, dialect, deps } = call
+  const { asked } = read
+  exchange.askedModel = asked.model
+  const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14, 41
+  exchange.model = model.record.servedName
+  if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
+  const held = subject && reserved(subject, model.record, read, call) // rows 16 to 23, 36
+  return held instanceof Promise ? held.then((hold) => admittedCall(read, model, hold, call)) : admittedCall(read, model, held, call)
+}
+
+function admittedCall({ asked, body }: ReadRequest, model: ModelEntry, held: HeldCall | undefined, call: Call): Admitted {
+  const { exchange, caller, subject, dialect, deps } = call
+  const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
+  const job: ForwardJob = {
+    ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered: subject !== undefined },
+    ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
+  }
+  return { job, held }
+}
+
+/** Forwards a call until its answer has ended, and charges it. */
+function forwarded({ job, held }: Admitted, deps: InferenceDeps): Promise<Outcome> {
   const running = deps.forward(job)
-  const { error, wasSent } = await (held ? settled(running, held) : running)
-  if (error && !wasSent) throw error // rows 24, 26 to 34
-  job.exchange.error = error
+  return held ? settled(running, held) : running
 }
 
 async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outcome> {
@@ -76,46 +135,6 @@ async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outco
     held.settleUnknown()
     throw bug
   }
-}
-
-interface Admitted {
-  readonly job: ForwardJob
-  readonly held: HeldCall | undefined
-}
-
-interface Call {
-  readonly exchange: Exchange
-  readonly caller: Caller
-  /** The owner of the limits; undefined for a key without limits. */
-  readonly subject: LimitSubject | undefined
-  readonly dialect: Dialect
-  readonly deps: InferenceDeps
-}
-
-/** Only the job holds the body when this function has returned, so that it does not stay in memory while the answer runs. */
-async function admit(call: Call): Promise<Admitted | undefined> {
-  const { exchange, caller, subject, dialect, deps } = call
-  const { request, response } = exchange
-  orThrow(checkDeclaredBody(request, deps.maxBodyBytes)) // rows 7, 9
-  exchange.bodyHold = deps.bodies.open(caller.keyID)
-  const bytes = orThrow(await readBody(request, response, { maxBytes: deps.maxBodyBytes, hold: exchange.bodyHold, loop: deps.loop })) // rows 7, 8, 40
-  if (bytes === undefined) return undefined
-  const isMetered = subject !== undefined
-  const reading = deps.bodyReader.read(bytes, dialect, response, isMetered)
-  const read = orThrow(reading instanceof Promise ? await reading : reading) // rows 10, 11, 42; 34
-  if (read === undefined) return undefined
-  const { asked, body } = read
-  exchange.askedModel = asked.model
-  const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14, 41
-  exchange.model = model.record.servedName
-  if (isLoop(request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
-  const held = subject && (await reserved(subject, model.record, read, call)) // rows 16 to 23, 36
-  const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
-  const job: ForwardJob = {
-    ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
-    ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
-  }
-  return { job, held }
 }
 
 const NOT_NATIVE =
