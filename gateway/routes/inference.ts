@@ -58,9 +58,7 @@ interface Admitted {
 /** It returns the refusal of a storm, and throws a GatewayError for every other one and for a failure before the first byte. */
 export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
   return async (exchange) => {
-    const caller = identify(exchange, deps.authenticate) // rows 1 to 4, 24
-    if (deps.isOverloaded()) throw sharedError('overloaded') // row 25
-    deps.admitted(exchange) // only calls of a known key count, so that no client without a key can fill a gateway
+    const caller = enter(exchange, deps) // rows 1 to 4, 24, 25
     const turn = deps.turns.take(caller.turns)
     if (turn) await turn // many requests of this key have arrived at the same time
     if (exchange.response.closed) return undefined // the client has left
@@ -75,6 +73,14 @@ export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
     exchange.error = error
     return undefined
   }
+}
+
+/** Only calls of a known key count as admitted, so that no client without a key can fill a gateway. */
+function enter(exchange: Exchange, deps: InferenceDeps): Caller {
+  const caller = identify(exchange, deps.authenticate)
+  if (deps.isOverloaded()) throw sharedError('overloaded')
+  deps.admitted(exchange)
+  return caller
 }
 
 /** Reads the body: rows 7 to 9, 40. @returns undefined if the client has left */

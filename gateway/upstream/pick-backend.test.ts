@@ -37,6 +37,14 @@ describe('picking a server', () => {
     })
   })
 
+  it('gives a weight of 0 nothing, also while no other server is up or left to try', () => {
+    const entry = entryOf({ ...endpoints(1), weight: 1 }, { ...endpoints(2), weight: 0 })
+    down(entry, 0)
+    expect(shares(entry)).toEqual({ '1': 100 })
+    expect(shares(entry, { tried: targetsOf(entry).slice(0, 1) })).toEqual({ none: 100 })
+    expect(shares(entryOf({ ...endpoints(2), weight: 0 }))).toEqual({ none: 100 })
+  })
+
   it('takes the least loaded endpoint of a backend, and distributes equal loads', () => {
     const entry = entryOf(endpoints(1, 2, 3, 4))
     expect(shares(entry)).toEqual({ '1': 25, '2': 25, '3': 25, '4': 25 })
