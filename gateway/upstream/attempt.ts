@@ -337,7 +337,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   get #mayHaveWorked(): boolean {
     if (this.#sentAt === undefined || this.#wasRefused || this.#relay instanceof ErrorAnswer) return false
-    return this.#relay !== undefined || !this.#hasBackendEnded || this.#deps.ticker.now > this.#sentAt
+    return !this.#hasBackendEnded || this.#deps.ticker.now > this.#sentAt
   }
 
   #resume(): void {
