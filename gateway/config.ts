@@ -81,6 +81,11 @@ export const GATEWAY_SETTINGS = z.object({
       .default(402),
     { about: 'Status of a call that a budget refuses.', remedy: 'set it to 402 or 429' },
   ),
+  limitsWaitMs: wholeNumber(50, 5_000, {
+    default: 500,
+    about:
+      'Longest wait of a call for the answer of Redis about its limits, ms. The next calls do not wait until Redis answers again. Time in which the pod itself is too busy to read answers does not count.',
+  }),
   maxReplicas: wholeNumber(1, 10_000, {
     default: 20,
     about:

@@ -31,13 +31,13 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const config = loadConfig(processEnv())
   const logging = createLog('gateway', config.logLevel)
   use(logging)
-  const { redis, redisKeyPrefix: keyPrefix, maxReplicas } = config
+  const { redis, redisKeyPrefix: keyPrefix, maxReplicas, limitsWaitMs: waitMs } = config
   const process = randomBytes(PROCESS_BYTES).toString('base64url')
   const gateway = new Gateway({
     settings: config,
     source: new RedisProjectionSource(redis, keyPrefix),
     process,
-    ledger: new PodLedger({ redis, keyPrefix, process, maxReplicas, clock: systemClock, log: logging.log }),
+    ledger: new PodLedger({ redis, keyPrefix, process, maxReplicas, waitMs, clock: systemClock, log: logging.log }),
     clock: systemClock,
     log: logging.log,
     version: manifest.version,

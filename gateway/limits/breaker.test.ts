@@ -125,23 +125,24 @@ class StallingClock implements Clock {
   }
 }
 
-test('after a long turn that delayed the timer, the answers that arrived in that turn are read first', () => {
+test('time in which the process could not read answers counts as one tenth of the wait, however long it was', () => {
   const clock = new StallingClock()
   let late = 0
-  const cancel = answerDeadline(clock, 50, () => (late += 1))
-  clock.fireAt(130)
-  expect([late, clock.delays]).toEqual([0, [47, 1]])
+  const cancel = answerDeadline(clock, 503, () => (late += 1))
+  for (let stop = 1; stop <= 9; stop += 1) clock.fireAt(stop * 10_000)
+  expect([late, clock.delays]).toEqual([0, Array.from({ length: 10 }, () => 50)])
   cancel() // the answer was there
-  clock.fireAt(140)
+  clock.fireAt(100_000)
   expect(late).toBe(0)
 })
 
 test('an answer that has still not arrived after three more turns is late', () => {
   const clock = new StallingClock()
   let late = 0
-  answerDeadline(clock, 50, () => (late += 1))
-  for (const ms of [47, 48, 49]) clock.fireAt(ms)
-  expect(late).toBe(0)
-  clock.fireAt(50)
+  answerDeadline(clock, 503, () => (late += 1))
+  for (let ms = 50; ms <= 500; ms += 50) clock.fireAt(ms)
+  for (const ms of [501, 502]) clock.fireAt(ms)
+  expect([late, clock.delays.slice(-3)]).toEqual([0, [1, 1, 1]])
+  clock.fireAt(503)
   expect([late, clock.timers.length]).toEqual([1, 0])
 })

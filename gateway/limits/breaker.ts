@@ -15,7 +15,8 @@ const OPEN_PING_MS = 1_000
 const GOOD_PINGS = 2
 const FAILURES = 5
 const FAILURES_WITHIN_MS = 10_000
-const SLOW_MS = 20
+/** A slow answer takes more than one part in this number of the longest wait. */
+const SLOW_PER_WAIT = 2
 const LATENCIES = 100
 /** A percentile needs at least this many answers. */
 const LEAST_LATENCIES = 20
@@ -24,6 +25,7 @@ const SLOW_PART = 0.05
 /** Keeps requests from waiting for a dead or slow store, and notices when the store works again. */
 export class Breaker {
   readonly #deps: BreakerDeps
+  readonly #slowMs: number
   #state: BreakerState = 'closed'
   /** One entry for each stop of the store, however many calls fail in the stop. */
   #failures: number[] = []
@@ -38,6 +40,7 @@ export class Breaker {
 
   constructor(deps: BreakerDeps) {
     this.#deps = deps
+    this.#slowMs = deps.timeoutMs / SLOW_PER_WAIT
   }
 
   get state(): BreakerState {
@@ -50,9 +53,9 @@ export class Breaker {
 
   answered(latencyMs: number): void {
     const at = this.#answers++ % LATENCIES
-    if (this.#answers > LATENCIES && (this.#latencies[at] ?? 0) > SLOW_MS) this.#slow -= 1
+    if (this.#answers > LATENCIES && (this.#latencies[at] ?? 0) > this.#slowMs) this.#slow -= 1
     this.#latencies[at] = latencyMs
-    if (latencyMs > SLOW_MS) this.#slow += 1
+    if (latencyMs > this.#slowMs) this.#slow += 1
     if (this.#slow > 0 && this.#state === 'closed' && !this.#isProbing && this.#isSlow()) void this.#probe()
   }
 
@@ -77,7 +80,7 @@ export class Breaker {
   /** Calls continue meanwhile. This process may have been busy, so a second ping decides: an open breaker refuses for 2 s. */
   async #probe(): Promise<void> {
     this.#isProbing = true
-    const isGood = (await this.#isAnswering(SLOW_MS)) || (await this.#isAnswering(SLOW_MS))
+    const isGood = (await this.#isAnswering(this.#slowMs)) || (await this.#isAnswering(this.#slowMs))
     this.#isProbing = false
     if (this.#isClosed || this.#state !== 'closed') return
     if (isGood) this.#forgetLatencies()
@@ -103,7 +106,7 @@ export class Breaker {
   }
 
   async #ping(): Promise<void> {
-    const limitMs = this.#state === 'open' ? SLOW_MS : this.#deps.timeoutMs
+    const limitMs = this.#state === 'open' ? this.#slowMs : this.#deps.timeoutMs
     const isGood = await this.#isAnswering(limitMs)
     if (this.#isClosed) return
     if (!isGood) this.#pingFailed()
@@ -143,21 +146,25 @@ export class Breaker {
   }
 }
 
+/** Number of parts of a wait. A part in which the process had no time to read answers counts once, however long it took. */
+const PARTS = 10
 /** Turns of the event loop, each of at least 1 ms, in which arrived answers are read before an answer counts as late. */
 const LAST_TURNS = 3
 
 /**
- * Calls `callback` when an answer is late. After a long turn Node runs timers before it reads arrived answers, and a request of a busy
- * process leaves a turn after its creation. So the deadline waits for some more turns; otherwise a busy process would mistake its own
- * delay for a delay of the other side.
+ * Calls `callback` when an answer is late. A process that is busy, or that its CPU limit stops, takes longer although the other side has
+ * answered: after a long turn Node runs timers before it reads arrived answers, and a request leaves a turn after its creation. So the wait
+ * is counted in parts, and ends with some turns more.
  */
 export function answerDeadline(clock: Clock, delayMs: number, callback: () => void): Cancel {
-  let turns = LAST_TURNS
-  const turn = (): void => {
-    if (turns === 0) return callback()
-    turns -= 1
-    cancel = clock.after(1, turn)
+  const part = Math.floor((delayMs - LAST_TURNS) / PARTS)
+  const first = delayMs - LAST_TURNS - part * (PARTS - 1)
+  let left = PARTS - 1 + LAST_TURNS
+  const next = (): void => {
+    if (left === 0) return callback()
+    left -= 1
+    cancel = clock.after(left < LAST_TURNS ? 1 : part, next)
   }
-  let cancel = clock.after(delayMs - LAST_TURNS, turn)
+  let cancel = clock.after(first, next)
   return () => cancel()
 }

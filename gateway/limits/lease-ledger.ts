@@ -31,6 +31,8 @@ interface LeaseLedgerDeps {
   /** Number of live processes that share the limits, as last known; below 1 counts as 1. */
   readonly live: () => number
   readonly calendar?: Calendar
+  /** Longest wait of a request for one answer of the store; default 500 ms. */
+  readonly waitMs?: number
   readonly timing?: LedgerTiming
   /** Called for each error reply of the store, with a message that holds no value of a key. */
   readonly onRefused?: (error: Error) => void
@@ -43,6 +45,7 @@ export interface LedgerStats {
   readonly subjects: number
 }
 
+const WAIT_MS = 500
 /** Maximum number of calls that one request waits for; each call serves or refuses a request. */
 const MAX_ROUNDS = 64
 /** Retry time of a client while this process's part of the permits is in use, ms. */
@@ -84,10 +87,10 @@ export class LeaseLedger implements Ledger {
   #isClosed = false
 
   constructor(deps: LeaseLedgerDeps) {
-    const { store, clock, process, calendar = windowsAt, timing = LEDGER_TIMING, onRefused = () => undefined } = deps
+    const { store, clock, process, calendar = windowsAt, waitMs = WAIT_MS, timing = LEDGER_TIMING, onRefused = () => undefined } = deps
     this.#deps = deps
     this.#timing = timing
-    this.#subjects = new SubjectRegistry({ store, clock, process, calendar, timing, onRefused, live: () => this.#live() })
+    this.#subjects = new SubjectRegistry({ store, clock, process, calendar, waitMs, timing, onRefused, live: () => this.#live() })
   }
 
   get stats(): LedgerStats {

@@ -17,12 +17,14 @@ interface PodLedgerDeps {
   readonly process: string
   /** Maximum number of pods, for a pod that could not count them yet. */
   readonly maxReplicas: number
+  /** Setting LIMITS_WAIT_MS. */
+  readonly waitMs: number
   readonly clock: Clock
   readonly log: Log
 }
 
-/** The ledger waits 50 ms; a late answer still counts. After this time a command ends, and a second later the connection. */
-const COMMAND_MS = 1_000
+/** A late answer still counts. This long after the wait of the ledger a command ends, and a second later the connection. */
+const LATE_MS = 1_000
 
 export class PodLedger extends LeaseLedger {
   readonly #connection: RedisConnection
@@ -31,8 +33,8 @@ export class PodLedger extends LeaseLedger {
   readonly #spenders: SettledSubjects
 
   /** Connects at once and reconnects until `close`. @throws Misconfigured if the CA file cannot be read */
-  constructor({ redis, keyPrefix, process, clock, log, maxReplicas }: PodLedgerDeps) {
-    const connection = new RedisConnection(redis, 'headgate-gateway-limits', { commandMs: COMMAND_MS })
+  constructor({ redis, keyPrefix, process, clock, log, maxReplicas, waitMs }: PodLedgerDeps) {
+    const connection = new RedisConnection(redis, 'headgate-gateway-limits', { commandMs: waitMs + LATE_MS })
     const { client } = connection
     const spenders = new SettledSubjects({ clock, add: (uids) => client.sadd(settledSubjects(keyPrefix), ...uids) })
     const store = new ObservedStore({
@@ -51,7 +53,7 @@ export class PodLedger extends LeaseLedger {
       maxReplicas,
       onAnswer: () => this.heard(),
     })
-    super({ store, clock, process, live: () => watch.live, onRefused: (error) => store.refused(error) })
+    super({ store, clock, process, waitMs, live: () => watch.live, onRefused: (error) => store.refused(error) })
     this.#connection = connection
     this.#store = store
     this.#watch = watch

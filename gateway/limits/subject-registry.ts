@@ -15,6 +15,8 @@ interface RegistryDeps {
   readonly process: string
   readonly live: () => number
   readonly calendar: Calendar
+  /** Longest wait of a request for one answer of the store. */
+  readonly waitMs: number
   readonly timing: LedgerTiming
   readonly onRefused: (error: Error) => void
 }
@@ -33,8 +35,6 @@ export interface Entry {
   skipUntil: number
 }
 
-/** Longest wait of a request for one answer of the store. */
-const TIMEOUT_MS = 50
 const FLUSH_MS = 250
 /** Changes that no request waits for leave with the next call of their subject, or after this time, ms. */
 const LATER_MS = 3_000
@@ -84,16 +84,16 @@ export class SubjectRegistry {
   #cancelTick: Cancel | undefined
 
   constructor(deps: RegistryDeps) {
-    const { store, clock, process, live, calendar, timing, onRefused } = deps
+    const { store, clock, process, live, calendar, waitMs: timeoutMs, timing, onRefused } = deps
     this.#deps = deps
     this.#booksDeps = { timing, calendar, live }
-    this.#breaker = new Breaker({ clock, ping: () => store.ping(), timeoutMs: TIMEOUT_MS })
+    this.#breaker = new Breaker({ clock, ping: () => store.ping(), timeoutMs })
     this.#contact = new Contact(clock.monotonic(), () => {
       for (const entries of [this.#entries, this.#resting]) for (const { calls } of entries.values()) calls.setAway()
     })
     this.#callDeps = {
       contact: this.#contact,
-      ...{ store, clock, process, live, onRefused, timeoutMs: TIMEOUT_MS },
+      ...{ store, clock, process, live, onRefused, timeoutMs },
       breaker: this.#breaker,
       time: new StoreTime(clock.now() - clock.monotonic()),
       nextNumber: () => (this.#number += 1),

@@ -83,6 +83,7 @@ describe('the Redis user of the gateways', () => {
       keyPrefix: 'hg',
       process: 'x',
       maxReplicas: 20,
+      waitMs: 50,
       clock: systemClock,
       log,
     })

@@ -104,7 +104,7 @@ export class LedgerWorld {
       after: (delayMs, callback) => clock.after(delayMs, callback),
     }
     const process = `p${this.#processes}`
-    return new LeaseLedger({ store, clock: skewed, process, live: () => this.live, timing })
+    return new LeaseLedger({ store, clock: skewed, process, live: () => this.live, timing, waitMs: 50 })
   }
 
   async advance(ms: number): Promise<void> {
