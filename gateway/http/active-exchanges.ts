@@ -39,6 +39,7 @@ export class ActiveExchanges {
 
   end(exchange: Exchange): void {
     this.#exchanges.delete(exchange)
+    exchange.running?.clientClosed()
     exchange.bodyHold?.release()
     // a connection refers to its last request until the next one arrives; the request must not keep the call in memory
     exchange.bodyHold = undefined

@@ -11,12 +11,14 @@ import { Exchange } from '../http/exchange.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import { Attempt } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
-import type { ForwardJob } from './forward-job.ts'
+import type { AttemptResult, ForwardJob } from './forward-job.ts'
 import { modelEntry, targetsOf, type Target } from './model-entry.ts'
 import { Ticker } from './ticker.ts'
 import { forwardedHeaders } from './upstream-headers.ts'
 
 interface World {
+  /** `wasAborted`: whether the server's work was stopped before the result. */
+  readonly result: Promise<AttemptResult & { wasAborted: boolean }>
   readonly attempt: Attempt
   readonly target: Target
   readonly ticker: Ticker
@@ -65,9 +67,12 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
   const names = { failure: () => nameFailure }
   if (nameFailure) health.connectFailed(target.health)
   const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), keepAliveTicks: 15 }
-  const attempt = new Attempt(job, target, ticker.now, deps)
+  const controller = fakeController()
+  const { promise: result, resolve } = Promise.withResolvers<AttemptResult & { wasAborted: boolean }>()
+  const onResult = (given: AttemptResult): void => resolve({ ...given, wasAborted: controller.abortedWith !== undefined })
+  const attempt = new Attempt(job, target, { startedAt: ticker.now, onResult }, deps)
   attempt.start(undefined)
-  return { attempt, target, ticker, clock, loop, response, controller: fakeController(), dispatched }
+  return { result, attempt, target, ticker, clock, loop, response, controller, dispatched }
 }
 
 /** A stream whose backend has answered while the event loop has other work: its next large chunk waits. */
@@ -107,46 +112,46 @@ describe('one request to one server', () => {
   })
 
   it('is aborted as soon as it is sent if the client left during the connect', async () => {
-    const { attempt, controller, ticker } = world()
+    const { attempt, result, controller, ticker } = world()
     attempt.clientClosed()
-    expect(await attempt.result).toEqual({ kind: 'clientGone' })
+    expect(await result).toMatchObject({ kind: 'clientGone', usage: undefined })
     attempt.onRequestStart(controller)
     expect(controller.abortedWith).toBeInstanceOf(Error)
     expect(ticker.size).toBe(0)
   })
 
   it('to a server whose name was recently not found is refused without a connection', async () => {
-    const { attempt, dispatched, target, ticker } = world(false, undefined, new Error('getaddrinfo ENOTFOUND'))
-    expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: true, error: { row: { number: 26 } } })
+    const { result, dispatched, target, ticker } = world(false, undefined, new Error('getaddrinfo ENOTFOUND'))
+    expect(await result).toMatchObject({ kind: 'failed', isRetryable: true, error: { row: { number: 26 } } })
     expect([dispatched.length, target.health.inFlight, ticker.size]).toEqual([0, 0, 1]) // 1: the probe of the ejected server
   })
 
   it('that undici refuses is our own bug', async () => {
-    const { attempt, target, controller } = world()
+    const { attempt, result, target, controller } = world()
     attempt.onResponseError(controller, Object.assign(new Error('invalid header'), { code: 'UND_ERR_INVALID_ARG' }))
-    expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: false, error: { row: { number: 34 } } })
+    expect(await result).toMatchObject({ kind: 'failed', isRetryable: false, error: { row: { number: 34 } } })
     expect(target.health.isUp).toBe(true)
   })
 
   it('ends after firstByteSeconds without an answer, not a second earlier', async () => {
-    const { attempt, ticker, controller } = world()
+    const { attempt, result, ticker, controller } = world()
     attempt.onRequestStart(controller)
     for (let i = 0; i < 5; i++) ticker.tick()
     expect(controller.abortedWith).toBeUndefined()
     ticker.tick()
-    expect(await attempt.result).toMatchObject({ kind: 'failed', isRetryable: false, error: { row: { number: 33 } } })
+    expect(await result).toMatchObject({ kind: 'failed', isRetryable: false, error: { row: { number: 33 } } })
     expect(controller.abortedWith).toBeInstanceOf(Error)
   })
 
   it('a head and comments do not stop the clock of the first byte', async () => {
-    const { attempt, ticker, controller } = world(true)
+    const { attempt, result, ticker, controller } = world(true)
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
     for (let i = 0; i < 6; i++) {
       attempt.onResponseData(controller, Buffer.from(': still loading\n\n'))
       ticker.tick()
     }
-    expect(await attempt.result).toMatchObject({ error: { row: { number: 33 } } })
+    expect(await result).toMatchObject({ error: { row: { number: 33 } } })
   })
 
   it('ends after idleSeconds of silence within an answer; every chunk restarts them', () => {
@@ -202,20 +207,20 @@ describe('one request to one server', () => {
   })
 
   it('informational answers do not count as answers', async () => {
-    const { attempt, controller } = world()
+    const { attempt, result, controller } = world()
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 103, { link: '</x>' })
     attempt.onResponseStart(controller, 400, { 'content-type': 'application/json' })
     attempt.onResponseData(controller, Buffer.from('{"error":"no"}'))
     attempt.onResponseEnd()
-    expect(await attempt.result).toMatchObject({ kind: 'failed', error: { row: { number: 29 } } })
+    expect(await result).toMatchObject({ kind: 'failed', error: { row: { number: 29 } } })
   })
 
   it('an unknown compression is unreadable', async () => {
-    const { attempt, controller } = world()
+    const { attempt, result, controller } = world()
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'application/json', 'content-encoding': 'gzip, br' })
-    expect(await attempt.result).toMatchObject({ kind: 'failed', error: { row: { number: 32 } } })
+    expect(await result).toMatchObject({ kind: 'failed', error: { row: { number: 32 } } })
   })
 })
 
@@ -262,13 +267,13 @@ describe('an exception in the code of the gateway', () => {
     const made = brokenWorld(stream)
     if (stream) Object.assign(made.attempt, { wroteAt: -100 }) // a keep-alive is due
     expect(() => call(made)).not.toThrow()
-    expect(await made.attempt.result).toMatchObject({ error: { row: { number: 34 } } })
+    expect(await made.result).toMatchObject({ error: { row: { number: 34 } } })
     if (stream) expect(made.controller.abortedWith).toBeInstanceOf(Error) // the plain answers have ended already
     expect(made.target.health.isUp).toBe(true)
   })
 
   it('in the frame that reports the failure to the client cuts the connection', async () => {
-    const { attempt, controller, response } = world(true)
+    const { attempt, result, controller, response } = world(true)
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
     attempt.onResponseData(controller, event)
@@ -276,8 +281,17 @@ describe('an exception in the code of the gateway', () => {
       throw new TypeError('a bug')
     }
     expect(() => attempt.onResponseEnd()).not.toThrow()
-    expect(await attempt.result).toMatchObject({ kind: 'answered', error: { row: { number: 34 } } })
+    expect(await result).toMatchObject({ kind: 'answered', error: { row: { number: 34 } } })
     expect(response.destroyed).toBe(true)
+  })
+})
+
+describe('a failed attempt', () => {
+  it('is aborted before its result is known, because the result may start another attempt', async () => {
+    const { attempt, result, controller } = world()
+    attempt.onRequestStart(controller)
+    attempt.refused({ status: 503, body: undefined })
+    expect(await result).toMatchObject({ kind: 'failed', isRetryable: true, wasAborted: true })
   })
 })
 
@@ -285,10 +299,10 @@ describe('a call whose key has ended', () => {
   const suspended = new GatewayError('inactiveKey', { state: 'suspended' })
 
   it('ends within a second, before the first byte with the row of the key, and no other server is asked', async () => {
-    const { attempt, controller, ticker, target } = world(false, () => suspended)
+    const { attempt, result, controller, ticker, target } = world(false, () => suspended)
     attempt.onRequestStart(controller)
     ticker.tick()
-    expect(await attempt.result).toMatchObject({ kind: 'failed', error: suspended, isRetryable: false })
+    expect(await result).toMatchObject({ kind: 'failed', error: suspended, isRetryable: false })
     expect(controller.abortedWith).toBeInstanceOf(Error)
     expect(target.health.isUp).toBe(true)
   })

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import { GatewayError, type RowID } from '../errors.ts'
+import { GatewayError } from '../errors.ts'
 import { settledUsage, tokensOfBytes, type Usage } from '../dialects/usage.ts'
 import { requestIdHeaders } from '../http/exchange.ts'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
@@ -8,10 +8,10 @@ import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
 import { backendCall } from './backend-call.ts'
-import { type BackendAnswer, backendBroken, backendFailure, type Failure, ourOwn } from './backend-error.ts'
+import { type BackendAnswer, backendBroken, backendFailure, type Failure, ourOwn, shuttingDown } from './backend-error.ts'
 import type { BackendHealth } from './backend-health.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
-import type { AttemptResult, ForwardJob } from './forward-job.ts'
+import type { AttemptResult, AttemptRun, ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 import type { NameLookup } from './name-lookup.ts'
 import { ErrorAnswer, PlainRelay } from './relay-plain.ts'
@@ -62,13 +62,12 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   slot = NO_SLOT
   readonly job: ForwardJob
   readonly target: Target
-  readonly result: Promise<AttemptResult>
   isRenamed = false
   addsUsage = false
   wroteAt: number
   readonly #deps: AttemptDeps
   readonly #startedAt: number
-  readonly #resolve: (result: AttemptResult) => void
+  readonly #onResult: (result: AttemptResult) => void
   readonly #stream: StreamRelay | undefined
   readonly #flow: AnswerFlow
   #state: State = 'Connecting'
@@ -87,13 +86,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   /** Tick of the result. */
   #settledAt = 0
 
-  /** @param startedAt tick at which the request arrived: a second attempt does not get the time again */
-  constructor(job: ForwardJob, target: Target, startedAt: number, deps: AttemptDeps) {
-    const { promise, resolve } = Promise.withResolvers<AttemptResult>()
+  /** @param onResult called once, when a failed attempt has been aborted: the next one may start then */
+  constructor(job: ForwardJob, target: Target, { startedAt, onResult }: AttemptRun, deps: AttemptDeps) {
     this.job = job
     this.target = target
-    this.result = promise
-    this.#resolve = resolve
+    this.#onResult = onResult
     this.#deps = deps
     this.#startedAt = startedAt
     this.wroteAt = startedAt
@@ -207,7 +204,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   finish(last?: Buffer | string): void {
     this.#deps.health.succeeded(this.target.health)
     this.job.exchange.response.end(last, 'latin1')
-    this.#settle({ kind: 'answered', error: undefined, usage: this.#usage })
+    this.#settle()
+    this.#onResult({ kind: 'answered', error: undefined, usage: this.#usage })
   }
 
   /** Counts for or against the server, ends an answer that has begun, and stops the backend's work. No other method does. */
@@ -217,9 +215,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (isBackendFailure === true) health.failed(this.target.health)
     else if (isBackendFailure === false) health.succeeded(this.target.health)
     const [open, usage] = [this.#open, this.#spent]
-    if (open) this.#settle({ kind: 'answered', error: open.broken(error), usage })
-    else this.#settle({ kind: 'failed', error, isRetryable, usage })
-    this.#abort()
+    if (open) this.#giveUp({ kind: 'answered', error: open.broken(error), usage })
+    else this.#giveUp({ kind: 'failed', error, isRetryable, usage })
   }
 
   refused(answer: BackendAnswer): void {
@@ -234,8 +231,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const hasAll = this.#isSettled && this.job.exchange.response.writableFinished
     if (hasAll && this.#state === 'Settled') return // the backend has some ticks to end its answer
     this.#deps.ticker.delete(this)
-    if (!this.#isSettled) this.#settle({ kind: 'clientGone', usage: this.#spent })
-    this.#abort()
+    if (this.#isSettled) this.#abort()
+    else this.#giveUp({ kind: 'clientGone', usage: this.#spent })
   }
 
   /** Ends the attempt because the gateway stops: a stream with its frame, another answer with row 24 or by cutting its connection. */
@@ -286,8 +283,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
       // the relay also throws at the end of the answer: nothing more can be sent to the client
     }
     this.job.exchange.response.destroy()
-    if (!this.#isSettled) this.#settle({ kind: 'answered', error: failure.error, usage: this.#spent })
-    this.#abort()
+    if (this.#isSettled) this.#abort()
+    else this.#giveUp({ kind: 'answered', error: failure.error, usage: this.#spent })
   }
 
   #answered(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
@@ -360,12 +357,18 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.fail({ error: new GatewayError('backendTimeout', {}, { cause: `time-out: ${what}` }), isRetryable: false, isBackendFailure: true })
   }
 
-  #settle(result: AttemptResult): void {
+  /** Stops the work of the server before the result is known, because the result may start another attempt. */
+  #giveUp(result: AttemptResult): void {
+    this.#settle()
+    if (result.kind === 'failed') this.#deps.ticker.delete(this)
+    this.#abort()
+    this.#onResult(result)
+  }
+
+  #settle(): void {
     this.#state = this.#hasBackendEnded ? 'Over' : 'Settled'
     this.#settledAt = this.#deps.ticker.now
     this.#flow.close()
-    if (result.kind === 'failed') this.#deps.ticker.delete(this)
-    this.#resolve(result)
   }
 
   #backendEnded(): void {
@@ -392,8 +395,4 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#decoder?.destroy()
     if (!this.#hasBackendEnded) this.#controller?.abort(ABORTED)
   }
-}
-
-export function shuttingDown(row: RowID = 'notReady'): GatewayError {
-  return new GatewayError(row, { reason: 'the gateway is shutting down' })
 }

@@ -36,6 +36,10 @@ export function ourOwn(error: GatewayError): Failure {
   return { error, isRetryable: false, isBackendFailure: undefined }
 }
 
+export function shuttingDown(row: RowID = 'notReady'): GatewayError {
+  return new GatewayError(row, { reason: 'the gateway is shutting down' })
+}
+
 /** Errors that clients cause, whatever status the server answers. */
 const CAUSED_BY_CLIENT: ReadonlySet<RowID> = new Set([
   'backendRejected',

@@ -1,8 +1,8 @@
 /** Sends one request to a model: to one server and, while the client has received nothing, to one more. */
 import { GatewayError } from '../errors.ts'
-import type { Usage } from '../dialects/usage.ts'
-import type { Interruptible } from '../http/exchange.ts'
-import { Attempt, type AttemptDeps, shuttingDown } from './attempt.ts'
+import type { Running } from '../http/exchange.ts'
+import { Attempt, type AttemptDeps } from './attempt.ts'
+import { shuttingDown } from './backend-error.ts'
 import { credentialFor, type AttemptResult, type CredentialLookup, type ForwardJob, type Outcome } from './forward-job.ts'
 import type { BackendEntry, Target } from './model-entry.ts'
 import { pickBackend, type PickRules } from './pick-backend.ts'
@@ -21,22 +21,28 @@ const MAX_ATTEMPTS = 2
 
 /** Resolves when the answer is written, the client has left, or no backend answered (rows 24, 26 to 33). Rejects only on a bug. */
 export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
-  return new Forwarding(job, deps).run()
+  return new Promise((resolve, reject) => new Forwarding(job, deps, { resolve, reject }).start())
 }
 
+type Settled = Pick<PromiseWithResolvers<Outcome>, 'resolve' | 'reject'>
+
 /** One request with its attempts. It also holds the rules by which its servers are picked. */
-class Forwarding implements Interruptible, PickRules {
+class Forwarding implements Running, PickRules {
   readonly nativeOnly: boolean
   readonly tried: Target[] = []
   readonly #job: ForwardJob
   readonly #deps: ForwardDeps
+  readonly #settled: Settled
   readonly #startedAt: number
   #attempt: Attempt | undefined = undefined
+  #failed: FailedAttempt | undefined = undefined
   #isInterrupted = false
+  readonly #onResult = (result: AttemptResult): void => this.#took(result)
 
-  constructor(job: ForwardJob, deps: ForwardDeps) {
+  constructor(job: ForwardJob, deps: ForwardDeps, settled: Settled) {
     this.#job = job
     this.#deps = deps
+    this.#settled = settled
     this.#startedAt = deps.ticker.now
     this.nativeOnly = job.dialect.needsNative
   }
@@ -49,49 +55,59 @@ class Forwarding implements Interruptible, PickRules {
     return this.#deps.random()
   }
 
+  /** A shutdown ends the attempt properly after its deadline. */
   interrupt(): void {
     this.#isInterrupted = true
     this.#attempt?.interrupt()
   }
 
-  async run(): Promise<Outcome> {
-    const { response } = this.#job.exchange
-    if (!response.closed) this.#watch()
-    let failed: FailedAttempt | undefined
-    while (this.tried.length < MAX_ATTEMPTS && !this.#isInterrupted) {
-      const target = pickBackend(this.#job.model, this)
-      if (target === undefined) break
-      const result = response.destroyed ? CLIENT_LEFT : await this.#try(target)
-      if (result.kind !== 'failed') return this.#ended(result, failed?.usage)
-      failed = bothFailed(failed, result)
-      if (!result.isRetryable) break
-    }
-    return failed ? { usage: failed.usage, wasSent: false, error: failed.error } : this.#unsent()
+  clientClosed(): void {
+    this.#attempt?.clientClosed()
   }
 
-  /** @param spent the work of an earlier server, which counts if the client has left the later one too soon */
-  #ended(result: Exclude<AttemptResult, FailedAttempt>, spent: Usage | undefined): Outcome {
-    if (result.kind === 'answered') return { usage: result.usage, wasSent: true, error: result.error }
-    return { usage: result.usage ?? spent, wasSent: this.#job.exchange.response.headersSent, error: undefined }
-  }
-
-  /** Runs one attempt until the last byte is sent or the client has left. A shutdown ends it properly after its deadline. */
-  #watch(): void {
+  start(): void {
     const { exchange } = this.#job
-    exchange.running = this
-    exchange.response.on('error', () => undefined) // of a late write; without a listener the process would end
-    exchange.response.on('close', () => this.#attempt?.clientClosed())
+    if (!exchange.response.closed) {
+      exchange.running = this
+      exchange.response.on('error', () => undefined) // of a late write; without a listener the process would end
+    }
+    this.#tryNext()
   }
 
-  #try(target: Target): Promise<AttemptResult> {
+  #tryNext(): void {
+    try {
+      const mayTry = this.tried.length < MAX_ATTEMPTS && !this.#isInterrupted
+      const target = mayTry ? pickBackend(this.#job.model, this) : undefined
+      if (target === undefined) this.#settled.resolve(this.#unanswered())
+      else if (this.#job.exchange.response.destroyed) this.#took(CLIENT_LEFT)
+      else this.#try(target)
+    } catch (bug) {
+      this.#settled.reject(bug)
+    }
+  }
+
+  #took(result: AttemptResult): void {
+    if (result.kind !== 'failed') return this.#settled.resolve(this.#ended(result))
+    this.#failed = bothFailed(this.#failed, result)
+    if (result.isRetryable) this.#tryNext()
+    else this.#settled.resolve(this.#unanswered())
+  }
+
+  /** The work of an earlier server counts if the client has left the later one too soon. */
+  #ended(result: Exclude<AttemptResult, FailedAttempt>): Outcome {
+    if (result.kind === 'answered') return { usage: result.usage, wasSent: true, error: result.error }
+    return { usage: result.usage ?? this.#failed?.usage, wasSent: this.#job.exchange.response.headersSent, error: undefined }
+  }
+
+  #try(target: Target): void {
     this.#job.exchange.backend = target.backend.name // set before the answer, because the log also needs it for failures
     this.tried.push(target)
-    this.#attempt = new Attempt(this.#job, target, this.#startedAt, this.#deps)
+    this.#attempt = new Attempt(this.#job, target, { startedAt: this.#startedAt, onResult: this.#onResult }, this.#deps)
     this.#attempt.start(credentialFor(target.backend, this.#deps.credentials) ?? undefined)
-    return this.#attempt.result
   }
 
-  #unsent(): Outcome {
+  #unanswered(): Outcome {
+    if (this.#failed) return { usage: this.#failed.usage, wasSent: false, error: this.#failed.error }
     return { usage: undefined, wasSent: false, error: this.#isInterrupted ? shuttingDown() : this.#noServer() }
   }
 

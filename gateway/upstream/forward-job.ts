@@ -44,6 +44,13 @@ export type AttemptResult =
   | { readonly kind: 'clientGone'; readonly usage: Usage | undefined }
   | ({ readonly kind: 'failed'; readonly usage: Usage | undefined } & Pick<Failure, 'error' | 'isRetryable'>)
 
+/** What an attempt needs of its request. */
+export interface AttemptRun {
+  /** Tick at which the request arrived: a second attempt does not get the time again. */
+  readonly startedAt: number
+  readonly onResult: (result: AttemptResult) => void
+}
+
 /** @returns undefined if neither the newest credential nor the one before is mounted: this pod cannot use the backend */
 export type CredentialLookup = (sum: string, former: string | null) => string | undefined
 
