@@ -21,6 +21,7 @@ interface BudgetAccount {
 }
 
 export interface BudgetPiece {
+  readonly book: BudgetBook
   readonly account: BudgetAccount
   readonly amount: number
 }
@@ -79,7 +80,7 @@ export class BudgetBook {
   }
 
   take(amount: number, now: number, storeNow: number): BudgetPiece {
-    if (this.#isAudit) return { account: this.#account(this.#windowsAt(storeNow)[0]), amount: 0 }
+    if (this.#isAudit) return { book: this, account: this.#account(this.#windowsAt(storeNow)[0]), amount: 0 }
     const account = this.#current ?? this.#account(this.#windowsAt(storeNow)[0])
     this.#demand ??= new DemandAverage(now)
     this.#demand.add(amount)
@@ -87,7 +88,7 @@ export class BudgetBook {
     this.#usedAt = now
     account.float -= amount
     account.running += amount
-    return { account, amount }
+    return { book: this, account, amount }
   }
 
   /** Ends a hold. @param spent the cost of the request, even above the hold */

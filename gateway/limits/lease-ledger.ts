@@ -18,7 +18,7 @@ import type {
 } from './ledger.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import type { Calendar } from './budget-book.ts'
-import type { Demand, Portion, SentParts, SubjectBooks } from './subject-books.ts'
+import type { Demand, SentParts, SubjectBooks, SubjectHold } from './subject-books.ts'
 import type { AskOutcome } from './subject-calls.ts'
 import { type Entry, SubjectRegistry } from './subject-registry.ts'
 import { foreverRefused, type NamedShortage, ratesOf, refusal, unavailable } from './verdicts.ts'
@@ -51,31 +51,31 @@ const MAX_ROUNDS = 64
 /** Retry time of a client while this process's part of the permits is in use, ms. */
 const LOCAL_RETRY_MS = 1_000
 
-interface Request {
+/** One subject of a request, and what the request holds of it. */
+interface Part {
+  readonly entry: Entry
+  readonly hold: SubjectHold
+}
+
+/** A request, and its hold from its admission until it is settled. */
+class LeaseHold implements Hold {
+  readonly outcome = 'held'
   readonly need: Need
-  readonly entries: readonly Entry[]
-  readonly demands: readonly Demand[]
+  readonly parts: readonly Part[]
+  rates: RateStates = {}
+  isOpen = false
+
+  constructor(need: Need, parts: readonly Part[]) {
+    this.need = need
+    this.parts = parts
+  }
 }
 
 interface Acquiring {
-  readonly request: Request
+  readonly request: LeaseHold
   readonly resolve: (verdict: Verdict) => void
   readonly asked: Set<Entry>
   round: number
-}
-
-class LeaseHold implements Hold {
-  readonly outcome = 'held'
-  readonly rates: RateStates
-  readonly request: Request
-  readonly portions: readonly Portion[]
-  isOpen = true
-
-  constructor(request: Request, portions: readonly Portion[], rates: RateStates) {
-    this.request = request
-    this.portions = portions
-    this.rates = rates
-  }
 }
 
 export class LeaseLedger implements Ledger {
@@ -108,7 +108,7 @@ export class LeaseLedger implements Ledger {
     const least = { ...ONE_REQUEST, budgets: subject.budgets.map(() => 1) }
     const found = entry.books.shortages(least, now).map((shortage) => ({ subject, shortage }))
     const isCertain = found.length > 0 && found.every(({ shortage }) => shortage.limit === 'requests') // otherwise its cost decides
-    return isCertain ? refusal(found, ratesOf([entry], now), now) : undefined
+    return isCertain ? refusal(found, ratesOf([{ entry }], now), now) : undefined
   }
 
   reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
@@ -125,24 +125,16 @@ export class LeaseLedger implements Ledger {
   settle(hold: Hold, usage: SettledUsage): void {
     if (!isOpen(hold)) return
     hold.isOpen = false
-    const { need, entries } = hold.request
-    const used = isSafeUsage(usage) ? usage : usageOfHold(need)
+    const used = isSafeUsage(usage) ? usage : usageOfHold(hold.need)
     const now = this.#now()
-    for (let at = 0; at < entries.length; at += 1) {
-      const entry = entries[at]
-      const portion = hold.portions[at]
-      if (entry && portion) this.#subjects.ended(entry, entry.books.settle(portion, used, now), now)
-    }
+    for (const { entry, hold: part } of hold.parts) this.#subjects.ended(entry, entry.books.settle(part, used, now), now)
   }
 
   release(hold: Hold): void {
     if (!isOpen(hold)) return
     hold.isOpen = false
     const now = this.#now()
-    hold.request.entries.forEach((entry, at) => {
-      const portion = hold.portions[at]
-      if (portion) this.#subjects.ended(entry, entry.books.release(portion, now), now)
-    })
+    for (const { entry, hold: part } of hold.parts) this.#subjects.ended(entry, entry.books.release(part, now), now)
   }
 
   /** A subject in use notices by itself that the store has lost data; an unused one would not report its spend. */
@@ -184,7 +176,7 @@ export class LeaseLedger implements Ledger {
     const now = this.#now()
     const request = this.#request(subjects, need, now)
     const forever = foreverRefused(subjects, need)
-    if (forever) return { ...forever, rates: ratesOf(request.entries, now) } // rates as this process knows them
+    if (forever) return { ...forever, rates: ratesOf(request.parts, now) } // rates as this process knows them
     const verdict = this.#decide(request, now)
     if (verdict) {
       this.#local += 1
@@ -197,32 +189,28 @@ export class LeaseLedger implements Ledger {
   }
 
   /** Admits or refuses from the memory of this process; undefined if only the store can decide. */
-  #decide(request: Request, now: number): Verdict | undefined {
-    const { entries } = request
-    if (entries.some(hasRefusals)) {
+  #decide(request: LeaseHold, now: number): Verdict | undefined {
+    const { parts } = request
+    if (parts.some(hasRefusals)) {
       const short = shortagesOf(request, now)
-      if (short.length > 0) return refusal(short, ratesOf(entries, now), now)
+      if (short.length > 0) return refusal(short, ratesOf(parts, now), now)
     }
-    return canTake(request, now) ? this.#hold(request, true, now) : undefined
+    return canTake(request, now) ? this.#take(request, true, now) : undefined
   }
 
-  #acquire(request: Request): Promise<Verdict> {
+  #acquire(request: LeaseHold): Promise<Verdict> {
     return new Promise((resolve) => this.#ask({ request, resolve, asked: new Set(), round: 0 }))
   }
 
   /** Asks the store about every short subject. Decides in the turn of the last answer, before another request takes the granted units. */
   #ask(acquiring: Acquiring): void {
     const now = this.#now()
-    const { entries, demands } = acquiring.request
-    const short = entries.flatMap((entry, at) => {
-      const demand = demandAt(demands, at)
-      return entry.books.canTake(demand, now) ? [] : [{ entry, demand }]
-    })
+    const short = acquiring.request.parts.filter(({ entry, hold }) => !entry.books.canTake(hold, now))
     let missing = short.length
     let failure: AskOutcome | undefined
-    for (const { entry, demand } of short) {
+    for (const { entry, hold } of short) {
       acquiring.asked.add(entry)
-      entry.calls.ask(demand, (outcome) => {
+      entry.calls.ask(hold, (outcome) => {
         if (outcome !== 'answered') failure ??= outcome
         missing -= 1
         if (missing === 0) this.#answered(acquiring, failure)
@@ -254,22 +242,22 @@ export class LeaseLedger implements Ledger {
    * Applies `onStoreUnavailable`; with several subjects, the strictest policy. `LocalShare`: up to this process's part of every limit, as far
    * as this process knows the limit's state.
    */
-  #withoutStore(request: Request, outcome: AskOutcome): Verdict {
-    const isShared = request.entries.every(({ books }) => books.subject.onStoreUnavailable === 'LocalShare')
+  #withoutStore(request: LeaseHold, outcome: AskOutcome): Verdict {
+    const isShared = request.parts.every(({ entry }) => entry.books.subject.onStoreUnavailable === 'LocalShare')
     if (outcome === 'unseeded' || !isShared) return unavailable(outcome === 'unseeded' ? 'unseeded' : 'store')
     const now = this.#now()
     const known: NamedShortage[] = []
-    for (const [at, entry] of request.entries.entries()) {
-      const short = this.#localShortages(entry, demandAt(request.demands, at), now)
+    for (const part of request.parts) {
+      const short = this.#localShortages(part, now)
       if (short === undefined) return unavailable('store')
       known.push(...short)
     }
-    if (known.length > 0) return refusal(known, ratesOf(request.entries, now), now)
-    return this.#hold(request, false, now)
+    if (known.length > 0) return refusal(known, ratesOf(request.parts, now), now)
+    return this.#take(request, false, now)
   }
 
   /** Limits whose part is used up; undefined if this process does not know the rest of a budget. */
-  #localShortages({ books, calls }: Entry, demand: Demand, now: number): NamedShortage[] | undefined {
+  #localShortages({ entry: { books, calls }, hold: demand }: Part, now: number): NamedShortage[] | undefined {
     if (books.canTake(demand, now)) return []
     const { subject, budgets, requests, tokens, permits } = books
     const terms = { live: this.#live(), storeNow: calls.storeNow(now) }
@@ -286,20 +274,25 @@ export class LeaseLedger implements Ledger {
   }
 
   /** @param isLeased whether leases suffice; otherwise `#localShortages` has found this process's own part free */
-  #hold(request: Request, isLeased: boolean, now: number): Hold {
-    const { entries, demands } = request
-    const portions = entries.map(({ books, calls }, at) => {
-      const demand = demandAt(demands, at)
+  #take(request: LeaseHold, isLeased: boolean, now: number): LeaseHold {
+    for (const { entry, hold } of request.parts) {
+      const { books, calls } = entry
       const times = { now, storeNow: calls.storeNow(now) }
-      return isLeased || books.canTake(demand, now) ? books.take(demand, times) : books.takeLocal(demand, times)
-    })
-    for (const { books, calls } of entries) if (!calls.isBusy && books.isRefillDue(now, 0)) calls.flush() // before a request has to wait
-    return new LeaseHold(request, portions, ratesOf(entries, now))
+      if (isLeased || books.canTake(hold, now)) books.take(hold, times)
+      else books.takeLocal(hold, times)
+      if (!calls.isBusy && books.isRefillDue(now, 0)) calls.flush() // before a request has to wait
+    }
+    request.isOpen = true
+    request.rates = ratesOf(request.parts, now)
+    return request
   }
 
-  #request(subjects: readonly LimitSubject[], need: Need, now: number): Request {
-    const entries = subjects.map((subject) => this.#subjects.use(subject, now))
-    return { need, entries, demands: entries.map(({ books }) => books.demand(need)) }
+  #request(subjects: readonly LimitSubject[], need: Need, now: number): LeaseHold {
+    const parts = subjects.map((subject): Part => {
+      const entry = this.#subjects.use(subject, now)
+      return { entry, hold: entry.books.holdOf(need) }
+    })
+    return new LeaseHold(need, parts)
   }
 
   #now(): number {
@@ -315,32 +308,25 @@ function isOpen(hold: Hold): hold is LeaseHold {
   return hold instanceof LeaseHold && hold.isOpen
 }
 
-function hasRefusals({ books }: Entry): boolean {
-  return books.hasRefusals
+function hasRefusals({ entry }: Part): boolean {
+  return entry.books.hasRefusals
 }
 
-function shortagesOf({ entries, demands }: Request, now: number): NamedShortage[] {
-  return entries.flatMap(({ books }, at) =>
-    books.shortages(demandAt(demands, at), now).map((shortage) => ({ subject: books.subject, shortage })),
-  )
+function shortagesOf({ parts }: LeaseHold, now: number): NamedShortage[] {
+  return parts.flatMap(({ entry: { books }, hold }) => books.shortages(hold, now).map((shortage) => ({ subject: books.subject, shortage })))
 }
 
-function canTake({ entries, demands }: Request, now: number): boolean {
-  return entries.every(({ books }, at) => books.canTake(demandAt(demands, at), now))
+function canTake({ parts }: LeaseHold, now: number): boolean {
+  return parts.every(({ entry, hold }) => entry.books.canTake(hold, now))
 }
 
 /** Why the store cannot be asked about a subject that is short. */
-function obstacleOf({ entries, demands }: Request, now: number): AskOutcome | undefined {
-  const short = entries.filter(({ books }, at) => !books.canTake(demandAt(demands, at), now))
-  return short.map(({ calls }) => calls.obstacle).find((obstacle) => obstacle !== undefined)
+function obstacleOf({ parts }: LeaseHold, now: number): AskOutcome | undefined {
+  const short = parts.filter(({ entry, hold }) => !entry.books.canTake(hold, now))
+  return short.map(({ entry }) => entry.calls.obstacle).find((obstacle) => obstacle !== undefined)
 }
 
-const NOTHING: Demand = { requests: 0, tokens: 0, permits: 0, budgets: [] }
-const ONE_REQUEST: Demand = { ...NOTHING, requests: 1 }
-
-function demandAt(demands: readonly Demand[], at: number): Demand {
-  return demands[at] ?? NOTHING
-}
+const ONE_REQUEST: Demand = { requests: 1, tokens: 0, permits: 0, budgets: [] }
 
 const isAmount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
 

@@ -9,6 +9,10 @@ import { PermitPool } from './permit-pool.ts'
 import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
 import { Refusals, type Shortage, shortagesOf } from './refusals.ts'
 
+const NO_PIECES: readonly Piece[] = []
+const NO_BUDGET_PIECES: readonly BudgetPiece[] = []
+
+/** Units of one subject that one request takes. */
 export interface Demand {
   readonly requests: number
   readonly tokens: number
@@ -16,18 +20,23 @@ export interface Demand {
   readonly budgets: readonly number[]
 }
 
-export interface Portion {
-  readonly books: SubjectBooks
-  readonly requests: readonly Piece[]
-  readonly tokens: readonly Piece[]
-  readonly heldTokens: number
+/** The part of a request's hold that belongs to one subject: what the request takes, and where it was taken from. */
+export class SubjectHold implements Demand {
+  readonly requests: number
+  readonly tokens: number
   readonly permits: number
-  readonly budgets: readonly BudgetPortion[]
-}
+  readonly budgets: readonly number[]
+  requestPieces: readonly Piece[] = NO_PIECES
+  tokenPieces: readonly Piece[] = NO_PIECES
+  takenPermits = 0
+  budgetPieces: readonly BudgetPiece[] = NO_BUDGET_PIECES
 
-interface BudgetPortion {
-  readonly book: BudgetBook
-  readonly piece: BudgetPiece
+  constructor({ requests, tokens, permits, budgets }: Demand) {
+    this.requests = requests
+    this.tokens = tokens
+    this.permits = permits
+    this.budgets = budgets
+  }
 }
 
 /**
@@ -57,8 +66,6 @@ export interface BooksDeps {
 const NO_PERMITS = new PermitPool()
 const NO_BUDGETS: readonly BudgetBook[] = []
 const NO_AMOUNTS: readonly number[] = []
-const NO_PIECES: readonly Piece[] = []
-const NO_PORTIONS: readonly BudgetPortion[] = []
 const NO_SHORTAGES: readonly Shortage[] = []
 
 export class SubjectBooks {
@@ -115,14 +122,15 @@ export class SubjectBooks {
     if (isChanged) this.#adopt(subject)
   }
 
-  demand(need: Need): Demand {
+  /** The hold of a request before it is taken. */
+  holdOf(need: Need): SubjectHold {
     const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = this.#subject.limits
-    return {
+    return new SubjectHold({
       requests: requestsPerMinute === undefined ? 0 : 1,
       tokens: tokensPerMinute === undefined ? 0 : Math.min(need.tokens, tokensPerMinute),
       permits: maxConcurrentRequests === undefined ? 0 : 1,
       budgets: this.#open.length === 0 ? NO_AMOUNTS : this.#subject.budgets.map(({ unit }) => need.holdByUnit[unit] ?? 0),
-    }
+    })
   }
 
   canTake({ requests, tokens, budgets }: Demand, now: number): boolean {
@@ -134,56 +142,44 @@ export class SubjectBooks {
   }
 
   /** Takes the units that `canTake` has found. */
-  take(demand: Demand, { now, storeNow }: Times): Portion {
+  take(hold: SubjectHold, { now, storeNow }: Times): void {
     this.#running += 1
-    return {
-      books: this,
-      requests: demand.requests > 0 ? this.requests.take(demand.requests, now) : NO_PIECES,
-      tokens: demand.tokens > 0 ? this.tokens.take(demand.tokens, now) : NO_PIECES,
-      heldTokens: demand.tokens,
-      permits: this.permits.take(now),
-      budgets: this.#open.length === 0 ? NO_PORTIONS : this.#takeBudgets(demand, now, storeNow),
-    }
+    if (hold.requests > 0) hold.requestPieces = this.requests.take(hold.requests, now)
+    if (hold.tokens > 0) hold.tokenPieces = this.tokens.take(hold.tokens, now)
+    hold.takenPermits = this.permits.take(now)
+    if (this.#open.length > 0) hold.budgetPieces = this.#open.map((book, at) => book.take(hold.budgets[at] ?? 0, now, storeNow))
   }
 
   /** As `take`, without the store: this process's part of every limit. */
-  takeLocal(demand: Demand, { now, storeNow }: Times): Portion {
+  takeLocal(hold: SubjectHold, { now, storeNow }: Times): void {
     this.#running += 1
-    return {
-      books: this,
-      requests: this.requests.takeLocal(demand.requests, now, storeNow),
-      tokens: this.tokens.takeLocal(demand.tokens, now, storeNow),
-      heldTokens: demand.tokens,
-      permits: this.permits.takeLocal(),
-      budgets: this.#open.map((book, at) => ({ book, piece: book.takeLocal(demand.budgets[at] ?? 0, now, storeNow) })),
-    }
+    hold.requestPieces = this.requests.takeLocal(hold.requests, now, storeNow)
+    hold.tokenPieces = this.tokens.takeLocal(hold.tokens, now, storeNow)
+    hold.takenPermits = this.permits.takeLocal()
+    hold.budgetPieces = this.#open.map((book, at) => book.takeLocal(hold.budgets[at] ?? 0, now, storeNow))
   }
 
-  settle(portion: Portion, usage: SettledUsage, now: number): Urgency {
+  settle(hold: SubjectHold, usage: SettledUsage, now: number): Urgency {
     this.#running -= 1
     const used = usage.inputTokens + usage.outputTokens
-    if (this.tokens.limit !== undefined || portion.heldTokens > 0) this.#settleTokens(portion, used, now)
-    for (const { book, piece } of portion.budgets) book.settle(piece, book.spec.unit === 'Tokens' ? used : (usage.costMicros ?? 0))
-    return this.#freePermits(portion, now) ? 'now' : this.urgency
+    if (this.tokens.limit !== undefined || hold.tokens > 0) this.#settleTokens(hold, used, now)
+    for (const piece of hold.budgetPieces) piece.book.settle(piece, piece.book.spec.unit === 'Tokens' ? used : (usage.costMicros ?? 0))
+    return this.#freePermits(hold, now) ? 'now' : this.urgency
   }
 
-  release(portion: Portion, now: number): Urgency {
+  release(hold: SubjectHold, now: number): Urgency {
     this.#running -= 1
-    this.requests.giveBack(portion.requests, Infinity, now)
-    this.tokens.giveBack(portion.tokens, Infinity, now)
-    for (const { book, piece } of portion.budgets) book.settle(piece, 0)
+    this.requests.giveBack(hold.requestPieces, Infinity, now)
+    this.tokens.giveBack(hold.tokenPieces, Infinity, now)
+    for (const piece of hold.budgetPieces) piece.book.settle(piece, 0)
     this.#refusals = undefined
-    return this.#freePermits(portion, now) ? 'now' : 'soon'
+    return this.#freePermits(hold, now) ? 'now' : 'soon'
   }
 
   /** `soon` if a limit was exceeded or is nearly used up, so that other processes may wait for returned units. */
   get urgency(): 'soon' | 'later' {
     if (this.#batch?.hasDebt || !this.tokens.isRoomy || !this.requests.isRoomy) return 'soon'
     return this.#open.every((book) => book.isRoomy) ? 'later' : 'soon'
-  }
-
-  #takeBudgets(demand: Demand, now: number, storeNow: number): BudgetPortion[] {
-    return this.#open.map((book, at) => ({ book, piece: book.take(demand.budgets[at] ?? 0, now, storeNow) }))
   }
 
   shortages({ requests, tokens, permits, budgets }: Demand, now: number): readonly Shortage[] {
@@ -326,17 +322,17 @@ export class SubjectBooks {
     return this.#budgets.every(({ isUnused }) => isUnused)
   }
 
-  #settleTokens(portion: Portion, used: number, now: number): void {
-    if (used > portion.heldTokens) return this.batch.owe(used - portion.heldTokens)
-    if (used === portion.heldTokens) return
-    this.tokens.giveBack(portion.tokens, portion.heldTokens - used, now)
+  #settleTokens(hold: SubjectHold, used: number, now: number): void {
+    if (used > hold.tokens) return this.batch.owe(used - hold.tokens)
+    if (used === hold.tokens) return
+    this.tokens.giveBack(hold.tokenPieces, hold.tokens - used, now)
     this.#refusals?.delete('t')
   }
 
-  #freePermits(portion: Portion, now: number): boolean {
-    if (portion.permits === 0) return false
+  #freePermits({ takenPermits }: SubjectHold, now: number): boolean {
+    if (takenPermits === 0) return false
     this.#refusals?.delete('permits')
-    return this.permits.free(portion.permits, now, this.#deps.live())
+    return this.permits.free(takenPermits, now, this.#deps.live())
   }
 
   #adopt(subject: LimitSubject): void {

@@ -72,10 +72,11 @@ function ownerOf(subject: LimitSubject, refused: RefusedLimit, budget?: string):
 }
 
 /** For headers: per kind, the limit nearest to exhaustion over all subjects. */
-export function ratesOf(all: ReadonlyArray<{ readonly books: SubjectBooks }>, now: number): RateStates {
+export function ratesOf(all: ReadonlyArray<{ readonly entry: { readonly books: SubjectBooks } }>, now: number): RateStates {
   let requests: RateState | undefined
   let tokens: RateState | undefined
-  for (const { books } of all) {
+  for (const { entry } of all) {
+    const { books } = entry
     requests = nearer(requests, books.requests.state(now))
     tokens = nearer(tokens, books.tokens.state(now))
   }
