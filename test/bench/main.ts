@@ -1,9 +1,9 @@
 /**
  * `make bench` measures Headgate in three programs: requests, operator and limits. `PART` chooses programs or parts of them, and
- * `BASE=<another clone with dist/>` compares that clone with this one. Prints a report, and keeps it below .headgate/bench/.
+ * `BASE=<a commit, or another clone with dist/>` compares that one with this clone. Prints a report, and keeps it below .headgate/bench/.
  */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { runInside, type Inside } from './inside.ts'
@@ -47,7 +47,7 @@ async function main(): Promise<number> {
   const parts = chosenParts(process.env['PART'] ?? '')
   const isQuick = process.env['BENCH_QUICK'] === '1'
   const options = {
-    base: process.env['BASE'] === undefined ? undefined : resolve(process.env['BASE']),
+    base: baseOf(process.env['BASE'] ?? ''),
     isQuick,
     rounds: wholeNumber('BENCH_ROUNDS', isQuick ? 1 : 7),
     seconds: wholeNumber('BENCH_SECONDS', isQuick ? 1 : 3),
@@ -70,6 +70,20 @@ async function main(): Promise<number> {
     return !busy && results.some(([, { isMissed }]) => isMissed) ? 1 : 0
   }
   return runInside({ script: import.meta.filename, needs, run })
+}
+
+/** @param text a folder, or a commit, which is built in a worktree below .headgate/bench/ @throws Error if it is neither */
+function baseOf(text: string): string | undefined {
+  if (text === '') return undefined
+  if (existsSync(join(text, 'dist'))) return resolve(text)
+  const git = (...args: string[]): string => execFileSync('git', ['-C', ROOT, ...args], { encoding: 'utf8' }).trim()
+  const folder = join(ROOT, '.headgate/bench', `base-${git('rev-parse', '--verify', '--short=12', `${text}^{commit}`)}`)
+  if (existsSync(join(folder, 'dist'))) return folder
+  if (!existsSync(folder)) git('worktree', 'add', '--detach', folder, text)
+  process.stdout.write(`bench: building ${text} in ${folder}\n`)
+  execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+  execFileSync(process.execPath, ['build.ts'], { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
+  return folder
 }
 
 const loadAverage = (): number => Number(readFileSync('/proc/loadavg', 'utf8').split(' ')[0])
