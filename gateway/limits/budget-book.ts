@@ -94,7 +94,7 @@ export class BudgetBook {
   /** Ends a hold. @param spent the cost of the request, even above the hold */
   settle({ account, amount }: BudgetPiece, spent: number): void {
     account.running -= amount
-    account.spent += spent
+    account.spent = Math.min(MAX_AMOUNT, account.spent + spent)
     if (spent > amount) this.#isPassed = true
   }
 

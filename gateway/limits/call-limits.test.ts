@@ -88,6 +88,29 @@ describe('the limits of a call', () => {
     expect(budgets[0]).toMatchObject({ spent: 36 })
   })
 
+  test('L5 W4 absurd usage that one model reports does not free the limit for another one, nor end the calls of the key', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const limits = over(world.process())
+    const ask = { limits: { tokensPerMinute: 2_000 }, budgets: [budget({ amount: 1_000_000_000 })], fields: { max_tokens: 100 } }
+    const hostile = { ...ask, model: { uid: 'hostile', ...PRICED } }
+    for (let call = 0; call < 3; call += 1) {
+      const held = await limits.reserve(callOf(hostile))
+      if (!(held instanceof GatewayError)) held.settle({ usage: { ...USED, outputTokens: 5e15 }, wasSent: true, error: undefined })
+      await world.advance(300)
+    }
+    let admitted = 0
+    for (let second = 0; second < 58; second += 1) {
+      if ((await row(limits, { ...ask, model: PRICED })) === 'held') admitted += 1
+      await world.advance(1_000)
+    }
+    expect(admitted * 100).toBeLessThanOrEqual(2_000)
+    await world.advance(180_000)
+    expect(await row(limits, { ...ask, model: PRICED }), 'the excess is repaid').toBe('held')
+    const [spent] = (await world.process().snapshot(callOf(ask).subject)).budgets
+    expect(spent?.spent).toBeLessThan(10_000)
+  })
+
   test('#25874 a model without a price is refused to a budget of money, and "0" is a price', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed')

@@ -1,6 +1,6 @@
 import type { BudgetReply, BudgetReport, BudgetRequest } from '#contract/ledger/ledger-call.ts'
 import { type BudgetWindow, isIn } from '#contract/values/budget-window.ts'
-import { budgetField, GRANTS } from '#contract/ledger/ledger-layout.ts'
+import { budgetField, GRANTS, MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
 
 interface ProcessShare {
   held: number
@@ -53,10 +53,10 @@ export class MemoryBudgets {
     if (share.spent === undefined) share.spent = this.#firstSpent(window, reporter, row)
     window.unsettled = Math.max(0, window.unsettled - share.reaped)
     share.reaped = 0
-    window.held = Math.max(0, window.held + row.held - share.held)
+    window.held = Math.max(0, sum(window.held - share.held, row.held))
     share.held = row.held
     if (row.spent > share.spent) {
-      window.spent += row.spent - share.spent
+      window.spent = sum(window.spent, row.spent - share.spent)
       share.spent = row.spent
     }
     return window.spent
@@ -99,8 +99,8 @@ export class MemoryBudgets {
       const share = window.processes.get(process)
       if (!share || share.held === 0) continue
       window.held = Math.max(0, window.held - share.held)
-      window.unsettled += share.held
-      share.reaped += share.held
+      window.unsettled = sum(window.unsettled, share.held)
+      share.reaped = sum(share.reaped, share.held)
       share.held = 0
     }
   }
@@ -123,7 +123,7 @@ export class MemoryBudgets {
   #firstSpent(window: WindowState, { seed, wasAway }: Reporter, row: BudgetReport): number {
     if (seed === '' || seed === this.#seed) return wasAway ? row.acknowledged : 0
     const base = Math.max(window.base, row.seen)
-    window.spent += base - window.base
+    window.spent = sum(window.spent, base - window.base)
     window.base = base
     return row.acknowledged
   }
@@ -143,6 +143,11 @@ export class MemoryBudgets {
     window.processes.set(process, share)
     return share
   }
+}
+
+/** Sums stop at the largest number: a field beyond it would refuse every later call. */
+function sum(a: number, b: number): number {
+  return Math.min(MAX_AMOUNT, a + b)
 }
 
 function budgetGrant({ amount, need, ask, want }: BudgetRequest, rest: number, live: number): number {

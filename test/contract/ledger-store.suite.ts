@@ -204,6 +204,16 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       })
     })
 
+    it('W4 sums stop at the largest number, and the subject is answered afterwards', async () => {
+      await subject.seed('s', 'seed-1')
+      const spent = { field: FIELD, held: Number.MAX_SAFE_INTEGER, spent: Number.MAX_SAFE_INTEGER, acknowledged: 0, seen: 0 }
+      for (const process of ['p1', 'p2', 'p3']) await answer({ process, reports: [spent] })
+      expect(await answer({ process: 'p4', budgets: [budget({ amount: 500, need: 1, ask: 1 })] })).toMatchObject({
+        status: 'short',
+        budgets: [{ spent: Number.MAX_SAFE_INTEGER, held: Number.MAX_SAFE_INTEGER, short: 'Spent' }],
+      })
+    })
+
     it('the time of the store picks the window of a budget; outside of both windows of the call nothing is granted', async () => {
       await subject.seed('s', 'seed-1')
       const tomorrow = { startMs: TODAY + DAY_MS, endMs: TODAY + 2 * DAY_MS }

@@ -91,6 +91,11 @@ local function load_books(key, call, now)
   return found[1] or '', wanted.books, starts
 end
 
+-- Sums stop at the largest number: a field beyond it would refuse every later call.
+local function sum(a, b)
+  return math.min(MAX, a + b)
+end
+
 local function report(book, row, call, seed)
   local v = book.values
   if book.is_new then
@@ -98,7 +103,7 @@ local function report(book, row, call, seed)
     v[6] = call.wasAway and row.acknowledged or 0
     if call.seed ~= '' and call.seed ~= seed then
       local base = math.max(v[3], row.seen)
-      v[1] = v[1] + base - v[3]
+      v[1] = sum(v[1], base - v[3])
       v[3] = base
       v[6] = row.acknowledged
     end
@@ -106,10 +111,10 @@ local function report(book, row, call, seed)
   end
   v[4] = math.max(0, v[4] - v[7])
   v[7] = 0
-  v[2] = math.max(0, v[2] + row.held - v[5])
+  v[2] = math.max(0, sum(v[2] - v[5], row.held))
   v[5] = row.held
   if row.spent > v[6] then
-    v[1] = v[1] + row.spent - v[6]
+    v[1] = sum(v[1], row.spent - v[6])
     v[6] = row.spent
   end
 end

@@ -42,7 +42,7 @@ local function reap_(keys, args)
     for i, value in ipairs(redis.call('HMGET', key, unpack(names))) do v[i] = stored(value, names[i]) end
     reaped = reaped + v[1]
     deleted[#deleted + 1] = field
-    for i, value in pairs({ [2] = math.max(0, v[2] - v[1]), [3] = v[3] + v[1], [4] = v[4] + v[1] }) do
+    for i, value in pairs({ [2] = math.max(0, v[2] - v[1]), [3] = sum(v[3], v[1]), [4] = sum(v[4], v[1]) }) do
       set[#set + 1] = names[i]
       set[#set + 1] = text(value)
     end
