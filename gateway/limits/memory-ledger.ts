@@ -12,13 +12,24 @@ import {
   type RateReply,
   type RateRequest,
 } from '#contract/ledger/ledger-call.ts'
-import { bookingSlot, CLOCK_STEP_MS, GRANTS, LEDGER_TIMING, PERMIT_LIFE_MS, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import {
+  bookingSlot,
+  GRANTS,
+  LEDGER_TIMING,
+  type LedgerTiming,
+  MAX_AMOUNT,
+  MAX_SKEW_MS,
+  MIN_SKEW_MS,
+  PERMIT_LIFE_MS,
+} from '#contract/ledger/ledger-layout.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { MemoryBudgets } from './memory-budgets.ts'
 import { RollingWindow } from './rolling-window.ts'
 
 interface Subject {
   nowMs: number
+  /** The clock minus the time of the subject. */
+  skewMs: number
   readonly rates: Record<RateKind, RollingWindow>
   readonly permits: MemoryPermits
   readonly budgets: MemoryBudgets
@@ -49,14 +60,14 @@ export class MemoryLedgerStore implements LedgerStore {
   /** `call`, at once. The store's time never goes back; one that went back far was corrected, and the windows follow it. */
   answer(call: LedgerCall): LedgerReply {
     const subject = this.#subject(call.subject)
-    const timeMs = this.#now()
-    const isStepped = subject.nowMs - timeMs > CLOCK_STEP_MS
-    const nowMs = isStepped ? timeMs : Math.max(timeMs, subject.nowMs)
+    const clockMs = this.#now()
+    const { nowMs, isStepped } = timeOf(subject, call, clockMs)
     const last = subject.calls.get(call.process) ?? 0
     if (call.number <= last) return { status: 'stale', nowMs, number: last }
     if (last < call.acknowledged) return { status: 'lost', nowMs, number: last, batch: subject.batches.get(call.process) ?? 0 }
     subject.calls.set(call.process, call.number)
     subject.nowMs = nowMs
+    subject.skewMs = Math.abs(clockMs - nowMs) < MIN_SKEW_MS ? 0 : clockMs - nowMs
     for (const kind of RATE_KINDS) {
       if (isStepped) subject.rates[kind].collapse(nowMs)
       subject.rates[kind].sweep(nowMs)
@@ -106,6 +117,7 @@ export class MemoryLedgerStore implements LedgerStore {
     if (found) return found
     const subject: Subject = {
       nowMs: 0,
+      skewMs: 0,
       rates: { r: new RollingWindow(this.#timing), t: new RollingWindow(this.#timing) },
       permits: new MemoryPermits(),
       budgets: new MemoryBudgets(),
@@ -173,6 +185,14 @@ export class MemoryLedgerStore implements LedgerStore {
     window.book(slot, grant, nowMs)
     return { grant, slot, rest: free - grant, resetMs: window.resetMs(nowMs), waitMs }
   }
+}
+
+/** The time of a subject: the clock within the bounds that the process knows, else as far from the clock as at the last call. */
+function timeOf(subject: Subject, { earliestMs, latestMs }: LedgerCall, clockMs: number): { nowMs: number; isStepped: boolean } {
+  const bounded = latestMs < MAX_AMOUNT ? Math.max(earliestMs, Math.min(clockMs, latestMs)) : clockMs - subject.skewMs
+  const timeMs = Math.abs(clockMs - bounded) > MAX_SKEW_MS ? clockMs : bounded
+  const isStepped = subject.nowMs - timeMs > MAX_SKEW_MS
+  return { nowMs: isStepped ? clockMs : Math.max(timeMs, subject.nowMs), isStepped }
 }
 
 function isRateShort({ need, limit }: RateRequest, window: RollingWindow): boolean {

@@ -5,6 +5,7 @@ import { BackOff } from '#platform/back-off.ts'
 import { answerDeadline, type Breaker } from './breaker.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
 import { appended } from './short-list.ts'
+import { type Contact, type StoreTime, SubjectTime } from './store-time.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 
 export type AskOutcome = 'answered' | 'store' | 'unseeded'
@@ -92,6 +93,7 @@ export class SubjectCalls {
   #acknowledged = 0
   #seed = ''
   #wasAway = false
+  readonly #time = new SubjectTime()
   #paused = NO_PAUSE
   /** Undefined while the budgets have a seed. */
   #unseeded: BackOff | undefined
@@ -121,7 +123,7 @@ export class SubjectCalls {
 
   /** Time of the store as far as known, ms since 1970. @param now monotonic ms */
   storeNow(now: number): number {
-    return this.#deps.time.at(now)
+    return this.#time.at(now) ?? this.#deps.time.at(now)
   }
 
   get isBusy(): boolean {
@@ -175,7 +177,7 @@ export class SubjectCalls {
     const { clock, store, timeoutMs, onCall, contact } = this.#deps
     contact.check(clock.monotonic())
     const sent = this.#parts()
-    const call = this.#call(sent)
+    const call = this.#call(sent, clock.monotonic())
     onCall(this.#books.subject.uid)
     for (const reader of this.#readers) reader.calls += 1
     const cancelTimer = answerDeadline(clock, timeoutMs, () => this.#timedOut(flight))
@@ -194,7 +196,7 @@ export class SubjectCalls {
     return this.#books.parts(demands, this.#readers.length > 0 || demands.length === 0, { now, storeNow: this.storeNow(now) })
   }
 
-  #call({ parts }: SentParts): LedgerCall {
+  #call({ parts }: SentParts, now: number): LedgerCall {
     const { process, live, nextNumber } = this.#deps
     const batch = this.#books.batch.freeze(nextNumber)
     const acknowledged = this.#acknowledged
@@ -205,6 +207,7 @@ export class SubjectCalls {
       acknowledged,
       live: live(),
       seed: this.#seed,
+      ...this.#time.bounds(now),
       wasAway: this.#wasAway,
       batch,
       ...parts,
@@ -227,6 +230,7 @@ export class SubjectCalls {
     this.#land(flight)
     if (!flight.isLate) breaker.answered(now - flight.sent.sentAt)
     time.observe(reply.nowMs, flight.sent.sentAt)
+    this.#time.told(reply.nowMs, flight.sent.sentAt, now)
     const outcome = this.#limited(this.#book(flight, reply, now))
     if (flight.isLate) this.#books.endLeases() // no request waits for these grants, and the process may have used its own share instead
     this.#serve(flight, outcome)
@@ -345,50 +349,4 @@ export class SubjectCalls {
 
 function wakeAll(waiters: readonly Waiter[], outcome: AskOutcome): void {
   for (const { wake } of waiters) wake(outcome)
-}
-
-/** The operator forgets a silent process after two hours. Half of them, because each side measures by a clock of its own. */
-const AWAY_MS = 3_600_000
-
-/** When the store last answered this process. Times are monotonic ms. */
-export class Contact {
-  #heardAt: number
-  readonly #onAway: () => void
-
-  /** @param onAway called before the first call after a silence in which the operator may have forgotten this process */
-  constructor(now: number, onAway: () => void) {
-    this.#heardAt = now
-    this.#onAway = onAway
-  }
-
-  check(now: number): void {
-    if (now - this.#heardAt <= AWAY_MS) return
-    this.#heardAt = now
-    this.#onAway()
-  }
-
-  heard(now: number): void {
-    this.check(now)
-    this.#heardAt = now
-  }
-}
-
-/** The clock of the store as this process knows it. Between calls it advances with the monotonic clock. */
-export class StoreTime {
-  #offset: number
-
-  /** @param offset guess before the first answer: wall clock minus monotonic clock, in ms */
-  constructor(offset: number) {
-    this.#offset = offset
-  }
-
-  /** Takes the time `nowMs` from the answer to a call that left at `sentAt`. The result of `at` is never behind the store. */
-  observe(nowMs: number, sentAt: number): void {
-    this.#offset = nowMs + 1 - sentAt // the store rounds its time down to whole ms
-  }
-
-  /** ms since 1970, whole. @param now monotonic ms */
-  at(now: number): number {
-    return Math.floor(now + this.#offset)
-  }
 }

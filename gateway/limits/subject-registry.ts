@@ -6,7 +6,8 @@ import type { LimitSubject } from './ledger.ts'
 import type { Calendar } from './budget-book.ts'
 import type { LedgerStore } from './ledger-store.ts'
 import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
-import { type CallDeps, Contact, StoreTime, SubjectCalls } from './subject-calls.ts'
+import { Contact, StoreTime } from './store-time.ts'
+import { type CallDeps, SubjectCalls } from './subject-calls.ts'
 
 interface RegistryDeps {
   readonly store: LedgerStore

@@ -158,6 +158,34 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect((await answer({ rates: [rate({ limit: 10 })] })).rates).toMatchObject([{ rest: 10 }])
     })
 
+    it('L2 a clock that jumps ends no window early, for processes that know the time and for new ones', async () => {
+      await answer({ rates: [rate({ limit: 10, need: 10, ask: 10 })] })
+      await at(START_MS + 30_000)
+      const known = await answer({ earliestMs: START_MS + 5, latestMs: START_MS + 10, rates: [rate({ limit: 10, need: 1, ask: 1 })] })
+      expect(known).toMatchObject({ nowMs: START_MS + 10, rates: [{ grant: 0, rest: 0 }] })
+      await at(START_MS + 40_000)
+      expect(await answer({ process: 'new', rates: [rate({ limit: 10 })] })).toMatchObject({
+        nowMs: START_MS + 10_010,
+        rates: [{ rest: 0 }],
+      })
+      await at(START_MS + 30_000 + 72_000)
+      expect((await answer({ process: 'new', rates: [rate({ limit: 10 })] })).rates).toMatchObject([{ rest: 10 }])
+    })
+
+    it('L2 a clock that is set back holds no window longer', async () => {
+      await answer({ rates: [rate({ limit: 10, need: 10, ask: 10 })] })
+      await at(START_MS - 30_000 + 72_000)
+      const bounds = { earliestMs: START_MS + 71_999, latestMs: START_MS + 72_001 }
+      expect(await answer({ ...bounds, rates: [rate({ limit: 10 })] })).toMatchObject({ nowMs: START_MS + 71_999, rates: [{ rest: 10 }] })
+      expect((await answer({ process: 'new' })).nowMs).toBe(START_MS + 71_999)
+    })
+
+    it('a clock that jumps by more than five minutes is believed', async () => {
+      await answer()
+      await at(START_MS + 301_000)
+      expect((await answer({ earliestMs: START_MS, latestMs: START_MS + 10 })).nowMs).toBe(START_MS + 301_000)
+    })
+
     it('a window that is empty during a correction of the clock counts the requests after the correction', async () => {
       await answer({ rates: [rate({ limit: 10, need: 1, ask: 1 })] })
       await at(START_MS + 3_600_000)
@@ -296,7 +324,19 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
 
 export function callOf(overrides: Partial<LedgerCall>): LedgerCall {
   const nothing = { batch: undefined, reports: [], permits: undefined, rates: [], budgets: [] }
-  return { subject: 's', process: 'p1', number: 1, acknowledged: 0, live: 1, seed: '', wasAway: false, ...nothing, ...overrides }
+  return {
+    subject: 's',
+    process: 'p1',
+    number: 1,
+    acknowledged: 0,
+    live: 1,
+    seed: '',
+    earliestMs: 0,
+    latestMs: Number.MAX_SAFE_INTEGER,
+    wasAway: false,
+    ...nothing,
+    ...overrides,
+  }
 }
 
 export function rate(overrides: Partial<RateRequest> = {}): RateRequest {

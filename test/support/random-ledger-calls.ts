@@ -38,6 +38,7 @@ export class RandomLedgerCalls {
       acknowledged,
       live: 1 + random.below(4),
       seed,
+      ...this.#bounds(nowMs),
       wasAway: random.chance(0.2),
       batch: random.chance(0.6) ? this.#batch(nowMs) : undefined,
       reports: random.chance(0.6) ? this.#reports(process, nowMs) : [],
@@ -50,6 +51,13 @@ export class RandomLedgerCalls {
       })),
       budgets: random.chance(0.6) ? this.#budgets(nowMs) : [],
     }
+  }
+
+  #bounds(nowMs: number): Pick<LedgerCall, 'earliestMs' | 'latestMs'> {
+    const random = this.#random
+    if (random.chance(0.4)) return { earliestMs: 0, latestMs: Number.MAX_SAFE_INTEGER }
+    const earliestMs = Math.max(0, nowMs + random.pick([-1_000_000, -60_000, -3_000, -2, 0, 2, 3_000, 60_000, 1_000_000]))
+    return { earliestMs, latestMs: earliestMs + random.below(10) }
   }
 
   #needs(most: number): { need: number; ask: number; want: number } {

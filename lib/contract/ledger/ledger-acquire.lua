@@ -7,19 +7,32 @@
 
 -- Drops a damaged key: every process then gets 'lost' for its calls, and books its admissions again.
 local function load_process(key, process)
-  local values = fetch(key, { 'now', 'q:' .. process, 'b:' .. process })
-  for i = 1, 3 do
-    if values[i] and not integer(values[i], 0) then
+  local values = fetch(key, { 'now', 'q:' .. process, 'b:' .. process, 'skew' })
+  for i = 1, 4 do
+    if values[i] and not integer(values[i], i == 4 and -MAX or 0) then
       redis.call('UNLINK', key)
-      return { false, false, false }
+      return { false, false, false, false }
     end
   end
   return values
 end
 
+-- The time of a subject: the clock within the bounds that the process knows, else as far from the clock as at the last call. A clock that has
+-- jumped by at most MAX_SKEW_MS moves no window.
+local function bounded_time(call, clock, skew)
+  local time = clock - skew
+  if call.latestMs < MAX then time = math.max(call.earliestMs, math.min(clock, call.latestMs)) end
+  return math.abs(clock - time) > MAX_SKEW_MS and clock or time
+end
+
 local function collect_processes(key)
   if redis.call('HLEN', key) <= 3 * MAX_PROCESSES then return end
   redis.call('UNLINK', key)
+end
+
+local function save_skew(key, skew, known)
+  local kept = math.abs(skew) < MIN_SKEW_MS and 0 or skew
+  if kept ~= known then redis.call('HSET', key, 'skew', text(kept)) end
 end
 
 local function save_process(key, call, now, seen)
@@ -90,10 +103,11 @@ end
 local function acquire_(keys, args)
   local call = call_of(args)
   local head = load_process(keys[4], call.process)
-  local time = time_ms()
+  local clock, skew = time_ms(), stored(head[4], 'skew')
+  local time = bounded_time(call, clock, skew)
   local seen = stored(head[1], 'now')
-  local collapse = seen - time > CLOCK_STEP_MS
-  local now = collapse and time or math.max(time, seen)
+  local collapse = seen - time > MAX_SKEW_MS
+  local now = collapse and clock or math.max(time, seen)
   local last, last_batch = stored(head[2], 'q'), stored(head[3], 'b')
   if call.number <= last then return { 'stale', now, last } end
   if last < call.acknowledged then return { 'lost', now, last, last_batch } end
@@ -131,6 +145,7 @@ local function acquire_(keys, args)
   end
 
   save_process(keys[4], call, now, seen)
+  save_skew(keys[4], clock - now, skew)
   save_rings(keys[1], rings)
   save_permits(keys[2], call, permits, grant, now)
   if not is_unseeded then save_books(keys[3], books) end

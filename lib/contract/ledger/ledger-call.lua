@@ -139,6 +139,8 @@ local function call_of(args)
   check_number(call.acknowledged, 'acknowledged', 0)
   check_number(call.live, 'live', 1)
   check_word(call.seed, 'seed')
+  check_number(call.earliestMs, 'earliestMs', 0)
+  check_number(call.latestMs, 'latestMs', 0)
   if type(call.wasAway) ~= 'boolean' then refuse('wasAway is missing') end
   if call.batch == nil then call.batch = NO_BATCH else check_batch(call.batch) end
   check_rows(call.reports, 'reports', MAX_REPORTS, check_report)

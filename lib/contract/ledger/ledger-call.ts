@@ -89,6 +89,12 @@ export interface LedgerCall {
   readonly live: number
   /** Seed of the budgets as the process last saw it; '' before the first. */
   readonly seed: string
+  /**
+   * Bounds of the time of the store at this call, ms since 1970, by its last answer about the subject and the monotonic clock of the process.
+   * A clock of the store that has jumped does not end any window early. 0 and `MAX_AMOUNT` before the first answer.
+   */
+  readonly earliestMs: number
+  readonly latestMs: number
   /** Whether the process was away so long that the operator may have forgotten it: its acknowledged spend then counts already. */
   readonly wasAway: boolean
   readonly batch: LedgerBatch | undefined

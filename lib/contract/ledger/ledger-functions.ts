@@ -1,6 +1,7 @@
 /** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire`. */
 import {
-  CLOCK_STEP_MS,
+  MAX_SKEW_MS,
+  MIN_SKEW_MS,
   GRANTS,
   LEDGER_CAPS,
   LEDGER_TIMING,
@@ -87,7 +88,8 @@ function constants(timing: LedgerTiming): Record<string, number | string> {
     LONGEST_LEASE_MS: longestLeaseMs(timing),
     MAX_SLOTS: slotCount(timing),
     RATE_TTL_MS: rateTtlMs(timing),
-    CLOCK_STEP_MS,
+      MAX_SKEW_MS,
+    MIN_SKEW_MS,
     PERMIT_LIFE_MS,
     PERMIT_TTL_MS,
     PROCESS_TTL_MS,

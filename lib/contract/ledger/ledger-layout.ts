@@ -35,8 +35,13 @@ export function bookingSlot(nowMs: number, leaseMs: number, { windowMs, slotMs }
   return Math.floor((nowMs + leaseMs + windowMs) / slotMs) + 1
 }
 
-/** A store's clock that goes back further than this collapses the windows instead of standing still. */
-export const CLOCK_STEP_MS = 5_000
+/**
+ * A store's clock that jumps by at most this is held back, or pushed on, by the monotonic clocks of the processes. One that goes back further
+ * collapses the windows.
+ */
+export const MAX_SKEW_MS = 300_000
+/** A smaller difference between the clock and the time of a subject is not remembered. */
+export const MIN_SKEW_MS = 1_000
 /** A process without a report for this long has lost its permits. */
 export const PERMIT_LIFE_MS = 15_000
 /** Permits and numbers of processes expire after this time without use. */

@@ -13,6 +13,8 @@ const CALL: LedgerCall = {
   acknowledged: 6,
   live: 2,
   seed: 'seed-1',
+  earliestMs: 0,
+  latestMs: Number.MAX_SAFE_INTEGER,
   wasAway: false,
   batch: undefined,
   reports: [{ field: 'b:Currency:Day:0', held: 1, spent: 2, acknowledged: 1, seen: 9 }],
