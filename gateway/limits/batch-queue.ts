@@ -1,5 +1,5 @@
 import type { LedgerBatch, RateKind, SlotAmount } from '#contract/ledger/ledger-call.ts'
-import { bookingSlot, LEDGER_CAPS, MAX_AMOUNT, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import { bookingSlot, LEDGER_CAPS, MAX_SUM, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { Booking, Piece, RateLease } from './rate-lease.ts'
 
 interface FrozenBatch {
@@ -25,7 +25,7 @@ export class BatchQueue {
   }
 
   owe(tokens: number): void {
-    this.#debt = Math.min(MAX_AMOUNT, this.#debt + tokens)
+    this.#debt = Math.min(MAX_SUM, this.#debt + tokens)
   }
 
   get isEmpty(): boolean {

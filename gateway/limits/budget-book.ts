@@ -1,5 +1,5 @@
 import type { BudgetReply, BudgetReport, BudgetRequest } from '#contract/ledger/ledger-call.ts'
-import { budgetField, budgetID, GRANTS, type LedgerTiming, longestLeaseMs, MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
+import { budgetField, budgetID, GRANTS, type LedgerTiming, longestLeaseMs, MAX_AMOUNT, MAX_SUM } from '#contract/ledger/ledger-layout.ts'
 import { type BudgetWindow, type BudgetWindows, isIn, type windowsAt } from '#contract/values/budget-window.ts'
 import { appended } from './short-list.ts'
 import { DemandAverage } from './demand-average.ts'
@@ -94,7 +94,7 @@ export class BudgetBook {
   /** Ends a hold. @param spent the cost of the request, even above the hold */
   settle({ account, amount }: BudgetPiece, spent: number): void {
     account.running -= amount
-    account.spent = Math.min(MAX_AMOUNT, account.spent + spent)
+    account.spent = Math.min(MAX_SUM, account.spent + spent)
     if (spent > amount) this.#isPassed = true
   }
 

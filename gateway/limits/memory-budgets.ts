@@ -1,6 +1,6 @@
 import type { BudgetReply, BudgetReport, BudgetRequest } from '#contract/ledger/ledger-call.ts'
 import { type BudgetWindow, isIn } from '#contract/values/budget-window.ts'
-import { budgetField, GRANTS, MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
+import { budgetField, GRANTS, MAX_SUM } from '#contract/ledger/ledger-layout.ts'
 
 interface ProcessShare {
   held: number
@@ -145,9 +145,8 @@ export class MemoryBudgets {
   }
 }
 
-/** Sums stop at the largest number: a field beyond it would refuse every later call. */
 function sum(a: number, b: number): number {
-  return Math.min(MAX_AMOUNT, a + b)
+  return Math.min(MAX_SUM, a + b)
 }
 
 function budgetGrant({ amount, need, ask, want }: BudgetRequest, rest: number, live: number): number {

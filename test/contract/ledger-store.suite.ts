@@ -11,7 +11,7 @@ import {
   type PermitRequest,
   type RateRequest,
 } from '#contract/ledger/ledger-call.ts'
-import { bookingSlot, LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
+import { bookingSlot, LEDGER_TIMING, MAX_SUM } from '#contract/ledger/ledger-layout.ts'
 
 export interface LedgerStoreSubject {
   readonly store: LedgerStore
@@ -238,7 +238,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       for (const process of ['p1', 'p2', 'p3']) await answer({ process, reports: [spent] })
       expect(await answer({ process: 'p4', budgets: [budget({ amount: 500, need: 1, ask: 1 })] })).toMatchObject({
         status: 'short',
-        budgets: [{ spent: Number.MAX_SAFE_INTEGER, held: Number.MAX_SAFE_INTEGER, short: 'Spent' }],
+        budgets: [{ spent: MAX_SUM, held: MAX_SUM, short: 'Spent' }],
       })
     })
 

@@ -1,5 +1,6 @@
 /** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire`. */
 import {
+  MAX_SUM,
   MAX_SKEW_MS,
   MIN_SKEW_MS,
   GRANTS,
@@ -88,8 +89,9 @@ function constants(timing: LedgerTiming): Record<string, number | string> {
     LONGEST_LEASE_MS: longestLeaseMs(timing),
     MAX_SLOTS: slotCount(timing),
     RATE_TTL_MS: rateTtlMs(timing),
-      MAX_SKEW_MS,
+    MAX_SKEW_MS,
     MIN_SKEW_MS,
+    MAX_SUM,
     PERMIT_LIFE_MS,
     PERMIT_TTL_MS,
     PROCESS_TTL_MS,

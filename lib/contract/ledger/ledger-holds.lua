@@ -91,9 +91,8 @@ local function load_books(key, call, now)
   return found[1] or '', wanted.books, starts
 end
 
--- Sums stop at the largest number: a field beyond it would refuse every later call.
 local function sum(a, b)
-  return math.min(MAX, a + b)
+  return math.min(MAX_SUM, a + b)
 end
 
 local function report(book, row, call, seed)
