@@ -84,8 +84,8 @@ export const GRANTS = {
 /** Largest number anywhere in the ledger, because Lua's numbers are doubles. */
 export const MAX_AMOUNT = Number.MAX_SAFE_INTEGER
 
-/** Sums stop here: a field beyond `MAX_AMOUNT` would refuse every later call, and the client of Redis rounds the largest integers. */
-export const MAX_SUM = 9_000_000_000_000_000
+/** Sums stop here: a field beyond `MAX_AMOUNT` would refuse every later call, and the client of Redis reads `MAX_AMOUNT` as 2^53. */
+export const MAX_SUM: number = MAX_AMOUNT - 1
 
 /** Name of one budget window's fields: another unit, window or start makes another field. `name:unit:window` and the start in ms. */
 export function budgetField(budget: string, startMs: number): string {
