@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { budget, held, LedgerWorld, need, oneProcess, refused, subject, usage } from '../../test/support/ledger-world.ts'
-import type { Verdict } from './ledger.ts'
+import type { LimitSubject, Verdict } from './ledger.ts'
 import { LeaseLedger } from './lease-ledger.ts'
 import { LedgerCallRefused } from './ledger-store.ts'
 
@@ -182,6 +182,22 @@ describe('a store that lost its data', () => {
     expect(rates.r.total).toBe(4)
     expect(permits.free(4)).toBe(3)
     expect((await ledger.snapshot(key)).budgets).toMatchObject([{ spent: 300, held: 100 }])
+  })
+
+  test('L1 one lost call makes a process report all of its subjects, before others admit calls as if their minute were empty', async () => {
+    const world = new LedgerWorld()
+    const [first, second] = [world.process(), world.process()]
+    const [busy, quiet] = ['busy', 'quiet'].map((uid) => subject({ uid, limits: { requestsPerMinute: 10 } })) as [
+      LimitSubject,
+      LimitSubject,
+    ]
+    for (let call = 0; call < 10; call += 1) first.settle(held(await first.reserve([quiet], need())), usage())
+    first.settle(held(await first.reserve([busy], need())), usage())
+    await world.advance(20_000)
+    for (const uid of ['busy', 'quiet']) world.memory.drop(uid)
+    held(await first.reserve([busy], need()))
+    await world.advance(500)
+    expect((await second.reserve([quiet], need())).outcome).toBe('refused')
   })
 
   test('an empty budget admits no request before the seed', async () => {

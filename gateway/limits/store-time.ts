@@ -1,6 +1,6 @@
 /** The time of the store as a process knows it. Monotonic times are ms; those of the store are whole ms since 1970. */
 import type { LedgerCall } from '#contract/ledger/ledger-call.ts'
-import { MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
+import { MAX_AMOUNT, PROCESS_TTL_MS } from '#contract/ledger/ledger-layout.ts'
 
 /** The time of the store for one subject: that of the last answer, and the monotonic clock since then. */
 export class SubjectTime {
@@ -14,6 +14,11 @@ export class SubjectTime {
     this.#toldMs = nowMs
     this.#askedAt = askedAt
     this.#toldAt = now
+  }
+
+  /** Whether the store has answered within the time for which it remembers a process. */
+  isFresh(now: number): boolean {
+    return this.#toldMs > 0 && now - this.#toldAt < PROCESS_TTL_MS / 2
   }
 
   /** Never behind the store; undefined before the first answer. */

@@ -22,6 +22,8 @@ export interface CallDeps {
   /** Returns a number above all earlier ones: calls and batches of all subjects share one counter. */
   readonly nextNumber: () => number
   readonly onCall: (uid: string) => void
+  /** Called when the store has lost calls that it should still know: it has probably lost those of other subjects too. */
+  readonly onLost: () => void
   /** Longest wait of a request for the store, in ms. */
   readonly timeoutMs: number
   /** Called for an answer to a call that did not count: an error reply, or an unreadable one. */
@@ -230,6 +232,7 @@ export class SubjectCalls {
     this.#land(flight)
     if (!flight.isLate) breaker.answered(now - flight.sent.sentAt)
     time.observe(reply.nowMs, flight.sent.sentAt)
+    if (reply.status === 'lost' && this.#time.isFresh(now)) this.#deps.onLost()
     this.#time.told(reply.nowMs, flight.sent.sentAt, now)
     const outcome = this.#limited(this.#book(flight, reply, now))
     if (flight.isLate) this.#books.endLeases() // no request waits for these grants, and the process may have used its own share instead

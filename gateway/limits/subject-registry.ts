@@ -42,6 +42,8 @@ const LATER_MS = 3_000
 const IDLE_MS = 60_000
 /** Polling interval of `close`, when every subject reports at once. */
 const CLOSE_POLL_MS = 5
+/** A store that loses data is one event, however many subjects notice, ms. */
+const LOST_EVERY_MS = 5_000
 /** Number of subjects that report everything in one turn, after the store has lost data. */
 const REPORTS_PER_TICK = 500
 /** Changed subjects whose units go back at once, per tick. A reload of the projection may change thousands; the rest report in small parts. */
@@ -77,6 +79,8 @@ export class SubjectRegistry {
   #laterPerStep = 0
   #changesLeft = CHANGES_PER_TICK
   #sweep = this.#entries.entries()
+  /** Monotonic ms. */
+  #lostAt = -Infinity
   #number = 0
   #calls = 0
   readonly #breaker: Breaker
@@ -99,6 +103,7 @@ export class SubjectRegistry {
       time: new StoreTime(clock.now() - clock.monotonic()),
       nextNumber: () => (this.#number += 1),
       onCall: (uid) => this.#called(uid),
+      onLost: () => this.#lost(),
     }
   }
 
@@ -183,6 +188,15 @@ export class SubjectRegistry {
       await new Promise<void>((resolve) => clock.after(CLOSE_POLL_MS, resolve))
     }
     this.#breaker.close()
+  }
+
+  /** The subjects that are in use report again, since other processes admit calls as if their last minute were empty. */
+  #lost(): void {
+    const now = this.#deps.clock.monotonic()
+    if (now - this.#lostAt < LOST_EVERY_MS) return
+    this.#lostAt = now
+    this.#again = [...this.#entries.values()]
+    this.#reportSomeAgain()
   }
 
   #reportSomeAgain(): void {
