@@ -1,11 +1,12 @@
 /** The cost of limits: one gateway serves, in turn, keys with limits on requests and tokens and a budget, and keys without limits. */
 import { execFile } from 'node:child_process'
+import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'
-import { comparing, type Comparison } from './compare.ts'
-import { KEYS } from './gateways.ts'
+import { comparing, type Comparison, runLoad } from './compare.ts'
+import { KEYS, startRig } from './gateways.ts'
 import { type BenchSite, type Bound, breaks, type Part, type PartResult, shown } from './part.ts'
 import type { SubjectsConfig, SubjectsResult } from './subjects-process.ts'
 
@@ -50,7 +51,45 @@ export const LIMIT_PARTS: readonly Part[] = [
     bounds: { cpu: { must: 0.6 }, calls: { must: 0.01 } },
   }),
   { name: 'subjects', needs: 'redis', run: subjectsPart },
+  { name: 'throttled', needs: 'load', run: throttledPart },
 ]
+
+/** Half a core: the kernel stops the gateway for half of each period. */
+const CGROUP = `/sys/fs/cgroup/cpu/headgate-throttled-${process.pid}`
+const QUOTA = { cfs_period_us: 100_000, cfs_quota_us: 50_000 }
+const THROTTLED_CALLS = 60_000
+
+/** A busy gateway with half a core, and a Redis that is well: no call of a key with limits may get 503. */
+async function throttledPart(site: BenchSite): Promise<PartResult> {
+  try {
+    mkdirSync(CGROUP, { recursive: true })
+  } catch {
+    return { lines: ['SKIPPED: no CPU cgroup can be made here (cgroup v1, root)'], isMissed: false, data: null }
+  }
+  const rig = await startRig(site, 'throttled')
+  try {
+    const { gateway } = rig
+    for (const [name, micros] of Object.entries(QUOTA)) writeFileSync(join(CGROUP, `cpu.${name}`), String(micros))
+    writeFileSync(join(CGROUP, 'cgroup.procs'), String(gateway.pid))
+    const load = { url: gateway.url('plain'), bodyFile: rig.bodyFile('plain', 1_500), keysFile: gateway.keysFile('limited', 50) }
+    const seen = { requests: 0, refused: 0, broken: 0 }
+    while (seen.requests < (site.isQuick ? 2_000 : THROTTLED_CALLS)) {
+      const { requests, refused, broken } = await runLoad({ ...load, connections: 64, seconds: 5 })
+      seen.requests += requests
+      seen.refused += refused
+      seen.broken += broken
+    }
+    const periods = readFileSync(join(CGROUP, 'cpu.stat'), 'utf8').trim().replaceAll('\n', ', ')
+    const lines = [
+      `${seen.requests} calls of 50 keys with limits to a gateway with half a core (${periods})`,
+      `  refused ${shown(seen.refused, { must: 0 }, '', 0)}; without an answer ${shown(seen.broken, { must: 0 }, '', 0)}`,
+    ]
+    return { lines, isMissed: seen.refused + seen.broken > 0, data: seen }
+  } finally {
+    await rig.stop()
+    rmdirSync(CGROUP)
+  }
+}
 
 /** Memory of many keys with limits that are all used within a minute, in Redis and in a gateway process. */
 async function subjectsPart({ isQuick }: BenchSite): Promise<PartResult> {
