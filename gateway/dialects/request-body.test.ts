@@ -1,3 +1,4 @@
+import { COSTS } from './request-shape.ts'
 import { describe, expect, it } from 'vitest'
 import type { JsonBody } from './json-body.ts'
 import { bytesFor, requestBody } from './request-body.ts'
@@ -18,7 +19,7 @@ describe('the body that a backend gets', () => {
   })
 
   it.each([
-    ['a duplicate field that decides the cost of the call', '{"model":"a","max_tokens":1,"max_tokens":100000}'],
+    ...COSTS.map((field): [string, string] => [`L3 two fields ${field}`, `{"model":"a","${field}":1,"${field}":100000}`]),
     ['two stream keys', '{"model":"a","stream":false,"x":{"stream":true}}'],
     ['an escaped key of such a field', '{"model":"a","n":1,"\\u006e":9}'],
     ['two model keys', '{"model":"b","model":"a"}'],

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../errors.ts'
-import { MODEL_CHOOSING, requestFields, wrongMessages } from './request-shape.ts'
+import { declared, MODEL_CHOOSING, requestFields, wrongMessages } from './request-shape.ts'
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 
@@ -30,6 +30,33 @@ test('a field with a NUL character in its name is refused, since parsers on C st
 
 test('options of a stream in another spelling are refused: the gateway writes into them', () => {
   expect(refusal({ ...ASK, Stream_Options: { include_usage: false } })).toEqual([11, 'Stream_Options'])
+})
+
+describe('L3 every field by which a known server bounds or multiplies an answer', () => {
+  const HUGE = 1e300
+  const CAPS = ['max_tokens', 'max_completion_tokens', 'n_predict'] as const
+  const MULTIPLIERS = ['n', 'best_of', 'n_cmpl'] as const
+  const declaredWith = (fields: object): number | undefined =>
+    declared({ ...ASK, max_tokens: 5, max_completion_tokens: 5, ...fields }).maxOutputTokens
+
+  test.each([...CAPS, ...MULTIPLIERS].flatMap((field) => [300.5, '300', true, [1], {}].map((value) => [field, value] as const)))(
+    '%s: %j is refused',
+    (field, value) => {
+      expect(refusal({ ...ASK, [field]: value })).toEqual([11, field])
+    },
+  )
+
+  test.each(CAPS)('%s declares no less than a server may produce', (field) => {
+    for (const none of [-1, 0, -HUGE]) expect(declaredWith({ [field]: none })).toBeUndefined()
+    for (const cap of [1, 7, HUGE]) expect(declaredWith({ [field]: cap })).toBe(Math.max(5, cap))
+    expect(declaredWith({ [field]: null })).toBe(5)
+  })
+
+  test.each(MULTIPLIERS)('%s counts as answers if it is the largest number', (field) => {
+    const choices = (value: number | null): number => declared({ ...ASK, n: 2, best_of: 2, n_cmpl: 2, [field]: value }).choices
+    expect([-1, 0, 1, 7, HUGE, null].map(choices)).toEqual([2, 2, 2, 7, HUGE, 2])
+    expect(declared({ ...ASK, [field]: -1 }).choices).toBe(1)
+  })
 })
 
 describe('the declarations of a request about its answer', () => {
