@@ -56,16 +56,17 @@ describe('the input that a request may take', () => {
 describe('W4 L4 the usage that a server reports is believed', () => {
   const used = (inputTokens: number, outputTokens: number) => ({ inputTokens, outputTokens, cachedInputTokens: 0, isEstimated: false })
 
-  test.each<[string, Partial<EstimateSource>, number, number]>([
-    ['up to four times what the call may use', { asked: { maxOutputTokens: 50, choices: 2 } }, 2_000, 400],
-    ['up to four times the bound of the model', { bounds: { maxOutputTokens: 8_000 } }, 2_000, 32_000],
-    ['up to a million tokens of an answer without any bound', {}, 2_000, 1_000_000],
-  ])('%s', (_what, changes, mostInput, mostOutput) => {
+  test.each<[string, Partial<EstimateSource>, number]>([
+    ['up to four times what the call may use', { asked: { maxOutputTokens: 50, choices: 2 } }, 4 * (500 + 100)],
+    ['up to four times the bound of the model', { bounds: { maxOutputTokens: 8_000 } }, 4 * (500 + 8_000)],
+    ['up to a million tokens of a call without any bound', {}, 1_000_000],
+  ])('%s', (_what, changes, most) => {
     const known = estimate(changes)
-    const most = used(mostInput, mostOutput)
-    expect(believed(most, known)).toBe(most)
-    for (const absurd of [used(5e15, 5e15), used(mostInput + 1, mostOutput), used(mostInput, 2 ** 32 - 1)])
-      expect(believed(absurd, known)).toEqual({ ...used(Math.min(absurd.inputTokens, mostInput), mostOutput), isEstimated: true })
+    const honest = used(400, most - 400)
+    expect(believed(honest, known)).toBe(honest)
+    for (const absurd of [used(400, most), used(400, 2 ** 32 - 1), used(400, 5e15)])
+      expect(believed(absurd, known)).toEqual({ ...honest, isEstimated: true })
+    expect(believed(used(5e15, 5e15), known)).toEqual({ ...used(most, 0), isEstimated: true })
   })
 })
 

@@ -40,7 +40,7 @@ export interface EstimateSource {
 const MAX_TOKENS = 10 ** 9
 /** A server that reports more than this multiple of the most that a call may use is not believed. */
 const MOST_REPORTED = 4
-/** Output tokens that are believed for a call without any cap, of its own or of its model. */
+/** Tokens that are believed for a call without any cap, of its own or of its model. */
 const UNBOUNDED_OUTPUT = 1_000_000
 /** No tokenizer finds fewer tokens of text than the estimate divided by this number (decision 21). */
 const MOST_OVERESTIMATED = 3.2
@@ -63,10 +63,9 @@ export function estimateTokens({ asked, size, bounds, ratio, learned }: Estimate
  * @returns the same usage, or an estimate in place of a report beyond the bound
  */
 export function believed(usage: Usage, { inputMax, outputMax, isBounded }: TokenEstimate): Usage {
-  const mostInput = MOST_REPORTED * inputMax
-  const mostOutput = Math.max(MOST_REPORTED * outputMax, isBounded ? 0 : UNBOUNDED_OUTPUT)
-  const inputTokens = Math.min(usage.inputTokens, mostInput)
-  const outputTokens = Math.min(usage.outputTokens, mostOutput)
+  const most = Math.max(MOST_REPORTED * (inputMax + outputMax), isBounded ? 0 : UNBOUNDED_OUTPUT)
+  const inputTokens = Math.min(usage.inputTokens, most)
+  const outputTokens = Math.min(usage.outputTokens, most - inputTokens)
   if (inputTokens === usage.inputTokens && outputTokens === usage.outputTokens) return usage
   return { inputTokens, outputTokens, cachedInputTokens: Math.min(usage.cachedInputTokens, inputTokens), isEstimated: true }
 }
