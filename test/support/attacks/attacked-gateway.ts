@@ -26,6 +26,8 @@ export const CLIENTS = 50
 const DIRECT_CLIENTS = 10
 /** In-flight requests and memory are back to normal after this. */
 export const RECOVERY_MS = 5_000
+/** Only catches requests that stay, ms. */
+const STRAGGLING_MS = 60_000
 const VISIBLE_MODELS = 2_000
 const GATEWAY_CORE = 0
 /** Core of everything else. Clients, attackers, model servers and Redis stand for other machines, and must not use the core of the gateway. */
@@ -99,7 +101,10 @@ export class AttackedGateway {
     return Number(/oom_kill (\d+)/.exec(readFileSync(join(CGROUP, 'memory.oom_control'), 'utf8'))?.[1] ?? 0)
   }
 
-  /** Runs one attack beside the well-behaved clients, and reads the state of the gateway 5 s after its end. */
+  /**
+   * Runs one attack beside the well-behaved clients, and reads the state of the gateway 5 s after its end: later on a busy machine, where the
+   * connections of the attack take longer to close.
+   */
   async during(attack: AttackOrder['start'], seconds: number): Promise<UnderAttack> {
     this.#order({ start: attack })
     const [calls, direct] = await Promise.all([
@@ -109,6 +114,9 @@ export class AttackedGateway {
     const rssBytes = this.isRunning ? rssOf(this.#gateway?.pid ?? 0) : NaN
     this.#order({ start: 'nothing' })
     await sleep(RECOVERY_MS)
+    await waitFor('no request to be in flight', async () => (await this.#inFlight()) === 0, { deadlineMs: STRAGGLING_MS }).catch(
+      () => undefined,
+    ) // reported below
     return {
       attack,
       ...calls,
