@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import { ErrorSender } from './http/send-error.ts'
 import { afterEach, describe, expect, test } from 'vitest'
 import { ActiveExchanges } from './http/active-exchanges.ts'
 import { BodyBudget } from './http/body-budget.ts'
@@ -165,6 +166,22 @@ describe('trouble of ours', () => {
     expect(status).toBe(500)
     expect(JSON.parse(text)).toMatchObject({ error: { type: 'api_error', message: 'Internal error' } })
     expect(front.finished[0]?.error?.cause).toBe(cause)
+  })
+
+  test('a bug in an error answer cuts its connection, and the next call is answered', async () => {
+    const errors = new ErrorSender()
+    const send = errors.send.bind(errors)
+    let isBroken = true
+    errors.send = (exchange, error) => {
+      if (isBroken) throw new TypeError('boom')
+      send(exchange, error)
+    }
+    await start({ errors, forward: () => Promise.reject(new TypeError('bug')) })
+    for (const path of ['/v1/messages', '/v1/messages?beta=true', '/v1/unknown']) {
+      await expect(call(path, post(front.issue(), ASK)), path).rejects.toThrow()
+    }
+    isBroken = false
+    expect((await call('/v1/messages', post(front.issue(), ASK))).status).toBe(500)
   })
 
   test('a bug after the first byte cuts the connection instead of pretending an end', async () => {

@@ -78,8 +78,13 @@ function answer({ label }: Route, handler: RouteHandler, deps: AppDeps): Exchang
   }
 }
 
+/** Never throws: a bug in an error answer ends its own connection, not the process. */
 function fail(exchange: Exchange, cause: unknown, { errors }: AppDeps): void {
-  errors.send(exchange, cause instanceof GatewayError ? cause : new GatewayError('internalError', {}, { cause }))
+  try {
+    errors.send(exchange, cause instanceof GatewayError ? cause : new GatewayError('internalError', {}, { cause }))
+  } catch {
+    exchange.response.destroy()
+  }
 }
 
 /** @returns the exchange of a request, or undefined if it is already answered */
