@@ -146,7 +146,18 @@ describe('the ledger as the operator reads it', () => {
     const gateway = new RedisLedgerStore(redis.admin, 'hg')
     const spent = { field: FIELD, held: 0, spent: 500, acknowledged: 0, seen: 0 }
     const none = { live: 1, batch: undefined, permits: undefined, rates: [], budgets: [] }
-    const call = { subject: 's', process: 'p1', number: 1, acknowledged: 0, seed: 'seed-1', earliestMs: 0, latestMs: Number.MAX_SAFE_INTEGER, wasAway: false, reports: [spent], ...none }
+    const call = {
+      subject: 's',
+      process: 'p1',
+      number: 1,
+      acknowledged: 0,
+      seed: 'seed-1',
+      earliestMs: 0,
+      latestMs: Number.MAX_SAFE_INTEGER,
+      wasAway: false,
+      reports: [spent],
+      ...none,
+    }
     await gateway.call(call)
     const before = await read()
     await store.bury('p1', ['s'])
