@@ -207,6 +207,29 @@ describe('a client that does not read', () => {
   })
 })
 
+test('a request that follows a silent model call on its connection does not end the call', async () => {
+  const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
+  await start({
+    server: { stalledTimeoutMs: 100 },
+    app: { active: new ActiveExchanges() },
+    forward: async ({ exchange: { response } }) => {
+      await asked
+      response.end('{}')
+      return WHOLE
+    },
+  })
+  const authorization = `authorization: Bearer ${front.issue()}`
+  const body = JSON.stringify(ASK)
+  const call = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n${authorization}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
+  const socket = openRaw(front.port, `${call}GET / HTTP/1.1\r\nhost: x\r\n\r\n`)
+  await expect.poll(() => front.started).toBe(2)
+  await new Promise((resolve) => setTimeout(resolve, 400)) // four times the time-out
+  expect(front.finished).toEqual([])
+  ask()
+  await expect.poll(() => front.finished.length).toBe(2)
+  socket.destroy()
+})
+
 describe('bodies that fill the gateway', () => {
   const upload = (key: string): Promise<{ status: number; text: string }> =>
     call('/v1/chat/completions', post(key, { ...ASK, padding: 'x'.repeat(60_000) }))

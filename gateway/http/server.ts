@@ -37,7 +37,7 @@ export function createGatewayServer(app: RequestListener, errors: ErrorSender, s
   }
   const listener: RequestListener = (request, response) => {
     if (!takeAnswer(request, response)) return
-    if (request.method !== 'POST') request.socket.setTimeout(stalledTimeoutMs) // Node destroys the socket when there is no listener
+    if (request.method !== 'POST' && isAlone(request.socket)) request.socket.setTimeout(stalledTimeoutMs) // Node destroys the socket when there is no listener
     if (isReadable(request)) app(request, response)
     else errors.sendUnrouted(request, response)
   }
@@ -80,6 +80,11 @@ function takeAnswer(request: IncomingMessage, response: ServerResponse): boolean
   connection[UNDER_WAY] = underWay + 1
   response.on('close', answerClosed)
   return true
+}
+
+/** Whether the newest answer is the only one: a timer would also end a silent model call in front of it. */
+function isAlone(connection: Connection): boolean {
+  return connection[UNDER_WAY] === 1
 }
 
 function answerClosed(this: ServerResponse): void {

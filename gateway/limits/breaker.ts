@@ -152,9 +152,9 @@ const PARTS = 10
 const LAST_TURNS = 3
 
 /**
- * Calls `callback` when an answer is late. A process that is busy, or that its CPU limit stops, takes longer although the other side has
- * answered: after a long turn Node runs timers before it reads arrived answers, and a request leaves a turn after its creation. So the wait
- * is counted in parts, and ends with some turns more.
+ * Calls `callback` when an answer is late. A process that is busy, or that its CPU limit stops, reads an answer long after the answer has
+ * arrived. Node also runs timers before it reads, and sends a request one turn after its creation. So the wait is counted in parts, and some
+ * turns of the event loop follow the last part.
  */
 export function answerDeadline(clock: Clock, delayMs: number, callback: () => void): Cancel {
   const part = Math.floor((delayMs - LAST_TURNS) / PARTS)

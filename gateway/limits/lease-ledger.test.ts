@@ -295,3 +295,19 @@ test('W5 a process that has not reached the store for hours says so in its first
   }
   expect(await asked(), 'although this subject has rested, the process was there').toBe(false)
 })
+
+test('W5 the first call after such a time reports every budget, also one that refuses nothing', async () => {
+  const { world, ledger } = oneProcess()
+  const key = subject({ budgets: [budget({ name: 'audit', onExceeded: 'Audit' }), budget()] })
+  const costing = need({ holdByUnit: { Currency: 10, Tokens: 0 } })
+  ledger.settle(held(await ledger.reserve([key], costing)), usage({ costMicros: 10 }))
+  await world.advance(3 * 3_600_000)
+  const before = world.store.calls.length
+  held(await ledger.reserve([key], costing))
+  expect(world.store.calls[before]).toMatchObject({ wasAway: true })
+  const spent = world.store.calls[before]?.reports.filter((report) => report.spent > 0)
+  expect(spent?.map((report) => [report.field.split(':')[0], report.spent])).toEqual([
+    ['audit', 10],
+    ['month', 10],
+  ])
+})

@@ -142,7 +142,7 @@ export class LeaseLedger implements Ledger {
     this.#subjects.reportAgain()
   }
 
-  /** Notes an answer of the store to this process, by any connection. */
+  /** Records that the store has answered this process, on any connection. */
   heard(): void {
     this.#subjects.heard(this.#now())
   }

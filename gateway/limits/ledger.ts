@@ -118,7 +118,7 @@ export interface Ledger {
   reportAgain(): void
   /** The record of a subject no longer admits requests, or has other limits: its leases end at once. */
   changed(uid: string): void
-  /** The record of a subject was deleted: its leases end at once, and its spend is forgotten once the store knows it. */
+  /** The record of a subject was deleted: its leases end at once. The process forgets the spend of the subject once the store knows the spend. */
   deleted(uid: string): void
   /** @throws Error if the store does not answer or the budgets have no seed */
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot>

@@ -113,9 +113,10 @@ export class SubjectCalls {
     return this.#deps.clock.monotonic() < this.#paused.until ? this.#paused.outcome : undefined
   }
 
-  /** The operator may have forgotten what this process has spent. */
+  /** The operator may have forgotten what this process has spent: the next call says so, and reports every budget. */
   setAway(): void {
     this.#wasAway = true
+    this.#books.forgetReports()
   }
 
   /** Whether the store has no seed for the budgets: none yet, or none any more. */

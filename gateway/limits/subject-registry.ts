@@ -173,7 +173,7 @@ export class SubjectRegistry {
     this.#reportSomeAgain()
   }
 
-  /** Notes an answer of the store to this process. @param now monotonic ms */
+  /** Records that the store has answered this process. @param now monotonic ms */
   heard(now: number): void {
     this.#contact.heard(now)
   }

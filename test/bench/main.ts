@@ -1,6 +1,6 @@
 /**
  * `make bench` measures Headgate in three programs: requests, operator and limits. `PART` chooses programs or parts of them, and
- * `BASE=<a commit, or another clone with dist/>` compares that one with this clone. Prints a report, and keeps it below .headgate/bench/.
+ * `BASE=<a commit, or a folder with a clone and its dist/>` names the build that this clone is compared with. Prints a report, and keeps it below .headgate/bench/.
  */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -72,7 +72,7 @@ async function main(): Promise<number> {
   return runInside({ script: import.meta.filename, needs, run })
 }
 
-/** @param text a folder, or a commit, which is built in a worktree below .headgate/bench/ @throws Error if it is neither */
+/** @param text a folder with a clone, or a commit, which is built in a worktree below .headgate/bench/ @throws Error if the text is neither */
 function baseOf(text: string): string | undefined {
   if (text === '') return undefined
   if (existsSync(join(text, 'dist'))) return resolve(text)

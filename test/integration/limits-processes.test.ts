@@ -103,7 +103,7 @@ describe('with a process killed every 2 s', () => {
   })
 })
 
-/** No answer ends before all 50 calls have been decided: a cost above its hold would take the room of a later call. */
+/** No answer ends before all 50 calls are decided, because a cost above the hold would take the room of a later call. */
 describe('50 requests at once against a budget with room for three', () => {
   test.each([
     ['cost at most what they hold: the amount is not exceeded', 'race', 12, 'delay=200,words=12'],

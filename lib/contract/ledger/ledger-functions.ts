@@ -1,12 +1,12 @@
 /** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire`. */
 import {
-  MAX_SUM,
-  MAX_SKEW_MS,
-  MIN_SKEW_MS,
   GRANTS,
   LEDGER_CAPS,
   LEDGER_TIMING,
   longestLeaseMs,
+  MAX_SKEW_MS,
+  MAX_SUM,
+  MIN_SKEW_MS,
   PERMIT_LIFE_MS,
   PERMIT_TTL_MS,
   PROCESS_TTL_MS,
