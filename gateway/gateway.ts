@@ -18,7 +18,6 @@ import type { Exchange } from './http/exchange.ts'
 import type { HealthDeps } from './http/health.ts'
 import { CallLimits } from './limits/call-limits.ts'
 import type { Ledger } from './limits/ledger.ts'
-import { SnapshotCache } from './limits/snapshot-cache.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
 import { createMetrics, type GatewayMetrics, type LedgerFacts } from './metrics.ts'
@@ -219,7 +218,7 @@ export class Gateway {
       loop: this.#loop,
       turns: this.#turns,
       limits: ledger && new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided }),
-      snapshots: ledger && new SnapshotCache(ledger, clock),
+      ledger,
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,

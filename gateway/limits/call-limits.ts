@@ -151,7 +151,7 @@ export class HeldCall {
 
   /** Charges the whole hold: a bug has lost the outcome, and a server may have worked. */
   settleUnknown(): void {
-    this.#deps.ledger.settle(this.#deps.hold, UNKNOWN_USAGE)
+    this.#deps.ledger.settle(this.#deps.hold, undefined)
   }
 
   #learn({ inputTokens, outputTokens, isEstimated }: Usage): void {
@@ -162,8 +162,6 @@ export class HeldCall {
   }
 }
 
-/** The ledger counts the whole hold in place of numbers that are none. */
-const UNKNOWN_USAGE: SettledUsage = { inputTokens: NaN, outputTokens: NaN, costMicros: undefined }
 const NOTHING_USED: SettledUsage = { inputTokens: 0, outputTokens: 0, costMicros: 0 }
 
 /** Failures of a backend that has received the request: the request counts. */

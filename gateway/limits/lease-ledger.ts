@@ -9,19 +9,20 @@ import type {
   Hold,
   Ledger,
   LedgerSnapshot,
+  LedgerStore,
   LimitSubject,
   Need,
+  RateState,
   RateStates,
   Refused,
   SettledUsage,
   Verdict,
 } from './ledger.ts'
-import type { LedgerStore } from './ledger-store.ts'
 import type { Calendar } from './budget-book.ts'
 import type { Demand, SentParts, SubjectBooks, SubjectHold } from './subject-books.ts'
 import type { AskOutcome } from './subject-calls.ts'
 import { type Entry, SubjectRegistry } from './subject-registry.ts'
-import { foreverRefused, type NamedShortage, ratesOf, refusal, unavailable } from './verdicts.ts'
+import { foreverRefused, ownerOf, refusal, type Shortage, unavailable } from './refusals.ts'
 
 interface LeaseLedgerDeps {
   readonly store: LedgerStore
@@ -46,6 +47,8 @@ export interface LedgerStats {
 }
 
 const WAIT_MS = 500
+/** Life of a snapshot, ms. */
+const FRESH_MS = 1_000
 /** Maximum number of calls that one request waits for; each call serves or refuses a request. */
 const MAX_ROUNDS = 64
 /** Retry time of a client while this process's part of the permits is in use, ms. */
@@ -106,8 +109,8 @@ export class LeaseLedger implements Ledger {
     if (entry?.books.subject !== subject) return undefined // changed limits, for which no request has arrived yet
     const now = this.#now()
     const least = { ...ONE_REQUEST, budgets: subject.budgets.map(() => 1) }
-    const found = entry.books.shortages(least, now).map((shortage) => ({ subject, shortage }))
-    const isCertain = found.length > 0 && found.every(({ shortage }) => shortage.limit === 'requests') // otherwise its cost decides
+    const found = entry.books.shortages(least, now)
+    const isCertain = found.length > 0 && found.every(({ limit }) => limit === 'requests') // otherwise its cost decides
     return isCertain ? refusal(found, ratesOf([{ entry }], now), now) : undefined
   }
 
@@ -122,10 +125,10 @@ export class LeaseLedger implements Ledger {
     }
   }
 
-  settle(hold: Hold, usage: SettledUsage): void {
+  settle(hold: Hold, usage: SettledUsage | undefined): void {
     if (!isOpen(hold)) return
     hold.isOpen = false
-    const used = isSafeUsage(usage) ? usage : usageOfHold(hold.need)
+    const used = usage !== undefined && isSafeUsage(usage) ? usage : usageOfHold(hold.need)
     const now = this.#now()
     for (const { entry, hold: part } of hold.parts) this.#subjects.ended(entry, entry.books.settle(part, used, now), now)
   }
@@ -155,15 +158,30 @@ export class LeaseLedger implements Ledger {
     this.#subjects.deleted(uid, this.#now())
   }
 
+  /** At most one call a second for a subject, because a client may ask in a loop. A failure is not kept. */
   async snapshot(subject: LimitSubject): Promise<LedgerSnapshot> {
-    const { books, calls } = this.#subjects.use(subject, this.#now())
-    const { answer, sent } = await calls.read()
-    return snapshotOf(books, sent, answer, this.#now())
+    const askedAt = this.#now()
+    const entry = this.#subjects.use(subject, askedAt)
+    const last = entry.snapshot
+    if (last?.subject === subject && askedAt - last.askedAt < FRESH_MS) return await last.snapshot
+    const own = { subject, askedAt, snapshot: this.#read(entry) }
+    entry.snapshot = own
+    try {
+      return await own.snapshot
+    } catch (error) {
+      if (entry.snapshot === own) entry.snapshot = undefined
+      throw error
+    }
   }
 
   async close(deadlineMs: number): Promise<void> {
     this.#isClosed = true
     await this.#subjects.close(deadlineMs)
+  }
+
+  async #read({ books, calls }: Entry): Promise<LedgerSnapshot> {
+    const { answer, sent } = await calls.read()
+    return { ...snapshotOf(books, sent, answer, this.#now()), atMs: this.#deps.clock.now() }
   }
 
   /** Handles a bug of the gateway, for example a time zone that the calendar does not know. */
@@ -175,8 +193,8 @@ export class LeaseLedger implements Ledger {
   #reserve(subjects: readonly LimitSubject[], need: Need): Verdict | Promise<Verdict> {
     const now = this.#now()
     const request = this.#request(subjects, need, now)
-    const forever = foreverRefused(subjects, need)
-    if (forever) return { ...forever, rates: ratesOf(request.parts, now) } // rates as this process knows them
+    const forever = foreverRefused(subjects, need, () => ratesOf(request.parts, now)) // rates as this process knows them
+    if (forever) return forever
     const verdict = this.#decide(request, now)
     if (verdict) {
       this.#local += 1
@@ -191,8 +209,8 @@ export class LeaseLedger implements Ledger {
   /** Admits or refuses from the memory of this process; undefined if only the store can decide. */
   #decide(request: LeaseHold, now: number): Verdict | undefined {
     const { parts } = request
-    if (parts.some(hasRefusals)) {
-      const short = shortagesOf(request, now)
+    if (parts.some(hasShortages)) {
+      const short = parts.flatMap(({ entry, hold }) => entry.books.shortages(hold, now))
       if (short.length > 0) return refusal(short, ratesOf(parts, now), now)
     }
     return canTake(request, now) ? this.#take(request, true, now) : undefined
@@ -246,30 +264,30 @@ export class LeaseLedger implements Ledger {
     const isShared = request.parts.every(({ entry }) => entry.books.subject.onStoreUnavailable === 'LocalShare')
     if (outcome === 'unseeded' || !isShared) return unavailable(outcome === 'unseeded' ? 'unseeded' : 'store')
     const now = this.#now()
-    const known: NamedShortage[] = []
+    const short: Shortage[] = []
     for (const part of request.parts) {
-      const short = this.#localShortages(part, now)
-      if (short === undefined) return unavailable('store')
-      known.push(...short)
+      const own = this.#localShortages(part, now)
+      if (own === undefined) return unavailable('store')
+      short.push(...own)
     }
-    if (known.length > 0) return refusal(known, ratesOf(request.parts, now), now)
+    if (short.length > 0) return refusal(short, ratesOf(request.parts, now), now)
     return this.#take(request, false, now)
   }
 
   /** Limits whose part is used up; undefined if this process does not know the rest of a budget. */
-  #localShortages({ entry: { books, calls }, hold: demand }: Part, now: number): NamedShortage[] | undefined {
+  #localShortages({ entry: { books, calls }, hold: demand }: Part, now: number): Shortage[] | undefined {
     if (books.canTake(demand, now)) return []
     const { subject, budgets, requests, tokens, permits } = books
     const terms = { live: this.#live(), storeNow: calls.storeNow(now) }
     if (!budgets.every((book, at) => book.canTakeLocal(demand.budgets[at] ?? 0, terms.live, terms.storeNow))) return undefined
     const hasPermit = demand.permits === 0 || permits.canTakeLocal(terms.live, this.#timing.windowMs)
     const waits = [
-      ['requests', demand.requests === 0 ? 0 : requests.localWaitMs(demand.requests, now, terms)],
-      ['tokens', demand.tokens === 0 ? 0 : tokens.localWaitMs(demand.tokens, now, terms)],
-      ['concurrency', hasPermit ? 0 : LOCAL_RETRY_MS],
+      ['requests', 'requestsPerMinute', demand.requests === 0 ? 0 : requests.localWaitMs(demand.requests, now, terms)],
+      ['tokens', 'tokensPerMinute', demand.tokens === 0 ? 0 : tokens.localWaitMs(demand.tokens, now, terms)],
+      ['concurrency', 'maxConcurrentRequests', hasPermit ? 0 : LOCAL_RETRY_MS],
     ] as const
-    return waits.flatMap(([limit, waitMs]) =>
-      waitMs > 0 ? [{ subject, shortage: { limit, rest: 0, passesAt: now + waitMs, cachedUntil: now } }] : [],
+    return waits.flatMap(([limit, field, waitMs]) =>
+      waitMs > 0 ? [{ limit, whose: ownerOf(subject, field), rest: 0, passesAt: now + waitMs, cachedUntil: now }] : [],
     )
   }
 
@@ -308,12 +326,23 @@ function isOpen(hold: Hold): hold is LeaseHold {
   return hold instanceof LeaseHold && hold.isOpen
 }
 
-function hasRefusals({ entry }: Part): boolean {
-  return entry.books.hasRefusals
+function hasShortages({ entry }: Part): boolean {
+  return entry.books.hasShortages
 }
 
-function shortagesOf({ parts }: LeaseHold, now: number): NamedShortage[] {
-  return parts.flatMap(({ entry: { books }, hold }) => books.shortages(hold, now).map((shortage) => ({ subject: books.subject, shortage })))
+/** For headers: per kind, the limit nearest to exhaustion over all subjects. */
+function ratesOf(parts: ReadonlyArray<Pick<Part, 'entry'>>, now: number): RateStates {
+  let requests: RateState | undefined
+  let tokens: RateState | undefined
+  for (const { entry } of parts) {
+    requests = nearer(requests, entry.books.requests.state(now))
+    tokens = nearer(tokens, entry.books.tokens.state(now))
+  }
+  return { requests, tokens }
+}
+
+function nearer(a: RateState | undefined, b: RateState | undefined): RateState | undefined {
+  return a === undefined || (b !== undefined && b.remaining < a.remaining) ? b : a
 }
 
 function canTake({ parts }: LeaseHold, now: number): boolean {
@@ -328,16 +357,16 @@ function obstacleOf({ parts }: LeaseHold, now: number): AskOutcome | undefined {
 
 const ONE_REQUEST: Demand = { requests: 1, tokens: 0, permits: 0, budgets: [] }
 
-const isAmount = (value: number): boolean => Number.isSafeInteger(value) && value >= 0
-
-function isSafeNeed({ tokens, certainTokens = 0, holdByUnit }: Need): boolean {
-  const { Currency = 0, Tokens } = holdByUnit
+function isSafeNeed({ tokens, certainTokens = 0, holdByUnit: { Currency = 0, Tokens } }: Need): boolean {
   return isAmount(tokens) && isAmount(certainTokens) && isAmount(Currency) && isAmount(Tokens)
 }
 
 function isSafeUsage({ inputTokens, outputTokens, costMicros = 0 }: SettledUsage): boolean {
-  const areTokensSafe = isAmount(inputTokens) && isAmount(outputTokens) && isAmount(inputTokens + outputTokens)
-  return areTokensSafe && isAmount(costMicros)
+  return isAmount(inputTokens) && isAmount(outputTokens) && isAmount(inputTokens + outputTokens) && isAmount(costMicros)
+}
+
+function isAmount(value: number): boolean {
+  return Number.isSafeInteger(value) && value >= 0
 }
 
 /** The whole hold: unreadable usage is never zero. */
@@ -347,7 +376,12 @@ function usageOfHold({ tokens, holdByUnit }: Need): SettledUsage {
 }
 
 /** Builds a snapshot of a subject from an answer that contains every limit. @param now monotonic ms */
-function snapshotOf(books: SubjectBooks, { parts, books: asked }: SentParts, answer: LedgerAnswer, now: number): LedgerSnapshot {
+function snapshotOf(
+  books: SubjectBooks,
+  { parts, books: asked }: SentParts,
+  answer: LedgerAnswer,
+  now: number,
+): Omit<LedgerSnapshot, 'atMs'> {
   const limit = books.permits.limit
   const concurrency = limit !== undefined && answer.permits ? { limit, used: limit - answer.permits.rest } : undefined
   const budgets = asked.flatMap(({ spec }, index): BudgetSnapshot[] => {

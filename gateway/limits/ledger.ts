@@ -1,4 +1,5 @@
-/** The interface of limits for a request: reserve before the backend, settle or release once afterwards. */
+/** The two interfaces of limits: `Ledger` for a request, which reserves before the backend and settles once afterwards; `LedgerStore` for what all processes share. */
+import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import type { BudgetRecord, Limits } from '#contract/records/limits-record.ts'
 import type { LimitOwner } from '#policy/effective.ts'
 
@@ -97,6 +98,8 @@ export interface BudgetSnapshot extends Pick<BudgetRecord, 'name' | 'unit' | 'wi
 
 /** Usage of a subject over all processes. Leased units count as used. */
 export interface LedgerSnapshot extends RateStates {
+  /** ms since 1970. */
+  readonly atMs: number
   readonly concurrency?: { readonly limit: number; readonly used: number } | undefined
   readonly budgets: readonly BudgetSnapshot[]
 }
@@ -110,8 +113,8 @@ export interface Ledger {
    * @returns undefined if some request may pass, or if only the store can decide
    */
   knownRefusal(subject: LimitSubject): Refused | undefined
-  /** Counts usage on the first call for a hold; never waits. Usage that is not a number counts as the whole hold. */
-  settle(hold: Hold, usage: SettledUsage): void
+  /** Counts usage on the first call for a hold; never waits. Unknown usage, or usage that is not a number, counts as the whole hold. */
+  settle(hold: Hold, usage: SettledUsage | undefined): void
   /** Returns everything, also the request: nothing has reached a backend. */
   release(hold: Hold): void
   /** The store may have lost data: every subject tells it again, and soon, what this process has spent and holds. */
@@ -120,8 +123,23 @@ export interface Ledger {
   changed(uid: string): void
   /** The record of a subject was deleted: its leases end at once. The process forgets the spend of the subject once the store knows the spend. */
   deleted(uid: string): void
-  /** @throws Error if the store does not answer or the budgets have no seed */
+  /** At most a second old. @throws Error if the store does not answer or the budgets have no seed */
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot>
   /** Sends pending reports and returns leases, for at most `deadlineMs`. New requests are Unavailable. */
   close(deadlineMs: number): Promise<void>
+}
+
+/** The store that all processes share for limits. */
+export interface LedgerStore {
+  /** One atomic step. It also settles after a late answer. @throws Error if the store does not answer, or refuses */
+  call(call: LedgerCall): Promise<LedgerReply>
+  ping(): Promise<void>
+}
+
+/** An error reply: the store works and refuses this call. Calls about other subjects may succeed. */
+export class LedgerCallRefused extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options)
+    this.name = 'LedgerCallRefused'
+  }
 }

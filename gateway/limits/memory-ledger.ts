@@ -22,7 +22,7 @@ import {
   MIN_SKEW_MS,
   PERMIT_LIFE_MS,
 } from '#contract/ledger/ledger-layout.ts'
-import type { LedgerStore } from './ledger-store.ts'
+import type { LedgerStore } from './ledger.ts'
 import { MemoryBudgets } from './memory-budgets.ts'
 import { RollingWindow } from './rolling-window.ts'
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { budget, LedgerWorld, need, subject, usage } from '../../test/support/ledger-world.ts'
-import { LedgerCallRefused } from './ledger-store.ts'
+import { LedgerCallRefused } from './ledger.ts'
 import { ObservedStore } from './observed-store.ts'
 import type { LeaseLedger } from './lease-ledger.ts'
 

@@ -2,7 +2,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
-import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
+import { LedgerCallRefused, type LedgerStore } from './ledger.ts'
 
 interface ObservedStoreDeps {
   readonly store: LedgerStore

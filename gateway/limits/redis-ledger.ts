@@ -5,7 +5,7 @@ import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { decodeLedgerReply, encodeLedgerCall, LedgerReplyUnreadable } from '#contract/ledger/ledger-wire.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
-import { LedgerCallRefused, type LedgerStore } from './ledger-store.ts'
+import { LedgerCallRefused, type LedgerStore } from './ledger.ts'
 
 /** Error replies about the server and not about the call. */
 const SERVER_TROUBLE = /^(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|MOVED|ASK|TRYAGAIN|BUSY|NOAUTH|WRONGPASS)/

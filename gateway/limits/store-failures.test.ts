@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { budget, held, LedgerWorld, need, oneProcess, refused, subject, usage } from '../../test/support/ledger-world.ts'
 import type { LimitSubject, Verdict } from './ledger.ts'
 import { LeaseLedger } from './lease-ledger.ts'
-import { LedgerCallRefused } from './ledger-store.ts'
+import { LedgerCallRefused } from './ledger.ts'
 
 /** Sends a request while time advances. @returns the verdict and the time that it took */
 async function timed(world: LedgerWorld, verdict: Verdict | Promise<Verdict>): Promise<readonly [Verdict, number]> {
@@ -220,7 +220,7 @@ describe('a store that lost its data', () => {
     world.memory.reap('key-1', 'p1')
     expect((await other.snapshot(key)).budgets).toMatchObject([{ spent: 0, held: 0, unsettled: 100 }])
     lost.settle(hold, usage({ costMicros: 40 }))
-    await world.advance(300)
+    await world.advance(1_000)
     expect((await other.snapshot(key)).budgets).toMatchObject([{ spent: 40, held: 0, unsettled: 0 }])
   })
 })
@@ -259,7 +259,7 @@ describe('the end of a process', () => {
     expect((await ledger.snapshot(budgeted)).budgets).toMatchObject([{ spent: 60 }])
     const last = held(await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 40, Tokens: 0 } })))
     ledger.settle(last, usage({ costMicros: 40 }))
-    await world.advance(300)
+    await world.advance(1_000)
     expect((await ledger.snapshot(budgeted)).budgets).toMatchObject([{ spent: 100, held: 0 }])
     expect((await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 1, Tokens: 0 } }))).outcome).toBe('refused')
   })

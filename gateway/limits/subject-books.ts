@@ -1,4 +1,4 @@
-/** The state of one subject in one process: leases, permits, budgets, refusals. This file makes no calls to the store. */
+/** The state of one subject in one process: leases, permits, budgets, shortages. This file makes no calls to the store. */
 import type { LedgerAnswer, LedgerCall } from '#contract/ledger/ledger-call.ts'
 import { budgetID, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { hasSameLimits } from '#contract/records/limits-record.ts'
@@ -7,7 +7,7 @@ import { acknowledgeReport, BudgetBook, type BudgetPiece, type Calendar, type Se
 import type { BudgetSpec, LimitSubject, Need, SettledUsage } from './ledger.ts'
 import { PermitPool } from './permit-pool.ts'
 import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
-import { Refusals, type Shortage, shortagesOf } from './refusals.ts'
+import { type Shortage, Shortages, shortagesIn } from './refusals.ts'
 
 const NO_PIECES: readonly Piece[] = []
 const NO_BUDGET_PIECES: readonly BudgetPiece[] = []
@@ -74,7 +74,7 @@ export class SubjectBooks {
   /** All subjects without a limit share one pool. */
   permits: PermitPool = NO_PERMITS
   /** Made when needed: most subjects are never refused, and rest most of the time. */
-  #refusals: Refusals | undefined
+  #shortages: Shortages | undefined
   #batch: BatchQueue | undefined
   readonly #deps: BooksDeps
   /** Budgets of the subject, and former ones whose state the store does not fully know. */
@@ -98,8 +98,8 @@ export class SubjectBooks {
     return (this.#batch ??= new BatchQueue(this.requests, this.tokens, this.#deps.timing))
   }
 
-  get hasRefusals(): boolean {
-    return this.#refusals !== undefined && !this.#refusals.isEmpty
+  get hasShortages(): boolean {
+    return this.#shortages !== undefined && !this.#shortages.isEmpty
   }
 
   get #hasBatch(): boolean {
@@ -172,7 +172,7 @@ export class SubjectBooks {
     this.requests.giveBack(hold.requestPieces, Infinity, now)
     this.tokens.giveBack(hold.tokenPieces, Infinity, now)
     for (const piece of hold.budgetPieces) piece.book.settle(piece, 0)
-    this.#refusals = undefined
+    this.#shortages = undefined
     return this.#freePermits(hold, now) ? 'now' : 'soon'
   }
 
@@ -183,16 +183,16 @@ export class SubjectBooks {
   }
 
   shortages({ requests, tokens, permits, budgets }: Demand, now: number): readonly Shortage[] {
-    const refusals = this.#refusals
-    if (refusals === undefined || refusals.isEmpty) return NO_SHORTAGES
+    const known = this.#shortages
+    if (known === undefined || known.isEmpty) return NO_SHORTAGES
     const missing = (lease: RateLease, amount: number): number => Math.max(0, amount - lease.available(now))
     const found = [
-      refusals.find('r', missing(this.requests, requests), now),
-      refusals.find('t', missing(this.tokens, tokens), now),
-      this.permits.canTake(now) ? undefined : refusals.find('permits', permits, now),
+      known.find('r', missing(this.requests, requests), now),
+      known.find('t', missing(this.tokens, tokens), now),
+      this.permits.canTake(now) ? undefined : known.find('permits', permits, now),
       ...this.#open.map((book, index) => {
         const amount = budgets[index] ?? 0
-        return book.canTake(amount, now) ? undefined : refusals.find(book.id, amount, now)
+        return book.canTake(amount, now) ? undefined : known.find(book.id, amount, now)
       }),
     ]
     return found.filter((shortage) => shortage !== undefined)
@@ -234,8 +234,8 @@ export class SubjectBooks {
       if (reply) book.granted(reply, sentAt, answer.nowMs)
     })
     if (term !== this.#term) this.endLeases() // units of an old limit may exceed the new one
-    for (const [limit, shortage] of shortagesOf({ parts, books, answer, timing: this.#deps.timing }, now))
-      (this.#refusals ??= new Refusals()).set(limit, shortage)
+    for (const [limit, shortage] of shortagesIn({ subject: this.#subject, parts, books, answer, timing: this.#deps.timing }, now))
+      (this.#shortages ??= new Shortages()).set(limit, shortage)
   }
 
   /** Reports that it is unknown whether the last call has counted. */
@@ -326,12 +326,12 @@ export class SubjectBooks {
     if (used > hold.tokens) return this.batch.owe(used - hold.tokens)
     if (used === hold.tokens) return
     this.tokens.giveBack(hold.tokenPieces, hold.tokens - used, now)
-    this.#refusals?.delete('t')
+    this.#shortages?.delete('t')
   }
 
   #freePermits({ takenPermits }: SubjectHold, now: number): boolean {
     if (takenPermits === 0) return false
-    this.#refusals?.delete('permits')
+    this.#shortages?.delete('permits')
     return this.permits.free(takenPermits, now, this.#deps.live())
   }
 
@@ -345,7 +345,7 @@ export class SubjectBooks {
     this.#open = subject.budgets.length === 0 ? NO_BUDGETS : subject.budgets.map((spec) => this.#book(spec))
     for (const book of this.#budgets) if (!this.#open.includes(book)) book.end()
     if (this.#budgets.length === this.#open.length) this.#budgets = this.#open
-    this.#refusals = undefined
+    this.#shortages = undefined
   }
 
   #book(spec: BudgetSpec): BudgetBook {

@@ -2,9 +2,8 @@
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
-import type { LimitSubject } from './ledger.ts'
+import type { LedgerSnapshot, LedgerStore, LimitSubject } from './ledger.ts'
 import type { Calendar } from './budget-book.ts'
-import type { LedgerStore } from './ledger-store.ts'
 import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
 import { Contact, StoreTime } from './store-time.ts'
 import { type CallDeps, SubjectCalls } from './subject-calls.ts'
@@ -34,6 +33,8 @@ export interface Entry {
   isDeleted: boolean
   /** Monotonic ms before which ticks skip the subject, unless it is overdue. */
   skipUntil: number
+  /** The last snapshot, with the subject whose limits it shows. */
+  snapshot: { readonly subject: LimitSubject; readonly askedAt: number; readonly snapshot: Promise<LedgerSnapshot> } | undefined
 }
 
 const FLUSH_MS = 250
@@ -217,6 +218,7 @@ export class SubjectRegistry {
       isOverdue: false,
       isDeleted: false,
       skipUntil: -Infinity,
+      snapshot: undefined,
     }
   }
 

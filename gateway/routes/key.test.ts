@@ -2,7 +2,6 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { modelRecord, startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
 import { budget, LedgerWorld } from '../../test/support/ledger-world.ts'
 import { CallLimits } from '../limits/call-limits.ts'
-import { SnapshotCache } from '../limits/snapshot-cache.ts'
 
 /** A millionth of a unit for each token. */
 const pricing = { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000, cachedInputPerMillion: 0 }
@@ -17,7 +16,7 @@ async function start(): Promise<void> {
   const { clock } = world
   const limits = new CallLimits({ ledger, clock, ...{ tokenHold: 'Declared', budgetStatus: 402 } })
   const models = [modelRecord('llama', { aliases: ['small'], pricing }), modelRecord('coder', { pricing })]
-  front = await startFront({ models, app: { limits, snapshots: new SnapshotCache(ledger, clock) } })
+  front = await startFront({ models, app: { limits, ledger } })
 }
 
 async function shown(key: string): Promise<{ status: number; headers: Headers; json: Record<string, unknown> }> {

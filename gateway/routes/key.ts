@@ -3,10 +3,9 @@ import { sentCredential } from '../auth/credential-header.ts'
 import type { Caller } from '../auth/key-table.ts'
 import { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { BudgetSnapshot, LimitSubject, RateState } from '../limits/ledger.ts'
+import type { BudgetSnapshot, Ledger, LedgerSnapshot, LimitSubject, RateState } from '../limits/ledger.ts'
 import { limitSubject } from '../limits/call-limits.ts'
 import { instant } from '../limits/rate-headers.ts'
-import type { SnapshotCache, TimedSnapshot } from '../limits/snapshot-cache.ts'
 import { credentialPrefix } from '#contract/values/credential.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
 import type { ModelsDeps } from './models.ts'
@@ -14,7 +13,7 @@ import { identify, type RouteHandler, send } from './route.ts'
 
 export interface KeyDeps extends ModelsDeps {
   /** undefined: keys with limits are refused. */
-  readonly snapshots?: Pick<SnapshotCache, 'of'> | undefined
+  readonly ledger?: Pick<Ledger, 'snapshot'> | undefined
 }
 
 /** Makes the handler. It answers row 23 while limits cannot be checked, because clients would take an estimate for the truth. */
@@ -31,16 +30,16 @@ export function showKey(deps: KeyDeps): RouteHandler {
       expires_at: resetAt(caller.expiresAt),
       models: modelsOf(caller, deps),
       limits: subject && used ? limitsOf(subject, used) : [],
-      budgets: subject && used ? used.snapshot.budgets.map((budget) => shownBudget(budget, subject)) : [],
+      budgets: subject && used ? used.budgets.map((budget) => shownBudget(budget, subject)) : [],
     }
     if (!exchange.response.closed) send(exchange, Buffer.from(JSON.stringify(body)))
   }
 }
 
-async function usedOf(subject: LimitSubject, { snapshots }: KeyDeps): Promise<TimedSnapshot> {
-  if (!snapshots) throw new GatewayError('limitsUnavailable')
+async function usedOf(subject: LimitSubject, { ledger }: KeyDeps): Promise<LedgerSnapshot> {
+  if (!ledger) throw new GatewayError('limitsUnavailable')
   try {
-    return await snapshots.of(subject)
+    return await ledger.snapshot(subject)
   } catch (cause) {
     throw new GatewayError('limitsUnavailable', {}, { cause })
   }
@@ -59,8 +58,7 @@ function modelsOf({ record }: Caller, deps: KeyDeps): readonly string[] {
   return deps.models.visible(record.namespace).flatMap(({ name, entry }) => (deps.admits(record, entry.names) ? [name] : []))
 }
 
-function limitsOf({ whose }: LimitSubject, { snapshot, atMs }: TimedSnapshot): object[] {
-  const { requests, tokens, concurrency } = snapshot
+function limitsOf({ whose }: LimitSubject, { requests, tokens, concurrency, atMs }: LedgerSnapshot): object[] {
   const rate = (kind: string, { limit, remaining, resetMs }: RateState): object => ({
     ...{ kind, limit, remaining },
     reset_at: resetAt(atMs + resetMs),

@@ -1,6 +1,6 @@
 /** The promises of every store of the ledger to a gateway process. The suite runs on memory and on a real Redis. */
 import { beforeEach, describe, expect, it } from 'vitest'
-import type { LedgerStore } from '../../gateway/limits/ledger-store.ts'
+import type { LedgerStore } from '../../gateway/limits/ledger.ts'
 import {
   NEVER,
   type BudgetReport,

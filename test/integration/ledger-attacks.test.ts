@@ -3,7 +3,7 @@
  * than its limit, or changes the counters of another subject.
  */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { LedgerCallRefused } from '../../gateway/limits/ledger-store.ts'
+import { LedgerCallRefused } from '../../gateway/limits/ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { bookingSlot, DAY_MS, LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'

@@ -1,6 +1,6 @@
 /** The ledger in Redis gives the same answers as the ledger in memory, field by field. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
-import { LedgerCallRefused } from '../../gateway/limits/ledger-store.ts'
+import { LedgerCallRefused } from '../../gateway/limits/ledger.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import type { LedgerBatch, LedgerReply } from '#contract/ledger/ledger-call.ts'

@@ -1,7 +1,7 @@
 /** Processes that share one ledger on a clock that stands still until a test moves it. */
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { BudgetSpec, Hold, LimitSubject, Need, Refused, SettledUsage, Verdict } from '../../gateway/limits/ledger.ts'
-import type { LedgerStore } from '../../gateway/limits/ledger-store.ts'
+import type { LedgerStore } from '../../gateway/limits/ledger.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
