@@ -252,7 +252,7 @@ describe('the end of a process', () => {
     const key = subject({ limits: { requestsPerMinute: 10 } })
     const budgeted = subject({ uid: 'key-1', budgets: [budget({ amount: 100 })] })
     const ledger = world.process()
-    held(await ledger.reserve([subject({ ...key, uid: 'key-2' })], need()))
+    ledger.settle(held(await ledger.reserve([subject({ ...key, uid: 'key-2' })], need())), usage())
     ledger.settle(held(await ledger.reserve([budgeted], need({ holdByUnit: { Currency: 60, Tokens: 0 } }))), usage({ costMicros: 60 }))
     await world.advance(200_000)
     expect(ledger.stats.subjects).toBeLessThan(2)

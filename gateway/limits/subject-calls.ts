@@ -95,6 +95,7 @@ export class SubjectCalls {
   #acknowledged = 0
   #seed = ''
   #wasAway = false
+  #mustRepeat = false
   readonly #time = new SubjectTime()
   #paused = NO_PAUSE
   /** Undefined while the budgets have a seed. */
@@ -117,6 +118,15 @@ export class SubjectCalls {
   setAway(): void {
     this.#wasAway = true
     this.#books.forgetReports()
+  }
+
+  /** The store may have lost data: the next call reports everything. */
+  repeatReports(): void {
+    this.#mustRepeat = true
+  }
+
+  get isReportDue(): boolean {
+    return this.#mustRepeat || this.#books.isReportDue
   }
 
   /** Whether the store has no seed for the budgets: none yet, or none any more. */
@@ -179,6 +189,8 @@ export class SubjectCalls {
   #send(): void {
     const { clock, store, timeoutMs, onCall, contact } = this.#deps
     contact.check(clock.monotonic())
+    if (this.#mustRepeat) this.#books.forgetReports()
+    this.#mustRepeat = false
     const sent = this.#parts()
     const call = this.#call(sent, clock.monotonic())
     onCall(this.#books.subject.uid)

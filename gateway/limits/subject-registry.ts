@@ -21,66 +21,58 @@ interface RegistryDeps {
   readonly onRefused: (error: Error) => void
 }
 
+/** A subject of this process, and when to visit it. Times are monotonic ms. */
 export interface Entry {
   readonly books: SubjectBooks
   readonly calls: SubjectCalls
-  /** Monotonic ms. */
   usedAt: number
-  /** Monotonic ms at which the store should learn of changes that can wait; undefined if there are none. */
-  laterAt: number | undefined
-  isOverdue: boolean
+  /** Time before which a visit would find nothing to do, except a due report. */
+  visitAt: number
+  /** When the store should learn of changes: undefined or SOON for the next visit. */
+  reportAt: number | undefined
   /** Whether its record was deleted: the subject is forgotten as soon as the store has its reports, or has forgotten the subject. */
   isDeleted: boolean
-  /** Monotonic ms before which ticks skip the subject, unless it is overdue. */
-  skipUntil: number
-  /** The last snapshot, with the subject whose limits it shows. */
+  /** The last snapshot, and the subject whose limits it shows. */
   snapshot: { readonly subject: LimitSubject; readonly askedAt: number; readonly snapshot: Promise<LedgerSnapshot> } | undefined
 }
 
-const FLUSH_MS = 250
+const TICK_MS = 250
 /** Changes that no request waits for leave with the next call of their subject, or after this time, ms. */
 const LATER_MS = 3_000
+const SOON = 0
 const IDLE_MS = 60_000
 /** Polling interval of `close`, when every subject reports at once. */
 const CLOSE_POLL_MS = 5
 /** A store that loses data is one event, however many subjects notice, ms. */
 const LOST_EVERY_MS = 5_000
-/** Number of subjects that report everything in one turn, after the store has lost data. */
-const REPORTS_PER_TICK = 500
-/** Changed subjects whose units go back at once, per tick. A reload of the projection may change thousands; the rest report in small parts. */
+/** Number of subjects that report everything in the time of one tick, after the store has lost data. */
+const REPEATS_PER_TICK = 500
+/** Changed subjects whose units go back at once, per tick. A reload of the projection may change thousands. */
 const CHANGES_PER_TICK = 200
 /** Number of steps of a tick over thousands of subjects; in one step it would delay every request of that moment. */
 const STEPS_PER_TICK = 40
 const STEP_MS = 5
-/** Ticks check a subject with slow demand once in this time while no request comes, in ms. */
-const SKIP_MS = 1_000
 const LEAST_PER_STEP = 50
-/** Minimum number of due subjects that a tick reports; all of them are reported within `LATER_MS`. */
-const LEAST_LATER_PER_TICK = 200
-/** Number of ticks within which every subject is checked, even without expected work. */
-const SWEEP_TICKS = 20
+/** Reports of one step that no request waits for: at least this many, and as many as send all within `LATER_MS`. */
+const LEAST_REPORTS_PER_STEP = 20
+/** A subject with slow demand is visited once in this time while no request comes, ms. */
+const SKIP_MS = 1_000
+/** Number of ticks within which every subject is checked for recent use. */
+const SWEEP_TICKS = 240
 
 export class SubjectRegistry {
   readonly #deps: RegistryDeps
   readonly #booksDeps: BooksDeps
   readonly #callDeps: CallDeps
+  /** Unused subjects stay while their spend in open windows must stay known: a count that restarts would return spend. */
   readonly #entries = new Map<string, Entry>()
-  /** Subjects with leases, permits, or changes to report soon. A tick reads only these. */
+  /** Subjects with leases, permits, or changes to report. A tick visits only these. */
   readonly #active = new Set<Entry>()
-  /** Subjects with changes that can wait, the oldest first. */
-  readonly #later = new Set<Entry>()
-  /** Unused subjects whose spend in open windows must stay known: a count that restarts would return spend. */
-  readonly #resting = new Map<string, Entry>()
-  #again: Entry[] = []
   /** The remaining subjects of the present tick. */
-  #walk: Entry[] = []
+  #walk: Iterator<Entry, undefined> = [].values()
   #perStep = LEAST_PER_STEP
-  /** How many more subjects of `#later` to report in this tick, and in one step. */
-  #laterLeft = 0
-  #laterPerStep = 0
   #changesLeft = CHANGES_PER_TICK
-  #sweep = this.#entries.entries()
-  /** Monotonic ms. */
+  #sweep = this.#entries.values()
   #lostAt = -Infinity
   #number = 0
   #calls = 0
@@ -95,7 +87,7 @@ export class SubjectRegistry {
     this.#booksDeps = { timing, calendar, live }
     this.#breaker = new Breaker({ clock, ping: () => store.ping(), timeoutMs })
     this.#contact = new Contact(clock.monotonic(), () => {
-      for (const entries of [this.#entries, this.#resting]) for (const { calls } of entries.values()) calls.setAway()
+      for (const { calls } of this.#entries.values()) calls.setAway()
     })
     this.#callDeps = {
       contact: this.#contact,
@@ -120,16 +112,16 @@ export class SubjectRegistry {
     return this.#breaker.state
   }
 
-  /** @returns undefined for an unknown or unused subject */
+  /** @returns undefined for an unknown subject */
   find(uid: string): Entry | undefined {
     return this.#entries.get(uid)
   }
 
   /** The books of a subject for the next use, with its newest limits. @param now monotonic ms */
   use(subject: LimitSubject, now: number): Entry {
-    const entry = this.#entries.get(subject.uid) ?? this.#resting.get(subject.uid) ?? this.#make(subject, now)
+    const entry = this.#entries.get(subject.uid) ?? this.#add(subject, now)
     entry.usedAt = now
-    entry.skipUntil = now
+    entry.visitAt = now
     entry.isDeleted = false
     entry.books.update(subject)
     this.#activate(entry)
@@ -138,30 +130,28 @@ export class SubjectRegistry {
 
   ended(entry: Entry, urgency: Urgency, now: number): void {
     entry.usedAt = now
-    if (urgency === 'later') return this.#postpone(entry, now)
-    entry.isOverdue = true
+    noteChange(entry, urgency, now)
     this.#activate(entry)
     if (urgency === 'now') entry.calls.flush()
   }
 
   /**
-   * Ends the leases of a subject whose record refuses every request or has other limits. Unused units are returned at once, or within
-   * `LATER_MS` if hundreds of subjects change together. Running requests keep theirs. @param now monotonic ms
+   * Ends the leases of a subject whose record refuses every request or has other limits. Unused units are returned at once, or with the next
+   * ticks if hundreds of subjects change together. Running requests keep theirs. @param now monotonic ms
    */
   changed(uid: string, now: number): void {
     const entry = this.#entries.get(uid)
     if (!entry) return
     entry.books.endLeases()
+    entry.visitAt = now
+    entry.reportAt = Math.min(now, entry.reportAt ?? now)
     this.#activate(entry)
-    if (this.#changesLeft === 0) return this.#postpone(entry, now)
+    if (this.#changesLeft > 0) entry.calls.flush()
     this.#changesLeft -= 1
-    entry.isOverdue = true
-    entry.calls.flush()
   }
 
   /** As `changed`; the subject stays in memory only until the store knows everything about it. */
   deleted(uid: string, now: number): void {
-    this.#resting.delete(uid) // the store knows everything about a resting subject
     const entry = this.#entries.get(uid)
     if (entry) entry.isDeleted = true
     this.changed(uid, now)
@@ -169,9 +159,7 @@ export class SubjectRegistry {
 
   /** Makes every subject report its spend, admissions and running requests, as many at once as cost neither side a noticeable time. */
   reportAgain(): void {
-    for (const entry of this.#resting.values()) this.#activate(entry)
-    this.#again = [...this.#entries.values()]
-    this.#reportSomeAgain()
+    this.#repeatReports([...this.#entries.values()])
   }
 
   /** Records that the store has answered this process. @param now monotonic ms */
@@ -196,150 +184,116 @@ export class SubjectRegistry {
     const now = this.#deps.clock.monotonic()
     if (now - this.#lostAt < LOST_EVERY_MS) return
     this.#lostAt = now
-    this.#again = [...this.#entries.values()]
-    this.#reportSomeAgain()
+    this.#repeatReports([...this.#entries.values()].filter(({ usedAt }) => now - usedAt < IDLE_MS))
   }
 
-  #reportSomeAgain(): void {
-    for (const entry of this.#again.splice(0, REPORTS_PER_TICK)) {
-      entry.books.forgetReports()
+  #repeatReports(entries: readonly Entry[]): void {
+    const now = this.#deps.clock.monotonic()
+    for (const [at, entry] of entries.entries()) {
+      entry.calls.repeatReports()
+      entry.reportAt = now + TICK_MS * Math.floor(at / REPEATS_PER_TICK)
       this.#activate(entry)
-      entry.calls.flush()
+      if (at < REPEATS_PER_TICK) entry.calls.flush()
     }
   }
 
-  #make(subject: LimitSubject, now: number): Entry {
+  #add(subject: LimitSubject, now: number): Entry {
     const books = new SubjectBooks(subject, this.#booksDeps)
-    return {
-      books,
-      calls: new SubjectCalls(books, this.#callDeps),
-      usedAt: now,
-      laterAt: undefined,
-      isOverdue: false,
-      isDeleted: false,
-      skipUntil: -Infinity,
-      snapshot: undefined,
-    }
+    const calls = new SubjectCalls(books, this.#callDeps)
+    const entry = { books, calls, usedAt: now, visitAt: now, reportAt: undefined, isDeleted: false, snapshot: undefined }
+    this.#entries.set(subject.uid, entry)
+    return entry
   }
 
   #activate(entry: Entry): void {
     if (this.#active.has(entry)) return
-    const { uid } = entry.books.subject
     this.#active.add(entry)
-    this.#entries.set(uid, entry)
-    this.#resting.delete(uid)
-    this.#cancelTick ??= this.#deps.clock.after(FLUSH_MS, () => this.#tick())
-  }
-
-  #postpone(entry: Entry, now: number): void {
-    if (entry.laterAt !== undefined) return
-    entry.laterAt = now + LATER_MS
-    this.#later.add(entry)
+    this.#cancelTick ??= this.#deps.clock.after(TICK_MS, () => this.#tick())
   }
 
   /** Notes that a call carries all pending changes. */
   #called(uid: string): void {
     this.#calls += 1
     const entry = this.#entries.get(uid)
-    if (!entry) return
-    entry.isOverdue = false
-    entry.laterAt = undefined
-    this.#later.delete(entry)
+    if (entry) entry.reportAt = undefined
   }
 
   #tick(): void {
-    const now = this.#deps.clock.monotonic()
-    this.#laterLeft = Math.max(LEAST_LATER_PER_TICK, Math.ceil((this.#later.size * FLUSH_MS) / LATER_MS))
-    this.#laterPerStep = Math.ceil(this.#laterLeft / STEPS_PER_TICK)
     this.#changesLeft = CHANGES_PER_TICK
-    this.#reportSomeAgain()
-    this.#walk = [...this.#active].reverse() // `#step` takes from the end
-    this.#perStep = Math.max(LEAST_PER_STEP, Math.ceil(this.#walk.length / STEPS_PER_TICK))
-    this.#step(now)
+    this.#walk = [...this.#active].values()
+    this.#perStep = Math.max(LEAST_PER_STEP, Math.ceil(this.#active.size / STEPS_PER_TICK))
+    this.#step(this.#deps.clock.monotonic())
   }
 
   /** Runs a part of the tick that began at `beganAt`. */
   #step(beganAt: number): void {
     const { clock } = this.#deps
     const now = clock.monotonic()
-    const isLaterDone = this.#callLater(now)
+    let reports = Math.max(LEAST_REPORTS_PER_STEP, Math.ceil((this.#perStep * TICK_MS) / LATER_MS))
     for (let count = 0; count < this.#perStep; count += 1) {
-      const entry = this.#walk.pop()
-      if (entry === undefined) break
-      if (this.#active.has(entry) && (entry.isOverdue || now >= entry.skipUntil)) this.#tickEntry(entry, now)
+      const entry = this.#walk.next().value
+      if (entry === undefined) return this.#endTick(beganAt, now)
+      const { reportAt = Infinity } = entry
+      const isReportDue = reportAt <= now && (reportAt === SOON || reports-- > 0)
+      if (isReportDue || now >= entry.visitAt) this.#visit(entry, isReportDue, now)
     }
-    if (this.#walk.length > 0 || !isLaterDone) return void (this.#cancelTick = clock.after(STEP_MS, () => this.#step(beganAt)))
-    this.#sweepSome(now)
-    const isNeeded = this.#entries.size > 0
-    this.#cancelTick = isNeeded ? clock.after(Math.max(STEP_MS, beganAt + FLUSH_MS - now), () => this.#tick()) : undefined
+    this.#cancelTick = clock.after(STEP_MS, () => this.#step(beganAt))
   }
 
-  /** Reports one step's share of the due subjects in `#later`. @returns false if some are left for this tick */
-  #callLater(now: number): boolean {
-    let count = 0
-    for (const entry of this.#later) {
-      if ((entry.laterAt ?? now) > now || this.#laterLeft === 0) return true
-      if (count === this.#laterPerStep) return false
-      count += 1
-      this.#laterLeft -= 1
-      this.#later.delete(entry)
-      entry.laterAt = undefined
-      this.#activate(entry)
-      if (entry.books.isReportDue) entry.calls.flush()
-    }
-    return true
-  }
-
-  #tickEntry(entry: Entry, now: number): void {
-    const { books, calls } = entry
-    if (entry.isDeleted && calls.isUnseeded) return this.#drop(entry)
-    const urgency = books.tick({ now, storeNow: calls.storeNow(now) })
-    if (urgency === 'soon') entry.isOverdue = true
-    if (urgency === 'later') this.#postpone(entry, now)
-    this.#callOrRest(entry, now)
-  }
-
-  #callOrRest(entry: Entry, now: number): void {
-    const { books, calls } = entry
-    if (books.isAskDue(now, FLUSH_MS)) return calls.flush()
-    const isPostponed = entry.laterAt !== undefined && !entry.isOverdue
-    if (books.isReportDue && !isPostponed) return calls.flush()
-    if (calls.isBusy) return
-    if (books.isQuiet) this.#active.delete(entry)
-    else if (books.maySkipTicks) entry.skipUntil = now + SKIP_MS
-  }
-
-  /** Shrinks subjects in occasional use, and drops those without recent use. */
-  #sweepSome(now: number): void {
+  #endTick(beganAt: number, now: number): void {
     for (let count = Math.ceil(this.#entries.size / SWEEP_TICKS); count > 0; count -= 1) {
-      const { value, done = false } = this.#sweep.next()
-      if (value) this.#forget(value[0], value[1], now)
-      if (done) this.#sweep = this.#entries.entries()
+      const { value: entry, done } = this.#sweep.next()
+      if (done) this.#sweep = this.#entries.values()
+      else if (!this.#active.has(entry) && now - entry.usedAt >= IDLE_MS) this.#rest(entry, now)
     }
+    const isNeeded = this.#entries.size > 0
+    this.#cancelTick = isNeeded ? this.#deps.clock.after(Math.max(STEP_MS, beganAt + TICK_MS - now), () => this.#tick()) : undefined
   }
 
-  #forget(uid: string, entry: Entry, now: number): void {
-    const { books, calls, usedAt } = entry
-    if (this.#active.has(entry)) return
-    books.tick({ now, storeNow: calls.storeNow(now) })
-    const isUsed = now - usedAt < IDLE_MS && !entry.isDeleted
-    if (isUsed || !books.isIdle || calls.isBusy) return
-    this.#drop(entry)
-    if (!books.isUnused && !entry.isDeleted) this.#resting.set(uid, entry)
+  /** Ends what is over in the books, and calls the store if that is due. Nothing else happens to a subject between requests. */
+  #visit(entry: Entry, isReportDue: boolean, now: number): void {
+    const { books, calls } = entry
+    if (entry.isDeleted && (calls.isUnseeded || isSettled(entry))) return this.#drop(entry)
+    noteChange(entry, books.tick({ now, storeNow: calls.storeNow(now) }), now)
+    const isPostponed = !isReportDue && Boolean(entry.reportAt)
+    if (books.isAskDue(now, TICK_MS) || (calls.isReportDue && !isPostponed)) return calls.flush()
+    if (!calls.isBusy) this.#postpone(entry, now)
+  }
+
+  #postpone(entry: Entry, now: number): void {
+    const { books, calls } = entry
+    if (!books.isQuiet) entry.visitAt = books.maySkipTicks ? now + SKIP_MS : now
+    else if (calls.isReportDue) entry.visitAt = Infinity
+    else this.#active.delete(entry)
+  }
+
+  /** Shrinks an unused subject, and drops the subject if no count of it has to stay known. */
+  #rest(entry: Entry, now: number): void {
+    entry.books.tick({ now, storeNow: entry.calls.storeNow(now) })
+    if (isSettled(entry) && (entry.isDeleted || entry.books.isUnused)) this.#drop(entry)
   }
 
   #drop(entry: Entry): void {
     this.#entries.delete(entry.books.subject.uid)
     this.#active.delete(entry)
-    this.#later.delete(entry)
   }
 
   #flushAll(): boolean {
     let isLeft = false
-    for (const { books, calls } of this.#entries.values()) {
-      if (books.isReportDue) calls.flush()
-      isLeft ||= books.isReportDue || calls.isBusy
+    for (const { calls } of this.#entries.values()) {
+      if (calls.isReportDue) calls.flush()
+      isLeft ||= calls.isReportDue || calls.isBusy
     }
     return isLeft
   }
+}
+
+function noteChange(entry: Entry, urgency: Urgency | undefined, now: number): void {
+  if (urgency === 'later') entry.reportAt ??= now + LATER_MS
+  else if (urgency !== undefined) entry.reportAt = SOON
+}
+
+/** Whether nothing of a subject is open, and the store knows everything about it. */
+function isSettled({ books, calls }: Entry): boolean {
+  return books.isIdle && !calls.isBusy && !calls.isReportDue
 }
