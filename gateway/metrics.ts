@@ -8,7 +8,6 @@ import type { Exchange } from './http/exchange.ts'
 import type { BreakerState } from './limits/breaker.ts'
 import type { LedgerStats } from './limits/lease-ledger.ts'
 import type { Verdict } from './limits/ledger.ts'
-import type { StoreCalls } from './limits/observed-store.ts'
 import type { RevisionFollower } from './projection/revision-follower.ts'
 
 /** Interval at which Node samples the event loop, ms. Node's default of 10 ms costs 2.5 ms of CPU per second. */
@@ -16,11 +15,10 @@ const LOOP_PRECISION_MS = 20
 const SOURCES = ['Redis', 'Keyring', 'None'] as const
 const BREAKER_STATES: readonly BreakerState[] = ['closed', 'suspect', 'open']
 
-/** The last three exist only for a ledger that shares a store with others. */
+/** The last two exist only for a ledger that shares a store with others. */
 export interface LedgerFacts {
   readonly stats: LedgerStats
   readonly breaker: BreakerState
-  readonly storeCalls?: StoreCalls
   readonly livePods?: number
   readonly isEvicting?: boolean
 }
@@ -103,9 +101,9 @@ function readLedger(read: ReadMetrics, ledger: LedgerFacts): void {
   read.gauges('headgate_limit_store_breaker', breaker, ['state'], () =>
     BREAKER_STATES.map((state) => [state === ledger.breaker ? 1 : 0, { state }]),
   )
-  if (!ledger.storeCalls) return
+  if (ledger.livePods === undefined) return
   read.counter('headgate_limit_store_calls_total', calls, ['outcome'], () =>
-    Object.entries(ledger.storeCalls ?? {}).map(([outcome, count]) => [count, { outcome }]),
+    Object.entries(ledger.stats.ends).map(([outcome, count]) => [count, { outcome }]),
   )
   read.gauge('headgate_limit_live_pods', pods, () => ledger.livePods ?? 1)
   read.gauge('headgate_redis_evicts', evicts, () => (ledger.isEvicting ? 1 : 0))

@@ -180,7 +180,7 @@ describe('windows of budgets', () => {
   test("a process whose wall clock is wrong uses the store's window", async () => {
     const world = new LedgerWorld(undefined, Date.UTC(2026, 0, 31, 12))
     world.memory.seed('key-1', 'seed-1')
-    const skewed = world.process(undefined, 3 * 86_400_000)
+    const skewed = world.process({ skewMs: 3 * 86_400_000 })
     held(await skewed.reserve([key], costing(1_000)))
     await world.advance(300)
     expect(world.memory.checkpoint('key-1').map(([field]) => field)).toEqual([`month:Currency:Month:${Date.UTC(2026, 0, 1)}`])

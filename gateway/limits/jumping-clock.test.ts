@@ -15,7 +15,7 @@ type ClockError = (atMs: number) => number
 async function admissions(minutes: number, error: ClockError): Promise<number[]> {
   const world = new LedgerWorld()
   const store = new MemoryLedgerStore(() => world.clock.now() + error(world.clock.monotonic()))
-  const ledgers = Array.from({ length: PROCESSES }, () => world.process(store))
+  const ledgers = Array.from({ length: PROCESSES }, () => world.process({ store }))
   world.live = PROCESSES
   const key = subject({ limits: { requestsPerMinute: LIMIT } })
   const times: number[] = []

@@ -251,7 +251,7 @@ describe('concurrent requests', () => {
 
   test('#20256, #27955, #28160: permits of a killed process are free after 15 s, those of a running one never', async () => {
     const world = new LedgerWorld()
-    const [dead, living] = [world.process(world.store), world.process()]
+    const [dead, living] = [world.process(), world.process()]
     held(await dead.reserve([key], need()))
     world.store.fate = ({ process }) => (process === 'p1' ? 'never arrives' : 'works')
     held(await living.reserve([key], need()))

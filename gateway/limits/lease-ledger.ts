@@ -20,9 +20,9 @@ import type {
 } from './ledger.ts'
 import type { Calendar } from './budget-book.ts'
 import type { Demand, SentParts, SubjectBooks, SubjectHold } from './subject-books.ts'
-import type { AskOutcome } from './subject-calls.ts'
+import type { AskOutcome, CallEnd } from './subject-calls.ts'
 import { type Entry, SubjectRegistry } from './subject-registry.ts'
-import { foreverRefused, ownerOf, refusal, type Shortage, unavailable } from './refusals.ts'
+import { foreverRefused, refusal, type Shortage, unavailable } from './refusals.ts'
 
 interface LeaseLedgerDeps {
   readonly store: LedgerStore
@@ -37,12 +37,16 @@ interface LeaseLedgerDeps {
   readonly timing?: LedgerTiming
   /** Called for each error reply of the store, with a message that holds no value of a key. */
   readonly onRefused?: (error: Error) => void
+  /** Called for the end of each call. */
+  readonly onEnd?: (how: CallEnd) => void
 }
 
 export interface LedgerStats {
   readonly local: number
   readonly waited: number
   readonly calls: number
+  /** Calls by how they ended. */
+  readonly ends: Readonly<Record<CallEnd, number>>
   readonly subjects: number
 }
 
@@ -51,8 +55,6 @@ const WAIT_MS = 500
 const FRESH_MS = 1_000
 /** Maximum number of calls that one request waits for; each call serves or refuses a request. */
 const MAX_ROUNDS = 64
-/** Retry time of a client while this process's part of the permits is in use, ms. */
-const LOCAL_RETRY_MS = 1_000
 
 /** One subject of a request, and what the request holds of it. */
 interface Part {
@@ -83,21 +85,26 @@ interface Acquiring {
 
 export class LeaseLedger implements Ledger {
   readonly #deps: LeaseLedgerDeps
-  readonly #timing: LedgerTiming
   readonly #subjects: SubjectRegistry
   #local = 0
   #waited = 0
   #isClosed = false
 
   constructor(deps: LeaseLedgerDeps) {
-    const { store, clock, process, calendar = windowsAt, waitMs = WAIT_MS, timing = LEDGER_TIMING, onRefused = () => undefined } = deps
+    const { store, clock, process, calendar = windowsAt, waitMs = WAIT_MS, timing = LEDGER_TIMING } = deps
+    const { onRefused = () => undefined, onEnd = () => undefined } = deps
     this.#deps = deps
-    this.#timing = timing
-    this.#subjects = new SubjectRegistry({ store, clock, process, calendar, waitMs, timing, onRefused, live: () => this.#live() })
+    this.#subjects = new SubjectRegistry({ store, clock, process, calendar, waitMs, timing, onRefused, onEnd, live: () => this.#live() })
   }
 
   get stats(): LedgerStats {
-    return { local: this.#local, waited: this.#waited, calls: this.#subjects.calls, subjects: this.#subjects.size }
+    return {
+      local: this.#local,
+      waited: this.#waited,
+      calls: this.#subjects.calls,
+      ends: this.#subjects.ends,
+      subjects: this.#subjects.size,
+    }
   }
 
   get breaker(): BreakerState {
@@ -265,8 +272,8 @@ export class LeaseLedger implements Ledger {
     if (outcome === 'unseeded' || !isShared) return unavailable(outcome === 'unseeded' ? 'unseeded' : 'store')
     const now = this.#now()
     const short: Shortage[] = []
-    for (const part of request.parts) {
-      const own = this.#localShortages(part, now)
+    for (const { entry, hold } of request.parts) {
+      const own = entry.books.localShortages(hold, { now, storeNow: entry.calls.storeNow(now) })
       if (own === undefined) return unavailable('store')
       short.push(...own)
     }
@@ -274,24 +281,7 @@ export class LeaseLedger implements Ledger {
     return this.#take(request, false, now)
   }
 
-  /** Limits whose part is used up; undefined if this process does not know the rest of a budget. */
-  #localShortages({ entry: { books, calls }, hold: demand }: Part, now: number): Shortage[] | undefined {
-    if (books.canTake(demand, now)) return []
-    const { subject, budgets, requests, tokens, permits } = books
-    const terms = { live: this.#live(), storeNow: calls.storeNow(now) }
-    if (!budgets.every((book, at) => book.canTakeLocal(demand.budgets[at] ?? 0, terms.live, terms.storeNow))) return undefined
-    const hasPermit = demand.permits === 0 || permits.canTakeLocal(terms.live, this.#timing.windowMs)
-    const waits = [
-      ['requests', 'requestsPerMinute', demand.requests === 0 ? 0 : requests.localWaitMs(demand.requests, now, terms)],
-      ['tokens', 'tokensPerMinute', demand.tokens === 0 ? 0 : tokens.localWaitMs(demand.tokens, now, terms)],
-      ['concurrency', 'maxConcurrentRequests', hasPermit ? 0 : LOCAL_RETRY_MS],
-    ] as const
-    return waits.flatMap(([limit, field, waitMs]) =>
-      waitMs > 0 ? [{ limit, whose: ownerOf(subject, field), rest: 0, passesAt: now + waitMs, cachedUntil: now }] : [],
-    )
-  }
-
-  /** @param isLeased whether leases suffice; otherwise `#localShortages` has found this process's own part free */
+  /** @param isLeased whether leases suffice; otherwise `localShortages` has found this process's own part free */
   #take(request: LeaseHold, isLeased: boolean, now: number): LeaseHold {
     for (const { entry, hold } of request.parts) {
       const { books, calls } = entry

@@ -2,12 +2,11 @@
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { RedisConnection, type RedisSettings } from '#platform/redis-connection.ts'
-import { redisKeys, settledSubjects } from '#contract/redis/redis-keys.ts'
+import { redisKeys } from '#contract/redis/redis-keys.ts'
 import { LeaseLedger } from './lease-ledger.ts'
-import { ObservedStore, type StoreCalls } from './observed-store.ts'
 import { RedisLedgerStore } from './redis-ledger.ts'
 import { RedisWatch } from './redis-watch.ts'
-import { SettledSubjects } from './settled-subjects.ts'
+import { StoreLog } from './store-log.ts'
 
 interface PodLedgerDeps {
   readonly redis: RedisSettings
@@ -28,42 +27,30 @@ const LATE_MS = 1_000
 
 export class PodLedger extends LeaseLedger {
   readonly #connection: RedisConnection
-  readonly #store: ObservedStore
   readonly #watch: RedisWatch
-  readonly #spenders: SettledSubjects
 
   /** Connects at once and reconnects until `close`. @throws Misconfigured if the CA file cannot be read */
   constructor({ redis, keyPrefix, process, clock, log, maxReplicas, waitMs }: PodLedgerDeps) {
     const connection = new RedisConnection(redis, 'headgate-gateway-limits', { commandMs: waitMs + LATE_MS })
     const { client } = connection
-    const spenders = new SettledSubjects({ clock, add: (uids) => client.sadd(settledSubjects(keyPrefix), ...uids) })
-    const store = new ObservedStore({
-      store: new RedisLedgerStore(client, keyPrefix),
-      clock,
-      log,
-      errorLine: (error) => connection.errorLine(error),
-      onSpent: (uid) => spenders.add(uid),
-    })
-    const { pods } = redisKeys(keyPrefix)
+    const lines = new StoreLog(log, clock)
     const watch = new RedisWatch({
       run: (commands) => connection.run(commands),
-      pods,
-      clock,
-      log,
-      maxReplicas,
+      pods: redisKeys(keyPrefix).pods,
+      ...{ clock, log, maxReplicas },
       onAnswer: () => this.heard(),
     })
-    super({ store, clock, process, waitMs, live: () => watch.live, onRefused: (error) => store.refused(error) })
+    super({
+      store: new RedisLedgerStore(client, keyPrefix),
+      ...{ clock, process, waitMs },
+      live: () => watch.live,
+      onRefused: (error) => lines.refused(connection.errorLine(error)),
+      onEnd: (how) => lines.ended(how),
+    })
     this.#connection = connection
-    this.#store = store
     this.#watch = watch
-    this.#spenders = spenders
     client.on('ready', () => this.reportAgain()) // possibly another server, or the same one without its data
     watch.start()
-  }
-
-  get storeCalls(): StoreCalls {
-    return this.#store.calls
   }
 
   get livePods(): number {
@@ -77,7 +64,6 @@ export class PodLedger extends LeaseLedger {
   override async close(deadlineMs: number): Promise<void> {
     this.#watch.stop()
     await super.close(deadlineMs)
-    await this.#spenders.close()
     this.#connection.close()
   }
 }

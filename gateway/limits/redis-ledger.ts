@@ -4,7 +4,7 @@ import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { decodeLedgerReply, encodeLedgerCall, LedgerReplyUnreadable } from '#contract/ledger/ledger-wire.ts'
-import { ledgerKeys } from '#contract/redis/redis-keys.ts'
+import { ledgerKeys, settledSubjects } from '#contract/redis/redis-keys.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger.ts'
 
 /** Error replies about the server and not about the call. */
@@ -14,20 +14,23 @@ export class RedisLedgerStore implements LedgerStore {
   readonly #client: Redis
   readonly #prefix: string
   readonly #acquire: string
+  readonly #settled: string
   #isGathering = false
 
   /** @param client neither queues nor resends, so that no call runs twice or late @param prefix chart value `redis.keyPrefix` */
   constructor(client: Redis, prefix: string, timing: LedgerTiming = LEDGER_TIMING) {
     this.#client = client
     this.#prefix = prefix
+    this.#settled = settledSubjects(prefix)
     this.#acquire = ledgerFunctions(prefix, timing).acquire
   }
 
   async call(call: LedgerCall): Promise<LedgerReply> {
     this.#gather()
     const { rate, conc, budget, proc } = ledgerKeys(this.#prefix, call.subject)
+    const keys = [rate, conc, budget, proc, this.#settled] as const
     try {
-      const reply = await this.#client.fcall(this.#acquire, 4, rate, conc, budget, proc, encodeLedgerCall(call))
+      const reply = await this.#client.fcall(this.#acquire, 5, ...keys, encodeLedgerCall(call))
       return decodeLedgerReply(call, reply)
     } catch (error) {
       throw refusedOrBroken(error)

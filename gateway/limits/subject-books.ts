@@ -7,7 +7,7 @@ import { acknowledgeReport, BudgetBook, type BudgetPiece, type Calendar, type Se
 import type { BudgetSpec, LimitSubject, Need, SettledUsage } from './ledger.ts'
 import { PermitPool } from './permit-pool.ts'
 import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
-import { type Shortage, Shortages, shortagesIn } from './refusals.ts'
+import { ownerOf, type Shortage, Shortages, shortagesIn } from './refusals.ts'
 
 const NO_PIECES: readonly Piece[] = []
 const NO_BUDGET_PIECES: readonly BudgetPiece[] = []
@@ -62,6 +62,9 @@ export interface BooksDeps {
   /** Processes that share the limits, at least 1. */
   readonly live: () => number
 }
+
+/** Retry time of a client while this process's part of the permits is in use, ms. */
+const LOCAL_RETRY_MS = 1_000
 
 const NO_PERMITS = new PermitPool()
 const NO_BUDGETS: readonly BudgetBook[] = []
@@ -196,6 +199,23 @@ export class SubjectBooks {
       }),
     ]
     return found.filter((shortage) => shortage !== undefined)
+  }
+
+  /** Limits whose part is used up without the store; undefined if this process does not know the rest of a budget. */
+  localShortages(demand: Demand, times: Times): readonly Shortage[] | undefined {
+    const { now, storeNow } = times
+    if (this.canTake(demand, now)) return NO_SHORTAGES
+    const live = this.#deps.live()
+    if (!this.#open.every((book, at) => book.canTakeLocal(demand.budgets[at] ?? 0, live, storeNow))) return undefined
+    const hasPermit = demand.permits === 0 || this.permits.canTakeLocal(live, this.#deps.timing.windowMs)
+    const waits = [
+      ['requests', 'requestsPerMinute', demand.requests === 0 ? 0 : this.requests.localWaitMs(demand.requests, now, { live, storeNow })],
+      ['tokens', 'tokensPerMinute', demand.tokens === 0 ? 0 : this.tokens.localWaitMs(demand.tokens, now, { live, storeNow })],
+      ['concurrency', 'maxConcurrentRequests', hasPermit ? 0 : LOCAL_RETRY_MS],
+    ] as const
+    return waits.flatMap(([limit, field, waitMs]) =>
+      waitMs > 0 ? [{ limit, whose: ownerOf(this.#subject, field), rest: 0, passesAt: now + waitMs, cachedUntil: now }] : [],
+    )
   }
 
   /** Contents of the next call. @param all also rows that no request waits for: for a snapshot or a refill */

@@ -8,6 +8,9 @@ import { appended } from './short-list.ts'
 import { type Contact, type StoreTime, SubjectTime } from './store-time.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 
+/** How a call ended; `refused` by an error reply, `failed` without an answer. */
+export type CallEnd = 'answered' | 'refused' | 'failed'
+
 export type AskOutcome = 'answered' | 'store' | 'unseeded'
 
 /** What the calls need; the ledger of the process provides it for all subjects. */
@@ -22,6 +25,7 @@ export interface CallDeps {
   /** Returns a number above all earlier ones: calls and batches of all subjects share one counter. */
   readonly nextNumber: () => number
   readonly onCall: (uid: string) => void
+  readonly onEnd: (how: CallEnd) => void
   /** Called when the store has lost calls that it should still know: it has probably lost those of other subjects too. */
   readonly onLost: () => void
   /** Longest wait of a request for the store, in ms. */
@@ -239,9 +243,10 @@ export class SubjectCalls {
 
   /** Books a late answer, because its grants are in the store. */
   #answered(flight: Flight, reply: LedgerReply): void {
-    const { clock, breaker, time, contact } = this.#deps
+    const { clock, breaker, time, contact, onEnd } = this.#deps
     const now = clock.monotonic()
     contact.heard(now)
+    onEnd('answered')
     this.#land(flight)
     if (!flight.isLate) breaker.answered(now - flight.sent.sentAt)
     time.observe(reply.nowMs, flight.sent.sentAt)
@@ -281,7 +286,9 @@ export class SubjectCalls {
   #failed(flight: Flight, error: unknown): void {
     this.#land(flight)
     this.#books.forgetReports()
-    if (error instanceof LedgerCallRefused) {
+    const isRefused = error instanceof LedgerCallRefused
+    this.#deps.onEnd(isRefused ? 'refused' : 'failed')
+    if (isRefused) {
       this.#pause('store')
       this.#deps.onRefused(error)
     } else if (!flight.isLate) this.#deps.breaker.failed()

@@ -6,7 +6,7 @@ import type { LedgerSnapshot, LedgerStore, LimitSubject } from './ledger.ts'
 import type { Calendar } from './budget-book.ts'
 import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
 import { Contact, StoreTime } from './store-time.ts'
-import { type CallDeps, SubjectCalls } from './subject-calls.ts'
+import { type CallDeps, type CallEnd, SubjectCalls } from './subject-calls.ts'
 
 interface RegistryDeps {
   readonly store: LedgerStore
@@ -19,6 +19,7 @@ interface RegistryDeps {
   readonly waitMs: number
   readonly timing: LedgerTiming
   readonly onRefused: (error: Error) => void
+  readonly onEnd: (how: CallEnd) => void
 }
 
 /** A subject of this process, and when to visit it. Times are monotonic ms. */
@@ -76,13 +77,14 @@ export class SubjectRegistry {
   #lostAt = -Infinity
   #number = 0
   #calls = 0
+  readonly #ends = { answered: 0, refused: 0, failed: 0 }
   readonly #breaker: Breaker
   readonly #contact: Contact
   /** Cancels the next tick, or the next step of the running one. */
   #cancelTick: Cancel | undefined
 
   constructor(deps: RegistryDeps) {
-    const { store, clock, process, live, calendar, waitMs: timeoutMs, timing, onRefused } = deps
+    const { store, clock, process, live, calendar, waitMs: timeoutMs, timing, onRefused, onEnd } = deps
     this.#deps = deps
     this.#booksDeps = { timing, calendar, live }
     this.#breaker = new Breaker({ clock, ping: () => store.ping(), timeoutMs })
@@ -96,12 +98,21 @@ export class SubjectRegistry {
       time: new StoreTime(clock.now() - clock.monotonic()),
       nextNumber: () => (this.#number += 1),
       onCall: (uid) => this.#called(uid),
+      onEnd: (how) => {
+        this.#ends[how] += 1
+        onEnd(how)
+      },
       onLost: () => this.#lost(),
     }
   }
 
   get calls(): number {
     return this.#calls
+  }
+
+  /** Calls by how they ended. */
+  get ends(): Readonly<Record<CallEnd, number>> {
+    return this.#ends
   }
 
   get size(): number {
@@ -124,7 +135,7 @@ export class SubjectRegistry {
     entry.visitAt = now
     entry.isDeleted = false
     entry.books.update(subject)
-    this.#activate(entry)
+    if (!this.#active.has(entry)) this.#wake(entry, now)
     return entry
   }
 
@@ -205,17 +216,23 @@ export class SubjectRegistry {
     return entry
   }
 
+  /** Makes up for the ticks that a quiet subject has missed: its demand may be over. */
+  #wake(entry: Entry, now: number): void {
+    entry.books.tick({ now, storeNow: entry.calls.storeNow(now) })
+    this.#activate(entry)
+  }
+
   #activate(entry: Entry): void {
     if (this.#active.has(entry)) return
     this.#active.add(entry)
     this.#cancelTick ??= this.#deps.clock.after(TICK_MS, () => this.#tick())
   }
 
-  /** Notes that a call carries all pending changes. */
+  /** Notes that a call carries all pending changes. Its end, whether grants or a failure, needs a visit. */
   #called(uid: string): void {
     this.#calls += 1
     const entry = this.#entries.get(uid)
-    if (entry) entry.reportAt = undefined
+    if (entry) Object.assign(entry, { reportAt: undefined, visitAt: SOON })
   }
 
   #tick(): void {

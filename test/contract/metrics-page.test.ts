@@ -23,12 +23,12 @@ async function metricsOf(registry: Registry): Promise<string[]> {
 
 /** The metrics of a gateway that shares limits with other gateways. Such a gateway exports every metric that a gateway can have. */
 async function gatewayMetrics(): Promise<{ readonly registered: string[]; readonly text: string }> {
-  const stats = { waited: 0, subjects: 0, local: 0, calls: 0 }
+  const stats = { waited: 0, subjects: 0, local: 0, calls: 0, ends: { answered: 0, refused: 0, failed: 0 } }
   const metrics = createMetrics({
     requestsInFlight: () => 0,
     keys: { size: 0 },
     follower: { position: undefined, unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' },
-    ledger: { stats, breaker: 'closed', storeCalls: { answered: 0, refused: 0, failed: 0 }, livePods: 1 },
+    ledger: { stats, breaker: 'closed', livePods: 1 },
   })
   const request = new IncomingMessage(new Socket())
   metrics.finished(new Exchange(request, new ServerResponse(request), 'openai'))

@@ -2,6 +2,7 @@
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { BudgetSpec, Hold, LimitSubject, Need, Refused, SettledUsage, Verdict } from '../../gateway/limits/ledger.ts'
 import type { LedgerStore } from '../../gateway/limits/ledger.ts'
+import type { CallEnd } from '../../gateway/limits/subject-calls.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
@@ -79,6 +80,13 @@ export class FallibleStore implements LedgerStore {
   }
 }
 
+interface ProcessOptions {
+  readonly store?: LedgerStore
+  /** Error of its wall clock, ms. */
+  readonly skewMs?: number
+  readonly onEnd?: (how: CallEnd) => void
+}
+
 export class LedgerWorld {
   readonly clock: ManualClock
   readonly timing: LedgerTiming
@@ -94,8 +102,8 @@ export class LedgerWorld {
     this.store = new FallibleStore(this.memory, () => this.clock.now())
   }
 
-  /** Starts a process. @param skewMs error of its wall clock */
-  process(store: LedgerStore = this.store, skewMs = 0): LeaseLedger {
+  /** Starts a process. */
+  process({ store = this.store, skewMs = 0, onEnd }: ProcessOptions = {}): LeaseLedger {
     this.#processes += 1
     const { clock, timing } = this
     const skewed: Clock = {
@@ -104,7 +112,7 @@ export class LedgerWorld {
       after: (delayMs, callback) => clock.after(delayMs, callback),
     }
     const process = `p${this.#processes}`
-    return new LeaseLedger({ store, clock: skewed, process, live: () => this.live, timing, waitMs: 50 })
+    return new LeaseLedger({ store, clock: skewed, process, live: () => this.live, timing, waitMs: 50, ...(onEnd && { onEnd }) })
   }
 
   async advance(ms: number): Promise<void> {

@@ -99,7 +99,12 @@ local function any_short(rings, permits, call, books, starts)
   return false
 end
 
--- KEYS: rate, conc, budget, proc. ARGV: a call as JSON. The reply holds integers, which Redis keeps exact up to 2^53.
+-- Names a subject with new spend for the operator, which reads the named subjects first. A damaged set must not fail the call.
+local function name_spender(key, subject)
+  redis.pcall('SADD', key, subject)
+end
+
+-- KEYS: rate, conc, budget, proc; the set of subjects with new spend. ARGV: a call as JSON. The reply holds integers, which Redis keeps exact up to 2^53.
 local function acquire_(keys, args)
   local call = call_of(args)
   local head = load_process(keys[4], call.process)
@@ -120,12 +125,14 @@ local function acquire_(keys, args)
   local permits = load_permits(keys[2], call, now)
   local seed, books, starts = load_books(keys[3], call, now)
   local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
-  local spent, is_outside = {}, false
+  local spent, is_spent, is_outside = {}, false, false
   if not is_unseeded then
     for i, row in ipairs(call.reports) do
       local book = books[row.field]
+      local before = book.values[1]
       report(book, row, call, seed)
       spent[i] = book.values[1]
+      is_spent = is_spent or spent[i] > before
     end
     for i = 1, #call.budgets do is_outside = is_outside or not starts[i] end
   end
@@ -149,5 +156,6 @@ local function acquire_(keys, args)
   save_rings(keys[1], rings)
   save_permits(keys[2], call, permits, grant, now)
   if not is_unseeded then save_books(keys[3], books) end
+  if is_spent then name_spender(keys[5], call.subject) end
   return out
 end

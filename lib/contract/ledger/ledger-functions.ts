@@ -19,7 +19,7 @@ import { libraryCode, libraryPrefix } from '../redis/function-library.ts'
 /** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Number of the text within one layout. All texts answer the same calls. */
-const REVISION = 7
+const REVISION = 8
 
 /** Longest name that a call may hold: process, seed, field. */
 const MAX_WORD_BYTES = 512
@@ -34,7 +34,7 @@ const MAX_PERMITS_BYTES = 2 ** 20
 export interface LedgerFunctions {
   readonly library: string
   readonly code: string
-  /** KEYS: rate, conc, budget, proc of one subject. ARGV and reply: `ledger-wire.ts`. */
+  /** KEYS: rate, conc, budget, proc of one subject; `settledSubjects`. ARGV and reply: `ledger-wire.ts`. */
   readonly acquire: string
   /** KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Writes only without a seed. Returns the seed in force. */
   readonly seed: string
@@ -64,7 +64,7 @@ type Callback = (typeof CALLBACKS)[number]
 /** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
 export const LEDGER_COMMANDS = [
   ...(['time', 'hget', 'hmget', 'hgetall', 'hlen', 'hstrlen', 'hset', 'hdel', 'pexpire', 'unlink'] as const),
-  ...(['object|encoding', 'memory|usage'] as const),
+  ...(['object|encoding', 'memory|usage', 'sadd'] as const),
 ] as const
 
 /** `call` has the checked integers and the argument of a call, which all others use. */

@@ -23,7 +23,7 @@ const PROJECTION_COMMANDS = [
  * All commands of a gateway. EVAL, SCRIPT and FUNCTION are missing: with them a gateway that was taken over could stop Redis for all
  * programs. A database other than 0 in REDIS_URL needs `+select` too.
  */
-export const GATEWAY_COMMANDS: readonly string[] = [...new Set([...PROJECTION_COMMANDS, ...LEDGER_COMMANDS, 'sadd'])]
+export const GATEWAY_COMMANDS: readonly string[] = [...new Set([...PROJECTION_COMMANDS, ...LEDGER_COMMANDS])]
 
 /** Rules of the gateways' user. @param prefix chart value `redis.keyPrefix` */
 export function gatewayAcl(prefix: string): string {
