@@ -3,7 +3,7 @@ import { budgetField, budgetID, GRANTS, type LedgerTiming, longestLeaseMs, MAX_A
 import { type BudgetWindow, type BudgetWindows, isIn, type windowsAt } from '#contract/values/budget-window.ts'
 import { appended } from './short-list.ts'
 import { DemandAverage } from './demand-average.ts'
-import type { BudgetSpec } from './ledger.ts'
+import type { BudgetSnapshot, BudgetSpec } from './ledger.ts'
 import { LEAST_AHEAD, type Waiting } from './rate-lease.ts'
 
 /** One window of a budget in one process. */
@@ -60,7 +60,7 @@ export class BudgetBook {
   #current: BudgetAccount | undefined
   /** Monotonic ms before which the window of `#current` has not ended. */
   #currentUntil = -Infinity
-  #rest: number | undefined
+  #reply: BudgetReply | undefined
   #usedAt = -Infinity
   #lastGrant = 0
   #lastHold = 0
@@ -138,7 +138,7 @@ export class BudgetBook {
     if (reply.grant > 0) this.#lastGrant = reply.grant
     account.acknowledgedHeld = (account.acknowledgedHeld ?? 0) + reply.grant
     account.seen = Math.max(account.seen, reply.spent)
-    this.#rest = this.spec.amount - reply.spent - reply.unsettled - reply.held
+    this.#reply = reply
     this.#localUsed = 0
     this.#isPassed = false
   }
@@ -199,6 +199,15 @@ export class BudgetBook {
     return this.isIdle && this.#accounts.every(({ spent }) => spent === 0)
   }
 
+  /** Over all processes, as of the last reply; undefined without a reply about the present window. */
+  get snapshot(): BudgetSnapshot | undefined {
+    if (!this.#current || !this.#reply) return undefined
+    const { name, unit, window, amount } = this.spec
+    const { spent, held, unsettled, startMs } = this.#reply
+    const endMs = window === 'Lifetime' ? Infinity : this.#current.window.endMs
+    return { name, unit, window, amount, spent, held, unsettled, startMs, endMs }
+  }
+
   canTakeLocal(amount: number, live: number, storeNow: number): boolean {
     if (this.#isAudit) return true
     if (this.#current === undefined || this.#rest === undefined) return false
@@ -225,6 +234,11 @@ export class BudgetBook {
     if (isUsed && now < this.#currentUntil) return false
     this.#current.float = 0
     return true
+  }
+
+  /** Free units at the last reply, of the present amount. */
+  get #rest(): number | undefined {
+    return this.#reply && this.spec.amount - this.#reply.spent - this.#reply.unsettled - this.#reply.held
   }
 
   /** Half of the budget was free at the last reply, so a float takes nothing that other processes need. */

@@ -1,11 +1,9 @@
 /** The ledger of one process: spends leases in memory, and asks the store if the leases do not suffice. */
 import type { Clock } from '#platform/clock.ts'
-import type { LedgerAnswer } from '#contract/ledger/ledger-call.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { windowsAt } from '#contract/values/budget-window.ts'
 import type { BreakerState } from './breaker.ts'
 import type {
-  BudgetSnapshot,
   Hold,
   Ledger,
   LedgerSnapshot,
@@ -19,7 +17,7 @@ import type {
   Verdict,
 } from './ledger.ts'
 import type { Calendar } from './budget-book.ts'
-import type { Demand, SentParts, SubjectBooks, SubjectHold } from './subject-books.ts'
+import type { Demand, SubjectHold } from './subject-books.ts'
 import type { AskOutcome, CallEnd } from './subject-calls.ts'
 import { type Entry, SubjectRegistry } from './subject-registry.ts'
 import { foreverRefused, refusal, type Shortage, unavailable } from './refusals.ts'
@@ -187,8 +185,9 @@ export class LeaseLedger implements Ledger {
   }
 
   async #read({ books, calls }: Entry): Promise<LedgerSnapshot> {
-    const { answer, sent } = await calls.read()
-    return { ...snapshotOf(books, sent, answer, this.#now()), atMs: this.#deps.clock.now() }
+    const outcome = await new Promise<AskOutcome>((resolve) => calls.ask(undefined, resolve))
+    if (outcome !== 'answered') throw new Error(`the ledger does not answer: ${outcome}`)
+    return { ...books.snapshot(this.#now()), atMs: this.#deps.clock.now() }
   }
 
   /** Handles a bug of the gateway, for example a time zone that the calendar does not know. */
@@ -363,25 +362,4 @@ function isAmount(value: number): boolean {
 function usageOfHold({ tokens, holdByUnit }: Need): SettledUsage {
   const inputTokens = Math.max(tokens, holdByUnit.Tokens)
   return { inputTokens, outputTokens: 0, costMicros: holdByUnit.Currency }
-}
-
-/** Builds a snapshot of a subject from an answer that contains every limit. @param now monotonic ms */
-function snapshotOf(
-  books: SubjectBooks,
-  { parts, books: asked }: SentParts,
-  answer: LedgerAnswer,
-  now: number,
-): Omit<LedgerSnapshot, 'atMs'> {
-  const limit = books.permits.limit
-  const concurrency = limit !== undefined && answer.permits ? { limit, used: limit - answer.permits.rest } : undefined
-  const budgets = asked.flatMap(({ spec }, index): BudgetSnapshot[] => {
-    const reply = answer.budgets[index]
-    const window = parts.budgets[index]?.windows.find(({ startMs }) => startMs === reply?.startMs)
-    if (!reply || !window) return []
-    const { name, unit, amount } = spec
-    const { spent, held, unsettled, startMs } = reply
-    const endMs = spec.window === 'Lifetime' ? Infinity : window.endMs
-    return [{ name, unit, window: spec.window, amount, spent, held, unsettled, startMs, endMs }]
-  })
-  return { requests: books.requests.state(now), tokens: books.tokens.state(now), concurrency, budgets }
 }

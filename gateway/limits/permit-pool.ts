@@ -86,6 +86,11 @@ export class PermitPool {
     return this.#held === 0 && this.#acknowledged === 0
   }
 
+  /** Over all processes, as of the last answer. */
+  get state(): { readonly limit: number; readonly used: number } | undefined {
+    return this.limit === undefined ? undefined : { limit: this.limit, used: this.limit - this.#rest }
+  }
+
   canTakeLocal(live: number, windowMs: number): boolean {
     return this.limit === undefined || this.#running < localShare(this.limit, live, windowMs).units
   }

@@ -4,7 +4,7 @@ import { budgetID, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { BatchQueue } from './batch-queue.ts'
 import { acknowledgeReport, BudgetBook, type BudgetPiece, type Calendar, type SentReport, type Times } from './budget-book.ts'
-import type { BudgetSpec, LimitSubject, Need, SettledUsage } from './ledger.ts'
+import type { BudgetSpec, LedgerSnapshot, LimitSubject, Need, SettledUsage } from './ledger.ts'
 import { PermitPool } from './permit-pool.ts'
 import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
 import { ownerOf, type Shortage, Shortages, shortagesIn } from './refusals.ts'
@@ -256,6 +256,12 @@ export class SubjectBooks {
     if (term !== this.#term) this.endLeases() // units of an old limit may exceed the new one
     for (const [limit, shortage] of shortagesIn({ subject: this.#subject, parts, books, answer, timing: this.#deps.timing }, now))
       (this.#shortages ??= new Shortages()).set(limit, shortage)
+  }
+
+  /** The state after an answer that contains every limit. @param now monotonic ms */
+  snapshot(now: number): Omit<LedgerSnapshot, 'atMs'> {
+    const budgets = this.#open.map((book) => book.snapshot).filter((budget) => budget !== undefined)
+    return { requests: this.requests.state(now), tokens: this.tokens.state(now), concurrency: this.permits.state, budgets }
   }
 
   /** Reports that it is unknown whether the last call has counted. */

@@ -1,6 +1,6 @@
 /** The calls of one process to the store about one subject: one at a time, shared by all waiting requests. */
 import type { Cancel, Clock } from '#platform/clock.ts'
-import type { LedgerAnswer, LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
+import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { BackOff } from '#platform/back-off.ts'
 import { answerDeadline, type Breaker } from './breaker.ts'
 import { LedgerCallRefused, type LedgerStore } from './ledger.ts'
@@ -39,11 +39,12 @@ const BACK_OFF_MS = 250
 /** Longest time for which a subject without a seed is not called, ms. */
 const UNSEEDED_MS = 4_000
 
-/** Requests and readers give up after this many calls without a result. */
+/** Requests give up after this many calls without a result. */
 const MAX_CALLS_WITHOUT_ANSWER = 4
 
 interface Waiter {
-  readonly demand: Demand
+  /** Undefined: the call has to contain every limit. */
+  readonly demand: Demand | undefined
   readonly wake: (outcome: AskOutcome) => void
 }
 
@@ -64,21 +65,8 @@ interface Pause {
 
 const NO_PAUSE: Pause = { until: -Infinity, outcome: 'store' }
 
-/** An answer that contains every limit. */
-interface LedgerRead {
-  readonly answer: LedgerAnswer
-  readonly sent: SentParts
-}
-
-interface Reader {
-  calls: number
-  readonly resolve: (read: LedgerRead) => void
-  readonly reject: (error: Error) => void
-}
-
 /** Never changed: `appended` makes a new list of an empty one. */
 const NO_WAITERS: Waiter[] = []
-const NO_READERS: Reader[] = []
 
 /** The seed of the last reply. Thousands of subjects share a seed, and each reply brings a copy. */
 let lastSeed = ''
@@ -95,7 +83,6 @@ export class SubjectCalls {
   #isScheduled = false
   #isCallWanted = false
   #waiters: Waiter[] = NO_WAITERS
-  #readers: Reader[] = NO_READERS
   #acknowledged = 0
   #seed = ''
   #wasAway = false
@@ -147,8 +134,11 @@ export class SubjectCalls {
     return this.#flight !== undefined || this.#isScheduled
   }
 
-  /** @param wake called once, after the answer is in the books: the next call does not count units that it takes as free */
-  ask(demand: Demand, wake: (outcome: AskOutcome) => void): void {
+  /**
+   * @param demand undefined to ask for every limit
+   * @param wake called once, after the answer is in the books: the next call does not count units that it takes as free
+   */
+  ask(demand: Demand | undefined, wake: (outcome: AskOutcome) => void): void {
     const { obstacle } = this
     if (obstacle !== undefined) return wake(obstacle)
     this.#waiters = appended(this.#waiters, { demand, wake })
@@ -158,15 +148,6 @@ export class SubjectCalls {
   /** Reports at once, or directly after the running call. */
   flush(): void {
     if (this.obstacle === undefined) this.#schedule()
-  }
-
-  /** An answer that contains every limit. @throws Error if no answer arrives */
-  read(): Promise<LedgerRead> {
-    if (this.obstacle !== undefined) return Promise.reject(new Error('the ledger does not answer'))
-    const { promise, resolve, reject } = Promise.withResolvers<LedgerRead>()
-    this.#readers = appended(this.#readers, { calls: 0, resolve, reject })
-    this.#schedule()
-    return promise
   }
 
   /** Sends the call at the end of this turn of the event loop, so that one call serves all requests of the turn. */
@@ -198,7 +179,6 @@ export class SubjectCalls {
     const sent = this.#parts()
     const call = this.#call(sent, clock.monotonic())
     onCall(this.#books.subject.uid)
-    for (const reader of this.#readers) reader.calls += 1
     const cancelTimer = answerDeadline(clock, timeoutMs, () => this.#timedOut(flight))
     const flight: Flight = { call, sent, waiters: this.#waiters, cancelTimer, isLate: false }
     this.#flight = flight
@@ -211,8 +191,9 @@ export class SubjectCalls {
 
   #parts(): SentParts {
     const now = this.#deps.clock.monotonic()
-    const demands = this.#waiters.map(({ demand }) => demand)
-    return this.#books.parts(demands, this.#readers.length > 0 || demands.length === 0, { now, storeNow: this.storeNow(now) })
+    const demands = this.#waiters.flatMap(({ demand }) => demand ?? [])
+    const isEveryLimitAsked = demands.length === 0 || demands.length < this.#waiters.length
+    return this.#books.parts(demands, isEveryLimitAsked, { now, storeNow: this.storeNow(now) })
   }
 
   #call({ parts }: SentParts, now: number): LedgerCall {
@@ -301,18 +282,10 @@ export class SubjectCalls {
     this.#flight = undefined
   }
 
-  #giveUpReading(): void {
-    const expired = this.#readers.filter(({ calls }) => calls >= MAX_CALLS_WITHOUT_ANSWER)
-    this.#readers = this.#readers.filter((reader) => !expired.includes(reader))
-    for (const { reject } of expired) reject(new Error('the ledger gives no answer'))
-  }
-
-  /** Sends the next call for readers after a call that only corrected numbers or windows. */
   #goOn(): void {
-    if (this.#readers.length > 0) this.#giveUpReading()
     const { obstacle } = this
     if (obstacle !== undefined) this.#giveUp(obstacle)
-    else if (this.#isCallWanted || this.#waiters.length + this.#readers.length > 0) this.#schedule()
+    else if (this.#isCallWanted || this.#waiters.length > 0) this.#schedule()
   }
 
   #book({ call, sent }: Flight, reply: LedgerReply, now: number): AskOutcome | 'again' {
@@ -342,16 +315,8 @@ export class SubjectCalls {
         this.#unseeded = undefined
         this.#wasAway = false
         this.#books.answered(sent, reply, call.number, now)
-        this.#answerReaders({ answer: reply, sent })
         return 'answered'
     }
-  }
-
-  /** The readers at the time of the call, for which the call asked for every limit. */
-  #answerReaders(read: LedgerRead): void {
-    const served = this.#readers.filter(({ calls }) => calls > 0)
-    this.#readers = this.#readers.filter(({ calls }) => calls === 0)
-    for (const { resolve } of served) resolve(read)
   }
 
   #acknowledge(call: LedgerCall, { parts, sentAt }: SentParts, nowMs: number): void {
@@ -360,13 +325,11 @@ export class SubjectCalls {
     if (parts.permits) this.#books.permits.reported(parts.permits, undefined, sentAt)
   }
 
-  /** Reports to all waiting requests and readers that no answer will arrive. */
+  /** Reports to all waiting requests that no answer will arrive. */
   #giveUp(outcome: AskOutcome): void {
-    const [waiters, readers] = [this.#waiters, this.#readers]
+    const waiters = this.#waiters
     this.#waiters = NO_WAITERS
-    this.#readers = NO_READERS
     wakeAll(waiters, outcome)
-    for (const { reject } of readers) reject(new Error(`the ledger does not answer: ${outcome}`))
   }
 }
 
