@@ -164,7 +164,9 @@ export class SubjectRegistry {
   /** As `changed`; the subject stays in memory only until the store knows everything about it. */
   deleted(uid: string, now: number): void {
     const entry = this.#entries.get(uid)
-    if (entry) entry.isDeleted = true
+    if (!entry) return
+    if (isSettled(entry)) return this.#drop(entry) // a call would make new keys in the store
+    entry.isDeleted = true
     this.changed(uid, now)
   }
 
