@@ -27,7 +27,6 @@ import { LoopShare } from '#platform/loop-share.ts'
 import type { Log } from '#platform/log.ts'
 import { RequestTurns } from './http/request-turns.ts'
 import { Upstream } from './upstream/upstream.ts'
-import { FORMAT, LIMITS_FEATURE } from '#contract/records/format.ts'
 
 interface GatewayDeps {
   readonly settings: GatewaySettings
@@ -40,8 +39,8 @@ interface GatewayDeps {
   /** Computed by `bodyLimits` from the memory that this process may use. */
   readonly bodyLimits: BodyLimits
   readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
-  /** Counts limits and budgets. The gateway closes it. Without a ledger, keys with limits are refused. */
-  readonly ledger?: (Ledger & LedgerFacts) | undefined
+  /** Counts limits and budgets. The gateway closes it. */
+  readonly ledger: Ledger & LedgerFacts
   readonly extraCa?: string | undefined
   /** Standalone only: backends may be on loopback. */
   readonly allowLoopback?: boolean
@@ -72,7 +71,6 @@ export class Gateway {
   readonly keys: KeyTable
   readonly follower: RevisionFollower
   readonly #deps: GatewayDeps
-  readonly #features: readonly string[]
   readonly #upstream: Upstream
   readonly #watch: KeyringWatch | undefined
   readonly #active = new ActiveExchanges()
@@ -88,9 +86,7 @@ export class Gateway {
   constructor(deps: GatewayDeps) {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
-    // a gateway without a ledger must not admit keys with limits
-    this.#features = FORMAT.features.filter((feature) => deps.ledger !== undefined || feature !== LIMITS_FEATURE)
-    this.keys = new KeyTable(this.#features, (uid, how) => deps.ledger?.[how](uid))
+    this.keys = new KeyTable((uid, how) => deps.ledger[how](uid))
     this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
     this.#loop = new LoopShare(deps.clock)
@@ -149,7 +145,7 @@ export class Gateway {
     await this.#watch?.stop()
     await this.follower.stop()
     await this.#upstream.close()
-    await this.#deps.ledger?.close(LEDGER_CLOSE_MS)
+    await this.#deps.ledger.close(LEDGER_CLOSE_MS)
     await this.#deps.bodyReader.stop()
     this.#load.stop()
   }
@@ -170,7 +166,6 @@ export class Gateway {
       tables: { key: this.keys, model: this.#upstream.models },
       process: `${settings.podName}/${process}`,
       version,
-      features: this.#features,
       clock,
       log,
       backends: () => this.#upstream.unhealthy(),
@@ -183,7 +178,7 @@ export class Gateway {
   #loaded(): void {
     this.#watch?.reapply()
     const epoch = this.follower.position?.epoch
-    if (this.#epoch !== undefined && epoch !== this.#epoch) this.#deps.ledger?.reportAgain()
+    if (this.#epoch !== undefined && epoch !== this.#epoch) this.#deps.ledger.reportAgain()
     this.#epoch = epoch
   }
 
@@ -218,8 +213,8 @@ export class Gateway {
       bodies: this.#bodies,
       loop: this.#loop,
       turns: this.#turns,
-      limits: ledger && new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided }),
-      snapshots: ledger && new SnapshotCache(ledger, clock),
+      limits: new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided }),
+      snapshots: new SnapshotCache(ledger, clock),
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),
       maxBodyBytes: settings.maxBodyBytes,

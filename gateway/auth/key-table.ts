@@ -1,6 +1,5 @@
 import type { KeyHash } from '#contract/values/credential.ts'
-import { FORMAT } from '#contract/records/format.ts'
-import { hasSameLimits, needsOf } from '#contract/records/limits-record.ts'
+import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
@@ -30,18 +29,13 @@ export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
 
 /** All keys by KeyHash. The projection fills the table, or at a cold start the mounted keyring, whose revocations always count. */
 export class KeyTable implements RecordTable {
-  readonly #features: readonly string[]
   readonly #onChanged: KeyChanged
   #keys = new KeySet()
   #fromProjection = false
   readonly #interned = new Map<string, KeyRecord['models']>()
 
-  /**
-   * @param features that this gateway supports. A key whose record needs another one is not admitted
-   * @param onChanged called when a change deletes a key, makes it unusable, or changes its limits
-   */
-  constructor(features: readonly string[] = FORMAT.features, onChanged: KeyChanged = () => undefined) {
-    this.#features = features
+  /** @param onChanged called when a change deletes a key, makes it unusable, or changes its limits */
+  constructor(onChanged: KeyChanged = () => undefined) {
     this.#onChanged = onChanged
   }
 
@@ -106,7 +100,6 @@ export class KeyTable implements RecordTable {
       const former = this.#keys.records.get(entry.uid)
       if (former && former.generation > entry.generation) continue
       const record = keyRecordOf(entry)
-      if (!this.#supports(record)) continue
       this.#keys.delete(record.uid) // `generation` decides, because revisions of the keyring may be older than those of the log
       this.#keys.put({ ...record, models: this.#intern(record.models) })
     }
@@ -136,18 +129,14 @@ export class KeyTable implements RecordTable {
     }
   }
 
-  /** Decodes a record. @returns undefined for text that this version cannot read, or whose limits this gateway does not support */
+  /** Decodes a record. @returns undefined for text that this version cannot read */
   #read(id: string, text: string): KeyRecord | undefined {
     try {
       const record = decodeKeyRecord(text)
-      return record.uid === id && this.#supports(record) ? { ...record, models: this.#intern(record.models) } : undefined
+      return record.uid === id ? { ...record, models: this.#intern(record.models) } : undefined
     } catch {
       return undefined // the caller reports the uid in its heartbeat, and the operator reads it there
     }
-  }
-
-  #supports(record: KeyRecord): boolean {
-    return needsOf(record).every((need) => this.#features.includes(need))
   }
 
   /** Returns one shared copy of equal lists: thousands of keys have the same lists, and share their compiled form too. */

@@ -18,7 +18,6 @@ interface FollowerDeps {
   /** `<pod>/<process>`. The process part is random per start, so that a restarted pod is another process. */
   readonly process: string
   readonly version: string
-  readonly features: readonly string[]
   readonly clock: Clock
   readonly log: Log
   readonly backends: () => Acknowledgement['backends']
@@ -291,7 +290,7 @@ export class RevisionFollower {
       ready: this.ready && !this.#draining,
       version: this.#deps.version,
       schemas: [...FORMAT.reads],
-      features: [...this.#deps.features],
+      features: [...FORMAT.features],
       unreadable: this.#unreadable.reported,
       backends: this.#deps.backends(),
     }

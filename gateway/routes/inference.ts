@@ -37,8 +37,7 @@ export interface InferenceDeps {
   readonly loop: LoopShare
   readonly bodyReader: Pick<BodyReader, 'read'>
   readonly maxBodyBytes: number
-  /** undefined: keys with limits are refused. */
-  readonly limits?: Pick<CallLimits, 'reserve' | 'refusalUnread'> | undefined
+  readonly limits: Pick<CallLimits, 'reserve' | 'refusalUnread'>
 }
 
 interface Call {
@@ -63,7 +62,7 @@ export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
     if (turn) await turn // many requests of this key have arrived at the same time
     if (exchange.response.closed) return undefined // the client has left
     const subject = limitSubject(caller.record)
-    const storm = subject && deps.limits?.refusalUnread(subject, exchange.format)
+    const storm = subject && deps.limits.refusalUnread(subject, exchange.format)
     if (storm) return storm // row 19 before the body is read, for a client that ignores repeated refusals
     const admitting = admit(await body(exchange, caller, deps), { exchange, caller, subject, dialect, deps })
     const admitted = admitting instanceof Promise ? await admitting : admitting
@@ -166,7 +165,7 @@ function reserved(
   { asked, size }: ReadRequest,
   { exchange, deps }: Call,
 ): Promise<HeldCall> | HeldCall {
-  if (deps.limits === undefined || size === undefined) throw sharedError('limitsUnavailable')
+  if (size === undefined) throw new TypeError('a call with limits whose body was read without its size')
   const decision = deps.limits.reserve({ subject, model, asked, size, format: exchange.format })
   return decision instanceof Promise ? decision.then(orThrow) : orThrow(decision)
 }

@@ -13,8 +13,7 @@ import type { ModelsDeps } from './models.ts'
 import { identify, type RouteHandler, send } from './route.ts'
 
 export interface KeyDeps extends ModelsDeps {
-  /** undefined: keys with limits are refused. */
-  readonly snapshots?: Pick<SnapshotCache, 'of'> | undefined
+  readonly snapshots: Pick<SnapshotCache, 'of'>
 }
 
 /** Makes the handler. It answers row 23 while limits cannot be checked, because clients would take an estimate for the truth. */
@@ -38,7 +37,6 @@ export function showKey(deps: KeyDeps): RouteHandler {
 }
 
 async function usedOf(subject: LimitSubject, { snapshots }: KeyDeps): Promise<TimedSnapshot> {
-  if (!snapshots) throw new GatewayError('limitsUnavailable')
   try {
     return await snapshots.of(subject)
   } catch (cause) {

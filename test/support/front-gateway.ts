@@ -12,6 +12,10 @@ import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer, type ServerSettings } from '../../gateway/http/server.ts'
 import { systemClock } from '#platform/clock.ts'
+import { CallLimits } from '../../gateway/limits/call-limits.ts'
+import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
+import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
+import { SnapshotCache } from '../../gateway/limits/snapshot-cache.ts'
 import { RequestTurns } from '../../gateway/http/request-turns.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import { hashCredential, mintCredential, type KeyHash } from '#contract/values/credential.ts'
@@ -91,6 +95,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
     now: () => Date.UTC(2026, 10, 21),
     apiKeyHeader: options.apiKeyHeader ?? true,
   }
+  const ledger = new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'front', live: () => 1 })
   const app = createApp(
     {
       errors,
@@ -100,6 +105,8 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       loop: new LoopShare(systemClock),
       turns: new RequestTurns(),
       bodyReader: sharedBodyReader,
+      limits: new CallLimits({ ledger, clock: systemClock, tokenHold: 'Declared', budgetStatus: 402 }),
+      snapshots: new SnapshotCache(ledger, systemClock),
       admitted: () => undefined,
       reasonToEnd: () => undefined,
       isLeaving: () => false,
