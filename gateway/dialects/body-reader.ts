@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { GatewayError } from '../errors.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
@@ -29,10 +30,7 @@ interface BodyReaderDeps {
 }
 
 /** The answer to the client of a body: when it closes, the reader drops the body. */
-interface BodyClient {
-  once(event: 'close', listener: () => void): unknown
-  off(event: 'close', listener: () => void): unknown
-}
+type BodyClient = Pick<EventEmitter, 'once' | 'off'>
 
 export type BodyResult = ReadRequest | GatewayError | undefined
 
@@ -63,10 +61,7 @@ export class BodyReader {
    */
   read(bytes: Buffer, dialect: Dialect, client: BodyClient, isMetered = false): ReadRequest | GatewayError | Promise<BodyResult> {
     if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, isMetered)
-    const job = new Job(bytes, { path: dialect.path, isMetered }, client)
-    this.#jobs.push(job)
-    if (!this.#isWorking) void this.#work()
-    return job.done
+    return this.#enqueue(bytes, { path: dialect.path, isMetered }, client)
   }
 
   /** Ends the worker. Bodies that wait for it get row 34. */
@@ -74,6 +69,20 @@ export class BodyReader {
     this.#isStopped = true
     this.#cancelRestart()
     await this.#thread?.end()
+  }
+
+  #enqueue(bytes: Buffer, order: Job['order'], client: BodyClient): Promise<BodyResult> {
+    const { promise, resolve } = Promise.withResolvers<BodyResult>()
+    const job: Job = { order, bytes, settle: resolve }
+    const leave = (): void => {
+      job.bytes = undefined
+      resolve(undefined)
+    }
+    client.once('close', leave)
+    this.#jobs.push(job)
+    if (!this.#isWorking) void this.#work()
+    void promise.then(() => client.off('close', leave))
+    return promise
   }
 
   /** One body at a time. Waiting bodies survive a failure of the worker, and are dropped when their clients leave. */
@@ -88,7 +97,8 @@ export class BodyReader {
       const thread = this.#thread
       if (!thread) throw new Error('no worker is running that could read a large body')
       await thread.ready
-      const bytes = job.take()
+      const { bytes } = job
+      job.bytes = undefined
       if (bytes) job.settle(resultOf(await thread.read({ ...job.order, bytes: ownBytes(bytes) })))
     } catch (cause) {
       job.settle(new GatewayError('internalError', {}, { cause }))
@@ -121,38 +131,11 @@ export class BodyReader {
   }
 }
 
-class Job {
+interface Job {
   readonly order: Omit<BodyJob, 'bytes'>
-  readonly #client: BodyClient
-  readonly #done = Promise.withResolvers<BodyResult>()
-  #bytes: Buffer | undefined
-  readonly #leave = (): void => {
-    this.#bytes = undefined // the budget no longer counts them
-    this.#done.resolve(undefined)
-  }
-
-  constructor(bytes: Buffer, order: Omit<BodyJob, 'bytes'>, client: BodyClient) {
-    this.#bytes = bytes
-    this.order = order
-    this.#client = client
-    client.once('close', this.#leave)
-  }
-
-  get done(): Promise<BodyResult> {
-    return this.#done.promise
-  }
-
-  /** @returns the bytes, once; undefined if the client has left */
-  take(): Buffer | undefined {
-    const bytes = this.#bytes
-    this.#bytes = undefined
-    return bytes
-  }
-
-  settle(result: BodyResult): void {
-    this.#client.off('close', this.#leave)
-    this.#done.resolve(result)
-  }
+  /** undefined once the worker has them, and when the client has left: the budget no longer counts them then. */
+  bytes: Buffer | undefined
+  readonly settle: (result: BodyResult) => void
 }
 
 /** Time after which a start or a body counts as hung, ms. 32 MiB take less than a second. */
@@ -177,7 +160,8 @@ class BodyThread {
   readonly ready: Promise<void>
   readonly #deps: BodyThreadDeps
   readonly #worker: Worker
-  #isReady = false
+  /** Whether the worker has started. */
+  isReady = false
   #failure: Error | undefined
   /** The start or the order that is awaited. */
   #awaited: PromiseWithResolvers<unknown> | undefined
@@ -197,10 +181,6 @@ class BodyThread {
     this.ready.catch(() => undefined) // `onEnd` reports it too
   }
 
-  get isReady(): boolean {
-    return this.#isReady
-  }
-
   /** Reads a body; only one at a time. Rejects if the worker fails. */
   read(job: BodyJob): Promise<BodyAnswer> {
     if (this.#failure) return Promise.reject(this.#failure)
@@ -208,8 +188,8 @@ class BodyThread {
     return this.#next() as Promise<BodyAnswer>
   }
 
-  async end(): Promise<void> {
-    await this.#worker.terminate()
+  end(): Promise<unknown> {
+    return this.#worker.terminate()
   }
 
   #next(): Promise<unknown> {
@@ -220,7 +200,7 @@ class BodyThread {
   }
 
   #received(message: unknown): void {
-    if (message === READY) this.#isReady = true
+    if (message === READY) this.isReady = true
     this.#cancelLimit()
     this.#awaited?.resolve(message)
   }
