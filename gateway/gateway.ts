@@ -50,13 +50,6 @@ interface GatewayDeps {
   readonly accessFields?: (exchange: Exchange) => Readonly<Record<string, unknown>>
 }
 
-/**
- * Well outside normal operation: for most of a second the event loop is late by 200 ms or more, or more streams are open than we size
- * memory for. A pod that shares its cores may be late by tens of milliseconds at any time, so a lower bound would refuse requests that the
- * pod can serve (decision 20).
- */
-const LOAD_LIMITS = { maxCalls: 20_000, maxLoopDelayMs: 200, windowMs: 1_000 }
-
 /** When no model call has arrived for this long, ms, Services and ingresses no longer send requests to a leaving pod. */
 const QUIET_MS = 1_000
 
@@ -78,7 +71,7 @@ export class Gateway {
   readonly #bodies: BodyBudget
   readonly #loop: LoopShare
   readonly #turns = new RequestTurns()
-  readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
+  readonly #load = new LoadGuard(() => this.#active.calls)
   #epoch: string | undefined
   #isLeaving = false
   #draining = false

@@ -171,22 +171,19 @@ function exchangeOn(socket: Duplex): Exchange | undefined {
   return (socket as Duplex & { _httpMessage?: Partial<Answer> })._httpMessage?.exchange
 }
 
-interface LingerLimits {
+const LINGER_LIMITS = {
   /** Time for which their bytes are discarded before the socket is destroyed, ms. */
-  readonly lingerMs: number
+  lingerMs: 2_000,
   /** Further ones are destroyed at once. */
-  readonly maxSockets: number
+  maxSockets: 256,
 }
-
-/** Limits of production: 2 s without a byte bound, 256 sockets. */
-const LINGER_LIMITS: LingerLimits = { lingerMs: 2_000, maxSockets: 256 }
 
 /** Lets clients read a refusal while they upload: TCP resets a socket closed with unread bytes, and every SDK then retries. */
 export class Lingering {
-  readonly #limits: LingerLimits
+  readonly #limits: typeof LINGER_LIMITS
   #sockets = 0
 
-  constructor(limits: LingerLimits = LINGER_LIMITS) {
+  constructor(limits = LINGER_LIMITS) {
     this.#limits = limits
   }
 
