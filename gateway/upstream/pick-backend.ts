@@ -27,7 +27,7 @@ function pick({ backends }: ModelEntry, rules: PickRules, onlyUp: boolean): Targ
     if (!isOpen(backend, rules, onlyUp)) continue
     weights += backend.weight
     // a later backend replaces the choice with the probability of its share of the weights so far: each is left with its share of all
-    if (chosen === undefined || rules.random() * weights < backend.weight) chosen = backend
+    if (chosen === undefined || rules.random() * weights >= weights - backend.weight) chosen = backend
   }
   return chosen && leastLoaded(chosen.targets, rules, onlyUp)
 }
