@@ -27,8 +27,6 @@ export interface AttemptDeps {
   readonly loop: LoopShare
   readonly health: BackendHealth
   readonly forwarded: ReadonlySet<string>
-  /** Seconds of silence after which a stream is kept alive. Time-outs come from the model. */
-  readonly keepAliveTicks: number
 }
 
 type Controller = Dispatcher.DispatchController
@@ -50,6 +48,8 @@ type Controller = Dispatcher.DispatchController
  */
 type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | 'Over'
 
+/** Ticks of silence after which a stream is kept alive. Time-outs come from the model. */
+const KEEP_ALIVE_TICKS = 15
 /** Ticks that a connection has to end its answer after the result, so that it can be used again. */
 const AFTER_END_TICKS = 2
 const ABORTED = new Error('the gateway has given up this request')
@@ -64,7 +64,6 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   readonly target: Target
   isRenamed = false
   addsUsage = false
-  wroteAt: number
   readonly #deps: AttemptDeps
   readonly #startedAt: number
   readonly #onResult: (result: AttemptResult) => void
@@ -81,6 +80,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #wasRefused = false
   /** Tick of the last byte of the backend. */
   #heardAt: number
+  /** Tick of the last byte to the client, or of the start. */
+  #wroteAt: number
   /** Tick since which the client does not read. */
   #pausedAt: number | undefined = undefined
   /** Tick of the result. */
@@ -93,18 +94,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#onResult = onResult
     this.#deps = deps
     this.#startedAt = startedAt
-    this.wroteAt = startedAt
+    this.#wroteAt = startedAt
     this.#heardAt = startedAt
     this.#stream = job.stream ? new StreamRelay(this) : undefined
     this.#flow = new AnswerFlow(deps.loop, job.stream, (chunk) => this.#contain(() => this.#relay?.data(chunk)))
-  }
-
-  get keepAliveTicks(): number {
-    return this.#deps.keepAliveTicks
-  }
-
-  get isPaused(): boolean {
-    return this.#pausedAt !== undefined
   }
 
   /** Sends the request. The ticker measures time-outs, because the first byte means the first event, which undici does not know. */
@@ -193,11 +186,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   write(bytes: Buffer): void {
     const { response } = this.job.exchange
-    this.wroteAt = this.#deps.ticker.now
+    this.#wroteAt = this.#deps.ticker.now
     if (response.write(bytes)) return
     if (this.#pausedAt !== undefined) return
     this.#flow.hold('Client')
-    this.#pausedAt = this.wroteAt
+    this.#pausedAt = this.#wroteAt
     response.once('drain', () => this.#resume()) // a dead socket never drains; `close` then ends the attempt
   }
 
@@ -260,7 +253,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     } else if (this.#state === 'Connecting' || this.#state === 'Waiting') {
       if (now - this.#startedAt > firstByteSeconds) return this.#timedOut('first byte')
     } else if (now - this.#heardAt > idleSeconds) return this.#timedOut('silence')
-    this.#stream?.onTick(now)
+    this.#stream?.onTick(this.#pausedAt === undefined && now - this.#wroteAt >= KEEP_ALIVE_TICKS)
   }
 
   /** Runs a callback of undici, the decoder or the ticker. An exception in a relay ends this request and not the process. */
@@ -298,7 +291,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #relayFor(head: AnswerHead): AnswerRelay {
     const type = String(head.headers['content-type'] ?? '').toLowerCase()
     if (head.status === 200 && this.#stream && type.startsWith('text/event-stream')) {
-      this.#stream.answered(head)
+      this.#stream.head = head
       return this.#stream
     }
     if (head.status === 200 && !this.job.stream && type.includes('json')) return new PlainRelay(this, head)

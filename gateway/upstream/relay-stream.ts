@@ -28,7 +28,8 @@ export class StreamRelay implements AnswerRelay {
   readonly #host: RelayPort
   readonly #framing: ClientFraming
   readonly #events: BackendEvents
-  #head: AnswerHead | undefined = undefined
+  /** Of the answer of the backend; undefined until it comes. */
+  head: AnswerHead | undefined = undefined
   readonly #splitter = new SseSplitter()
   /** undefined for a call that is not metered. */
   readonly #tally: UsageTally | undefined
@@ -49,10 +50,6 @@ export class StreamRelay implements AnswerRelay {
     this.#framing = host.job.dialect.framing
     this.#events = host.job.dialect.events
     this.#tally = host.job.isMetered === false ? undefined : new UsageTally()
-  }
-
-  answered(head: AnswerHead): void {
-    this.#head = head
   }
 
   data(chunk: Buffer): void {
@@ -86,10 +83,10 @@ export class StreamRelay implements AnswerRelay {
     return shown
   }
 
-  onTick(now: number): void {
+  /** @param isSilent whether the client needs a sign of life */
+  onTick(isSilent: boolean): void {
     this.#emptyEvents = 0
-    if (this.#isEnded || this.#host.isPaused || now - this.#host.wroteAt < this.#host.keepAliveTicks) return
-    this.#write(this.#framing.keepAlive(this.#isStarted))
+    if (isSilent && !this.#isEnded) this.#write(this.#framing.keepAlive(this.#isStarted))
   }
 
   /** @param whole events with their boundaries */
@@ -166,7 +163,7 @@ export class StreamRelay implements AnswerRelay {
   #opened(bytes: Buffer): Buffer {
     if (this.isOpen) return bytes
     this.isOpen = true
-    const processing = this.#head?.headers['openai-processing-ms']
+    const processing = this.head?.headers['openai-processing-ms']
     this.#host.open(typeof processing === 'string' ? [...FIXED_HEADERS, 'openai-processing-ms', processing] : FIXED_HEADERS)
     const preface = this.#preface
     this.#preface = []

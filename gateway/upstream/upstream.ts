@@ -30,7 +30,6 @@ export interface BackendCount {
 }
 
 const CONNECT_TIMEOUT_MS = 2_000
-const KEEP_ALIVE_TICKS = 15
 /** Maximum number of running look-ups of names: libuv has four threads, and files and compression need the others. */
 const LOOKUPS = 2
 
@@ -54,7 +53,6 @@ export class Upstream {
       loop,
       health: new BackendHealth(this.#ticker, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
       forwarded,
-      keepAliveTicks: KEEP_ALIVE_TICKS,
       credentials,
       random,
     }
