@@ -6,7 +6,7 @@ import { BodyBudget } from './http/body-budget.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { modelRecord, startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
 import { openRaw, readAnswer } from '../test/support/raw-http.ts'
-import type { ForwardJob, Outcome } from './upstream/dispatch.ts'
+import type { ForwardJob, Outcome } from './upstream/forward-job.ts'
 
 const WHOLE: Outcome = { usage: undefined, wasSent: true, error: undefined }
 

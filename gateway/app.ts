@@ -8,8 +8,8 @@ import { healthRoutes, type HealthDeps } from './http/health.ts'
 import type { ErrorSender } from './http/send-error.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import { unknownPaths } from './routes/near-route.ts'
-import { pathPattern, ROUTES, type Route, type RouteDeps } from './routes/route-table.ts'
-import type { RouteHandler } from './routes/route.ts'
+import { pathPattern, ROUTES, type Route } from './routes/route-table.ts'
+import type { RouteDeps, RouteHandler } from './routes/route.ts'
 
 export interface AppDeps extends RouteDeps {
   readonly errors: ErrorSender

@@ -6,20 +6,15 @@ import type { Exchange } from '../http/exchange.ts'
 import type { BudgetSnapshot, LimitSubject, RateState } from '../limits/ledger.ts'
 import { limitSubject } from '../limits/call-limits.ts'
 import { instant } from '../limits/rate-headers.ts'
-import type { SnapshotCache, TimedSnapshot } from '../limits/snapshot-cache.ts'
+import type { TimedSnapshot } from '../limits/snapshot-cache.ts'
 import { credentialPrefix } from '#contract/values/credential.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
-import type { ModelsDeps } from './models.ts'
-import { identify, type RouteHandler, send } from './route.ts'
-
-export interface KeyDeps extends ModelsDeps {
-  readonly snapshots: Pick<SnapshotCache, 'of'>
-}
+import { identify, type RouteDeps, type RouteHandler, send } from './route.ts'
 
 /** Makes the handler. It answers row 23 while limits cannot be checked, because clients would take an estimate for the truth. */
-export function showKey(deps: KeyDeps): RouteHandler {
+export function showKey(deps: RouteDeps): RouteHandler {
   return async (exchange) => {
-    const caller = identify(exchange, deps.authenticate)
+    const caller = identify(exchange, deps)
     await deps.turns.take(caller.turns)
     if (exchange.response.closed) return // the client has left
     const subject = limitSubject(caller.record)
@@ -36,7 +31,7 @@ export function showKey(deps: KeyDeps): RouteHandler {
   }
 }
 
-async function usedOf(subject: LimitSubject, { snapshots }: KeyDeps): Promise<TimedSnapshot> {
+async function usedOf(subject: LimitSubject, { snapshots }: RouteDeps): Promise<TimedSnapshot> {
   try {
     return await snapshots.of(subject)
   } catch (cause) {
@@ -51,7 +46,7 @@ function prefixOf({ request }: Exchange): string {
 }
 
 /** The list of the key, or the remaining models where other lists reduce it. */
-function modelsOf({ record }: Caller, deps: KeyDeps): readonly string[] {
+function modelsOf({ record }: Caller, deps: RouteDeps): readonly string[] {
   const [own = [], ...others] = record.models
   if (others.length === 0) return own
   return deps.models.visible(record.namespace).flatMap(({ name, entry }) => (deps.admits(record, entry.names) ? [name] : []))

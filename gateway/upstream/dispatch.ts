@@ -7,8 +7,6 @@ import { credentialFor, type AttemptResult, type CredentialLookup, type ForwardJ
 import type { BackendEntry, Target } from './model-entry.ts'
 import { pickBackend, type PickRules } from './pick-backend.ts'
 
-export type { ForwardJob, Outcome } from './forward-job.ts'
-
 /** What a dispatch needs. */
 export interface ForwardDeps extends AttemptDeps {
   readonly credentials: CredentialLookup

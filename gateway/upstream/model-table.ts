@@ -28,7 +28,7 @@ export class ModelTable implements RecordTable {
     return this.#names.resolve(namespace, name)
   }
 
-  /** Every name that `resolve` answers for a namespace, sorted. */
+  /** Every name that `resolve` answers for a namespace, sorted. The array stays the same object until a model changes. */
   visible(namespace: string): readonly VisibleModel[] {
     const known = this.#visible.get(namespace)
     if (known) return known

@@ -22,7 +22,7 @@ import { hashCredential, mintCredential, type KeyHash } from '#contract/values/c
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import type { Route } from '../../gateway/routes/route-table.ts'
-import type { ForwardJob, Outcome } from '../../gateway/upstream/dispatch.ts'
+import type { ForwardJob, Outcome } from '../../gateway/upstream/forward-job.ts'
 import { ModelTable } from '../../gateway/upstream/model-table.ts'
 import { backendRecord, issuedKey, modelRecord as shopModel } from './records.ts'
 import { sharedBodyReader } from './shared-body-reader.ts'
