@@ -22,7 +22,7 @@ export interface KeyringContent {
 }
 
 const CURRENT = '..data' // the kubelet replaces this link, so that all files change at once
-const SHARD_NAME = /^\d+-\d+$/
+const SHARD_NAME = new RegExp(`^(?:${KEYRING_FOLDER}|${MODELS_FOLDER})/\\d+-\\d+$`)
 
 /** A file that is absent, damaged or of another version removes nothing: the last good content of its shard stays in use. */
 export class KeyringFiles {
@@ -97,14 +97,8 @@ export class KeyringFiles {
   }
 
   async #names(base: string): Promise<readonly string[]> {
-    const top = (await unlessAbsent(readdir(base))) ?? []
-    const shards = await Promise.all([KEYRING_FOLDER, MODELS_FOLDER].map((folder) => this.#shardNames(base, folder)))
-    return [...shards.flat(), ...top.filter((name) => name.startsWith(UPSTREAM_FILE_PREFIX))].toSorted()
-  }
-
-  async #shardNames(base: string, folder: string): Promise<readonly string[]> {
-    const names = (await unlessAbsent(readdir(join(base, folder)))) ?? []
-    return names.filter((name) => SHARD_NAME.test(name)).map((name) => `${folder}/${name}`)
+    const names = (await unlessAbsent(readdir(base, { recursive: true }))) ?? []
+    return names.filter((name) => SHARD_NAME.test(name) || name.startsWith(UPSTREAM_FILE_PREFIX)).toSorted()
   }
 }
 
@@ -127,7 +121,8 @@ function readModel(text: string): string {
   return text
 }
 
-function modelUid(text: string): string {
+/** Reads the uid of a model record of any version. @param text JSON */
+export function modelUid(text: string): string {
   const record: unknown = JSON.parse(text)
   return typeof record === 'object' && record !== null && 'uid' in record ? String(record.uid) : ''
 }
