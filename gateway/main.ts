@@ -9,7 +9,7 @@ import { RedisProjectionSource } from './projection/redis-projection.ts'
 import { loadConfig, type GatewayConfig } from './config.ts'
 import { BodyReader } from './dialects/body-reader.ts'
 import { Gateway } from './gateway.ts'
-import { fittingBodyLimits, type BodyLimits } from './http/body-budget.ts'
+import { fittingBodyLimits } from './http/body-budget.ts'
 import { createHealthApp } from './http/health.ts'
 import { createGatewayServer } from './http/server.ts'
 import { PodLedger } from './limits/pod-ledger.ts'
@@ -41,7 +41,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     clock: systemClock,
     log: logging.log,
     version: manifest.version,
-    bodyLimits: limitsFor(config.maxBodyBytes),
+    bodyLimits: fittingBodyLimits(config.maxBodyBytes, availableMemory()),
     bodyReader: new BodyReader({ log: logging.log, clock: systemClock, maxBodyBytes: config.maxBodyBytes }),
     extraCa: readCa(config.upstreamCaFile),
   })
@@ -83,14 +83,6 @@ async function listen(server: Server, setting: string, port: number): Promise<Se
     return server
   } catch (error) {
     throw error instanceof Error ? listenError(error, setting, port) : error
-  }
-}
-
-function limitsFor(maxBodyBytes: number): BodyLimits {
-  try {
-    return fittingBodyLimits(maxBodyBytes, availableMemory())
-  } catch (error) {
-    throw error instanceof RangeError ? new Misconfigured(error.message) : error
   }
 }
 

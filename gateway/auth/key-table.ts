@@ -3,7 +3,7 @@ import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
-import { type TurnTaker, turnTaker } from '../http/request-turns.ts'
+import { TurnTaker } from '../http/request-turns.ts'
 
 const MAX_INTERNED = 10_000
 
@@ -24,7 +24,10 @@ type KeyChanged = (uid: string, how: 'changed' | 'deleted') => void
 
 export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
   for (const { id, hash, expiresMs } of record.verifiers)
-    yield [hash, { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: turnTaker() }]
+    yield [
+      hash,
+      { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: new TurnTaker() },
+    ]
 }
 
 /** All keys by KeyHash. The projection fills the table, or at a cold start the mounted keyring, whose revocations always count. */
@@ -41,7 +44,7 @@ export class KeyTable implements RecordTable {
 
   /** Finds the Caller of a Credential by its hash. `authenticate.ts` checks whether the key is usable now. */
   find(hash: KeyHash): Caller | undefined {
-    return this.#keys.find(hash)
+    return this.#keys.byHash.get(hash)
   }
 
   get size(): number {
@@ -159,16 +162,8 @@ function isEnded(former: KeyRecord | undefined, record: KeyRecord): boolean {
 class KeySet {
   readonly records = new Map<string, KeyRecord>()
   /** By hash, after the overrides of the keyring. */
-  readonly #byHash = new Map<KeyHash, Caller>()
-  #overrides: ReadonlyMap<string, KeyringEntry> = new Map()
-
-  get overrides(): ReadonlyMap<string, KeyringEntry> {
-    return this.#overrides
-  }
-
-  find(hash: KeyHash): Caller | undefined {
-    return this.#byHash.get(hash)
-  }
+  readonly byHash = new Map<KeyHash, Caller>()
+  overrides: ReadonlyMap<string, KeyringEntry> = new Map()
 
   /** Stores a record unless the set has a newer one of the same key: batches of a load and entries of the log overlap. */
   put(record: KeyRecord): void {
@@ -186,21 +181,21 @@ class KeySet {
   }
 
   override(next: ReadonlyMap<string, KeyringEntry>): void {
-    const touched = new Set([...this.#overrides.keys(), ...next.keys()])
+    const touched = new Set([...this.overrides.keys(), ...next.keys()])
     const records = [...touched].flatMap((uid) => this.records.get(uid) ?? [])
     for (const record of records) this.#unindex(record)
-    this.#overrides = next
+    this.overrides = next
     for (const record of records) this.#index(record)
   }
 
   #index(record: KeyRecord): void {
-    const live = inForce(record, this.#overrides.get(record.uid))
-    for (const [hash, caller] of callersOf(live)) this.#byHash.set(hash, caller)
+    const live = inForce(record, this.overrides.get(record.uid))
+    for (const [hash, caller] of callersOf(live)) this.byHash.set(hash, caller)
   }
 
   #unindex(record: KeyRecord): void {
-    const live = inForce(record, this.#overrides.get(record.uid))
-    for (const { hash } of live.verifiers) if (this.#byHash.get(hash)?.record.uid === record.uid) this.#byHash.delete(hash)
+    const live = inForce(record, this.overrides.get(record.uid))
+    for (const { hash } of live.verifiers) if (this.byHash.get(hash)?.record.uid === record.uid) this.byHash.delete(hash)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Counts the requests whose answers are not complete, and ends them at a shutdown. */
-import type { Clock } from '#platform/clock.ts'
+import { type Clock, sleep } from '#platform/clock.ts'
 import { IntrusiveSet } from '#platform/intrusive-set.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -10,7 +10,8 @@ export class ActiveExchanges {
   readonly #exchanges = new IntrusiveSet<Exchange>()
   #calls = 0
   #callsTaken = 0
-  #whenIdle: (() => void) | undefined
+  /** Aborted when no exchange is left. */
+  #untilIdle = new AbortController()
 
   get size(): number {
     return this.#exchanges.size
@@ -45,7 +46,7 @@ export class ActiveExchanges {
     exchange.bodyHold = undefined
     exchange.running = undefined
     if (exchange.isCall) this.#calls -= 1
-    if (this.size === 0) this.#whenIdle?.()
+    if (this.size === 0) this.#untilIdle.abort()
   }
 
   /** Waits for the requests to end, then interrupts the rest: streams end with an error frame. */
@@ -57,10 +58,7 @@ export class ActiveExchanges {
 
   async #idle(waitMs: number, clock: Clock): Promise<void> {
     if (this.size === 0) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#whenIdle = resolve
-    const cancel = clock.after(waitMs, resolve)
-    await promise
-    cancel()
+    this.#untilIdle = new AbortController()
+    await sleep(clock, waitMs, this.#untilIdle.signal)
   }
 }

@@ -13,12 +13,8 @@ const LOAD_LIMITS = {
   windowMs: 1_000,
 }
 
-/** Source of the event loop's delay; Node's histogram fits. */
-interface LoopDelay {
-  /** Nanoseconds. */
-  percentile(percentile: number): number
-  reset(): void
-}
+/** Source of the event loop's delay, nanoseconds. */
+type LoopDelay = Pick<ReturnType<typeof monitorEventLoopDelay>, 'percentile' | 'reset'>
 
 const SAMPLE_EVERY_MS = 20 // Node's default of 10 costs twice the CPU
 

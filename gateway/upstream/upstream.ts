@@ -1,6 +1,7 @@
 /** Composes the upstream side of a gateway process: models, health, connections, forwarding. */
 import { systemClock } from '#platform/clock.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
+import type { Acknowledgement } from '#contract/records/revision-log.ts'
 import type { AddressRules } from '#contract/values/backend-address.ts'
 import { BackendHealth, tcpProbe } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
@@ -22,11 +23,6 @@ export interface UpstreamOptions {
   readonly random?: () => number
   /** Length of a tick, ms; time-outs count ticks. Tests make it short. */
   readonly tickMs?: number
-}
-
-export interface BackendCount {
-  readonly up: number
-  readonly total: number
 }
 
 const CONNECT_TIMEOUT_MS = 2_000
@@ -63,8 +59,8 @@ export class Upstream {
   }
 
   /** For heartbeats: the backends that are not fully healthy, by `<model uid>/<backend name>`. */
-  unhealthy(): Record<string, BackendCount> {
-    const counts: Record<string, BackendCount> = {}
+  unhealthy(): Acknowledgement['backends'] {
+    const counts: Record<string, Acknowledgement['backends'][string]> = {}
     for (const { backends } of this.models.entries()) {
       for (const backend of backends) {
         const { id, total, targets } = backend
