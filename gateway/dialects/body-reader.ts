@@ -106,9 +106,7 @@ export class BodyReader {
   }
 
   #startThread(): BodyThread {
-    const { clock, maxBodyBytes, program = BODY_WORKER } = this.#deps
-    const heapMib = BASE_HEAP_MIB + Math.ceil((HEAP_PER_BODY * maxBodyBytes) / 2 ** 20)
-    const thread = new BodyThread({ program, heapMib, clock, onEnd: (cause) => this.#ended(thread.isReady, cause) })
+    const thread = new BodyThread(this.#deps, (cause) => this.#ended(thread.isReady, cause))
     this.#thread = thread
     return thread
   }
@@ -146,19 +144,12 @@ const YOUNG_MIB = 16
 /** The program of the worker, beside this file: as a source, or as a bundle. */
 const BODY_WORKER = new URL(import.meta.url.endsWith('.ts') ? './body-worker.ts' : './body-worker.js', import.meta.url)
 
-interface BodyThreadDeps {
-  readonly program: URL
-  readonly heapMib: number
-  readonly clock: Clock
-  /** Called once when the thread has failed or ended, before its order rejects. */
-  readonly onEnd: (cause: Error) => void
-}
-
 /** A worker thread that reads one body at a time. It cannot be used after its first failure. */
 class BodyThread {
   /** Rejects with the reason if the worker cannot run. */
   readonly ready: Promise<void>
-  readonly #deps: BodyThreadDeps
+  readonly #clock: Clock
+  readonly #onEnd: (cause: Error) => void
   readonly #worker: Worker
   /** Whether the worker has started. */
   isReady = false
@@ -167,11 +158,14 @@ class BodyThread {
   #awaited: PromiseWithResolvers<unknown> | undefined
   #cancelLimit: Cancel = () => undefined
 
-  constructor(deps: BodyThreadDeps) {
-    this.#deps = deps
-    const resourceLimits = { maxOldGenerationSizeMb: deps.heapMib, maxYoungGenerationSizeMb: YOUNG_MIB }
+  /** @param onEnd called once when the thread has failed or ended, before its order rejects */
+  constructor({ clock, maxBodyBytes, program = BODY_WORKER }: BodyReaderDeps, onEnd: (cause: Error) => void) {
+    this.#clock = clock
+    this.#onEnd = onEnd
+    const heapMib = BASE_HEAP_MIB + Math.ceil((HEAP_PER_BODY * maxBodyBytes) / 2 ** 20)
+    const resourceLimits = { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: YOUNG_MIB }
     // without the environment, which contains passwords, and without flags of the process, such as a profiler
-    this.#worker = new Worker(deps.program, { name: 'body-reader', env: {}, execArgv: [], resourceLimits })
+    this.#worker = new Worker(program, { name: 'body-reader', env: {}, execArgv: [], resourceLimits })
     this.#worker.on('message', (message) => this.#received(message))
     this.#worker.on('messageerror', (cause) => this.#fail(cause))
     this.#worker.on('error', (cause) => this.#fail(asError(cause)))
@@ -195,7 +189,7 @@ class BodyThread {
   #next(): Promise<unknown> {
     const awaited = Promise.withResolvers<unknown>()
     this.#awaited = awaited
-    this.#cancelLimit = this.#deps.clock.after(TIME_LIMIT_MS, () => this.#fail(new Error(`the worker was silent for ${TIME_LIMIT_MS} ms`)))
+    this.#cancelLimit = this.#clock.after(TIME_LIMIT_MS, () => this.#fail(new Error(`the worker was silent for ${TIME_LIMIT_MS} ms`)))
     return awaited.promise
   }
 
@@ -210,7 +204,7 @@ class BodyThread {
     this.#failure = cause
     this.#cancelLimit()
     void this.#worker.terminate()
-    this.#deps.onEnd(cause)
+    this.#onEnd(cause)
     this.#awaited?.reject(cause)
   }
 }

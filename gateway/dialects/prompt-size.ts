@@ -114,8 +114,10 @@ class PromptCount {
     if (Array.isArray(value)) return value.forEach((entry) => this.text(entry, depth + 1))
     const block = asObject(value)
     if (block === undefined) return
-    if (MEDIA_TYPES.has(block.type)) this.#mediaBlock(block, depth)
-    else this.#textBlock(block, depth)
+    if (!MEDIA_TYPES.has(block.type)) return this.#textBlock(block, depth)
+    this.media++
+    this.#weight.addTokens(MEDIA_TOKENS)
+    this.#mediaPart(block, depth)
   }
 
   #textBlock(block: JsonObject, depth: number): void {
@@ -124,12 +126,6 @@ class PromptCount {
       if (isToolUse && name === 'input') this.#json(block[name], depth + 1)
       else if (!UNSEEN.has(name)) this.text(block[name], depth + 1)
     }
-  }
-
-  #mediaBlock(block: JsonObject, depth: number): void {
-    this.media++
-    this.#weight.addTokens(MEDIA_TOKENS)
-    this.#mediaPart(block, depth)
   }
 
   /** Counts the fields of a block other than text. Titles and texts of a document count, its bytes do not. */

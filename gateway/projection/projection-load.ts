@@ -12,12 +12,6 @@ export interface Position {
   readonly revision: number
 }
 
-export interface Loaded {
-  readonly position: Position
-  readonly unreadable: Map<string, RecordKind>
-  readonly records: number
-}
-
 const LONGEST_TURN_MS = 2
 
 /**
@@ -31,7 +25,7 @@ export async function loadProjection(
   tables: Readonly<Record<RecordKind, RecordTable>>,
   serving: Position | undefined,
   stopped: AbortSignal,
-): Promise<Loaded> {
+) {
   const meta = usable(await source.meta(), serving)
   const load = new Loading(
     perKind((kind) => tables[kind].load()),
