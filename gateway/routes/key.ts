@@ -42,7 +42,7 @@ async function usedOf(subject: LimitSubject, { snapshots }: RouteDeps): Promise<
 /** The prefix as `status.prefix` of the ApiKey shows it. */
 function prefixOf({ request }: Exchange): string {
   const sent = sentCredential(request, true)
-  return typeof sent === 'object' ? credentialPrefix(sent.credential) : ''
+  return typeof sent === 'string' ? credentialPrefix(sent) : ''
 }
 
 /** The list of the key, or the remaining models where other lists reduce it. */
@@ -52,22 +52,15 @@ function modelsOf({ record }: Caller, deps: RouteDeps): readonly string[] {
   return deps.models.visible(record.namespace).flatMap(({ name, entry }) => (deps.admits(record, entry.names) ? [name] : []))
 }
 
-function limitsOf({ whose }: LimitSubject, { snapshot, atMs }: TimedSnapshot): object[] {
+function limitsOf({ whose: source }: LimitSubject, { snapshot, atMs }: TimedSnapshot): object[] {
   const { requests, tokens, concurrency } = snapshot
-  const rate = (kind: string, { limit, remaining, resetMs }: RateState): object => ({
-    ...{ kind, limit, remaining },
-    reset_at: resetAt(atMs + resetMs),
-    source: whose,
-  })
-  return [
-    ...(requests ? [rate('requests_per_minute', requests)] : []),
-    ...(tokens ? [rate('tokens_per_minute', tokens)] : []),
-    ...(concurrency ? [shownPermits(concurrency, whose)] : []),
-  ]
-}
-
-function shownPermits({ limit, used }: { readonly limit: number; readonly used: number }, source: string): object {
-  return { kind: 'concurrent_requests', limit, remaining: Math.max(0, limit - used), reset_at: null, source }
+  const rate = (kind: string, state: RateState | undefined): object[] =>
+    state ? [{ kind, limit: state.limit, remaining: state.remaining, reset_at: resetAt(atMs + state.resetMs), source }] : []
+  const permits = concurrency && {
+    ...{ kind: 'concurrent_requests', limit: concurrency.limit, remaining: Math.max(0, concurrency.limit - concurrency.used) },
+    ...{ reset_at: null, source },
+  }
+  return [...rate('requests_per_minute', requests), ...rate('tokens_per_minute', tokens), ...(permits ? [permits] : [])]
 }
 
 function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs }: BudgetSnapshot, subject: LimitSubject): object {
