@@ -113,7 +113,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#inputTokens = job.inputTokens ?? tokensOfBytes(job.body.bytes.length)
     target.health.inFlight++
     ticker.add(this)
-    pools.of(target.pool).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
+    pools.of(target.health).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
   }
 
   // --- events of undici

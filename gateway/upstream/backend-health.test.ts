@@ -26,7 +26,7 @@ function world(): World {
   })
   const it: World = {
     health,
-    endpoint: new EndpointHealth('10.0.0.1', 80, 'shop'),
+    endpoint: new EndpointHealth('http://10.0.0.1:80', 'shop'),
     probes,
     ticker,
     isOpen: false,

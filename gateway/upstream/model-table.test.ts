@@ -18,7 +18,7 @@ function put(table: ModelTable, changes: Partial<ModelRecord>): boolean {
 const uidOf = (table: ModelTable, namespace: string, name: string): string | undefined => table.resolve(namespace, name)?.record.uid
 /** Every name of a model that admits all namespaces. */
 const namesOf = (table: ModelTable): string[] => table.visible('shop').map(({ name }) => name)
-const origins = (table: ModelTable): string[] => targetsOf(table.resolve('shop', 'llama')).map(({ origin }) => origin)
+const origins = (table: ModelTable): string[] => targetsOf(table.resolve('shop', 'llama')).map(({ health }) => health.origin)
 
 describe('a model name', () => {
   it('means the model of the own namespace, even if another is older', () => {
