@@ -21,12 +21,12 @@ export function tokensOfBytes(bytes: number): number {
 
 /** The reports of a backend on one answer until now; undefined for fields that it has not reported. */
 export interface UsageReport {
-  readonly promptTokens: number | undefined
+  readonly promptTokens?: number | undefined
   /** The prompt without tokens read from and written to a cache (Anthropic). */
-  readonly freshTokens: number | undefined
-  readonly cacheReadTokens: number | undefined
-  readonly cacheWrittenTokens: number | undefined
-  readonly outputTokens: number | undefined
+  readonly freshTokens?: number | undefined
+  readonly cacheReadTokens?: number | undefined
+  readonly cacheWrittenTokens?: number | undefined
+  readonly outputTokens?: number | undefined
 }
 
 /** Estimates in place of unreported numbers. */
@@ -43,9 +43,7 @@ export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
   const promptTokens = count(prompt)
   return reportOf({
     promptTokens,
-    freshTokens: undefined,
     cacheReadTokens: count(asObject(details)?.cached_tokens),
-    cacheWrittenTokens: undefined,
     outputTokens: count(completion) ?? count(Number(count(total)) - Number(promptTokens)),
   })
 }
@@ -54,7 +52,6 @@ export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
 export function anthropicUsage({ usage }: JsonObject): UsageReport | undefined {
   const fields = asObject(usage) ?? {}
   return reportOf({
-    promptTokens: undefined,
     freshTokens: count(fields.input_tokens),
     cacheReadTokens: count(fields.cache_read_input_tokens),
     cacheWrittenTokens: count(fields.cache_creation_input_tokens),

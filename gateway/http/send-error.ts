@@ -27,13 +27,6 @@ interface ParserError extends Error {
   readonly rawPacket?: Buffer
 }
 
-interface Unread {
-  readonly refusal: GatewayError
-  readonly error: ParserError
-  readonly exchange: Exchange | undefined
-  readonly socket: Duplex
-}
-
 interface ErrorSenderOptions {
   readonly lingering?: Lingering
   /** Called for each answer to bytes that never became a request. Such answers have no exchange that counts them. */
@@ -86,11 +79,11 @@ export class ErrorSender {
     const exchange = exchangeOn(socket)
     const refusal = parserError(error.code)
     if (refusal && exchange && refusal.row.id === 'bodyTimeout') this.send(exchange, refusal)
-    else if (refusal && socket.writable && !exchange?.response.headersSent) this.#answerRaw({ refusal, error, exchange, socket })
+    else if (refusal && socket.writable && !exchange?.response.headersSent) this.#answerRaw(refusal, error, exchange, socket)
     else socket.destroy()
   }
 
-  #answerRaw({ refusal, error, exchange, socket }: Unread): void {
+  #answerRaw(refusal: GatewayError, error: ParserError, exchange: Exchange | undefined, socket: Duplex): void {
     if (exchange) exchange.error = refusal
     else this.#onUnread?.(refusal)
     const path = error.rawPacket?.toString('latin1', 0, 64).split(' ')[1] ?? '' // a guess at the path, which decides the format

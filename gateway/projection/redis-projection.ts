@@ -6,7 +6,7 @@ import { redisKeys, type RedisKeys } from '#contract/redis/redis-keys.ts'
 import { redisFunctions, type RedisFunctions } from '#contract/redis/redis-functions.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import { encodeAcknowledgement, type Acknowledgement, type LogEntry, type ProjectionMeta } from '#contract/records/revision-log.ts'
-import type { OnBatch, ProjectionSource } from './projection-source.ts'
+import type { OnBatch, ProjectionSource, RecordBatch } from './projection-source.ts'
 
 const COMMAND_MS = 1_000
 const LONGEST_READ_WAIT_MS = 1_000
@@ -113,7 +113,7 @@ export class RedisProjectionSource implements ProjectionSource {
   }
 }
 
-function pairs(flat: readonly string[]): Array<readonly [id: string, text: string]> {
+function pairs(flat: readonly string[]): RecordBatch {
   const all: Array<readonly [string, string]> = []
   for (let i = 0; i + 1 < flat.length; i += 2) all.push([flat[i] ?? '', flat[i + 1] ?? ''])
   return all
