@@ -2,7 +2,7 @@ import type { BackendEvents, EventKind } from '../dialects/backend-events.ts'
 import type { ClientFraming } from '../dialects/client-framing.ts'
 import type { Usage } from '../dialects/usage.ts'
 import { UsageTally } from '../dialects/usage-tally.ts'
-import { errorMessage, GatewayError, type RowID } from '../errors.ts'
+import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import { renamedEvent } from './rename-model.ts'
@@ -75,10 +75,10 @@ export class StreamRelay implements AnswerRelay {
 
   broken(error: GatewayError): GatewayError {
     this.#isEnded = true
+    const { response, requestId, format } = this.#host.job.exchange
     const shown = FRAME_ROWS.has(error.row.id)
       ? error
-      : new GatewayError('streamBroken', { reason: reasonOf(error, this.#framing) }, { cause: error })
-    const { response, requestId } = this.#host.job.exchange
+      : new GatewayError('streamBroken', { reason: reasonOf(error, format) }, { cause: error })
     response.end(this.#framing.errorFrame(shown, requestId))
     return shown
   }
@@ -188,6 +188,6 @@ function isWholeEvent(rest: Buffer): boolean {
   return data !== undefined && (data.trim() === '[DONE]' || parseObject(data) !== undefined)
 }
 
-function reasonOf({ row, params }: GatewayError, { format }: ClientFraming): string | undefined {
+function reasonOf({ row, params }: GatewayError, format: ErrorFormat): string | undefined {
   return row.id === 'backendError' ? params.reason : errorMessage(row, params, format)
 }
