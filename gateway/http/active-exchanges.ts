@@ -8,22 +8,15 @@ const FLUSH_MS = 1_000
 
 export class ActiveExchanges {
   readonly #exchanges = new IntrusiveSet<Exchange>()
-  #calls = 0
-  #callsTaken = 0
+  /** Running model calls of known keys. */
+  calls = 0
+  /** Number of such calls since the start of the process. */
+  callsTaken = 0
   /** Aborted when no exchange is left. */
   #untilIdle = new AbortController()
 
   get size(): number {
     return this.#exchanges.size
-  }
-
-  get calls(): number {
-    return this.#calls
-  }
-
-  /** Number of model calls of known keys since the start of the process. */
-  get callsTaken(): number {
-    return this.#callsTaken
   }
 
   begin(exchange: Exchange): void {
@@ -34,8 +27,8 @@ export class ActiveExchanges {
   admit(exchange: Exchange): void {
     exchange.isCall = true
     exchange.request.socket.setTimeout(0)
-    this.#calls += 1
-    this.#callsTaken += 1
+    this.calls += 1
+    this.callsTaken += 1
   }
 
   end(exchange: Exchange): void {
@@ -45,7 +38,7 @@ export class ActiveExchanges {
     // a connection refers to its last request until the next one arrives; the request must not keep the call in memory
     exchange.bodyHold = undefined
     exchange.running = undefined
-    if (exchange.isCall) this.#calls -= 1
+    if (exchange.isCall) this.calls -= 1
     if (this.size === 0) this.#untilIdle.abort()
   }
 

@@ -45,7 +45,9 @@ export function inference(dialect: Dialect, deps: RouteDeps): RouteHandler {
     const admitting = admit(await body(exchange, caller, deps), { exchange, caller, subject, dialect, deps })
     const admitted = admitting instanceof Promise ? await admitting : admitting
     if (!admitted) return undefined // the client has left
-    const { error, wasSent } = await forwarded(admitted, deps)
+    const { job, held } = admitted
+    const running = deps.forward(job)
+    const { error, wasSent } = await (held ? settled(running, held) : running)
     if (error && !wasSent) throw error // rows 24, 26 to 34
     exchange.error = error
     return undefined
@@ -103,12 +105,7 @@ function admittedCall({ asked, body }: ReadRequest, model: ModelEntry, held: Hel
   return { job, held }
 }
 
-/** Forwards a call until its answer has ended, and charges it. */
-function forwarded({ job, held }: Admitted, deps: RouteDeps): Promise<Outcome> {
-  const running = deps.forward(job)
-  return held ? settled(running, held) : running
-}
-
+/** Charges a call when its answer has ended. */
 async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outcome> {
   try {
     const outcome = await running

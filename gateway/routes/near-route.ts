@@ -48,7 +48,8 @@ export function unknownPaths(routes: readonly Route[]): (method: string, path: s
   return (method, path) => {
     const cut = path.slice(0, MAX_PATH_CHARACTERS)
     const spelling = spellingOf(cut)
-    const reason = otherApi(cut) ?? nearRoute(served, cut, spelling) ?? notBuilt(spelling, all) ?? all
+    const otherApi = OTHER_APIS.find(([start]) => cut.startsWith(start))?.[1]
+    const reason = otherApi ?? nearRoute(served, cut, spelling) ?? notBuilt(spelling, all) ?? all
     return new GatewayError('unknownPath', { target: `${method} ${shownPath(cut)}`, reason })
   }
 }
@@ -85,10 +86,6 @@ function startOf(versions: number): string | undefined {
 function notBuilt({ tail }: Spelling, all: string): string | undefined {
   const known = NOT_BUILT.find((name) => tail === `/${name}` || tail.startsWith(`/${name}/`))
   return known && `this gateway does not serve this route yet; ${all}`
-}
-
-function otherApi(path: string): string | undefined {
-  return OTHER_APIS.find(([start]) => path.startsWith(start))?.[1]
 }
 
 function shownPath(path: string): string {
