@@ -11,7 +11,7 @@ import { backendCall } from './backend-call.ts'
 import { type BackendAnswer, backendBroken, backendFailure, type Failure, ourOwn, shuttingDown } from './backend-error.ts'
 import type { BackendHealth } from './backend-health.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
-import type { AttemptResult, AttemptRun, ForwardJob } from './forward-job.ts'
+import type { AttemptResult, ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 import type { NameLookup } from './name-lookup.ts'
 import { ErrorAnswer, PlainRelay } from './relay-plain.ts'
@@ -30,6 +30,7 @@ export interface AttemptDeps {
 }
 
 type Controller = Dispatcher.DispatchController
+type AttemptRun = Readonly<{ startedAt: number; onResult: (result: AttemptResult) => void }>
 
 /**
  * State of an attempt. The result is delivered on the way into `Settled` or `Over`; later events are ignored.
@@ -87,7 +88,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   /** Tick of the result. */
   #settledAt = 0
 
-  /** @param onResult called once, when a failed attempt has been aborted: the next one may start then */
+  /**
+   * @param startedAt tick at which the request arrived: a second attempt does not get the time again
+   * @param onResult called once, when a failed attempt has been aborted: the next one may start then
+   */
   constructor(job: ForwardJob, target: Target, { startedAt, onResult }: AttemptRun, deps: AttemptDeps) {
     this.job = job
     this.target = target

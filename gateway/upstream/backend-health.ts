@@ -115,14 +115,11 @@ export class BackendHealth implements Ticked {
   }
 }
 
-interface TcpProbeOptions {
-  /** Guarded like the look-up of a request, because a probe must not reach an address that a request may not. */
-  readonly lookup: (namespace: string) => LookupFunction
-  readonly timeoutMs: number
-}
-
-/** Makes the Probe: it opens a TCP connection and closes it at once, without sending anything. */
-export function tcpProbe({ lookup, timeoutMs }: TcpProbeOptions): Probe {
+/**
+ * Makes the Probe: it opens a TCP connection and closes it at once, without sending anything.
+ * @param lookup guarded like the look-up of a request, because a probe must not reach an address that a request may not
+ */
+export function tcpProbe(lookup: (namespace: string) => LookupFunction, timeoutMs: number): Probe {
   return ({ host, port, namespace }) =>
     new Promise((resolve) => {
       const socket = connect({ host, port, lookup: lookup(namespace), timeout: timeoutMs })

@@ -37,7 +37,7 @@ export interface ModelEntry extends NamedModel {
 export function modelEntry(record: ModelRecord, rules: AddressRules, previous: ModelEntry | undefined): ModelEntry {
   const known = new Map<string, EndpointHealth>()
   for (const target of targetsOf(previous)) known.set(`${target.backend.id} ${target.health.origin}`, target.health)
-  const backends = record.backends.map((backend) => backendEntry(record.uid, backend, { rules, known, namespace: record.namespace }))
+  const backends = record.backends.map((backend) => backendEntry(record, backend, rules, known))
   return {
     ...namedModel(record),
     record,
@@ -50,13 +50,12 @@ export function targetsOf(entry: ModelEntry | undefined): Target[] {
   return entry === undefined ? [] : entry.backends.flatMap((backend) => backend.targets)
 }
 
-interface Surroundings {
-  readonly rules: AddressRules
-  readonly known: ReadonlyMap<string, EndpointHealth>
-  readonly namespace: string
-}
-
-function backendEntry(uid: string, record: BackendRecord, { rules, known, namespace }: Surroundings): BackendEntry {
+function backendEntry(
+  { uid, namespace }: ModelRecord,
+  record: BackendRecord,
+  rules: AddressRules,
+  known: ReadonlyMap<string, EndpointHealth>,
+): BackendEntry {
   const id = `${uid}/${record.name}`
   const addresses = addressesOf(record)
   const targets: Target[] = []

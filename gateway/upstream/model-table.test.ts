@@ -105,9 +105,8 @@ describe('a record', () => {
     expect(origins(tableOf({ backends: [backendRecord({ service: 'llama.shop.svc:8000' })] }))).toEqual(['http://llama.shop.svc:8000'])
     const [target] = targetsOf(tableOf({ backends: [backendRecord({ url: 'https://models.example.com/a/b/' })] }).resolve('shop', 'llama'))
     expect(target).toMatchObject({
-      health: { origin: 'https://models.example.com' },
       prefix: '/a/b',
-      health: { host: 'models.example.com', port: 443 },
+      health: { origin: 'https://models.example.com', host: 'models.example.com', port: 443 },
     })
   })
 

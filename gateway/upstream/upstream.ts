@@ -5,7 +5,7 @@ import type { Acknowledgement } from '#contract/records/revision-log.ts'
 import type { AddressRules } from '#contract/values/backend-address.ts'
 import { BackendHealth, tcpProbe } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
-import { credentialFor, type ForwardJob, type Outcome, type CredentialLookup } from './forward-job.ts'
+import type { ForwardJob, Outcome, CredentialLookup } from './forward-job.ts'
 import { ModelTable } from './model-table.ts'
 import { NameLookup } from './name-lookup.ts'
 import { Ticker } from './ticker.ts'
@@ -47,7 +47,7 @@ export class Upstream {
       names,
       ticker: this.#ticker,
       loop,
-      health: new BackendHealth(this.#ticker, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
+      health: new BackendHealth(this.#ticker, tcpProbe(lookup, CONNECT_TIMEOUT_MS)),
       forwarded,
       credentials,
       random,
@@ -62,9 +62,8 @@ export class Upstream {
   unhealthy(): Acknowledgement['backends'] {
     const counts: Record<string, Acknowledgement['backends'][string]> = {}
     for (const { backends } of this.models.entries()) {
-      for (const backend of backends) {
-        const { id, total, targets } = backend
-        const isUsable = credentialFor(backend, this.#deps.credentials) !== undefined
+      for (const { id, total, targets, credential } of backends) {
+        const isUsable = this.#deps.credentials(credential) !== undefined
         const up = isUsable ? targets.filter(({ health }) => health.isUp).length : 0
         if (up < total) counts[id] = { up, total }
       }
