@@ -81,11 +81,11 @@ export class Gateway {
     this.#deps = deps
     this.keys = new KeyTable((uid, how) => deps.ledger[how](uid))
     this.#bodies = new BodyBudget(deps.bodyLimits)
-    this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
+    this.errors = new ErrorSender((error) => this.#metrics.refused(error))
     this.#loop = new LoopShare(deps.clock)
     this.#upstream = new Upstream({
       addresses: { allowLoopback: deps.allowLoopback ?? false },
-      credentials: (sum, former) => credentials.credential(sum, former),
+      credentials: (sums) => sums && credentials.credential(sums.sum, sums.former),
       forwarded: deps.settings.forwardHeaders,
       extraCa: deps.extraCa,
       loop: this.#loop,

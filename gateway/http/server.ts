@@ -15,10 +15,8 @@ export const SERVER_SETTINGS = {
   checkEveryMs: 1_000,
 }
 
-export type ServerSettings = typeof SERVER_SETTINGS
-
 /** @param errors answers requests that Node's parser refuses, in the same JSON as all other errors */
-export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<ServerSettings> = {}): Server {
+export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<typeof SERVER_SETTINGS> = {}): Server {
   const { keepAliveTimeoutMs, headersTimeoutMs, requestTimeoutMs, stalledTimeoutMs, checkEveryMs } = { ...SERVER_SETTINGS, ...settings }
   const options = {
     ServerResponse: Answer,

@@ -10,7 +10,7 @@ import { type Exchange, requestIdHeaders } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
-import { createGatewayServer, type ServerSettings } from '../../gateway/http/server.ts'
+import { createGatewayServer, type SERVER_SETTINGS } from '../../gateway/http/server.ts'
 import { systemClock } from '#platform/clock.ts'
 import { CallLimits } from '../../gateway/limits/call-limits.ts'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
@@ -33,7 +33,7 @@ export interface FrontOptions {
   readonly models?: readonly ModelRecord[]
   readonly maxBodyBytes?: number
   readonly apiKeyHeader?: boolean
-  readonly server?: Partial<ServerSettings>
+  readonly server?: Partial<typeof SERVER_SETTINGS>
   readonly errors?: ErrorSender
   readonly app?: Partial<AppDeps>
   readonly routes?: readonly Route[]
