@@ -15,13 +15,12 @@ export interface ClientFraming {
 
 const COMMENT = Buffer.from(': keep-alive\n\n')
 const PING = Buffer.from('event: ping\ndata: {"type":"ping"}\n\n')
-const DONE = Buffer.from('data: [DONE]\n\n')
 
 /** Chat completions: `[DONE]` at the end. */
 export const openaiFraming: ClientFraming = {
   keepAlive: () => COMMENT,
   errorFrame: (error, requestId) => Buffer.from(`data: ${errorBody('openai', error, requestId)}\n\ndata: [DONE]\n\n`),
-  endMarker: DONE,
+  endMarker: Buffer.from('data: [DONE]\n\n'),
 }
 
 /** Messages: the backend's `message_stop` is required. */

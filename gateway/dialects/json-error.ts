@@ -46,19 +46,18 @@ class JsonReader {
   }
 
   #token(): boolean {
-    const next = this.#next
     const closer = this.#closers.at(-1)
-    if (next === closer && this.#expected.endsWith(` ${closer}`)) {
+    if (this.#next === closer && this.#expected.endsWith(` ${closer}`)) {
       this.#closers.pop()
       return this.#go(this.#afterValue(), 1)
     }
     switch (this.#expected) {
       case ':':
-        return next === ':' && this.#go('value', 1)
+        return this.#separator(':', 'value')
       case ', or }':
-        return next === ',' && this.#go('name', 1)
+        return this.#separator(',', 'name')
       case ', or ]':
-        return next === ',' && this.#go('value', 1)
+        return this.#separator(',', 'value')
       case 'name':
       case 'name or }':
         return this.#string() && this.#go(':')
@@ -67,6 +66,10 @@ class JsonReader {
       default:
         return this.#value()
     }
+  }
+
+  #separator(character: string, then: Expected): boolean {
+    return this.#next === character && this.#go(then, 1)
   }
 
   #value(): boolean {

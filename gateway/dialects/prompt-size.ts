@@ -71,10 +71,9 @@ export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
   for (const field of TEXT_FIELDS) count.text(body[field])
   for (const field of JSON_FIELDS) count.tools(body[field])
   const tokens = Math.max(1, count.weight.tokens)
-  const { mediaBytes } = count
   const mediaTokens = count.media * MEDIA_TOKENS
-  const mediaMax = mediaTokens + Math.ceil(mediaBytes / MEDIA_CHARACTERS_PER_TOKEN)
-  return { tokens, mediaTokens, maxTokens: Math.max(tokens, bodyBytes - mediaBytes + mediaMax + TEMPLATE_TOKENS) }
+  const mediaMax = mediaTokens + Math.ceil(count.mediaBytes / MEDIA_CHARACTERS_PER_TOKEN)
+  return { tokens, mediaTokens, maxTokens: Math.max(tokens, bodyBytes - count.mediaBytes + mediaMax + TEMPLATE_TOKENS) }
 }
 
 /** Estimates the tokens of a plain answer of either dialect; 0 if it has no text. */

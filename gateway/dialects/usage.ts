@@ -77,7 +77,7 @@ export function settledUsage(report: UsageReport | undefined, estimate: UsageEst
   const output = report && outputOf(report, estimate)
   return {
     inputTokens: input ?? Math.max(1, estimate.inputTokens),
-    cachedInputTokens: cachedOf(report, input),
+    cachedInputTokens: Math.min(input ?? 0, report?.cacheReadTokens ?? 0),
     outputTokens: output ?? Math.max(1, estimate.outputTokens),
     isEstimated: input === undefined || output === undefined,
   }
@@ -94,13 +94,8 @@ function outputOf({ outputTokens }: UsageReport, estimate: UsageEstimate): numbe
   return outputTokens === 0 && estimate.outputTokens > 0 ? undefined : outputTokens
 }
 
-function cachedOf(report: UsageReport | undefined, input: number | undefined): number {
-  return Math.min(input ?? 0, report?.cacheReadTokens ?? 0)
-}
-
 function reportOf(report: UsageReport): UsageReport | undefined {
-  for (const name in report) if (report[name as keyof UsageReport] !== undefined) return report
-  return undefined
+  return Object.values(report).some((count) => count !== undefined) ? report : undefined
 }
 
 function laterCount(former: number | undefined, later: number | undefined): number | undefined {

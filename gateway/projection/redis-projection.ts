@@ -1,5 +1,4 @@
 /** ProjectionSource in Redis. This is the reading side; the operator writes. */
-import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '#platform/redis-connection.ts'
 import { redisKeys, type RedisKeys } from '#contract/redis/redis-keys.ts'
@@ -44,7 +43,8 @@ export class RedisProjectionSource implements ProjectionSource {
 
   async meta(): Promise<ProjectionMeta | undefined> {
     return await this.#commands.run(async (redis) => {
-      await this.#checkPolicy(redis)
+      if (!this.#isPolicyChecked) await refuseEviction(redis)
+      this.#isPolicyChecked = true // once per process: servers rarely change it
       const reply = await redis.hmget(this.#keys.meta, 'schema', 'epoch', 'rev', 'fence', 'installation')
       if (reply.every((field) => field === null)) return undefined
       const [schema, epoch, revision, fence, installation] = parsed(metaReply, reply, this.#keys.meta)
@@ -104,13 +104,6 @@ export class RedisProjectionSource implements ProjectionSource {
     this.#commands.close()
     this.#reads.close()
   }
-
-  /** Checks the eviction policy once per process; servers rarely change it. */
-  async #checkPolicy(redis: Redis): Promise<void> {
-    if (this.#isPolicyChecked) return
-    await refuseEviction(redis)
-    this.#isPolicyChecked = true
-  }
 }
 
 function pairs(flat: readonly string[]): RecordBatch {
@@ -121,8 +114,7 @@ function pairs(flat: readonly string[]): RecordBatch {
 
 function logEntry([streamID, flat]: z.infer<typeof entryReply>, log: string): LogEntry {
   const revision = parsed(wholeNumber, streamID.replace(/-0$/, ''), log)
-  const fields = parsed(entryFields, Object.fromEntries(pairs(flat)), log)
-  const { k: kind, op, id } = fields
+  const { k: kind, op, id } = parsed(entryFields, Object.fromEntries(pairs(flat)), log)
   return { revision, kind, op, id }
 }
 
