@@ -66,15 +66,12 @@ export class KeyringWatch {
 
   async #run(): Promise<void> {
     while (!this.#stopped.signal.aborted) {
-      await sleep(this.#deps.clock, this.#pauseMs(), this.#wake.signal)
+      const untilColdStart = this.#coldStartAt - this.#deps.clock.monotonic()
+      const pauseMs = untilColdStart > 0 ? Math.min(untilColdStart, LOOK_EVERY_MS) : LOOK_EVERY_MS
+      await sleep(this.#deps.clock, pauseMs, this.#wake.signal)
       this.#wake = new AbortController()
       if (!this.#stopped.signal.aborted) await this.#look()
     }
-  }
-
-  #pauseMs(): number {
-    const untilColdStart = this.#coldStartAt - this.#deps.clock.monotonic()
-    return untilColdStart > 0 ? Math.min(untilColdStart, LOOK_EVERY_MS) : LOOK_EVERY_MS
   }
 
   async #look(): Promise<void> {
