@@ -28,7 +28,8 @@ export function contextOverflow(text: string, fields: JsonObject): Pick<ErrorPar
   let match: RegExpExecArray | null = null
   for (const pattern of TEXTS) match ??= pattern.exec(text)
   if (match === null && !TYPES.has(fields.code) && !TYPES.has(fields.type)) return undefined
-  return { tokens: count(fields.n_prompt_tokens ?? match?.groups?.tokens), maxTokens: count(fields.n_ctx ?? match?.groups?.max) }
+  const { tokens, max }: Readonly<Record<string, string>> = match?.groups ?? {}
+  return { tokens: count(fields.n_prompt_tokens ?? tokens), maxTokens: count(fields.n_ctx ?? max) }
 }
 
 function count(value: unknown): number | undefined {
