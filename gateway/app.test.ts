@@ -6,7 +6,7 @@ import { BodyBudget } from './http/body-budget.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { modelRecord, startFront, type FrontGateway, type FrontOptions } from '../test/support/front-gateway.ts'
 import { openRaw, readAnswer } from '../test/support/raw-http.ts'
-import type { ForwardJob, Outcome } from './upstream/dispatch.ts'
+import type { ForwardJob, Outcome } from './upstream/forward-job.ts'
 
 const WHOLE: Outcome = { usage: undefined, wasSent: true, error: undefined }
 
@@ -133,7 +133,7 @@ describe('trouble of ours', () => {
 
   test('an overloaded gateway sheds with 503 on OpenAI and 529 on Anthropic routes, and counts what it took', async () => {
     const active = new ActiveExchanges()
-    const load = new LoadGuard({ maxCalls: 1, maxLoopDelayMs: 1000, windowMs: 60_000 }, () => active.calls)
+    const load = new LoadGuard(() => active.calls, { maxCalls: 1, maxLoopDelayMs: 1000, windowMs: 60_000 })
     let release = (): void => undefined
     const held = new Promise<void>((resolve) => (release = resolve))
     await start({

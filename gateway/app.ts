@@ -8,8 +8,8 @@ import { healthRoutes, type HealthDeps } from './http/health.ts'
 import type { ErrorSender } from './http/send-error.ts'
 import type { GatewayMetrics } from './metrics.ts'
 import { unknownPaths } from './routes/near-route.ts'
-import { pathPattern, ROUTES, type Route, type RouteDeps } from './routes/route-table.ts'
-import type { RouteHandler } from './routes/route.ts'
+import { pathPattern, ROUTES, type Route } from './routes/route-table.ts'
+import type { RouteDeps, RouteHandler } from './routes/route.ts'
 
 export interface AppDeps extends RouteDeps {
   readonly errors: ErrorSender
@@ -98,7 +98,8 @@ function opener(deps: AppDeps): (request: IncomingMessage, response: ServerRespo
   }
   return (request, response, path) => {
     const exchange = new Exchange(request, response, formatOfPath(path))
-    asAnswer(response).exchange = exchange
+    const made = response as Answer // the server of the gateway makes only such answers
+    made.exchange = exchange
     active.begin(exchange)
     response.on('close', end)
     if (deps.isLeaving()) response.shouldKeepAlive = false
@@ -108,13 +109,8 @@ function opener(deps: AppDeps): (request: IncomingMessage, response: ServerRespo
   }
 }
 
-/** The server of the gateway makes only such answers. */
-function asAnswer(response: ServerResponse): Answer {
-  return response as Answer
-}
-
 function exchangeOf(response: ServerResponse): Exchange {
-  const { exchange } = asAnswer(response)
+  const { exchange } = response as Answer
   if (exchange === undefined) throw new TypeError('an answer without an exchange')
   return exchange
 }

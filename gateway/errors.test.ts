@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { constantError, ERROR_ROWS, errorMessage, GatewayError, isConstant, safeText, sharedError, type ErrorFormat } from './errors.ts'
+import { constantError, ERROR_ROWS, errorMessage, GatewayError, safeText, sharedError, type ErrorFormat } from './errors.ts'
 
 const FORMATS: readonly ErrorFormat[] = ['openai', 'anthropic']
 const EVERYTHING = {
@@ -74,10 +74,10 @@ describe('GatewayError', () => {
 
   test('an error that is sent many times is made once, and only such errors have bytes that are kept', () => {
     expect(sharedError('overloaded')).toBe(sharedError('overloaded'))
-    expect(isConstant(sharedError('overloaded'))).toBe(true)
+    expect(sharedError('overloaded').isConstant).toBe(true)
     const revoked = constantError('inactiveKey', { state: 'revoked', reason: 'that is final' })
-    expect([isConstant(revoked), revoked.message]).toEqual([true, 'Authentication Error: API key revoked; that is final'])
-    expect(isConstant(new GatewayError('modelDenied', { model: 'x' }))).toBe(false)
+    expect([revoked.isConstant, revoked.message]).toEqual([true, 'Authentication Error: API key revoked; that is final'])
+    expect(new GatewayError('modelDenied', { model: 'x' }).isConstant).toBe(false)
   })
 })
 

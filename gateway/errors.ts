@@ -177,6 +177,8 @@ export class GatewayError extends Error {
   readonly retryAfterMs: number | undefined
   /** Headers besides those of the row: name, value, name, value … */
   readonly headers: readonly string[]
+  /** Whether `constantError` has made it, so that its bytes may be kept. */
+  isConstant = false
 
   constructor(id: RowID, params: ErrorParams = {}, options: GatewayErrorOptions = {}) {
     const row = (options.budgetStatus === 429 ? AS_LIMITS[id] : undefined) ?? BY_ID[id]
@@ -199,14 +201,12 @@ export function orThrow<T>(decision: T | GatewayError): T {
   return decision
 }
 
-/** Errors that are made once and sent many times. */
-const CONSTANT = new WeakSet<GatewayError>()
 const SHARED = new Map<RowID, GatewayError>()
 
 /** An error that a module makes once and sends many times: a refusal then allocates nothing, and its bytes are built once. */
 export function constantError(id: RowID, params: ErrorParams = {}): GatewayError {
   const made = new GatewayError(id, params)
-  CONSTANT.add(made)
+  made.isConstant = true
   return made
 }
 
@@ -215,11 +215,6 @@ export function sharedError(id: RowID): GatewayError {
   const known = SHARED.get(id) ?? constantError(id)
   SHARED.set(id, known)
   return known
-}
-
-/** Whether `constantError` has made an error, so that its bytes may be kept. */
-export function isConstant(error: GatewayError): boolean {
-  return CONSTANT.has(error)
 }
 
 /** Builds the message of an answer in the given format. The rest of a message is left out when one of its values is missing. */
@@ -253,6 +248,9 @@ const MAX_REASON_CHARACTERS = 2048
 /** Words on which the client Continue repeats a permanently refused request. */
 const RETRY_WORDS = /overloaded|malformed json|"code": ?429/gi
 
+/** The placeholders that have another name than their value. */
+const PARAM_OF: Readonly<Record<string, keyof ErrorParams>> = { id: 'model', max: 'maxTokens' }
+
 /** Fills the placeholders of a template. @returns undefined when a value is missing */
 function fill(template: string, params: ErrorParams): string | undefined {
   if (!template.includes('<')) return template
@@ -266,12 +264,9 @@ function fill(template: string, params: ErrorParams): string | undefined {
 }
 
 function placeholder(name: string, params: ErrorParams): string | undefined {
-  if (name === 'reason')
-    return params.reason === undefined ? undefined : safeText(params.reason, MAX_REASON_CHARACTERS).replace(RETRY_WORDS, '…')
-  if (name === 'tokens') return params.tokens?.toString()
-  if (name === 'max') return params.maxTokens?.toString()
-  const text = name === 'id' ? params.model : params[name as 'field' | 'state' | 'allow' | 'target' | 'budget' | 'whose' | 'wait']
-  return text === undefined ? undefined : safeText(text)
+  const value = params[PARAM_OF[name] ?? (name as keyof ErrorParams)]
+  if (value === undefined) return undefined
+  return name === 'reason' ? safeText(String(value), MAX_REASON_CHARACTERS).replace(RETRY_WORDS, '…') : safeText(String(value))
 }
 
 function readRow(id: RowID, { number, causedBy, when, anthropic, ...text }: RowText): ErrorRow {

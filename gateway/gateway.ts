@@ -26,7 +26,6 @@ import { LoopShare } from '#platform/loop-share.ts'
 import type { Log } from '#platform/log.ts'
 import { RequestTurns } from './http/request-turns.ts'
 import { Upstream } from './upstream/upstream.ts'
-import { FORMAT, LIMITS_FEATURE } from '#contract/records/format.ts'
 
 interface GatewayDeps {
   readonly settings: GatewaySettings
@@ -39,8 +38,8 @@ interface GatewayDeps {
   /** Computed by `bodyLimits` from the memory that this process may use. */
   readonly bodyLimits: BodyLimits
   readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
-  /** Counts limits and budgets. The gateway closes it. Without a ledger, keys with limits are refused. */
-  readonly ledger?: (Ledger & LedgerFacts) | undefined
+  /** Counts limits and budgets. The gateway closes it. */
+  readonly ledger: Ledger & LedgerFacts
   readonly extraCa?: string | undefined
   /** Standalone only: backends may be on loopback. */
   readonly allowLoopback?: boolean
@@ -49,13 +48,6 @@ interface GatewayDeps {
   /** Further fields of the access log: standalone only, which knows the names of ApiKeys. */
   readonly accessFields?: (exchange: Exchange) => Readonly<Record<string, unknown>>
 }
-
-/**
- * Well outside normal operation: for most of a second the event loop is late by 200 ms or more, or more streams are open than we size
- * memory for. A pod that shares its cores may be late by tens of milliseconds at any time, so a lower bound would refuse requests that the
- * pod can serve (decision 20).
- */
-const LOAD_LIMITS = { maxCalls: 20_000, maxLoopDelayMs: 200, windowMs: 1_000 }
 
 /** When no model call has arrived for this long, ms, Services and ingresses no longer send requests to a leaving pod. */
 const QUIET_MS = 1_000
@@ -71,7 +63,6 @@ export class Gateway {
   readonly keys: KeyTable
   readonly follower: RevisionFollower
   readonly #deps: GatewayDeps
-  readonly #features: readonly string[]
   readonly #upstream: Upstream
   readonly #watch: KeyringWatch | undefined
   readonly #active = new ActiveExchanges()
@@ -79,7 +70,7 @@ export class Gateway {
   readonly #bodies: BodyBudget
   readonly #loop: LoopShare
   readonly #turns = new RequestTurns()
-  readonly #load = new LoadGuard(LOAD_LIMITS, () => this.#active.calls)
+  readonly #load = new LoadGuard(() => this.#active.calls)
   #epoch: string | undefined
   #isLeaving = false
   #draining = false
@@ -87,15 +78,13 @@ export class Gateway {
   constructor(deps: GatewayDeps) {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
-    // a gateway without a ledger must not admit keys with limits
-    this.#features = FORMAT.features.filter((feature) => deps.ledger !== undefined || feature !== LIMITS_FEATURE)
-    this.keys = new KeyTable(this.#features, (uid, how) => deps.ledger?.[how](uid))
+    this.keys = new KeyTable((uid, how) => deps.ledger[how](uid))
     this.#bodies = new BodyBudget(deps.bodyLimits)
-    this.errors = new ErrorSender({ onUnread: (error) => this.#metrics.refused(error) })
+    this.errors = new ErrorSender((error) => this.#metrics.refused(error))
     this.#loop = new LoopShare(deps.clock)
     this.#upstream = new Upstream({
       addresses: { allowLoopback: deps.allowLoopback ?? false },
-      credentials: (sum, former) => credentials.credential(sum, former),
+      credentials: (sums) => sums && credentials.credential(sums.sum, sums.former),
       forwarded: deps.settings.forwardHeaders,
       extraCa: deps.extraCa,
       loop: this.#loop,
@@ -148,7 +137,7 @@ export class Gateway {
     await this.#watch?.stop()
     await this.follower.stop()
     await this.#upstream.close()
-    await this.#deps.ledger?.close(LEDGER_CLOSE_MS)
+    await this.#deps.ledger.close(LEDGER_CLOSE_MS)
     await this.#deps.bodyReader.stop()
     this.#load.stop()
   }
@@ -169,7 +158,6 @@ export class Gateway {
       tables: { key: this.keys, model: this.#upstream.models },
       process: `${settings.podName}/${process}`,
       version,
-      features: this.#features,
       clock,
       log,
       backends: () => this.#upstream.unhealthy(),
@@ -182,7 +170,7 @@ export class Gateway {
   #loaded(): void {
     this.#watch?.reapply()
     const epoch = this.follower.position?.epoch
-    if (this.#epoch !== undefined && epoch !== this.#epoch) this.#deps.ledger?.reportAgain()
+    if (this.#epoch !== undefined && epoch !== this.#epoch) this.#deps.ledger.reportAgain()
     this.#epoch = epoch
   }
 
@@ -217,7 +205,7 @@ export class Gateway {
       bodies: this.#bodies,
       loop: this.#loop,
       turns: this.#turns,
-      limits: ledger && new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided }),
+      limits: new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided }),
       ledger,
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),

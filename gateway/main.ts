@@ -6,10 +6,10 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import manifest from '../package.json' with { type: 'json' }
 import { RedisProjectionSource } from './projection/redis-projection.ts'
-import { loadConfig, type GatewayConfig } from './config.ts'
+import { loadConfig } from './config.ts'
 import { BodyReader } from './dialects/body-reader.ts'
 import { Gateway } from './gateway.ts'
-import { fittingBodyLimits, type BodyLimits } from './http/body-budget.ts'
+import { fittingBodyLimits } from './http/body-budget.ts'
 import { createHealthApp } from './http/health.ts'
 import { createGatewayServer } from './http/server.ts'
 import { PodLedger } from './limits/pod-ledger.ts'
@@ -17,7 +17,7 @@ import { availableMemory } from '#platform/available-memory.ts'
 import { systemClock } from '#platform/clock.ts'
 import { processEnv } from '#platform/settings.ts'
 import { listenError, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
-import { createLog, type Log, type ProcessLog } from '#platform/log.ts'
+import { createLog, type ProcessLog } from '#platform/log.ts'
 
 /** Length of the accept queue; the kernel may cap it (somaxconn), and drops connections beyond it. */
 const BACKLOG = 4_096
@@ -31,49 +31,41 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const config = loadConfig(processEnv())
   const logging = createLog('gateway', config.logLevel)
   use(logging)
+  const { log } = logging
   const { redis, redisKeyPrefix: keyPrefix, maxReplicas, limitsWaitMs: waitMs } = config
   const process = randomBytes(PROCESS_BYTES).toString('base64url')
   const gateway = new Gateway({
     settings: config,
     source: new RedisProjectionSource(redis, keyPrefix),
     process,
-    ledger: new PodLedger({ redis, keyPrefix, process, maxReplicas, waitMs, clock: systemClock, log: logging.log }),
+    ledger: new PodLedger({ redis, keyPrefix, process, maxReplicas, waitMs, clock: systemClock, log }),
     clock: systemClock,
-    log: logging.log,
+    log,
     version: manifest.version,
-    bodyLimits: limitsFor(config.maxBodyBytes),
-    bodyReader: new BodyReader({ log: logging.log, clock: systemClock, maxBodyBytes: config.maxBodyBytes }),
+    bodyLimits: fittingBodyLimits(config.maxBodyBytes, availableMemory()),
+    bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: config.maxBodyBytes }),
     extraCa: readCa(config.upstreamCaFile),
   })
   const health = await listen(createServer(createHealthApp(gateway.health)), 'METRICS_PORT', config.metricsPort)
   const api = await listen(createGatewayServer(gateway.app, gateway.errors), 'PORT', config.port)
   await gateway.start()
-  logging.log.info({ port: portOf(api), metricsPort: portOf(health), version: manifest.version }, 'listening')
-  return { stop: () => stop({ gateway, api, health, config, log: logging.log }), failed: gateway.follower.failed }
-}
-
-interface Parts {
-  readonly gateway: Gateway
-  readonly api: Server
-  readonly health: Server
-  readonly config: GatewayConfig
-  readonly log: Log
-}
-
-/** Stops the health server last, so that probes read "not ready" while answers still run. */
-async function stop({ gateway, api, health, config, log }: Parts): Promise<void> {
-  const [deregistrationMs, drainMs] = [config.deregistrationSeconds * 1_000, config.drainSeconds * 1_000]
-  log.info({ deregistrationMs, drainMs }, 'shutting down')
-  const leftMs = await gateway.leave(deregistrationMs, drainMs)
-  const drained = gateway.drain(leftMs)
-  api.closeIdleConnections()
-  await drained
-  api.close()
-  api.closeAllConnections()
-  await gateway.stop()
-  health.close()
-  health.closeAllConnections()
-  log.info('shut down')
+  log.info({ port: portOf(api), metricsPort: portOf(health), version: manifest.version }, 'listening')
+  // health ends last, so that probes read "not ready" while answers still run
+  const stop = async (): Promise<void> => {
+    const [deregistrationMs, drainMs] = [config.deregistrationSeconds * 1_000, config.drainSeconds * 1_000]
+    log.info({ deregistrationMs, drainMs }, 'shutting down')
+    const leftMs = await gateway.leave(deregistrationMs, drainMs)
+    const drained = gateway.drain(leftMs)
+    api.closeIdleConnections()
+    await drained
+    api.close()
+    api.closeAllConnections()
+    await gateway.stop()
+    health.close()
+    health.closeAllConnections()
+    log.info('shut down')
+  }
+  return { stop, failed: gateway.follower.failed }
 }
 
 async function listen(server: Server, setting: string, port: number): Promise<Server> {
@@ -83,14 +75,6 @@ async function listen(server: Server, setting: string, port: number): Promise<Se
     return server
   } catch (error) {
     throw error instanceof Error ? listenError(error, setting, port) : error
-  }
-}
-
-function limitsFor(maxBodyBytes: number): BodyLimits {
-  try {
-    return fittingBodyLimits(maxBodyBytes, availableMemory())
-  } catch (error) {
-    throw error instanceof RangeError ? new Misconfigured(error.message) : error
   }
 }
 

@@ -7,7 +7,11 @@ import { Exchange } from './http/exchange.ts'
 import { createMetrics } from './metrics.ts'
 
 const follower = { position: { epoch: 'e', revision: 42 }, unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' } as const
-const metricsOf = () => createMetrics({ requestsInFlight: () => 3, keys: { size: 0 }, follower })
+const ledger = {
+  stats: { waited: 0, subjects: 0, local: 0, calls: 0, ends: { answered: 0, refused: 0, failed: 0 } },
+  breaker: 'closed',
+} as const
+const metricsOf = () => createMetrics({ requestsInFlight: () => 3, keys: { size: 0 }, follower, ledger })
 
 function exchange(): Exchange {
   const request = new IncomingMessage(new Socket())

@@ -27,7 +27,7 @@ interface GatewayFacts {
   readonly requestsInFlight: () => number
   readonly keys: { readonly size: number }
   readonly follower: Pick<RevisionFollower, 'position' | 'unreadForMs' | 'unreadableRecords' | 'loadedFrom'>
-  readonly ledger?: LedgerFacts | undefined
+  readonly ledger: LedgerFacts
 }
 
 type Series = Iterable<readonly [value: number, labels?: Readonly<Record<string, string>>]>
@@ -55,7 +55,7 @@ export function createMetrics(facts: GatewayFacts) {
     [...decisions].flatMap(([outcome, limits]) => [...limits].map(([limit, count]) => [count, { outcome, limit }] as const)),
   )
   readTables(read, facts)
-  if (facts.ledger) readLedger(read, facts.ledger)
+  readLedger(read, facts.ledger)
   const refused = ({ row }: GatewayError): void => errors.inc({ row: row.number, error: row.id })
   return {
     /** Counts a finished request, its duration, and its row of the error catalogue if it has one. */

@@ -12,6 +12,8 @@ import { eventually } from '../test/support/wait-for.ts'
 import { Gateway } from './gateway.ts'
 import { bodyLimits } from './http/body-budget.ts'
 import { createGatewayServer } from './http/server.ts'
+import { LeaseLedger } from './limits/lease-ledger.ts'
+import { MemoryLedgerStore } from './limits/memory-ledger.ts'
 import { systemClock } from '#platform/clock.ts'
 import { settingsWith } from './config.ts'
 
@@ -35,6 +37,7 @@ test(`${CALLS} random answers to random clients leave a gateway that serves, and
   const gateway = new Gateway({
     settings: settingsWith({ podName: 'pod-1', accessLog: 'errors', maxBodyBytes: 1_000_000 }),
     ...{ source: await projection(port), clock: systemClock, log: { debug: drop, info: drop, warn: drop, error: drop } },
+    ledger: new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'p', live: () => 1 }),
     ...{ version: '0', process: 'x', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader: sharedBodyReader },
   })
   const api = createGatewayServer(gateway.app, gateway.errors).listen(0, '127.0.0.1')

@@ -3,7 +3,7 @@ import { GatewayError, sharedError } from '../errors.ts'
 import { credentialForm, hashCredential, type KeyHash, MAX_CREDENTIAL_LENGTH } from '#contract/values/credential.ts'
 import type { Caller } from './key-table.ts'
 import { sentCredential, type RequestHeaders } from './credential-header.ts'
-import { headerRefusal, INACTIVE, malformedRefusal, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
+import { INACTIVE, malformedRefusal, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
 
 export interface AuthDeps {
   readonly keys: { find(hash: KeyHash): Caller | undefined }
@@ -20,10 +20,10 @@ const UNREAD_LIMIT_MS = 5_000
 /** Authenticates a request. @returns the Caller, or the error to send. Both are shared objects: nothing is allocated */
 export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | GatewayError {
   const sent = sentCredential(request, deps.apiKeyHeader)
-  if (typeof sent === 'string') return headerRefusal(sent, deps.apiKeyHeader)
-  if (sent.credential.length > MAX_CREDENTIAL_LENGTH) return malformedRefusal(sent.credential)
-  const caller = deps.keys.find(hashCredential(sent.credential)) // a value that is found is a key, whatever its form; only others are checked
-  return caller ? ifUsable(caller, deps) : refusal(sent.credential, deps)
+  if (sent instanceof GatewayError) return sent
+  if (sent.length > MAX_CREDENTIAL_LENGTH) return malformedRefusal(sent)
+  const caller = deps.keys.find(hashCredential(sent)) // a value that is found is a key, whatever its form; only others are checked
+  return caller ? ifUsable(caller, deps) : refusal(sent, deps)
 }
 
 /** Why a running call must end: its key works no more, and this process is sure of that. @returns undefined lets it run */

@@ -32,7 +32,7 @@ describe('the key table', () => {
 
   test('reports keys that a change has ended, so that what they have leased goes back', () => {
     const ended: string[] = []
-    const table = new KeyTable(undefined, (uid) => void ended.push(uid))
+    const table = new KeyTable((uid) => void ended.push(uid))
     for (const [uid, state] of Object.entries({ a: 'Active', b: 'Suspended', c: 'Revoked' } as const)) {
       table.put(uid, recordText({ ...issuedKey(uid).record, state }))
     }
@@ -42,7 +42,7 @@ describe('the key table', () => {
 
   test('reports keys whose limits have changed, so that nothing leased under the old ones is used', () => {
     const changed: string[] = []
-    const table = new KeyTable(undefined, (uid) => void changed.push(uid))
+    const table = new KeyTable((uid) => void changed.push(uid))
     const { record } = issuedKey('a')
     for (const requestsPerMinute of [1, 2, 2, 1]) table.put('a', recordText({ ...record, limits: { requestsPerMinute } }))
     expect(changed).toEqual(['a', 'a', 'a'])
@@ -77,15 +77,6 @@ describe('the key table', () => {
     expect(stateOf(table, credential)).toBe('Active')
   })
 
-  test('does not admit a key whose limits it does not hold, neither by a record nor by the keyring, and says so', () => {
-    const { credential, record } = issuedKey('a')
-    const limited = { ...record, limits: { requestsPerMinute: 60 } }
-    const table = new KeyTable([])
-    expect(table.put('a', recordText(limited))).toBe(false)
-    table.seed([keyringEntry(limited)])
-    expect(stateOf(table, credential)).toBeUndefined()
-  })
-
   test('learns that a key with limits is suspended or revoked', () => {
     const { credential, record, table } = oneKey()
     table.put('a', recordText({ ...record, revision: 9, state: 'Suspended', limits: { requestsPerMinute: 60 } }))
@@ -115,7 +106,7 @@ describe('a full load', () => {
 
   test('reports keys that are absent, no longer admit requests, or have other limits, because no single change reported them', () => {
     const ended: string[] = []
-    const table = new KeyTable(undefined, (uid) => void ended.push(uid))
+    const table = new KeyTable((uid) => void ended.push(uid))
     const records = ['same', 'absent', 'suspended', 'limited'].map((uid) => issuedKey(uid).record)
     const loadAll = (change: (record: KeyRecord) => KeyRecord | undefined): void => {
       reload(table, ...records.flatMap((one) => change(one) ?? []))

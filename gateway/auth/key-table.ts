@@ -1,10 +1,9 @@
 import type { KeyHash } from '#contract/values/credential.ts'
-import { FORMAT } from '#contract/records/format.ts'
-import { hasSameLimits, needsOf } from '#contract/records/limits-record.ts'
+import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
-import { type TurnTaker, turnTaker } from '../http/request-turns.ts'
+import { TurnTaker } from '../http/request-turns.ts'
 
 const MAX_INTERNED = 10_000
 
@@ -25,29 +24,27 @@ type KeyChanged = (uid: string, how: 'changed' | 'deleted') => void
 
 export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
   for (const { id, hash, expiresMs } of record.verifiers)
-    yield [hash, { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: turnTaker() }]
+    yield [
+      hash,
+      { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: new TurnTaker() },
+    ]
 }
 
 /** All keys by KeyHash. The projection fills the table, or at a cold start the mounted keyring, whose revocations always count. */
 export class KeyTable implements RecordTable {
-  readonly #features: readonly string[]
   readonly #onChanged: KeyChanged
   #keys = new KeySet()
   #fromProjection = false
   readonly #interned = new Map<string, KeyRecord['models']>()
 
-  /**
-   * @param features that this gateway supports. A key whose record needs another one is not admitted
-   * @param onChanged called when a change deletes a key, makes it unusable, or changes its limits
-   */
-  constructor(features: readonly string[] = FORMAT.features, onChanged: KeyChanged = () => undefined) {
-    this.#features = features
+  /** @param onChanged called when a change deletes a key, makes it unusable, or changes its limits */
+  constructor(onChanged: KeyChanged = () => undefined) {
     this.#onChanged = onChanged
   }
 
   /** Finds the Caller of a Credential by its hash. `authenticate.ts` checks whether the key is usable now. */
   find(hash: KeyHash): Caller | undefined {
-    return this.#keys.find(hash)
+    return this.#keys.byHash.get(hash)
   }
 
   get size(): number {
@@ -106,7 +103,6 @@ export class KeyTable implements RecordTable {
       const former = this.#keys.records.get(entry.uid)
       if (former && former.generation > entry.generation) continue
       const record = keyRecordOf(entry)
-      if (!this.#supports(record)) continue
       this.#keys.delete(record.uid) // `generation` decides, because revisions of the keyring may be older than those of the log
       this.#keys.put({ ...record, models: this.#intern(record.models) })
     }
@@ -136,18 +132,14 @@ export class KeyTable implements RecordTable {
     }
   }
 
-  /** Decodes a record. @returns undefined for text that this version cannot read, or whose limits this gateway does not support */
+  /** Decodes a record. @returns undefined for text that this version cannot read */
   #read(id: string, text: string): KeyRecord | undefined {
     try {
       const record = decodeKeyRecord(text)
-      return record.uid === id && this.#supports(record) ? { ...record, models: this.#intern(record.models) } : undefined
+      return record.uid === id ? { ...record, models: this.#intern(record.models) } : undefined
     } catch {
       return undefined // the caller reports the uid in its heartbeat, and the operator reads it there
     }
-  }
-
-  #supports(record: KeyRecord): boolean {
-    return needsOf(record).every((need) => this.#features.includes(need))
   }
 
   /** Returns one shared copy of equal lists: thousands of keys have the same lists, and share their compiled form too. */
@@ -170,16 +162,8 @@ function isEnded(former: KeyRecord | undefined, record: KeyRecord): boolean {
 class KeySet {
   readonly records = new Map<string, KeyRecord>()
   /** By hash, after the overrides of the keyring. */
-  readonly #byHash = new Map<KeyHash, Caller>()
-  #overrides: ReadonlyMap<string, KeyringEntry> = new Map()
-
-  get overrides(): ReadonlyMap<string, KeyringEntry> {
-    return this.#overrides
-  }
-
-  find(hash: KeyHash): Caller | undefined {
-    return this.#byHash.get(hash)
-  }
+  readonly byHash = new Map<KeyHash, Caller>()
+  overrides: ReadonlyMap<string, KeyringEntry> = new Map()
 
   /** Stores a record unless the set has a newer one of the same key: batches of a load and entries of the log overlap. */
   put(record: KeyRecord): void {
@@ -197,21 +181,21 @@ class KeySet {
   }
 
   override(next: ReadonlyMap<string, KeyringEntry>): void {
-    const touched = new Set([...this.#overrides.keys(), ...next.keys()])
+    const touched = new Set([...this.overrides.keys(), ...next.keys()])
     const records = [...touched].flatMap((uid) => this.records.get(uid) ?? [])
     for (const record of records) this.#unindex(record)
-    this.#overrides = next
+    this.overrides = next
     for (const record of records) this.#index(record)
   }
 
   #index(record: KeyRecord): void {
-    const live = inForce(record, this.#overrides.get(record.uid))
-    for (const [hash, caller] of callersOf(live)) this.#byHash.set(hash, caller)
+    const live = inForce(record, this.overrides.get(record.uid))
+    for (const [hash, caller] of callersOf(live)) this.byHash.set(hash, caller)
   }
 
   #unindex(record: KeyRecord): void {
-    const live = inForce(record, this.#overrides.get(record.uid))
-    for (const { hash } of live.verifiers) if (this.#byHash.get(hash)?.record.uid === record.uid) this.#byHash.delete(hash)
+    const live = inForce(record, this.overrides.get(record.uid))
+    for (const { hash } of live.verifiers) if (this.byHash.get(hash)?.record.uid === record.uid) this.byHash.delete(hash)
   }
 }
 

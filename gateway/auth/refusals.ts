@@ -1,43 +1,33 @@
 /** The refusals of rows 1 to 4. Each is made once: a flood of wrong credentials allocates no error, and its bytes are built once. */
 import { constantError, type GatewayError } from '../errors.ts'
 import type { CredentialForm } from '#contract/values/credential.ts'
-import { type HeaderProblem, OTHER_SCHEMES } from './credential-header.ts'
 
 const BEARER = 'send it as "Authorization: Bearer <key>"'
-const BOTH = `${BEARER} or "x-api-key: <key>"`
 
 const none = (reason: string): GatewayError => constantError('noCredential', { reason })
 const malformed = (reason: string): GatewayError => constantError('malformedKey', { reason })
 const unknown = (reason: string): GatewayError => constantError('unknownKey', { reason })
 
-type HeaderRefusals = Readonly<Record<HeaderProblem, GatewayError>>
+/** Of a request without a key, which say how to send one. @param how as the gateway takes it */
+const absent = (how: string) => ({ noHeader: none(how), emptyAuthorization: none(`the Authorization header is empty; ${how}`) })
+export const ABSENT = { inEither: absent(`${BEARER} or "x-api-key: <key>"`), inBearer: absent(BEARER) } as const
 
-const SCHEME_REFUSALS = Object.fromEntries(
-  OTHER_SCHEMES.map((name) => [`Scheme ${name}`, malformed(`the Authorization header has the scheme ${name}; write "Bearer <key>"`)]),
-) as Pick<HeaderRefusals, `Scheme ${(typeof OTHER_SCHEMES)[number]}`>
+/** Of a request whose headers hold no single key. */
+export const HEADERS = {
+  emptyApiKey: none('the x-api-key header is empty; check that the variable that should hold the key is set'),
+  emptyBearer: none('nothing follows "Bearer"; check that the variable that should hold the key is set'),
+  apiKeyOff: none(`this gateway does not take x-api-key; ${BEARER}`),
+  repeated: malformed('the request has two headers with a key; send one'),
+  noScheme: malformed('the Authorization header lacks the word Bearer; write "Bearer <key>"'),
+  unknownScheme: malformed('the Authorization header has a scheme other than Bearer; write "Bearer <key>"'),
+  notOneSpace: malformed('exactly one space must stand between "Bearer" and the key'),
+} as const
 
-function headerRefusals(howToSend: string): HeaderRefusals {
-  return {
-    ...SCHEME_REFUSALS,
-    NoHeader: none(howToSend),
-    EmptyAuthorization: none(`the Authorization header is empty; ${howToSend}`),
-    EmptyApiKey: none('the x-api-key header is empty; check that the variable that should hold the key is set'),
-    EmptyBearer: none('nothing follows "Bearer"; check that the variable that should hold the key is set'),
-    ApiKeyOff: none(`this gateway does not take x-api-key; ${BEARER}`),
-    Repeated: malformed('the request has two headers with a key; send one'),
-    NoScheme: malformed('the Authorization header lacks the word Bearer; write "Bearer <key>"'),
-    UnknownScheme: malformed('the Authorization header has a scheme other than Bearer; write "Bearer <key>"'),
-    NotOneSpace: malformed('exactly one space must stand between "Bearer" and the key'),
-  }
-}
-
-const WITH_API_KEY_HEADER = headerRefusals(BOTH)
-const BEARER_ALONE = headerRefusals(BEARER)
-
-/** @param apiKeyHeader whether the gateway takes `x-api-key` */
-export function headerRefusal(problem: HeaderProblem, apiKeyHeader: boolean): GatewayError {
-  return (apiKeyHeader ? WITH_API_KEY_HEADER : BEARER_ALONE)[problem]
-}
+const OTHER_SCHEMES = ['Basic', 'Digest', 'Token', 'ApiKey', 'Api-Key', 'Key', 'OAuth', 'Negotiate', 'AWS4-HMAC-SHA256']
+/** By the schemes that a refusal may name, in lower case. Any other word may be a part of a Credential. */
+export const OTHER_SCHEME: ReadonlyMap<string, GatewayError> = new Map(
+  OTHER_SCHEMES.map((name) => [name.toLowerCase(), malformed(`the Authorization header has the scheme ${name}; write "Bearer <key>"`)]),
+)
 
 /** Common mistakes in a value that cannot be a key; the first that fits answers. */
 const MISTAKES: readonly (readonly [RegExp, GatewayError])[] = [

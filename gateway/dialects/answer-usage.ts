@@ -79,7 +79,8 @@ export class AnswerUsage {
         at++
         continue
       }
-      const quote = indexOr(chunk.indexOf(QUOTE, at), chunk.length)
+      const found = chunk.indexOf(QUOTE, at)
+      const quote = found < 0 ? chunk.length : found
       const backslash = chunk.subarray(at, quote).indexOf(BACKSLASH)
       const end = backslash < 0 ? quote : at + backslash
       this.#addWord(chunk, at, end)
@@ -113,8 +114,4 @@ export class AnswerUsage {
     this.#kept = undefined
     this.#usage = (text && parseObject(text)) || this.#usage
   }
-}
-
-function indexOr(index: number, none: number): number {
-  return index < 0 ? none : index
 }

@@ -1,7 +1,5 @@
 /** Messages between the gateway and the worker that reads large bodies: plain data, and bytes that are transferred without a copy. */
 import { type ErrorParams, GatewayError, type RowID } from '../errors.ts'
-import type { ModelRequest } from './dialect.ts'
-import type { PromptSize } from './prompt-size.ts'
 import type { ReadRequest } from './read-request.ts'
 import type { RequestBody } from './request-body.ts'
 
@@ -19,13 +17,9 @@ export interface BodyJob {
 /** First message of the worker, before its first order. */
 export const READY = 'ready'
 
+/** The result, with the bytes of its body apart from it. */
 export type BodyAnswer =
-  | {
-      readonly asked: ModelRequest
-      readonly body: Omit<RequestBody, 'bytes'>
-      readonly bytes: OwnBytes
-      readonly size: PromptSize | undefined
-    }
+  | (Omit<ReadRequest, 'body'> & { readonly body: Omit<RequestBody, 'bytes'>; readonly bytes: OwnBytes })
   | { readonly row: RowID; readonly params: ErrorParams }
 
 /** @returns the buffer's own memory, or a copy if the memory belongs to a pool or is shared with another thread */
@@ -40,17 +34,12 @@ export function bufferOf({ buffer }: OwnBytes): Buffer {
 
 export function answerOf(result: ReadRequest | GatewayError): BodyAnswer {
   if (result instanceof GatewayError) return { row: result.row.id, params: result.params }
-  const { asked, size } = result
   const { bytes, ...body } = result.body
-  return { asked, body, bytes: ownBytes(bytes), size }
+  return { ...result, body, bytes: ownBytes(bytes) }
 }
 
 export function resultOf(answer: BodyAnswer): ReadRequest | GatewayError {
   if ('row' in answer) return new GatewayError(answer.row, answer.params)
-  const { asked, body, bytes, size } = answer
-  return { asked, body: { ...body, bytes: bufferOf(bytes) }, size }
-}
-
-export function transferOf(answer: BodyAnswer): readonly ArrayBuffer[] {
-  return 'bytes' in answer ? [answer.bytes.buffer] : []
+  const { body, bytes, ...rest } = answer
+  return { ...rest, body: { ...body, bytes: bufferOf(bytes) } }
 }

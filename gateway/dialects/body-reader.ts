@@ -1,3 +1,4 @@
+import type { EventEmitter } from 'node:events'
 import { Worker } from 'node:worker_threads'
 import { GatewayError } from '../errors.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
@@ -29,10 +30,7 @@ interface BodyReaderDeps {
 }
 
 /** The answer to the client of a body: when it closes, the reader drops the body. */
-interface BodyClient {
-  once(event: 'close', listener: () => void): unknown
-  off(event: 'close', listener: () => void): unknown
-}
+type BodyClient = Pick<EventEmitter, 'once' | 'off'>
 
 export type BodyResult = ReadRequest | GatewayError | undefined
 
@@ -63,10 +61,7 @@ export class BodyReader {
    */
   read(bytes: Buffer, dialect: Dialect, client: BodyClient, isMetered = false): ReadRequest | GatewayError | Promise<BodyResult> {
     if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, isMetered)
-    const job = new Job(bytes, { path: dialect.path, isMetered }, client)
-    this.#jobs.push(job)
-    if (!this.#isWorking) void this.#work()
-    return job.done
+    return this.#enqueue(bytes, { path: dialect.path, isMetered }, client)
   }
 
   /** Ends the worker. Bodies that wait for it get row 34. */
@@ -74,6 +69,20 @@ export class BodyReader {
     this.#isStopped = true
     this.#cancelRestart()
     await this.#thread?.end()
+  }
+
+  #enqueue(bytes: Buffer, order: Job['order'], client: BodyClient): Promise<BodyResult> {
+    const { promise, resolve } = Promise.withResolvers<BodyResult>()
+    const job: Job = { order, bytes, settle: resolve }
+    const leave = (): void => {
+      job.bytes = undefined
+      resolve(undefined)
+    }
+    client.once('close', leave)
+    this.#jobs.push(job)
+    if (!this.#isWorking) void this.#work()
+    void promise.then(() => client.off('close', leave))
+    return promise
   }
 
   /** One body at a time. Waiting bodies survive a failure of the worker, and are dropped when their clients leave. */
@@ -88,7 +97,8 @@ export class BodyReader {
       const thread = this.#thread
       if (!thread) throw new Error('no worker is running that could read a large body')
       await thread.ready
-      const bytes = job.take()
+      const { bytes } = job
+      job.bytes = undefined
       if (bytes) job.settle(resultOf(await thread.read({ ...job.order, bytes: ownBytes(bytes) })))
     } catch (cause) {
       job.settle(new GatewayError('internalError', {}, { cause }))
@@ -96,9 +106,7 @@ export class BodyReader {
   }
 
   #startThread(): BodyThread {
-    const { clock, maxBodyBytes, program = BODY_WORKER } = this.#deps
-    const heapMib = BASE_HEAP_MIB + Math.ceil((HEAP_PER_BODY * maxBodyBytes) / 2 ** 20)
-    const thread = new BodyThread({ program, heapMib, clock, onEnd: (cause) => this.#ended(thread.isReady, cause) })
+    const thread = new BodyThread(this.#deps, (cause) => this.#ended(thread.isReady, cause))
     this.#thread = thread
     return thread
   }
@@ -121,38 +129,11 @@ export class BodyReader {
   }
 }
 
-class Job {
+interface Job {
   readonly order: Omit<BodyJob, 'bytes'>
-  readonly #client: BodyClient
-  readonly #done = Promise.withResolvers<BodyResult>()
-  #bytes: Buffer | undefined
-  readonly #leave = (): void => {
-    this.#bytes = undefined // the budget no longer counts them
-    this.#done.resolve(undefined)
-  }
-
-  constructor(bytes: Buffer, order: Omit<BodyJob, 'bytes'>, client: BodyClient) {
-    this.#bytes = bytes
-    this.order = order
-    this.#client = client
-    client.once('close', this.#leave)
-  }
-
-  get done(): Promise<BodyResult> {
-    return this.#done.promise
-  }
-
-  /** @returns the bytes, once; undefined if the client has left */
-  take(): Buffer | undefined {
-    const bytes = this.#bytes
-    this.#bytes = undefined
-    return bytes
-  }
-
-  settle(result: BodyResult): void {
-    this.#client.off('close', this.#leave)
-    this.#done.resolve(result)
-  }
+  /** undefined once the worker has them, and when the client has left: the budget no longer counts them then. */
+  bytes: Buffer | undefined
+  readonly settle: (result: BodyResult) => void
 }
 
 /** Time after which a start or a body counts as hung, ms. 32 MiB take less than a second. */
@@ -163,31 +144,28 @@ const YOUNG_MIB = 16
 /** The program of the worker, beside this file: as a source, or as a bundle. */
 const BODY_WORKER = new URL(import.meta.url.endsWith('.ts') ? './body-worker.ts' : './body-worker.js', import.meta.url)
 
-interface BodyThreadDeps {
-  readonly program: URL
-  readonly heapMib: number
-  readonly clock: Clock
-  /** Called once when the thread has failed or ended, before its order rejects. */
-  readonly onEnd: (cause: Error) => void
-}
-
 /** A worker thread that reads one body at a time. It cannot be used after its first failure. */
 class BodyThread {
   /** Rejects with the reason if the worker cannot run. */
   readonly ready: Promise<void>
-  readonly #deps: BodyThreadDeps
+  readonly #clock: Clock
+  readonly #onEnd: (cause: Error) => void
   readonly #worker: Worker
-  #isReady = false
+  /** Whether the worker has started. */
+  isReady = false
   #failure: Error | undefined
   /** The start or the order that is awaited. */
   #awaited: PromiseWithResolvers<unknown> | undefined
   #cancelLimit: Cancel = () => undefined
 
-  constructor(deps: BodyThreadDeps) {
-    this.#deps = deps
-    const resourceLimits = { maxOldGenerationSizeMb: deps.heapMib, maxYoungGenerationSizeMb: YOUNG_MIB }
+  /** @param onEnd called once when the thread has failed or ended, before its order rejects */
+  constructor({ clock, maxBodyBytes, program = BODY_WORKER }: BodyReaderDeps, onEnd: (cause: Error) => void) {
+    this.#clock = clock
+    this.#onEnd = onEnd
+    const heapMib = BASE_HEAP_MIB + Math.ceil((HEAP_PER_BODY * maxBodyBytes) / 2 ** 20)
+    const resourceLimits = { maxOldGenerationSizeMb: heapMib, maxYoungGenerationSizeMb: YOUNG_MIB }
     // without the environment, which contains passwords, and without flags of the process, such as a profiler
-    this.#worker = new Worker(deps.program, { name: 'body-reader', env: {}, execArgv: [], resourceLimits })
+    this.#worker = new Worker(program, { name: 'body-reader', env: {}, execArgv: [], resourceLimits })
     this.#worker.on('message', (message) => this.#received(message))
     this.#worker.on('messageerror', (cause) => this.#fail(cause))
     this.#worker.on('error', (cause) => this.#fail(asError(cause)))
@@ -197,10 +175,6 @@ class BodyThread {
     this.ready.catch(() => undefined) // `onEnd` reports it too
   }
 
-  get isReady(): boolean {
-    return this.#isReady
-  }
-
   /** Reads a body; only one at a time. Rejects if the worker fails. */
   read(job: BodyJob): Promise<BodyAnswer> {
     if (this.#failure) return Promise.reject(this.#failure)
@@ -208,19 +182,19 @@ class BodyThread {
     return this.#next() as Promise<BodyAnswer>
   }
 
-  async end(): Promise<void> {
-    await this.#worker.terminate()
+  end(): Promise<unknown> {
+    return this.#worker.terminate()
   }
 
   #next(): Promise<unknown> {
     const awaited = Promise.withResolvers<unknown>()
     this.#awaited = awaited
-    this.#cancelLimit = this.#deps.clock.after(TIME_LIMIT_MS, () => this.#fail(new Error(`the worker was silent for ${TIME_LIMIT_MS} ms`)))
+    this.#cancelLimit = this.#clock.after(TIME_LIMIT_MS, () => this.#fail(new Error(`the worker was silent for ${TIME_LIMIT_MS} ms`)))
     return awaited.promise
   }
 
   #received(message: unknown): void {
-    if (message === READY) this.#isReady = true
+    if (message === READY) this.isReady = true
     this.#cancelLimit()
     this.#awaited?.resolve(message)
   }
@@ -230,7 +204,7 @@ class BodyThread {
     this.#failure = cause
     this.#cancelLimit()
     void this.#worker.terminate()
-    this.#deps.onEnd(cause)
+    this.#onEnd(cause)
     this.#awaited?.reject(cause)
   }
 }

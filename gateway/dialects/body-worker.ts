@@ -4,7 +4,7 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { parentPort } from 'node:worker_threads'
 import { DIALECTS } from './all-dialects.ts'
-import { answerOf, type BodyJob, bufferOf, READY, transferOf } from './body-messages.ts'
+import { answerOf, type BodyJob, bufferOf, READY } from './body-messages.ts'
 import { readRequest } from './read-request.ts'
 
 /**
@@ -36,7 +36,7 @@ function answer({ path, bytes, isMetered }: BodyJob): void {
   const dialect = DIALECTS.get(path)
   if (!dialect) throw new TypeError(`no dialect has the path ${path}`)
   const message = answerOf(readRequest(bufferOf(bytes), dialect, isMetered))
-  parentPort?.postMessage(message, transferOf(message))
+  parentPort?.postMessage(message, 'bytes' in message ? [message.bytes.buffer] : [])
   if (!bytes.buffer.detached) bytes.buffer.transfer(0) // freed now, because memory outside of the heap makes V8 collect the whole heap
 }
 

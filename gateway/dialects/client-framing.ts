@@ -2,8 +2,6 @@
 import { type ErrorFormat, errorMessage, errorParam, type GatewayError } from '../errors.ts'
 
 export interface ClientFraming {
-  /** Format of errors, in frames and in plain answers. */
-  readonly format: ErrorFormat
   /** Bytes to send after 15 s of silence. @param isStarted whether an event of kind `start` was sent */
   keepAlive(isStarted: boolean): Buffer
   /** Last bytes of a stream that fails after its first byte: one frame, and the end marker if the format has one (OpenAI). */
@@ -17,19 +15,16 @@ export interface ClientFraming {
 
 const COMMENT = Buffer.from(': keep-alive\n\n')
 const PING = Buffer.from('event: ping\ndata: {"type":"ping"}\n\n')
-const DONE = Buffer.from('data: [DONE]\n\n')
 
 /** Chat completions: `[DONE]` at the end. */
 export const openaiFraming: ClientFraming = {
-  format: 'openai',
   keepAlive: () => COMMENT,
   errorFrame: (error, requestId) => Buffer.from(`data: ${errorBody('openai', error, requestId)}\n\ndata: [DONE]\n\n`),
-  endMarker: DONE,
+  endMarker: Buffer.from('data: [DONE]\n\n'),
 }
 
 /** Messages: the backend's `message_stop` is required. */
 export const anthropicFraming: ClientFraming = {
-  format: 'anthropic',
   keepAlive: (isStarted) => (isStarted ? PING : COMMENT), // SDKs expect message_start before any event
   errorFrame: (error, requestId) => Buffer.from(`event: error\ndata: ${errorBody('anthropic', error, requestId)}\n\n`),
   endMarker: undefined,

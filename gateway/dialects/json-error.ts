@@ -46,9 +46,11 @@ class JsonReader {
   }
 
   #token(): boolean {
-    const next = this.#next
     const closer = this.#closers.at(-1)
-    if (next === closer && this.#expected.endsWith(` ${closer}`)) return this.#close()
+    if (this.#next === closer && this.#expected.endsWith(` ${closer}`)) {
+      this.#closers.pop()
+      return this.#go(this.#afterValue(), 1)
+    }
     switch (this.#expected) {
       case ':':
         return this.#separator(':', 'value')
@@ -58,7 +60,7 @@ class JsonReader {
         return this.#separator(',', 'value')
       case 'name':
       case 'name or }':
-        return this.#string() && this.#expect(':')
+        return this.#string() && this.#go(':')
       case 'end':
         return false
       default:
@@ -67,13 +69,19 @@ class JsonReader {
   }
 
   #separator(character: string, then: Expected): boolean {
-    return this.#next === character && this.#step(then)
+    return this.#next === character && this.#go(then, 1)
   }
 
   #value(): boolean {
-    if (this.#next === '{') return this.#open('}', 'name or }')
-    if (this.#next === '[') return this.#open(']', 'value or ]')
-    return (this.#string() || (!this.#isInString && this.#take(SCALAR))) && this.#expect(this.#afterValue())
+    if (this.#next === '{') {
+      this.#closers.push('}')
+      return this.#go('name or }', 1)
+    }
+    if (this.#next === '[') {
+      this.#closers.push(']')
+      return this.#go('value or ]', 1)
+    }
+    return (this.#string() || (!this.#isInString && this.#take(SCALAR))) && this.#go(this.#afterValue())
   }
 
   #string(): boolean {
@@ -88,27 +96,14 @@ class JsonReader {
     return true
   }
 
-  #open(closer: '}' | ']', expected: Expected): boolean {
-    this.#closers.push(closer)
-    return this.#step(expected)
-  }
-
-  #close(): boolean {
-    this.#closers.pop()
-    return this.#step(this.#afterValue())
-  }
-
   #afterValue(): Expected {
     const closer = this.#closers.at(-1)
     return closer === undefined ? 'end' : `, or ${closer}`
   }
 
-  #step(expected: Expected): boolean {
-    this.#at += 1
-    return this.#expect(expected)
-  }
-
-  #expect(expected: Expected): boolean {
+  /** @param characters that are read */
+  #go(expected: Expected, characters = 0): true {
+    this.#at += characters
     this.#expected = expected
     return true
   }

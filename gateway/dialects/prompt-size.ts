@@ -70,52 +70,46 @@ export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
   count.messages(body.messages)
   for (const field of TEXT_FIELDS) count.text(body[field])
   for (const field of JSON_FIELDS) count.tools(body[field])
-  const { tokens, mediaBytes } = count
+  const tokens = Math.max(1, count.weight.tokens)
   const mediaTokens = count.media * MEDIA_TOKENS
-  const mediaMax = mediaTokens + Math.ceil(mediaBytes / MEDIA_CHARACTERS_PER_TOKEN)
-  return { tokens, mediaTokens, maxTokens: Math.max(tokens, bodyBytes - mediaBytes + mediaMax + TEMPLATE_TOKENS) }
+  const mediaMax = mediaTokens + Math.ceil(count.mediaBytes / MEDIA_CHARACTERS_PER_TOKEN)
+  return { tokens, mediaTokens, maxTokens: Math.max(tokens, bodyBytes - count.mediaBytes + mediaMax + TEMPLATE_TOKENS) }
 }
 
 /** Estimates the tokens of a plain answer of either dialect; 0 if it has no text. */
 export function answerTokens({ choices, content }: JsonObject): number {
   const count = new PromptCount()
   count.text(choices ?? content)
-  return count.written
+  return count.weight.tokens
 }
 
 class PromptCount {
-  readonly #weight = new TextWeight()
+  readonly weight = new TextWeight()
   media = 0
   /** Characters that name or contain their bytes; the body is at least as long. */
   mediaBytes = 0
 
-  get tokens(): number {
-    return Math.max(1, this.#weight.tokens)
-  }
-
-  get written(): number {
-    return this.#weight.tokens
-  }
-
   messages(messages: unknown): void {
     if (!Array.isArray(messages)) return
-    this.#weight.addTokens(messages.length * MESSAGE_TOKENS)
+    this.weight.addTokens(messages.length * MESSAGE_TOKENS)
     for (const message of messages) this.text(message)
   }
 
   tools(tools: unknown): void {
-    if (Array.isArray(tools)) this.#weight.addTokens(tools.length * TOOL_TOKENS)
+    if (Array.isArray(tools)) this.weight.addTokens(tools.length * TOOL_TOKENS)
     if (tools !== undefined) this.#json(tools)
   }
 
   text(value: unknown, depth = 0): void {
-    if (typeof value === 'string') return this.#weight.add(value)
+    if (typeof value === 'string') return this.weight.add(value)
     if (depth > MAX_DEPTH) return
     if (Array.isArray(value)) return value.forEach((entry) => this.text(entry, depth + 1))
     const block = asObject(value)
     if (block === undefined) return
-    if (MEDIA_TYPES.has(block.type)) this.#mediaBlock(block, depth)
-    else this.#textBlock(block, depth)
+    if (!MEDIA_TYPES.has(block.type)) return this.#textBlock(block, depth)
+    this.media++
+    this.weight.addTokens(MEDIA_TOKENS)
+    this.#mediaPart(block, depth)
   }
 
   #textBlock(block: JsonObject, depth: number): void {
@@ -124,12 +118,6 @@ class PromptCount {
       if (isToolUse && name === 'input') this.#json(block[name], depth + 1)
       else if (!UNSEEN.has(name)) this.text(block[name], depth + 1)
     }
-  }
-
-  #mediaBlock(block: JsonObject, depth: number): void {
-    this.media++
-    this.#weight.addTokens(MEDIA_TOKENS)
-    this.#mediaPart(block, depth)
   }
 
   /** Counts the fields of a block other than text. Titles and texts of a document count, its bytes do not. */
@@ -146,14 +134,14 @@ class PromptCount {
 
   /** Counts a value that the model sees as JSON, with names and punctuation. */
   #json(value: unknown, depth = 0): void {
-    this.#weight.addTokens(1)
-    if (typeof value === 'string') return this.#weight.add(value)
+    this.weight.addTokens(1)
+    if (typeof value === 'string') return this.weight.add(value)
     if (depth > MAX_DEPTH) return
     if (Array.isArray(value)) return value.forEach((entry) => this.#json(entry, depth + 1))
     const object = asObject(value)
     if (object === undefined) return
     for (const name in object) {
-      this.#weight.add(name)
+      this.weight.add(name)
       this.#json(object[name], depth + 1)
     }
   }

@@ -78,16 +78,14 @@ export function literalAtTop(bytes: Buffer, field: string): ByteSpan | undefined
     if (text.charCodeAt(at) !== QUOTE) continue
     const end = endOfString(text, at)
     if (end === undefined) return undefined
-    const colon = skipSpace(text, end)
-    if (depth === 1 && text.charCodeAt(colon) === COLON && text.slice(at, end) === token) return stringAt(text, skipSpace(text, colon + 1))
+    const start = depth === 1 && text.slice(at, end) === token ? startOfValue(text, end) : undefined
+    if (start !== undefined) {
+      const valueEnd = endOfString(text, start)
+      return valueEnd === undefined ? undefined : { start, end: valueEnd }
+    }
     at = end - 1
   }
   return undefined
-}
-
-function stringAt(text: string, start: number): ByteSpan | undefined {
-  const end = endOfString(text, start)
-  return end === undefined ? undefined : { start, end }
 }
 
 /** Whether the text contains a field's name at most once, so that no two parsers can read different values. */

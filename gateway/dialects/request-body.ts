@@ -22,11 +22,6 @@ export interface RequestBody {
   readonly usageEdit?: ByteEdit | undefined
 }
 
-interface BodyEdits {
-  readonly upstreamModel: string
-  readonly asksUsage: boolean
-}
-
 /** @param body its `model` is the authorised string @param asksUsage prepare an edit that requests the usage of a stream */
 export function requestBody(body: JsonBody, model: string, asksUsage = false): RequestBody {
   // of two fields with one name, some parsers take the first and others the last
@@ -40,7 +35,7 @@ export function requestBody(body: JsonBody, model: string, asksUsage = false): R
 }
 
 /** Makes the bytes for one server. @returns the same buffer if nothing changes */
-export function bytesFor({ bytes, model, modelAt, usageEdit }: RequestBody, { upstreamModel, asksUsage }: BodyEdits): Buffer {
+export function bytesFor({ bytes, model, modelAt, usageEdit }: RequestBody, upstreamModel: string, asksUsage: boolean): Buffer {
   const edits: ByteEdit[] = []
   if (model !== upstreamModel) edits.push({ ...modelAt, text: JSON.stringify(upstreamModel) })
   if (asksUsage && usageEdit !== undefined) edits.push(usageEdit)

@@ -114,7 +114,7 @@ function wrongCount(body: JsonObject): GatewayError | undefined {
 export function wrongMessages({ messages }: JsonObject): GatewayError | undefined {
   if (messages === undefined) return invalid('messages', 'is required')
   if (!Array.isArray(messages) || messages.length === 0) return invalid('messages', 'must be a non-empty array')
-  return messages.every(isObject) ? undefined : invalid('messages', 'must hold objects')
+  return messages.every(asObject) ? undefined : invalid('messages', 'must hold objects')
 }
 
 /** Whether a value nests deeper than a number of levels. It reads containers only, so long texts cost nothing. */
@@ -130,10 +130,6 @@ function nestsDeeper(value: object, levels: number): boolean {
 
 function isNested(value: unknown): value is object {
   return typeof value === 'object' && value !== null
-}
-
-function isObject(value: unknown): boolean {
-  return isNested(value) && !Array.isArray(value)
 }
 
 /** Row 11. */

@@ -51,11 +51,7 @@ export class SseSplitter {
 
   /** @returns the rest at the end of the stream: an event without its boundary, or nothing */
   end(): Buffer {
-    const rest = Buffer.concat(this.#tail)
-    this.#tail = []
-    this.#tailBytes = 0
-    this.#window = EMPTY
-    return rest
+    return Buffer.concat(this.#tail)
   }
 
   #keep(bytes: Buffer, probe: Buffer): void {

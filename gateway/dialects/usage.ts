@@ -21,12 +21,12 @@ export function tokensOfBytes(bytes: number): number {
 
 /** The reports of a backend on one answer until now; undefined for fields that it has not reported. */
 export interface UsageReport {
-  readonly promptTokens: number | undefined
+  readonly promptTokens?: number | undefined
   /** The prompt without tokens read from and written to a cache (Anthropic). */
-  readonly freshTokens: number | undefined
-  readonly cacheReadTokens: number | undefined
-  readonly cacheWrittenTokens: number | undefined
-  readonly outputTokens: number | undefined
+  readonly freshTokens?: number | undefined
+  readonly cacheReadTokens?: number | undefined
+  readonly cacheWrittenTokens?: number | undefined
+  readonly outputTokens?: number | undefined
 }
 
 /** Estimates in place of unreported numbers. */
@@ -43,9 +43,7 @@ export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
   const promptTokens = count(prompt)
   return reportOf({
     promptTokens,
-    freshTokens: undefined,
     cacheReadTokens: count(asObject(details)?.cached_tokens),
-    cacheWrittenTokens: undefined,
     outputTokens: count(completion) ?? count(Number(count(total)) - Number(promptTokens)),
   })
 }
@@ -54,7 +52,6 @@ export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
 export function anthropicUsage({ usage }: JsonObject): UsageReport | undefined {
   const fields = asObject(usage) ?? {}
   return reportOf({
-    promptTokens: undefined,
     freshTokens: count(fields.input_tokens),
     cacheReadTokens: count(fields.cache_read_input_tokens),
     cacheWrittenTokens: count(fields.cache_creation_input_tokens),
@@ -80,7 +77,7 @@ export function settledUsage(report: UsageReport | undefined, estimate: UsageEst
   const output = report && outputOf(report, estimate)
   return {
     inputTokens: input ?? Math.max(1, estimate.inputTokens),
-    cachedInputTokens: cachedOf(report, input),
+    cachedInputTokens: Math.min(input ?? 0, report?.cacheReadTokens ?? 0),
     outputTokens: output ?? Math.max(1, estimate.outputTokens),
     isEstimated: input === undefined || output === undefined,
   }
@@ -97,13 +94,8 @@ function outputOf({ outputTokens }: UsageReport, estimate: UsageEstimate): numbe
   return outputTokens === 0 && estimate.outputTokens > 0 ? undefined : outputTokens
 }
 
-function cachedOf(report: UsageReport | undefined, input: number | undefined): number {
-  return Math.min(input ?? 0, report?.cacheReadTokens ?? 0)
-}
-
 function reportOf(report: UsageReport): UsageReport | undefined {
-  for (const name in report) if (report[name as keyof UsageReport] !== undefined) return report
-  return undefined
+  return Object.values(report).some((count) => count !== undefined) ? report : undefined
 }
 
 function laterCount(former: number | undefined, later: number | undefined): number | undefined {

@@ -24,9 +24,9 @@ export function createAccessLog(
 ): (exchange: Exchange) => void {
   const budgets = new Map<RowID, LineBudget>()
   const failed = (exchange: Exchange, error: GatewayError): void => {
-    const budget = budgets.get(error.row.id) ?? new LineBudget(mode === 'all' ? Infinity : FAILURES_PER_SECOND)
+    const budget = budgets.get(error.row.id) ?? new LineBudget()
     budgets.set(error.row.id, budget)
-    const omitted = budget.take()
+    const omitted = budget.take(mode === 'all' ? Infinity : FAILURES_PER_SECOND)
     if (omitted === undefined) return
     const isBug = error.row.id === 'internalError'
     const line = { ...lineOf(exchange), ...more(exchange), cause: describe(error.cause, isBug), ...(omitted > 0 ? { omitted } : {}) }
@@ -41,20 +41,15 @@ export function createAccessLog(
 }
 
 class LineBudget {
-  readonly #perSecond: number
   #second = 0
   #written = 0
   #omitted = 0
 
-  constructor(perSecond: number) {
-    this.#perSecond = perSecond
-  }
-
   /** @returns the number of lines omitted since the last one; undefined if this line is omitted too */
-  take(): number | undefined {
+  take(perSecond: number): number | undefined {
     const second = Math.floor(performance.now() / 1000)
     if (second !== this.#second) [this.#second, this.#written] = [second, 0]
-    if (this.#written >= this.#perSecond) {
+    if (this.#written >= perSecond) {
       this.#omitted += 1
       return undefined
     }

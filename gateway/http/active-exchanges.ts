@@ -1,5 +1,5 @@
 /** Counts the requests whose answers are not complete, and ends them at a shutdown. */
-import type { Clock } from '#platform/clock.ts'
+import { type Clock, sleep } from '#platform/clock.ts'
 import { IntrusiveSet } from '#platform/intrusive-set.ts'
 import type { Exchange } from './exchange.ts'
 
@@ -8,21 +8,15 @@ const FLUSH_MS = 1_000
 
 export class ActiveExchanges {
   readonly #exchanges = new IntrusiveSet<Exchange>()
-  #calls = 0
-  #callsTaken = 0
-  #whenIdle: (() => void) | undefined
+  /** Running model calls of known keys. */
+  calls = 0
+  /** Number of such calls since the start of the process. */
+  callsTaken = 0
+  /** Aborted when no exchange is left. */
+  #untilIdle = new AbortController()
 
   get size(): number {
     return this.#exchanges.size
-  }
-
-  get calls(): number {
-    return this.#calls
-  }
-
-  /** Number of model calls of known keys since the start of the process. */
-  get callsTaken(): number {
-    return this.#callsTaken
   }
 
   begin(exchange: Exchange): void {
@@ -33,8 +27,8 @@ export class ActiveExchanges {
   admit(exchange: Exchange): void {
     exchange.isCall = true
     exchange.request.socket.setTimeout(0)
-    this.#calls += 1
-    this.#callsTaken += 1
+    this.calls += 1
+    this.callsTaken += 1
   }
 
   end(exchange: Exchange): void {
@@ -44,8 +38,8 @@ export class ActiveExchanges {
     // a connection refers to its last request until the next one arrives; the request must not keep the call in memory
     exchange.bodyHold = undefined
     exchange.running = undefined
-    if (exchange.isCall) this.#calls -= 1
-    if (this.size === 0) this.#whenIdle?.()
+    if (exchange.isCall) this.calls -= 1
+    if (this.size === 0) this.#untilIdle.abort()
   }
 
   /** Waits for the requests to end, then interrupts the rest: streams end with an error frame. */
@@ -57,10 +51,7 @@ export class ActiveExchanges {
 
   async #idle(waitMs: number, clock: Clock): Promise<void> {
     if (this.size === 0) return
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#whenIdle = resolve
-    const cancel = clock.after(waitMs, resolve)
-    await promise
-    cancel()
+    this.#untilIdle = new AbortController()
+    await sleep(clock, waitMs, this.#untilIdle.signal)
   }
 }

@@ -1,4 +1,5 @@
 /** Bounds the bytes of request bodies in memory: uploads cannot fill a pod, and one key cannot take all the room. */
+import { Misconfigured } from '#platform/lifecycle.ts'
 
 export interface BodyLimits {
   readonly process: number
@@ -25,12 +26,12 @@ export function bodyLimits(memoryBytes: number): BodyLimits {
   return { process, perKey: Math.floor(process / PARTS_PER_KEY) }
 }
 
-/** @throws RangeError with setting and remedy, if a body of the largest size does not fit into the share of a key */
+/** @throws Misconfigured if a body of the largest size does not fit into the share of a key */
 export function fittingBodyLimits(maxBodyBytes: number, memoryBytes: number): BodyLimits {
   const limits = bodyLimits(memoryBytes)
   if (maxBodyBytes <= limits.perKey) return limits
   const needed = maxBodyBytes * PARTS_OF_MEMORY * PARTS_PER_KEY
-  throw new RangeError(
+  throw new Misconfigured(
     `MAX_BODY_BYTES: ${maxBodyBytes} is more than one key may hold of ${memoryBytes} bytes of memory (${limits.perKey}); lower it, or raise the memory limit to ${needed} bytes`,
   )
 }
@@ -42,34 +43,18 @@ interface Account {
 }
 
 export class BodyBudget {
-  readonly #limits: BodyLimits
+  readonly limits: BodyLimits
+  /** Of all bodies. Only a BodyHold changes it. */
+  bytes = 0
   /** Accounts stay in the map, because a Map whose entries change with each request costs more than the counting itself. */
   readonly #accounts = new Map<string, Account>()
-  #total = 0
 
   constructor(limits: BodyLimits) {
-    this.#limits = limits
-  }
-
-  get bytes(): number {
-    return this.#total
+    this.limits = limits
   }
 
   open(keyID: string): BodyHold {
     return new BodyHold(this, this.#accountOf(keyID))
-  }
-
-  take(account: Account, bytes: number): Taken {
-    if (account.bytes + bytes > this.#limits.perKey) return 'KeyFull'
-    if (this.#total + bytes > this.#limits.process) return 'ProcessFull'
-    this.#total += bytes
-    account.bytes += bytes
-    return 'Taken'
-  }
-
-  giveBack(account: Account, bytes: number): void {
-    this.#total -= bytes
-    account.bytes -= bytes
   }
 
   #accountOf(keyID: string): Account {
@@ -100,16 +85,23 @@ export class BodyHold {
   }
 
   take(bytes: number): Taken {
-    const taken = this.#budget.take(this.#account, bytes)
-    if (taken === 'Taken') this.#bytes += bytes
-    return taken
+    const { perKey, process } = this.#budget.limits
+    if (this.#account.bytes + bytes > perKey) return 'KeyFull'
+    if (this.#budget.bytes + bytes > process) return 'ProcessFull'
+    this.#add(bytes)
+    return 'Taken'
   }
 
   /** Returns all bytes. Further calls do nothing. */
   release(): void {
-    this.#budget.giveBack(this.#account, this.#bytes)
-    this.#bytes = 0
+    this.#add(-this.#bytes)
     if (this.#isOpen) this.#account.holds -= 1
     this.#isOpen = false
+  }
+
+  #add(bytes: number): void {
+    this.#budget.bytes += bytes
+    this.#account.bytes += bytes
+    this.#bytes += bytes
   }
 }

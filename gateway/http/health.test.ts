@@ -7,10 +7,15 @@ import { createMetrics } from '../metrics.ts'
 import { createHealthApp, healthRoutes } from './health.ts'
 
 const follower = { position: undefined, unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'None' } as const
+const ledger = {
+  stats: { waited: 0, subjects: 0, local: 0, calls: 0, ends: { answered: 0, refused: 0, failed: 0 } },
+  breaker: 'closed',
+} as const
 let server: Server
 
 async function start(isReady: () => boolean): Promise<(path: string) => Promise<{ status: number; text: string; type: string | null }>> {
-  server = createServer(createHealthApp({ isReady, metrics: createMetrics({ requestsInFlight: () => 0, keys: { size: 0 }, follower }) }))
+  const metrics = createMetrics({ requestsInFlight: () => 0, keys: { size: 0 }, follower, ledger })
+  server = createServer(createHealthApp({ isReady, metrics }))
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

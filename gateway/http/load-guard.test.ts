@@ -3,10 +3,14 @@ import { LoadGuard } from './load-guard.ts'
 
 test('an event loop that is slow most of the time sheds the next window, and a quick one ends it', () => {
   let medianMs = 20
-  const guard = new LoadGuard({ maxCalls: 10, maxLoopDelayMs: 50, windowMs: 60_000 }, () => 0, {
-    percentile: (percentile) => (percentile === 50 ? medianMs : 5_000) * 1e6,
-    reset: () => undefined,
-  })
+  const guard = new LoadGuard(
+    () => 0,
+    { maxCalls: 10, maxLoopDelayMs: 50, windowMs: 60_000 },
+    {
+      percentile: (percentile) => (percentile === 50 ? medianMs : 5_000) * 1e6,
+      reset: () => undefined,
+    },
+  )
   guard.look()
   expect(guard.isOverloaded).toBe(false)
   medianMs = 71 // 50 beyond the sampling interval of 20

@@ -1,32 +1,33 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 
-interface LoadLimits {
+/**
+ * Well outside normal operation: for most of a second the event loop is late by 200 ms or more, or more streams are open than we size
+ * memory for. A pod that shares its cores may be late by tens of milliseconds at any time, so a lower bound would refuse requests that the
+ * pod can serve (decision 20).
+ */
+const LOAD_LIMITS = {
   /** Running model calls of known keys. A stream counts for as long as it runs. */
-  readonly maxCalls: number
+  maxCalls: 20_000,
   /** Median delay of the event loop within a window, ms. A single stall, however long, does not reach it. */
-  readonly maxLoopDelayMs: number
-  readonly windowMs: number
+  maxLoopDelayMs: 200,
+  windowMs: 1_000,
 }
 
-/** Source of the event loop's delay; Node's histogram fits. */
-interface LoopDelay {
-  /** Nanoseconds. */
-  percentile(percentile: number): number
-  reset(): void
-}
+/** Source of the event loop's delay, nanoseconds. */
+type LoopDelay = Pick<ReturnType<typeof monitorEventLoopDelay>, 'percentile' | 'reset'>
 
 const SAMPLE_EVERY_MS = 20 // Node's default of 10 costs twice the CPU
 
 /** Sheds load (row 25) before all clients have to wait: a refusal at once costs a client less than a time-out. */
 export class LoadGuard {
-  readonly #limits: LoadLimits
+  readonly #limits: typeof LOAD_LIMITS
   readonly #calls: () => number
   readonly #delay: LoopDelay
   readonly #timer: NodeJS.Timeout
   #isSlow = false
 
   /** @param calls running model calls of known keys */
-  constructor(limits: LoadLimits, calls: () => number, delay: LoopDelay = startedHistogram()) {
+  constructor(calls: () => number, limits = LOAD_LIMITS, delay: LoopDelay = startedHistogram()) {
     this.#limits = limits
     this.#calls = calls
     this.#delay = delay

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { RequestTurns, type TurnTaker, turnTaker } from './request-turns.ts'
+import { RequestTurns, TurnTaker } from './request-turns.ts'
 
 const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
@@ -17,7 +17,7 @@ async function turnsAfter(count: number, turnMs: number): Promise<RequestTurns> 
   let now = 0
   const turns = new RequestTurns(() => (now += turnMs))
   for (let i = 0; i < count; i++) {
-    void turns.take(turnTaker())
+    void turns.take(new TurnTaker())
     await nextTurn()
   }
   return turns
@@ -26,7 +26,7 @@ async function turnsAfter(count: number, turnMs: number): Promise<RequestTurns> 
 describe('turns of requests', () => {
   test('while the loop is fast, 64 requests of one key begin at once, and the others in the next turns, in their order', async () => {
     const [turns, begun] = [await turnsAfter(10, 1), [] as string[]]
-    begin(turns, turnTaker(), { name: '', count: 130, begun })
+    begin(turns, new TurnTaker(), { name: '', count: 130, begun })
     expect(begun).toHaveLength(64)
     await nextTurn()
     expect(begun).toHaveLength(128)
@@ -36,7 +36,7 @@ describe('turns of requests', () => {
 
   test('while the loop is slow, one of each key begins in a turn', async () => {
     const [turns, begun] = [await turnsAfter(10, 50), [] as string[]]
-    begin(turns, turnTaker(), { name: '', count: 10, begun })
+    begin(turns, new TurnTaker(), { name: '', count: 10, begun })
     expect(begun).toHaveLength(1)
     await nextTurn()
     expect(begun).toHaveLength(2)
@@ -44,8 +44,8 @@ describe('turns of requests', () => {
 
   test('a request of another key begins at once, however many of the first one wait', async () => {
     const [turns, begun] = [await turnsAfter(10, 50), [] as string[]]
-    const modest = turnTaker()
-    begin(turns, turnTaker(), { name: 'greedy', count: 1_000, begun })
+    const modest = new TurnTaker()
+    begin(turns, new TurnTaker(), { name: 'greedy', count: 1_000, begun })
     expect(turns.take(modest)).toBeUndefined()
     await nextTurn()
     expect(turns.take(modest)).toBeUndefined()
@@ -54,7 +54,7 @@ describe('turns of requests', () => {
 
   test('a request that comes while others of its key wait does not overtake them', async () => {
     const [turns, begun] = [await turnsAfter(10, 50), [] as string[]]
-    const key = turnTaker()
+    const key = new TurnTaker()
     begin(turns, key, { name: 'a', count: 3, begun })
     await nextTurn()
     begin(turns, key, { name: 'b', count: 1, begun })

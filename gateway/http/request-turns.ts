@@ -4,14 +4,11 @@ const LONG_TURN_MS = 1
 const LEAST_PER_TURN = 1
 const MOST_PER_TURN = 64
 
-export interface TurnTaker {
-  turn: number
-  begun: number
-  readonly waiting: (() => void)[]
-}
-
-export function turnTaker(): TurnTaker {
-  return { turn: -1, begun: 0, waiting: [] }
+/** The turns of one key. */
+export class TurnTaker {
+  turn = -1
+  begun = 0
+  readonly waiting: (() => void)[] = []
 }
 
 /**

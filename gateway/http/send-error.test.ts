@@ -39,7 +39,7 @@ describe('a body that is too large', () => {
   test.each(PATHS.flatMap((path) => headers.map((header) => [path, header] as const)))(
     'E5 a 40 MiB body gets a readable 413 although all of it is sent (%s, %j)',
     async (path, header) => {
-      await start({ errors: new ErrorSender({ lingering: patient }) })
+      await start({ errors: new ErrorSender(undefined, patient) })
       const { status, body } = await pushFortyMiB(path, header)
       expect(status).toBe(413)
       expect(JSON.parse(body).error.message).toBe('Request too large: the body may have at most 32 MiB')
@@ -89,7 +89,7 @@ describe('early refusals on the wire', () => {
   })
 
   test('a client that goes on sending after its refusal is cut off after a while, not before it could read it', async () => {
-    await start({ errors: new ErrorSender({ lingering: new Lingering({ lingerMs: 50, maxSockets: 8 }) }) })
+    await start({ errors: new ErrorSender(undefined, new Lingering({ lingerMs: 50, maxSockets: 8 })) })
     const socket = openRaw(front.port, refused(1000))
     expect((await readAnswer(socket)).status).toBe(401)
     socket.removeAllListeners('close').on('error', () => undefined)
@@ -98,7 +98,7 @@ describe('early refusals on the wire', () => {
 
   test('beyond the bound of lingering sockets they are destroyed at once', async () => {
     const lingering = new Lingering({ lingerMs: 60_000, maxSockets: 1 })
-    await start({ errors: new ErrorSender({ lingering }) })
+    await start({ errors: new ErrorSender(undefined, lingering) })
     const first = openRaw(front.port, refused(1000))
     await readAnswer(first)
     const second = openRaw(front.port, refused(1000))
@@ -125,7 +125,7 @@ describe('bytes that are not a request', () => {
 
   test('headers that are too large answer 431, readable although the client goes on sending', async () => {
     const seen: string[] = []
-    await start({ errors: new ErrorSender({ onUnread: ({ row }) => seen.push(row.id) }) })
+    await start({ errors: new ErrorSender(({ row }) => seen.push(row.id)) })
     const socket = openRaw(front.port, `POST /v1/messages HTTP/1.1\r\nhost: x\r\nx-big: ${'x'.repeat(20_000)}`)
     socket.write('x'.repeat(200_000))
     const answer = await readAnswer(socket)

@@ -1,7 +1,7 @@
 /** Writes all error answers, in both formats. The bytes of constant errors are built once. */
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
-import { constantError, isConstant, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
+import { constantError, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
 import { errorBody } from '../dialects/client-framing.ts'
 import { type Answer, Exchange, formatOfPath, newRequestId, requestIdHeaders } from './exchange.ts'
 
@@ -27,30 +27,18 @@ interface ParserError extends Error {
   readonly rawPacket?: Buffer
 }
 
-interface Unread {
-  readonly refusal: GatewayError
-  readonly error: ParserError
-  readonly exchange: Exchange | undefined
-  readonly socket: Duplex
-}
-
-interface ErrorSenderOptions {
-  readonly lingering?: Lingering
-  /** Called for each answer to bytes that never became a request. Such answers have no exchange that counts them. */
-  readonly onUnread?: (error: GatewayError) => void
-}
-
 /** Answers errors. There is one per server, because it counts the sockets that linger. */
 export class ErrorSender {
   readonly #lingering: Lingering
-  readonly #onUnread: ((error: GatewayError) => void) | undefined
+  readonly #onUnread: (error: GatewayError) => void
   /** Bodies of constant errors before and after the request id. */
   readonly #prebuilt: Readonly<Record<ErrorFormat, WeakMap<GatewayError, readonly string[]>>> = {
     openai: new WeakMap(),
     anthropic: new WeakMap(),
   }
 
-  constructor({ lingering = new Lingering(), onUnread }: ErrorSenderOptions = {}) {
+  /** @param onUnread called for each answer to bytes that never became a request. Such answers have no exchange that counts them */
+  constructor(onUnread: (error: GatewayError) => void = () => undefined, lingering = new Lingering()) {
     this.#lingering = lingering
     this.#onUnread = onUnread
   }
@@ -76,7 +64,7 @@ export class ErrorSender {
   sendUnrouted(request: IncomingMessage, response: ServerResponse): void {
     const lacksHost = request.headers.host === undefined && request.httpVersion !== '1.0'
     const error = lacksHost ? NO_HOST : UNREADABLE_TARGET
-    this.#onUnread?.(error)
+    this.#onUnread(error)
     this.send(new Exchange(request, response, formatOfPath(request.url ?? '')), error)
   }
 
@@ -86,13 +74,13 @@ export class ErrorSender {
     const exchange = exchangeOn(socket)
     const refusal = parserError(error.code)
     if (refusal && exchange && refusal.row.id === 'bodyTimeout') this.send(exchange, refusal)
-    else if (refusal && socket.writable && !exchange?.response.headersSent) this.#answerRaw({ refusal, error, exchange, socket })
+    else if (refusal && socket.writable && !exchange?.response.headersSent) this.#answerRaw(refusal, error, exchange, socket)
     else socket.destroy()
   }
 
-  #answerRaw({ refusal, error, exchange, socket }: Unread): void {
+  #answerRaw(refusal: GatewayError, error: ParserError, exchange: Exchange | undefined, socket: Duplex): void {
     if (exchange) exchange.error = refusal
-    else this.#onUnread?.(refusal)
+    else this.#onUnread(refusal)
     const path = error.rawPacket?.toString('latin1', 0, 64).split(' ')[1] ?? '' // a guess at the path, which decides the format
     socket.end(rawAnswer(refusal, exchange?.format ?? formatOfPath(path), exchange?.requestId ?? newRequestId()))
     const timer = setTimeout(() => socket.destroy(), LINGER_LIMITS.lingerMs)
@@ -100,7 +88,7 @@ export class ErrorSender {
   }
 
   #body(format: ErrorFormat, error: GatewayError, requestId: string): string {
-    if (!isConstant(error)) return errorBody(format, error, requestId)
+    if (!error.isConstant) return errorBody(format, error, requestId)
     let parts = this.#prebuilt[format].get(error)
     if (!parts) {
       parts = errorBody(format, error, ID_PLACE).split(ID_PLACE)
@@ -171,22 +159,19 @@ function exchangeOn(socket: Duplex): Exchange | undefined {
   return (socket as Duplex & { _httpMessage?: Partial<Answer> })._httpMessage?.exchange
 }
 
-interface LingerLimits {
+const LINGER_LIMITS = {
   /** Time for which their bytes are discarded before the socket is destroyed, ms. */
-  readonly lingerMs: number
+  lingerMs: 2_000,
   /** Further ones are destroyed at once. */
-  readonly maxSockets: number
+  maxSockets: 256,
 }
-
-/** Limits of production: 2 s without a byte bound, 256 sockets. */
-const LINGER_LIMITS: LingerLimits = { lingerMs: 2_000, maxSockets: 256 }
 
 /** Lets clients read a refusal while they upload: TCP resets a socket closed with unread bytes, and every SDK then retries. */
 export class Lingering {
-  readonly #limits: LingerLimits
+  readonly #limits: typeof LINGER_LIMITS
   #sockets = 0
 
-  constructor(limits: LingerLimits = LINGER_LIMITS) {
+  constructor(limits = LINGER_LIMITS) {
     this.#limits = limits
   }
 

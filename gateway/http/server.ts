@@ -4,27 +4,19 @@ import { Answer } from './exchange.ts'
 import type { ErrorSender } from './send-error.ts'
 
 /** Time-outs of the server, ms. */
-export interface ServerSettings {
+export const SERVER_SETTINGS = {
   /** Longer than that of load balancers: closing an idle connection first would reset requests on their way (nodejs/node#47130). */
-  readonly keepAliveTimeoutMs: number
-  readonly headersTimeoutMs: number
-  /** For headers and body together. It does not end answers. */
-  readonly requestTimeoutMs: number
-  /** For a socket without progress, except during a POST: model calls have their own time-outs, and a timer per call would cost 1 µs. */
-  readonly stalledTimeoutMs: number
-  readonly checkEveryMs: number
-}
-
-export const SERVER_SETTINGS: ServerSettings = {
   keepAliveTimeoutMs: 75_000,
   headersTimeoutMs: 10_000,
+  /** For headers and body together. It does not end answers. */
   requestTimeoutMs: 60_000,
+  /** For a socket without progress, except during a POST: model calls have their own time-outs, and a timer per call would cost 1 µs. */
   stalledTimeoutMs: 60_000,
   checkEveryMs: 1_000,
 }
 
 /** @param errors answers requests that Node's parser refuses, in the same JSON as all other errors */
-export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<ServerSettings> = {}): Server {
+export function createGatewayServer(app: RequestListener, errors: ErrorSender, settings: Partial<typeof SERVER_SETTINGS> = {}): Server {
   const { keepAliveTimeoutMs, headersTimeoutMs, requestTimeoutMs, stalledTimeoutMs, checkEveryMs } = { ...SERVER_SETTINGS, ...settings }
   const options = {
     ServerResponse: Answer,

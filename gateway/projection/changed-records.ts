@@ -22,7 +22,8 @@ export async function changedRecords(source: ProjectionSource, epoch: string, en
     const texts = newest.size > 0 ? await source.records(epoch, kind, [...newest.keys()]) : new Map<string, string>()
     for (const [id, entry] of newest) {
       const text = texts.get(id)
-      assertNotOlder(text, entry)
+      if (text !== undefined && (revisionOf(text) ?? entry.revision) < entry.revision)
+        throw new StaleProjection(`a record of the store is older than entry ${entry.revision} of the log; everything is loaded again`)
       changed.push({ kind, id, text })
     }
   }
@@ -30,11 +31,6 @@ export async function changedRecords(source: ProjectionSource, epoch: string, en
   const isDoubtful = changed.some(({ id, text }) => text === undefined && putIDs.has(id))
   if (isDoubtful) await assertPresent(source, epoch, entries.at(-1)?.revision ?? 0)
   return changed
-}
-
-function assertNotOlder(text: string | undefined, { revision }: LogEntry): void {
-  if (text !== undefined && (revisionOf(text) ?? revision) < revision)
-    throw new StaleProjection(`a record of the store is older than entry ${revision} of the log; everything is loaded again`)
 }
 
 /** Checks why a record is missing though its entry says `put`: it was deleted since, or the entries belong to another data set. */

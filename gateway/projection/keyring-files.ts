@@ -22,7 +22,7 @@ export interface KeyringContent {
 }
 
 const CURRENT = '..data' // the kubelet replaces this link, so that all files change at once
-const SHARD_NAME = /^\d+-\d+$/
+const SHARD_NAME = new RegExp(`^(?:${KEYRING_FOLDER}|${MODELS_FOLDER})/\\d+-\\d+$`)
 
 /** A file that is absent, damaged or of another version removes nothing: the last good content of its shard stays in use. */
 export class KeyringFiles {
@@ -78,7 +78,7 @@ export class KeyringFiles {
 
   async #shards<T>(files: ShardFiles<T>, names: readonly string[], problems: string[]): Promise<readonly T[] | undefined> {
     const found: Array<readonly T[]> = []
-    for (const name of new Set([...names, ...files.known])) {
+    for (const name of new Set([...names, ...files.lastGood.keys()])) {
       const bytes = names.includes(name) ? await this.#bytes(name, problems) : undefined
       const values = await files.read(name, bytes, problems)
       if (values) found.push(values)
@@ -97,14 +97,8 @@ export class KeyringFiles {
   }
 
   async #names(base: string): Promise<readonly string[]> {
-    const top = (await unlessAbsent(readdir(base))) ?? []
-    const shards = await Promise.all([KEYRING_FOLDER, MODELS_FOLDER].map((folder) => this.#shardNames(base, folder)))
-    return [...shards.flat(), ...top.filter((name) => name.startsWith(UPSTREAM_FILE_PREFIX))].toSorted()
-  }
-
-  async #shardNames(base: string, folder: string): Promise<readonly string[]> {
-    const names = (await unlessAbsent(readdir(join(base, folder)))) ?? []
-    return names.filter((name) => SHARD_NAME.test(name)).map((name) => `${folder}/${name}`)
+    const names = (await unlessAbsent(readdir(base, { recursive: true }))) ?? []
+    return names.filter((name) => SHARD_NAME.test(name) || name.startsWith(UPSTREAM_FILE_PREFIX)).toSorted()
   }
 }
 
@@ -127,7 +121,8 @@ function readModel(text: string): string {
   return text
 }
 
-function modelUid(text: string): string {
+/** Reads the uid of a model record of any version. @param text JSON */
+export function modelUid(text: string): string {
   const record: unknown = JSON.parse(text)
   return typeof record === 'object' && record !== null && 'uid' in record ? String(record.uid) : ''
 }
@@ -146,10 +141,10 @@ interface ShardEntryFormat<T> {
 /** Shard files of one kind with their last good content: a file that is absent, damaged or of another version removes nothing. */
 class ShardFiles<T> {
   readonly #format: ShardEntryFormat<T>
-  readonly #lastGood = new Map<string, Buffer>() // gzipped, which is far smaller
+  /** By file: gzipped, which is far smaller. */
+  readonly lastGood = new Map<string, Buffer>()
   /** Last good values of entries that are now of another version, by id. */
   readonly #kept = new Map<string, T>()
-
   readonly #foreign = new Map<string, number>()
 
   constructor(format: ShardEntryFormat<T>) {
@@ -160,10 +155,6 @@ class ShardFiles<T> {
     return [...this.#foreign.values()].reduce((sum, count) => sum + count, 0)
   }
 
-  get known(): Iterable<string> {
-    return this.#lastGood.keys()
-  }
-
   /**
    * Reads a file.
    * @param bytes undefined if the file is absent
@@ -171,7 +162,7 @@ class ShardFiles<T> {
    * @returns undefined if the file never had good content
    */
   async read(name: string, bytes: Buffer | undefined, problems: string[]): Promise<readonly T[] | undefined> {
-    const former = this.#lastGood.get(name)
+    const former = this.lastGood.get(name)
     try {
       if (bytes) return await this.#take(name, bytes, problems)
     } catch (error) {
@@ -196,22 +187,18 @@ class ShardFiles<T> {
       )
     }
     for (const value of values) this.#kept.delete(this.#format.idOf(value))
-    this.#lastGood.set(name, bytes)
-    return this.#withKept(values, foreign)
+    this.lastGood.set(name, bytes)
+    return [...values, ...foreign.flatMap((id) => this.#kept.get(id) ?? [])]
   }
 
   /** Keeps the last good values of entries that cannot be read any more. */
   async #keep(name: string, foreign: readonly string[]): Promise<void> {
-    const former = this.#lastGood.get(name)
+    const former = this.lastGood.get(name)
     if (!former || foreign.every((id) => this.#kept.has(id))) return
     for (const value of (await this.#parse(former)).values) {
       const id = this.#format.idOf(value)
       if (foreign.includes(id)) this.#kept.set(id, value)
     }
-  }
-
-  #withKept(values: readonly T[], foreign: readonly string[]): readonly T[] {
-    return [...values, ...foreign.flatMap((id) => this.#kept.get(id) ?? [])]
   }
 
   async #parse(bytes: Buffer): Promise<{ readonly values: readonly T[]; readonly foreign: readonly string[] }> {

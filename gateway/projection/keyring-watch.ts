@@ -2,9 +2,8 @@ import { messageOf } from '#platform/message-of.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
-import { decodeModelRecord } from '#contract/records/model-record.ts'
 import type { RecordTable } from './projection-source.ts'
-import type { KeyringContent, KeyringFiles } from './keyring-files.ts'
+import { type KeyringContent, type KeyringFiles, modelUid } from './keyring-files.ts'
 import type { RevisionFollower } from './revision-follower.ts'
 
 /** The key table, as far as the mounted keyring fills it. */
@@ -67,15 +66,12 @@ export class KeyringWatch {
 
   async #run(): Promise<void> {
     while (!this.#stopped.signal.aborted) {
-      await sleep(this.#deps.clock, this.#pauseMs(), this.#wake.signal)
+      const untilColdStart = this.#coldStartAt - this.#deps.clock.monotonic()
+      const pauseMs = untilColdStart > 0 ? Math.min(untilColdStart, LOOK_EVERY_MS) : LOOK_EVERY_MS
+      await sleep(this.#deps.clock, pauseMs, this.#wake.signal)
       this.#wake = new AbortController()
       if (!this.#stopped.signal.aborted) await this.#look()
     }
-  }
-
-  #pauseMs(): number {
-    const untilColdStart = this.#coldStartAt - this.#deps.clock.monotonic()
-    return untilColdStart > 0 ? Math.min(untilColdStart, LOOK_EVERY_MS) : LOOK_EVERY_MS
   }
 
   async #look(): Promise<void> {
@@ -117,8 +113,7 @@ export class KeyringWatch {
     const load = this.#deps.models.load()
     for (const text of texts) {
       const uid = modelUid(text)
-      if (uid === undefined || !load.put(uid, text))
-        this.#deps.log.error({ uid }, 'a model record of the keyring folder cannot be read: update the gateway')
+      if (!load.put(uid, text)) this.#deps.log.error({ uid }, 'a model record of the keyring folder cannot be read: update the gateway')
     }
     load.commit()
   }
@@ -128,13 +123,5 @@ export class KeyringWatch {
     const text = problems.join('\n')
     if (text !== this.#problems) for (const problem of problems) this.#deps.log.error(problem)
     this.#problems = text
-  }
-}
-
-function modelUid(text: string): string | undefined {
-  try {
-    return decodeModelRecord(text).uid
-  } catch {
-    return undefined // reported by the caller
   }
 }

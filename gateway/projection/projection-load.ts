@@ -1,20 +1,15 @@
 /** Loads the whole projection beside the tables in use. */
+import { breathe } from '#platform/clock.ts'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import type { ProjectionMeta } from '#contract/records/revision-log.ts'
 import { type ChangedRecord, changedRecords, StaleProjection } from './changed-records.ts'
-import type { ProjectionSource, RecordLoad, RecordTable } from './projection-source.ts'
+import type { ProjectionSource, RecordBatch, RecordLoad, RecordTable } from './projection-source.ts'
 
 /** The data set of the tables, and the last change that they contain. */
 export interface Position {
   readonly epoch: string
   readonly revision: number
-}
-
-export interface Loaded {
-  readonly position: Position
-  readonly unreadable: Map<string, RecordKind>
-  readonly records: number
 }
 
 const LONGEST_TURN_MS = 2
@@ -30,13 +25,13 @@ export async function loadProjection(
   tables: Readonly<Record<RecordKind, RecordTable>>,
   serving: Position | undefined,
   stopped: AbortSignal,
-): Promise<Loaded> {
+) {
   const meta = usable(await source.meta(), serving)
   const load = new Loading(
     perKind((kind) => tables[kind].load()),
     stopped,
   )
-  for (const kind of recordKinds()) await load.scan(source, meta.epoch, kind)
+  for (const kind of recordKinds()) await source.scan(meta.epoch, kind, (batch) => load.feed(kind, batch))
   const revision = await load.catchUp(source, { epoch: meta.epoch, revision: meta.revision })
   const after = await source.meta()
   if (after?.epoch !== meta.epoch) throw new StaleProjection('the projection was rebuilt while it was being loaded; it is loaded again')
@@ -71,15 +66,6 @@ class Loading {
     this.#stopped = stopped
   }
 
-  async scan(source: ProjectionSource, epoch: string, kind: RecordKind): Promise<void> {
-    let fed: Promise<void> = Promise.resolve()
-    await source.scan(epoch, kind, (batch) => {
-      fed = fed.then(() => this.#feed(kind, batch))
-      return fed // a source that waits for this promise does not read ahead
-    })
-    await fed
-  }
-
   /** Applies the log. @returns the revision of the last applied entry */
   async catchUp(source: ProjectionSource, { epoch, revision: from }: Position): Promise<number> {
     let revision = from
@@ -98,11 +84,11 @@ class Loading {
     for (const kind of recordKinds()) this.#loads[kind].commit()
   }
 
-  async #feed(kind: RecordKind, batch: ReadonlyArray<readonly [id: string, text: string]>): Promise<void> {
+  async feed(kind: RecordKind, batch: RecordBatch): Promise<void> {
     let turnStart = performance.now()
     for (const [id, text] of batch) {
       if (performance.now() - turnStart >= LONGEST_TURN_MS) {
-        await new Promise((resolve) => setImmediate(resolve))
+        await breathe()
         this.#stopped.throwIfAborted()
         turnStart = performance.now()
       }

@@ -1,7 +1,8 @@
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import type { Acknowledgement, LogEntry, ProjectionMeta } from '#contract/records/revision-log.ts'
 
-export type OnBatch = (batch: ReadonlyArray<readonly [id: string, text: string]>) => void | Promise<void>
+export type RecordBatch = ReadonlyArray<readonly [id: string, text: string]>
+export type OnBatch = (batch: RecordBatch) => void | Promise<void>
 
 /**
  * The source of the projection. Implementations: Redis (`redis-projection.ts`) and memory (`standalone/`). Every method rejects when the
@@ -10,7 +11,7 @@ export type OnBatch = (batch: ReadonlyArray<readonly [id: string, text: string]>
 export interface ProjectionSource {
   /** @returns undefined if no operator has built a projection yet */
   meta(): Promise<ProjectionMeta | undefined>
-  /** The set may change during the call: the caller then reads the log from the earlier meta. @param onBatch may return a promise */
+  /** The set may change during the call: the caller then reads the log from the earlier meta. @param onBatch awaited before the next batch */
   scan(epoch: string, kind: RecordKind, onBatch: OnBatch): Promise<void>
   /** Reads entries after `revision` in order, at most 500. Waits up to `waitMs` for the first one and returns [] if none arrives. */
   read(revision: number, waitMs: number): Promise<readonly LogEntry[]>

@@ -1,12 +1,11 @@
 /** ProjectionSource in Redis. This is the reading side; the operator writes. */
-import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { refuseEviction, RedisConnection, StoreUnavailable, type RedisSettings } from '#platform/redis-connection.ts'
 import { redisKeys, type RedisKeys } from '#contract/redis/redis-keys.ts'
 import { redisFunctions, type RedisFunctions } from '#contract/redis/redis-functions.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import { encodeAcknowledgement, type Acknowledgement, type LogEntry, type ProjectionMeta } from '#contract/records/revision-log.ts'
-import type { OnBatch, ProjectionSource } from './projection-source.ts'
+import type { OnBatch, ProjectionSource, RecordBatch } from './projection-source.ts'
 
 const COMMAND_MS = 1_000
 const LONGEST_READ_WAIT_MS = 1_000
@@ -44,7 +43,8 @@ export class RedisProjectionSource implements ProjectionSource {
 
   async meta(): Promise<ProjectionMeta | undefined> {
     return await this.#commands.run(async (redis) => {
-      await this.#checkPolicy(redis)
+      if (!this.#isPolicyChecked) await refuseEviction(redis)
+      this.#isPolicyChecked = true // once per process: servers rarely change it
       const reply = await redis.hmget(this.#keys.meta, 'schema', 'epoch', 'rev', 'fence', 'installation')
       if (reply.every((field) => field === null)) return undefined
       const [schema, epoch, revision, fence, installation] = parsed(metaReply, reply, this.#keys.meta)
@@ -104,16 +104,9 @@ export class RedisProjectionSource implements ProjectionSource {
     this.#commands.close()
     this.#reads.close()
   }
-
-  /** Checks the eviction policy once per process; servers rarely change it. */
-  async #checkPolicy(redis: Redis): Promise<void> {
-    if (this.#isPolicyChecked) return
-    await refuseEviction(redis)
-    this.#isPolicyChecked = true
-  }
 }
 
-function pairs(flat: readonly string[]): Array<readonly [id: string, text: string]> {
+function pairs(flat: readonly string[]): RecordBatch {
   const all: Array<readonly [string, string]> = []
   for (let i = 0; i + 1 < flat.length; i += 2) all.push([flat[i] ?? '', flat[i + 1] ?? ''])
   return all
@@ -121,8 +114,7 @@ function pairs(flat: readonly string[]): Array<readonly [id: string, text: strin
 
 function logEntry([streamID, flat]: z.infer<typeof entryReply>, log: string): LogEntry {
   const revision = parsed(wholeNumber, streamID.replace(/-0$/, ''), log)
-  const fields = parsed(entryFields, Object.fromEntries(pairs(flat)), log)
-  const { k: kind, op, id } = fields
+  const { k: kind, op, id } = parsed(entryFields, Object.fromEntries(pairs(flat)), log)
   return { revision, kind, op, id }
 }
 

@@ -32,7 +32,6 @@ class World {
       tables: { key: this.keys, model: this.models },
       process: 'pod-1/abc',
       version: '1.2.3',
-      features: [],
       clock: hurriedClock,
       log: { debug: line, info: line, warn: line, error: line },
       backends: () => ({ 'm/one': { up: 0, total: 1 } }),

@@ -5,7 +5,7 @@ import { Misconfigured } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
 import { BackOff } from '#platform/back-off.ts'
 import { OutageLog } from '#platform/outage-log.ts'
-import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
+import { perKind, type RecordKind } from '#contract/records/record-kinds.ts'
 import { type Acknowledgement, type LogEntry, MAX_UNREADABLE_RECORDS, type ProjectionMeta } from '#contract/records/revision-log.ts'
 import { type ChangedRecord, changedRecords, StaleProjection } from './changed-records.ts'
 import { Heartbeat } from './heartbeat.ts'
@@ -18,7 +18,6 @@ interface FollowerDeps {
   /** `<pod>/<process>`. The process part is random per start, so that a restarted pod is another process. */
   readonly process: string
   readonly version: string
-  readonly features: readonly string[]
   readonly clock: Clock
   readonly log: Log
   readonly backends: () => Acknowledgement['backends']
@@ -55,7 +54,7 @@ export class RevisionFollower {
   readonly #failed = Promise.withResolvers<never>()
   #position: Position | undefined
   #source: Acknowledgement['source'] = 'None'
-  readonly #unreadable: UnreadableRecords
+  #unreadable: UnreadableRecords
   /** Time from which this process is ready; undefined before the first load. */
   #readyAt: number | undefined
   #keyringLacksKeys = false
@@ -172,7 +171,7 @@ export class RevisionFollower {
     const startedAt = clock.monotonic()
     const loaded = await loadProjection(source, tables, this.#position, this.#stopped.signal)
     this.#position = loaded.position
-    this.#unreadable.replace(loaded.unreadable)
+    this.#unreadable = new UnreadableRecords(tables, loaded.unreadable)
     this.#reportUnreadable(loaded.unreadable)
     this.#source = 'Redis'
     this.#loadedNow()
@@ -291,7 +290,7 @@ export class RevisionFollower {
       ready: this.ready && !this.#draining,
       version: this.#deps.version,
       schemas: [...FORMAT.reads],
-      features: [...this.#deps.features],
+      features: [...FORMAT.features],
       unreadable: this.#unreadable.reported,
       backends: this.#deps.backends(),
     }
@@ -311,8 +310,10 @@ export class UnreadableRecords {
   /** Those without any readable older text. */
   readonly #lacking = perKind(() => new Set<string>())
 
-  constructor(tables: Readonly<Record<RecordKind, Pick<RecordTable, 'has'>>>) {
+  /** @param found the unreadable ids of a full load that the tables serve */
+  constructor(tables: Readonly<Record<RecordKind, Pick<RecordTable, 'has'>>>, found: ReadonlyMap<string, RecordKind> = new Map()) {
     this.#tables = tables
+    for (const [id, kind] of found) this.add(kind, id)
   }
 
   get reported(): string[] {
@@ -330,13 +331,6 @@ export class UnreadableRecords {
 
   get lacksAny(): boolean {
     return Object.values(this.#lacking).some(({ size }) => size > 0)
-  }
-
-  /** Stores the unreadable ids of a full load that the tables serve. */
-  replace(found: ReadonlyMap<string, RecordKind>): void {
-    this.#ids.clear()
-    for (const kind of recordKinds()) this.#lacking[kind].clear()
-    for (const [id, kind] of found) this.add(kind, id)
   }
 
   add(kind: RecordKind, id: string): void {

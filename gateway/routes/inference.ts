@@ -3,43 +3,20 @@
  * nothing. A dialect supplies the differences between wire formats.
  */
 import type { Caller } from '../auth/key-table.ts'
-import type { BodyReader, BodyResult } from '../dialects/body-reader.ts'
+import type { BodyResult } from '../dialects/body-reader.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
 import type { ReadRequest } from '../dialects/read-request.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
-import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
-import { type CallLimits, type HeldCall, limitSubject } from '../limits/call-limits.ts'
+import { type HeldCall, limitSubject } from '../limits/call-limits.ts'
 import type { LimitSubject } from '../limits/ledger.ts'
-import type { LoopShare } from '#platform/loop-share.ts'
-import type { RequestTurns } from '../http/request-turns.ts'
-import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
-import type { ForwardJob, Outcome } from '../upstream/dispatch.ts'
+import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import { isLoop } from '../upstream/upstream-headers.ts'
-import { modelRefusal, type SuggestedFrom } from './near-model.ts'
-import { type Authenticate, identify, type RouteHandler } from './route.ts'
-
-export interface InferenceDeps {
-  readonly authenticate: Authenticate
-  isOverloaded(): boolean
-  /** Makes requests of one key take turns with those of other keys on the event loop. */
-  readonly turns: Pick<RequestTurns, 'take'>
-  admitted(exchange: Exchange): void
-  /** The reason to end a call of this caller; read every second while the call runs. */
-  reasonToEnd(caller: Caller): GatewayError | undefined
-  admits(record: KeyRecord, names: readonly string[]): boolean
-  readonly models: SuggestedFrom['models']
-  forward(job: ForwardJob): Promise<Outcome>
-  readonly bodies: BodyBudget
-  readonly loop: LoopShare
-  readonly bodyReader: Pick<BodyReader, 'read'>
-  readonly maxBodyBytes: number
-  /** undefined: keys with limits are refused. */
-  readonly limits?: Pick<CallLimits, 'reserve' | 'refusalUnread'> | undefined
-}
+import { allowedModel } from './near-model.ts'
+import { identify, type RouteDeps, type RouteHandler } from './route.ts'
 
 interface Call {
   readonly exchange: Exchange
@@ -47,7 +24,7 @@ interface Call {
   /** The owner of the limits; undefined for a key without limits. */
   readonly subject: LimitSubject | undefined
   readonly dialect: Dialect
-  readonly deps: InferenceDeps
+  readonly deps: RouteDeps
 }
 
 interface Admitted {
@@ -56,19 +33,21 @@ interface Admitted {
 }
 
 /** It returns the refusal of a storm, and throws a GatewayError for every other one and for a failure before the first byte. */
-export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
+export function inference(dialect: Dialect, deps: RouteDeps): RouteHandler {
   return async (exchange) => {
     const caller = enter(exchange, deps) // rows 1 to 4, 24, 25
     const turn = deps.turns.take(caller.turns)
     if (turn) await turn // many requests of this key have arrived at the same time
     if (exchange.response.closed) return undefined // the client has left
     const subject = limitSubject(caller.record)
-    const storm = subject && deps.limits?.refusalUnread(subject, exchange.format)
+    const storm = subject && deps.limits.refusalUnread(subject, exchange.format)
     if (storm) return storm // row 19 before the body is read, for a client that ignores repeated refusals
     const admitting = admit(await body(exchange, caller, deps), { exchange, caller, subject, dialect, deps })
     const admitted = admitting instanceof Promise ? await admitting : admitting
     if (!admitted) return undefined // the client has left
-    const { error, wasSent } = await forwarded(admitted, deps)
+    const { job, held } = admitted
+    const running = deps.forward(job)
+    const { error, wasSent } = await (held ? settled(running, held) : running)
     if (error && !wasSent) throw error // rows 24, 26 to 34
     exchange.error = error
     return undefined
@@ -76,15 +55,15 @@ export function inference(dialect: Dialect, deps: InferenceDeps): RouteHandler {
 }
 
 /** Only calls of a known key count as admitted, so that no client without a key can fill a gateway. */
-function enter(exchange: Exchange, deps: InferenceDeps): Caller {
-  const caller = identify(exchange, deps.authenticate)
+function enter(exchange: Exchange, deps: RouteDeps): Caller {
+  const caller = identify(exchange, deps)
   if (deps.isOverloaded()) throw sharedError('overloaded')
   deps.admitted(exchange)
   return caller
 }
 
 /** Reads the body: rows 7 to 9, 40. @returns undefined if the client has left */
-function body(exchange: Exchange, { keyID }: Caller, { maxBodyBytes: maxBytes, bodies, loop }: InferenceDeps): ReturnType<typeof readBody> {
+function body(exchange: Exchange, { keyID }: Caller, { maxBodyBytes: maxBytes, bodies, loop }: RouteDeps): ReturnType<typeof readBody> {
   const { request, response } = exchange
   orThrow(checkDeclaredBody(request, maxBytes))
   exchange.bodyHold = bodies.open(keyID)
@@ -106,10 +85,10 @@ function admit(bytes: Awaited<ReturnType<typeof readBody>>, call: Call): Admitte
 function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promise<Admitted> {
   const read = orThrow(result) // rows 10, 11, 42; 34
   if (read === undefined) return undefined
-  const { exchange, caller, subject, dialect, deps } = call
+  const { exchange, subject } = call
   const { asked } = read
   exchange.askedModel = asked.model
-  const model = admitModel(asked, caller, { dialect, deps }) // rows 12 to 14, 41
+  const model = admitModel(asked, call) // rows 12 to 14, 41
   exchange.model = model.record.servedName
   if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   const held = subject && reserved(subject, model.record, read, call) // rows 16 to 23, 36
@@ -126,12 +105,7 @@ function admittedCall({ asked, body }: ReadRequest, model: ModelEntry, held: Hel
   return { job, held }
 }
 
-/** Forwards a call until its answer has ended, and charges it. */
-function forwarded({ job, held }: Admitted, deps: InferenceDeps): Promise<Outcome> {
-  const running = deps.forward(job)
-  return held ? settled(running, held) : running
-}
-
+/** Charges a call when its answer has ended. */
 async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outcome> {
   try {
     const outcome = await running
@@ -146,15 +120,8 @@ async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outco
 const NOT_NATIVE =
   'no backend of it has messages: Native. Use an OpenAI client with POST /v1/chat/completions, or ask the platform team to set that field in the ServedModel'
 
-/** A name of no model is checked against the scope as written: the answer does not reveal whether a model outside it exists. */
-function admitModel(
-  { model: name }: ModelRequest,
-  { record }: Caller,
-  { dialect, deps }: { dialect: Dialect; deps: InferenceDeps },
-): ModelEntry {
-  const entry = deps.models.resolve(record.namespace, name)
-  if (!deps.admits(record, entry?.names ?? [name])) throw modelRefusal('modelDenied', name, record, deps)
-  if (!entry) throw modelRefusal('modelNotFound', name, record, deps)
+function admitModel({ model: name }: ModelRequest, { caller, dialect, deps }: Call): ModelEntry {
+  const entry = allowedModel(name, caller.record, deps)
   if (dialect.needsNative && !entry.hasNative) throw new GatewayError('unsupportedRoute', { model: name, reason: NOT_NATIVE })
   return entry
 }
@@ -166,7 +133,7 @@ function reserved(
   { asked, size }: ReadRequest,
   { exchange, deps }: Call,
 ): Promise<HeldCall> | HeldCall {
-  if (deps.limits === undefined || size === undefined) throw sharedError('limitsUnavailable')
+  if (size === undefined) throw new TypeError('a call with limits whose body was read without its size')
   const decision = deps.limits.reserve({ subject, model, asked, size, format: exchange.format })
   return decision instanceof Promise ? decision.then(orThrow) : orThrow(decision)
 }

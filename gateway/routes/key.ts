@@ -3,23 +3,17 @@ import { sentCredential } from '../auth/credential-header.ts'
 import type { Caller } from '../auth/key-table.ts'
 import { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { BudgetSnapshot, Ledger, LedgerSnapshot, LimitSubject, RateState } from '../limits/ledger.ts'
+import type { BudgetSnapshot, LedgerSnapshot, LimitSubject, RateState } from '../limits/ledger.ts'
 import { limitSubject } from '../limits/call-limits.ts'
 import { instant } from '../limits/rate-headers.ts'
 import { credentialPrefix } from '#contract/values/credential.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
-import type { ModelsDeps } from './models.ts'
-import { identify, type RouteHandler, send } from './route.ts'
-
-export interface KeyDeps extends ModelsDeps {
-  /** undefined: keys with limits are refused. */
-  readonly ledger?: Pick<Ledger, 'snapshot'> | undefined
-}
+import { identify, type RouteDeps, type RouteHandler, send } from './route.ts'
 
 /** Makes the handler. It answers row 23 while limits cannot be checked, because clients would take an estimate for the truth. */
-export function showKey(deps: KeyDeps): RouteHandler {
+export function showKey(deps: RouteDeps): RouteHandler {
   return async (exchange) => {
-    const caller = identify(exchange, deps.authenticate)
+    const caller = identify(exchange, deps)
     await deps.turns.take(caller.turns)
     if (exchange.response.closed) return // the client has left
     const subject = limitSubject(caller.record)
@@ -36,8 +30,7 @@ export function showKey(deps: KeyDeps): RouteHandler {
   }
 }
 
-async function usedOf(subject: LimitSubject, { ledger }: KeyDeps): Promise<LedgerSnapshot> {
-  if (!ledger) throw new GatewayError('limitsUnavailable')
+async function usedOf(subject: LimitSubject, { ledger }: RouteDeps): Promise<LedgerSnapshot> {
   try {
     return await ledger.snapshot(subject)
   } catch (cause) {
@@ -48,31 +41,24 @@ async function usedOf(subject: LimitSubject, { ledger }: KeyDeps): Promise<Ledge
 /** The prefix as `status.prefix` of the ApiKey shows it. */
 function prefixOf({ request }: Exchange): string {
   const sent = sentCredential(request, true)
-  return typeof sent === 'object' ? credentialPrefix(sent.credential) : ''
+  return typeof sent === 'string' ? credentialPrefix(sent) : ''
 }
 
 /** The list of the key, or the remaining models where other lists reduce it. */
-function modelsOf({ record }: Caller, deps: KeyDeps): readonly string[] {
+function modelsOf({ record }: Caller, deps: RouteDeps): readonly string[] {
   const [own = [], ...others] = record.models
   if (others.length === 0) return own
   return deps.models.visible(record.namespace).flatMap(({ name, entry }) => (deps.admits(record, entry.names) ? [name] : []))
 }
 
-function limitsOf({ whose }: LimitSubject, { requests, tokens, concurrency, atMs }: LedgerSnapshot): object[] {
-  const rate = (kind: string, { limit, remaining, resetMs }: RateState): object => ({
-    ...{ kind, limit, remaining },
-    reset_at: resetAt(atMs + resetMs),
-    source: whose,
-  })
-  return [
-    ...(requests ? [rate('requests_per_minute', requests)] : []),
-    ...(tokens ? [rate('tokens_per_minute', tokens)] : []),
-    ...(concurrency ? [shownPermits(concurrency, whose)] : []),
-  ]
-}
-
-function shownPermits({ limit, used }: { readonly limit: number; readonly used: number }, source: string): object {
-  return { kind: 'concurrent_requests', limit, remaining: Math.max(0, limit - used), reset_at: null, source }
+function limitsOf({ whose: source }: LimitSubject, { requests, tokens, concurrency, atMs }: LedgerSnapshot): object[] {
+  const rate = (kind: string, state: RateState | undefined): object[] =>
+    state ? [{ kind, limit: state.limit, remaining: state.remaining, reset_at: resetAt(atMs + state.resetMs), source }] : []
+  const permits = concurrency && {
+    ...{ kind: 'concurrent_requests', limit: concurrency.limit, remaining: Math.max(0, concurrency.limit - concurrency.used) },
+    ...{ reset_at: null, source },
+  }
+  return [...rate('requests_per_minute', requests), ...rate('tokens_per_minute', tokens), ...(permits ? [permits] : [])]
 }
 
 function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs }: BudgetSnapshot, subject: LimitSubject): object {

@@ -1,24 +1,17 @@
 /** `GET /v1/models` and `/v1/models/{id}`: exactly the models that a call with the same key may use, in a form that both SDKs parse. */
-import type { RequestTurns } from '../http/request-turns.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
-import { modelRefusal, type SuggestedFrom } from './near-model.ts'
-import { type Authenticate, identify, type RouteHandler, send } from './route.ts'
-
-export interface ModelsDeps extends SuggestedFrom {
-  readonly authenticate: Authenticate
-  /** Keeps the requests of one key from filling a turn of the event loop. */
-  readonly turns: Pick<RequestTurns, 'take'>
-}
+import { allowedModel } from './near-model.ts'
+import { identify, type RouteDeps, type RouteHandler, send } from './route.ts'
 
 const MAX_REMEMBERED_BYTES = 8 * 2 ** 20
 const ID_START = /^\/v1(?:\/v1)?\/models\//
 
-export function listModels(deps: ModelsDeps): RouteHandler {
+export function listModels(deps: RouteDeps): RouteHandler {
   const answers = new ListAnswers()
   return async (exchange) => {
-    const { record, turns } = identify(exchange, deps.authenticate)
+    const { record, turns } = identify(exchange, deps)
     await deps.turns.take(turns)
     if (exchange.response.closed) return // the client has left
     const visible = deps.models.visible(record.namespace)
@@ -32,14 +25,11 @@ export function listModels(deps: ModelsDeps): RouteHandler {
 }
 
 /** Makes the handler of one model. The id may contain slashes, URL-encoded or not. It refuses models as a call does. */
-export function oneModel(deps: ModelsDeps): RouteHandler {
+export function oneModel(deps: RouteDeps): RouteHandler {
   return (exchange, path) => {
-    const { record } = identify(exchange, deps.authenticate)
+    const { record } = identify(exchange, deps)
     const model = decoded(path.replace(ID_START, ''))
-    const entry = deps.models.resolve(record.namespace, model)
-    if (!deps.admits(record, entry?.names ?? [model])) throw modelRefusal('modelDenied', model, record, deps)
-    if (!entry) throw modelRefusal('modelNotFound', model, record, deps)
-    send(exchange, Buffer.from(JSON.stringify(modelObject(model, entry))))
+    send(exchange, Buffer.from(JSON.stringify(modelObject(model, allowedModel(model, record, deps)))))
   }
 }
 

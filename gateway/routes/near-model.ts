@@ -3,15 +3,9 @@ import { GatewayError, HIDDEN_CREDENTIAL, safeText } from '../errors.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { ModelEntry } from '../upstream/model-entry.ts'
 import type { VisibleModel } from '../upstream/model-table.ts'
+import type { RouteDeps } from './route.ts'
 
-export interface SuggestedFrom {
-  admits(record: KeyRecord, names: readonly string[]): boolean
-  readonly models: {
-    resolve(namespace: string, name: string): ModelEntry | undefined
-    /** Every name that `resolve` answers for a namespace, sorted. The array stays the same object until a model changes. */
-    visible(namespace: string): readonly VisibleModel[]
-  }
-}
+type SuggestedFrom = Pick<RouteDeps, 'admits' | 'models'>
 
 interface NameIndex {
   readonly byFolded: ReadonlyMap<string, readonly VisibleModel[]>
@@ -30,6 +24,18 @@ const SHAPELESS = /[^\p{L}\p{N}\p{M}\p{P}\p{S} ]/gu
 
 /** One index per array of `visible`, which is another array once a model has changed. */
 const indexes = new WeakMap<readonly VisibleModel[], NameIndex>()
+
+/**
+ * Finds the model of a name that a key may call. A name of no model is checked against the scope as written: the answer does not reveal
+ * whether a model outside it exists.
+ * @throws GatewayError (rows 12, 13)
+ */
+export function allowedModel(name: string, record: KeyRecord, from: SuggestedFrom): ModelEntry {
+  const entry = from.models.resolve(record.namespace, name)
+  if (!from.admits(record, entry?.names ?? [name])) throw modelRefusal('modelDenied', name, record, from)
+  if (!entry) throw modelRefusal('modelNotFound', name, record, from)
+  return entry
+}
 
 /**
  * Refuses a model. The hint quotes a name with invisible characters, suggests a similar name, and says how to list all models.
@@ -90,18 +96,12 @@ function fold(name: string): string {
 /** Whether two names differ by one added, missing or other character, or by two swapped ones. */
 function isOneEditAway(a: string, b: string): boolean {
   if (Math.abs(a.length - b.length) > 1) return false
-  const start = commonLength(a, b, Math.min(a.length, b.length), (text, i) => text[i])
-  const end = commonLength(a, b, Math.min(a.length, b.length) - start, (text, i) => text.at(-1 - i))
-  const [restA, restB] = [a.slice(start, a.length - end), b.slice(start, b.length - end)]
-  if (restA.length <= 1 && restB.length <= 1) return true
-  return restA.length === 2 && restB.length === 2 && restA[0] === restB[1] && restA[1] === restB[0]
-}
-
-/** Length of the part that both texts share at one end. @param at reads the character at a distance from that end */
-function commonLength(a: string, b: string, max: number, at: (text: string, i: number) => string | undefined): number {
-  let length = 0
-  while (length < max && at(a, length) === at(b, length)) length++
-  return length
+  let same = 0
+  while (same < a.length && a[same] === b[same]) same++
+  const [restA, restB] = [a.slice(same), b.slice(same)]
+  const [nextA, nextB] = [restA.slice(1), restB.slice(1)]
+  if (nextA === nextB || nextA === restB || restA === nextB) return true
+  return restA[0] === restB[1] && restA[1] === restB[0] && restA.slice(2) === restB.slice(2)
 }
 
 function escaped(character: string): string {

@@ -28,12 +28,6 @@ const DIFFERENCES: readonly (readonly [text: string, isIn: (path: string) => boo
   ['differs in upper and lower case', (path) => path !== path.toLowerCase()],
 ]
 
-interface Spelling {
-  readonly tail: string
-  /** Number of `/v1` segments at the beginning. */
-  readonly versions: number
-}
-
 interface Served {
   /** For example `POST /v1/messages`. */
   readonly name: string
@@ -48,7 +42,8 @@ export function unknownPaths(routes: readonly Route[]): (method: string, path: s
   return (method, path) => {
     const cut = path.slice(0, MAX_PATH_CHARACTERS)
     const spelling = spellingOf(cut)
-    const reason = otherApi(cut) ?? nearRoute(served, cut, spelling) ?? notBuilt(spelling, all) ?? all
+    const otherApi = OTHER_APIS.find(([start]) => cut.startsWith(start))?.[1]
+    const reason = otherApi ?? nearRoute(served, cut, spelling) ?? notBuilt(spelling, all) ?? all
     return new GatewayError('unknownPath', { target: `${method} ${shownPath(cut)}`, reason })
   }
 }
@@ -59,7 +54,8 @@ function servedBy({ methods, paths: [path = '/'] }: Route): Served[] {
   return [{ name: `${methods === 'POST' ? 'POST' : 'GET'} ${path}`, tail: path.slice('/v1'.length), pattern: pathPattern(path) }]
 }
 
-function spellingOf(path: string): Spelling {
+/** Splits a path into the number of `/v1` segments at its beginning and the rest. */
+function spellingOf(path: string) {
   const parts = path.split('/').filter((part) => part !== '')
   const first = parts.findIndex((part) => part.toLowerCase() !== 'v1')
   const versions = first < 0 ? parts.length : first
@@ -67,7 +63,7 @@ function spellingOf(path: string): Spelling {
 }
 
 /** Finds a route with the same end. This covers base URLs with an own path, and base URLs that contain a whole route. */
-function nearRoute(served: readonly Served[], path: string, { tail, versions }: Spelling): string | undefined {
+function nearRoute(served: readonly Served[], path: string, { tail, versions }: ReturnType<typeof spellingOf>): string | undefined {
   const lower = tail.toLowerCase()
   const same = served.find(({ pattern, tail: end }) => (typeof pattern === 'string' ? lower === end : pattern.test(`/v1${lower}`)))
   const near = same ?? served.find(({ pattern, tail: end }) => typeof pattern === 'string' && lower.endsWith(end))
@@ -82,13 +78,9 @@ function startOf(versions: number): string | undefined {
   return versions === 0 ? 'lacks /v1' : 'has /v1 more than once'
 }
 
-function notBuilt({ tail }: Spelling, all: string): string | undefined {
+function notBuilt({ tail }: ReturnType<typeof spellingOf>, all: string): string | undefined {
   const known = NOT_BUILT.find((name) => tail === `/${name}` || tail.startsWith(`/${name}/`))
   return known && `this gateway does not serve this route yet; ${all}`
-}
-
-function otherApi(path: string): string | undefined {
-  return OTHER_APIS.find(([start]) => path.startsWith(start))?.[1]
 }
 
 function shownPath(path: string): string {

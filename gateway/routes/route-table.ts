@@ -1,12 +1,10 @@
 /** All routes. The app, the rows 5 and 6, the labels of metrics and the table in `docs/contract.md` follow from this table. */
 import { DIALECTS } from '../dialects/all-dialects.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import { inference, type InferenceDeps } from './inference.ts'
-import { type KeyDeps, showKey } from './key.ts'
+import { inference } from './inference.ts'
+import { showKey } from './key.ts'
 import { listModels, oneModel } from './models.ts'
-import { type RouteHandler, type RouteMethods, send } from './route.ts'
-
-export interface RouteDeps extends Omit<InferenceDeps, 'models'>, KeyDeps {}
+import { type RouteDeps, type RouteHandler, type RouteMethods, send } from './route.ts'
 
 /** One row. Paths match exactly: case-sensitive, no trailing slash, any query. */
 export interface Route {

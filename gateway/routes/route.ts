@@ -1,7 +1,37 @@
 import type { IncomingMessage } from 'node:http'
-import { type GatewayError, orThrow } from '../errors.ts'
-import { type Exchange, requestIdHeaders } from '../http/exchange.ts'
 import type { Caller } from '../auth/key-table.ts'
+import type { BodyReader } from '../dialects/body-reader.ts'
+import { type GatewayError, orThrow } from '../errors.ts'
+import type { BodyBudget } from '../http/body-budget.ts'
+import { type Exchange, requestIdHeaders } from '../http/exchange.ts'
+import type { RequestTurns } from '../http/request-turns.ts'
+import type { CallLimits } from '../limits/call-limits.ts'
+import type { Ledger } from '../limits/ledger.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import type { LoopShare } from '#platform/loop-share.ts'
+import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
+import type { ModelTable } from '../upstream/model-table.ts'
+
+/** The parts of the gateway that routes use. */
+export interface RouteDeps {
+  /** Authenticates a request: the Caller, or rows 1 to 4 and 24. It never waits. */
+  authenticate(request: IncomingMessage): Caller | GatewayError
+  admits(record: KeyRecord, names: readonly string[]): boolean
+  readonly models: Pick<ModelTable, 'resolve' | 'visible'>
+  /** Makes requests of one key take turns with those of other keys on the event loop. */
+  readonly turns: Pick<RequestTurns, 'take'>
+  isOverloaded(): boolean
+  admitted(exchange: Exchange): void
+  /** The reason to end a call of this caller; read every second while the call runs. */
+  reasonToEnd(caller: Caller): GatewayError | undefined
+  forward(job: ForwardJob): Promise<Outcome>
+  readonly bodies: BodyBudget
+  readonly loop: LoopShare
+  readonly bodyReader: Pick<BodyReader, 'read'>
+  readonly maxBodyBytes: number
+  readonly limits: Pick<CallLimits, 'reserve' | 'refusalUnread'>
+  readonly ledger: Pick<Ledger, 'snapshot'>
+}
 
 /**
  * Answers one request.
@@ -15,12 +45,9 @@ type Refusal = GatewayError | void
 /** Methods of a route, as the header `Allow` lists them. Express answers HEAD with the handler of GET. */
 export type RouteMethods = 'POST' | 'GET, HEAD'
 
-/** Authenticates a request: the Caller, or rows 1 to 4 and 24. It never waits. */
-export type Authenticate = (request: IncomingMessage) => Caller | GatewayError
-
 /** Authenticates a request and notes the key id on its exchange. @throws GatewayError for a request without a valid key */
-export function identify(exchange: Exchange, authenticate: Authenticate): Caller {
-  const caller = orThrow(authenticate(exchange.request))
+export function identify(exchange: Exchange, deps: Pick<RouteDeps, 'authenticate'>): Caller {
+  const caller = orThrow(deps.authenticate(exchange.request))
   exchange.keyID = caller.keyID
   return caller
 }

@@ -28,11 +28,6 @@ export interface RelayPort {
   readonly isRenamed: boolean
   /** Whether the gateway requested the usage of the stream and the client did not: the client must not receive it. */
   readonly addsUsage: boolean
-  /** Seconds of silence after which a stream is kept alive. */
-  readonly keepAliveTicks: number
-  /** Tick of the last byte to the client, or of the start. */
-  readonly wroteAt: number
-  readonly isPaused: boolean
   /** Called when the answer has begun. From then on the time-out for silence counts, not that for the first byte. */
   began(): void
   /** Starts the answer with status 200, these headers, and the gateway's own. */

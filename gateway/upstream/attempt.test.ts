@@ -66,7 +66,7 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
   const pools = { of: () => ({ dispatch }) as Pool }
   const names = { failure: () => nameFailure }
   if (nameFailure) health.connectFailed(target.health)
-  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), keepAliveTicks: 15 }
+  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders() }
   const controller = fakeController()
   const { promise: result, resolve } = Promise.withResolvers<AttemptResult & { wasAborted: boolean }>()
   const onResult = (given: AttemptResult): void => resolve({ ...given, wasAborted: controller.abortedWith !== undefined })
@@ -259,13 +259,13 @@ describe('an exception in the code of the gateway', () => {
     [
       'the timer',
       true,
-      ({ ticker }) => {
-        for (let tick = 0; tick < 5; tick++) ticker.tick()
+      ({ attempt, ticker }) => {
+        Object.assign(attempt.job.model.record.timeouts, { firstByteSeconds: 60, totalSeconds: 60 })
+        for (let tick = 0; tick < 15; tick++) ticker.tick() // a keep-alive is due
       },
     ],
   ])('ends this request and nothing else, when it is called by %s', async (_caller, stream, call) => {
     const made = brokenWorld(stream)
-    if (stream) Object.assign(made.attempt, { wroteAt: -100 }) // a keep-alive is due
     expect(() => call(made)).not.toThrow()
     expect(await made.result).toMatchObject({ error: { row: { number: 34 } } })
     if (stream) expect(made.controller.abortedWith).toBeInstanceOf(Error) // the plain answers have ended already

@@ -11,7 +11,7 @@ import { backendCall } from './backend-call.ts'
 import { type BackendAnswer, backendBroken, backendFailure, type Failure, ourOwn, shuttingDown } from './backend-error.ts'
 import type { BackendHealth } from './backend-health.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
-import type { AttemptResult, AttemptRun, ForwardJob } from './forward-job.ts'
+import type { AttemptResult, ForwardJob } from './forward-job.ts'
 import type { Target } from './model-entry.ts'
 import type { NameLookup } from './name-lookup.ts'
 import { ErrorAnswer, PlainRelay } from './relay-plain.ts'
@@ -27,11 +27,10 @@ export interface AttemptDeps {
   readonly loop: LoopShare
   readonly health: BackendHealth
   readonly forwarded: ReadonlySet<string>
-  /** Seconds of silence after which a stream is kept alive. Time-outs come from the model. */
-  readonly keepAliveTicks: number
 }
 
 type Controller = Dispatcher.DispatchController
+type AttemptRun = Readonly<{ startedAt: number; onResult: (result: AttemptResult) => void }>
 
 /**
  * State of an attempt. The result is delivered on the way into `Settled` or `Over`; later events are ignored.
@@ -50,6 +49,8 @@ type Controller = Dispatcher.DispatchController
  */
 type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | 'Over'
 
+/** Ticks of silence after which a stream is kept alive. Time-outs come from the model. */
+const KEEP_ALIVE_TICKS = 15
 /** Ticks that a connection has to end its answer after the result, so that it can be used again. */
 const AFTER_END_TICKS = 2
 const ABORTED = new Error('the gateway has given up this request')
@@ -64,7 +65,6 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   readonly target: Target
   isRenamed = false
   addsUsage = false
-  wroteAt: number
   readonly #deps: AttemptDeps
   readonly #startedAt: number
   readonly #onResult: (result: AttemptResult) => void
@@ -81,30 +81,27 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #wasRefused = false
   /** Tick of the last byte of the backend. */
   #heardAt: number
+  /** Tick of the last byte to the client, or of the start. */
+  #wroteAt: number
   /** Tick since which the client does not read. */
   #pausedAt: number | undefined = undefined
   /** Tick of the result. */
   #settledAt = 0
 
-  /** @param onResult called once, when a failed attempt has been aborted: the next one may start then */
+  /**
+   * @param startedAt tick at which the request arrived: a second attempt does not get the time again
+   * @param onResult called once, when a failed attempt has been aborted: the next one may start then
+   */
   constructor(job: ForwardJob, target: Target, { startedAt, onResult }: AttemptRun, deps: AttemptDeps) {
     this.job = job
     this.target = target
     this.#onResult = onResult
     this.#deps = deps
     this.#startedAt = startedAt
-    this.wroteAt = startedAt
+    this.#wroteAt = startedAt
     this.#heardAt = startedAt
     this.#stream = job.stream ? new StreamRelay(this) : undefined
     this.#flow = new AnswerFlow(deps.loop, job.stream, (chunk) => this.#contain(() => this.#relay?.data(chunk)))
-  }
-
-  get keepAliveTicks(): number {
-    return this.#deps.keepAliveTicks
-  }
-
-  get isPaused(): boolean {
-    return this.#pausedAt !== undefined
   }
 
   /** Sends the request. The ticker measures time-outs, because the first byte means the first event, which undici does not know. */
@@ -120,7 +117,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#inputTokens = job.inputTokens ?? tokensOfBytes(job.body.bytes.length)
     target.health.inFlight++
     ticker.add(this)
-    pools.of(target.pool).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
+    pools.of(target.health).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
   }
 
   // --- events of undici
@@ -193,11 +190,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   write(bytes: Buffer): void {
     const { response } = this.job.exchange
-    this.wroteAt = this.#deps.ticker.now
+    this.#wroteAt = this.#deps.ticker.now
     if (response.write(bytes)) return
     if (this.#pausedAt !== undefined) return
     this.#flow.hold('Client')
-    this.#pausedAt = this.wroteAt
+    this.#pausedAt = this.#wroteAt
     response.once('drain', () => this.#resume()) // a dead socket never drains; `close` then ends the attempt
   }
 
@@ -260,7 +257,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     } else if (this.#state === 'Connecting' || this.#state === 'Waiting') {
       if (now - this.#startedAt > firstByteSeconds) return this.#timedOut('first byte')
     } else if (now - this.#heardAt > idleSeconds) return this.#timedOut('silence')
-    this.#stream?.onTick(now)
+    this.#stream?.onTick(this.#pausedAt === undefined && now - this.#wroteAt >= KEEP_ALIVE_TICKS)
   }
 
   /** Runs a callback of undici, the decoder or the ticker. An exception in a relay ends this request and not the process. */
@@ -298,7 +295,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #relayFor(head: AnswerHead): AnswerRelay {
     const type = String(head.headers['content-type'] ?? '').toLowerCase()
     if (head.status === 200 && this.#stream && type.startsWith('text/event-stream')) {
-      this.#stream.answered(head)
+      this.#stream.head = head
       return this.#stream
     }
     if (head.status === 200 && !this.job.stream && type.includes('json')) return new PlainRelay(this, head)

@@ -8,16 +8,6 @@ import { upstreamHeaders } from './upstream-headers.ts'
 /** Larger bodies, bytes, are sent as a stream: the HTTP client keeps a buffer until the answer ends, which may take minutes. */
 const STREAMED_BYTES = 65_536
 
-/** One request to one server. */
-interface BackendCall {
-  readonly path: string
-  readonly headers: string[]
-  readonly body: Buffer | Readable
-  readonly isRenamed: boolean
-  /** Whether the gateway requests the usage of the stream and the client does not. */
-  readonly addsUsage: boolean
-}
-
 /** Inputs of a call besides job and target. */
 interface CallOptions {
   /** Request headers that may pass. */
@@ -27,11 +17,11 @@ interface CallOptions {
 }
 
 /** @param body the body of the job, which the job still has */
-export function backendCall(job: ForwardJob, body: RequestBody, target: Target, { forwarded, credential }: CallOptions): BackendCall {
+export function backendCall(job: ForwardJob, body: RequestBody, target: Target, { forwarded, credential }: CallOptions) {
   const { dialect, exchange, askedName } = job
   const { upstreamModel, isNative, streamUsage } = target.backend
   const asksUsage = job.isMetered !== false && streamUsage === 'Inject'
-  const bytes = bytesFor(body, { upstreamModel, asksUsage })
+  const bytes = bytesFor(body, upstreamModel, asksUsage)
   const { request, requestId } = exchange
   const headers = upstreamHeaders({ sent: request.headers, forwarded, isNative: dialect.needsNative && isNative, requestId, credential })
   const isStreamed = bytes.length > STREAMED_BYTES

@@ -186,10 +186,5 @@ function isHost(word: string): boolean {
 
 function shortened(text: string): string {
   const bytes = Buffer.from(text)
-  return bytes.length <= MAX_BYTES
-    ? text
-    : bytes
-        .subarray(0, MAX_BYTES)
-        .toString('utf8')
-        .replace(/\uFFFD+$/, '')
+  return bytes.length <= MAX_BYTES ? text : bytes.toString('utf8', 0, MAX_BYTES).replace(/\uFFFD+$/, '')
 }

@@ -26,7 +26,7 @@ function world(): World {
   })
   const it: World = {
     health,
-    endpoint: new EndpointHealth('10.0.0.1', 80, 'shop'),
+    endpoint: new EndpointHealth('http://10.0.0.1:80', 'shop'),
     probes,
     ticker,
     isOpen: false,
@@ -107,7 +107,7 @@ describe('the probe', () => {
   const names = new NameLookup({ clock: systemClock, maxInFlight: 2 })
   const probeBy = (allowLoopback: boolean) => {
     const lookup = guardedLookup({ allowLoopback }, (hostname, done) => names.find(hostname, 'shop', done))
-    const probe = tcpProbe({ lookup: () => lookup, timeoutMs: 1_000 })
+    const probe = tcpProbe(() => lookup, 1_000)
     return (host: string, port: number) => probe({ host, port, namespace: 'shop' })
   }
   const probe = probeBy(true)

@@ -15,10 +15,14 @@ const MAX_EJECTION_SECONDS = 30
 
 /** One endpoint of one backend, with counters of this process. */
 export class EndpointHealth {
+  /** For example `http://10.1.2.3:8000`. */
+  readonly origin: string
+  readonly namespace: string
+  /** Name of its connection pool. Built once, because each request looks up its pool. */
+  readonly poolKey: string
   /** Address for the probe. */
   readonly host: string
   readonly port: number
-  readonly namespace: string
   /** Running requests. The least loaded endpoint is picked. */
   inFlight = 0
   isUp = true
@@ -31,10 +35,13 @@ export class EndpointHealth {
   /** Whether the endpoint no longer belongs to the model, so that probes end. */
   isRetired = false
 
-  constructor(host: string, port: number, namespace: string) {
-    this.host = host
-    this.port = port
+  constructor(origin: string, namespace: string) {
+    const { hostname, port, protocol } = new URL(origin)
+    this.origin = origin
     this.namespace = namespace
+    this.poolKey = `${namespace} ${origin}`
+    this.host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+    this.port = port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port)
   }
 }
 
@@ -108,14 +115,11 @@ export class BackendHealth implements Ticked {
   }
 }
 
-interface TcpProbeOptions {
-  /** Guarded like the look-up of a request, because a probe must not reach an address that a request may not. */
-  readonly lookup: (namespace: string) => LookupFunction
-  readonly timeoutMs: number
-}
-
-/** Makes the Probe: it opens a TCP connection and closes it at once, without sending anything. */
-export function tcpProbe({ lookup, timeoutMs }: TcpProbeOptions): Probe {
+/**
+ * Makes the Probe: it opens a TCP connection and closes it at once, without sending anything.
+ * @param lookup guarded like the look-up of a request, because a probe must not reach an address that a request may not
+ */
+export function tcpProbe(lookup: (namespace: string) => LookupFunction, timeoutMs: number): Probe {
   return ({ host, port, namespace }) =>
     new Promise((resolve) => {
       const socket = connect({ host, port, lookup: lookup(namespace), timeout: timeoutMs })

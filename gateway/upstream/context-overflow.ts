@@ -1,9 +1,5 @@
 import type { JsonObject } from '../dialects/json-body.ts'
-
-interface Overflow {
-  readonly tokens: number | undefined
-  readonly maxTokens: number | undefined
-}
+import type { ErrorParams } from '../errors.ts'
 
 /** Groups: `max` is the size of the context, `tokens` that of the prompt. The first match decides; each has its line in the test. */
 const TEXTS: readonly RegExp[] = [
@@ -28,18 +24,12 @@ const TEXTS: readonly RegExp[] = [
 const TYPES: ReadonlySet<unknown> = new Set(['exceed_context_size_error', 'context_length_exceeded'])
 
 /** @param fields `code` and `type` may name the overflow, `n_prompt_tokens` and `n_ctx` (llama.cpp) have the numbers */
-export function contextOverflow(text: string, fields: JsonObject): Overflow | undefined {
-  const match = firstMatch(text)
-  if (match === undefined && !TYPES.has(fields.code) && !TYPES.has(fields.type)) return undefined
-  return { tokens: count(fields.n_prompt_tokens ?? match?.groups?.tokens), maxTokens: count(fields.n_ctx ?? match?.groups?.max) }
-}
-
-function firstMatch(text: string): RegExpExecArray | undefined {
-  for (const pattern of TEXTS) {
-    const match = pattern.exec(text)
-    if (match !== null) return match
-  }
-  return undefined
+export function contextOverflow(text: string, fields: JsonObject): Pick<ErrorParams, 'tokens' | 'maxTokens'> | undefined {
+  let match: RegExpExecArray | null = null
+  for (const pattern of TEXTS) match ??= pattern.exec(text)
+  if (match === null && !TYPES.has(fields.code) && !TYPES.has(fields.type)) return undefined
+  const { tokens, max }: Readonly<Record<string, string>> = match?.groups ?? {}
+  return { tokens: count(fields.n_prompt_tokens ?? tokens), maxTokens: count(fields.n_ctx ?? max) }
 }
 
 function count(value: unknown): number | undefined {

@@ -68,7 +68,7 @@ describe('a plain answer', () => {
   it('credentials, cookies and claims of identity are not forwarded; that of the backend is', async () => {
     const backend = await startBackend(json(200, OK))
     const gateway = await new Harness({
-      credentials: (sum, former) => (sum === SUM && former === null ? 'tok-1' : undefined),
+      credentials: (sums) => sums && (sums.sum === SUM && sums.former === null ? 'tok-1' : undefined),
     }).start()
     gateway.serve([backend.address], {}, { credentialSum: SUM, formerCredentialSum: null })
     const sent = {

@@ -3,11 +3,9 @@ import { GatewayError } from '../errors.ts'
 import type { Running } from '../http/exchange.ts'
 import { Attempt, type AttemptDeps } from './attempt.ts'
 import { shuttingDown } from './backend-error.ts'
-import { credentialFor, type AttemptResult, type CredentialLookup, type ForwardJob, type Outcome } from './forward-job.ts'
+import type { AttemptResult, CredentialLookup, ForwardJob, Outcome } from './forward-job.ts'
 import type { BackendEntry, Target } from './model-entry.ts'
 import { pickBackend, type PickRules } from './pick-backend.ts'
-
-export type { ForwardJob, Outcome } from './forward-job.ts'
 
 /** What a dispatch needs. */
 export interface ForwardDeps extends AttemptDeps {
@@ -48,7 +46,7 @@ class Forwarding implements Running, PickRules {
   }
 
   isUsable(backend: BackendEntry): boolean {
-    return credentialFor(backend, this.#deps.credentials) !== undefined
+    return this.#deps.credentials(backend.credential) !== undefined
   }
 
   random(): number {
@@ -103,18 +101,15 @@ class Forwarding implements Running, PickRules {
     this.#job.exchange.backend = target.backend.name // set before the answer, because the log also needs it for failures
     this.tried.push(target)
     this.#attempt = new Attempt(this.#job, target, { startedAt: this.#startedAt, onResult: this.#onResult }, this.#deps)
-    this.#attempt.start(credentialFor(target.backend, this.#deps.credentials) ?? undefined)
+    this.#attempt.start(this.#deps.credentials(target.backend.credential) ?? undefined)
   }
 
   #unanswered(): Outcome {
     if (this.#failed) return { usage: this.#failed.usage, wasSent: false, error: this.#failed.error }
-    return { usage: undefined, wasSent: false, error: this.#isInterrupted ? shuttingDown() : this.#noServer() }
-  }
-
-  #noServer(): GatewayError {
     const { model, askedName } = this.#job
     const cause = `ServedModel ${model.record.namespace}/${model.record.name} has no usable server`
-    return new GatewayError('noBackend', { model: askedName }, { cause })
+    const error = this.#isInterrupted ? shuttingDown() : new GatewayError('noBackend', { model: askedName }, { cause })
+    return { usage: undefined, wasSent: false, error }
   }
 }
 

@@ -44,17 +44,5 @@ export type AttemptResult =
   | { readonly kind: 'clientGone'; readonly usage: Usage | undefined }
   | ({ readonly kind: 'failed'; readonly usage: Usage | undefined } & Pick<Failure, 'error' | 'isRetryable'>)
 
-/** What an attempt needs of its request. */
-export interface AttemptRun {
-  /** Tick at which the request arrived: a second attempt does not get the time again. */
-  readonly startedAt: number
-  readonly onResult: (result: AttemptResult) => void
-}
-
-/** @returns undefined if neither the newest credential nor the one before is mounted: this pod cannot use the backend */
-export type CredentialLookup = (sum: string, former: string | null) => string | undefined
-
-/** @returns null if the backend needs none; undefined as the look-up */
-export function credentialFor({ credential }: BackendEntry, lookUp: CredentialLookup): string | null | undefined {
-  return credential === null ? null : lookUp(credential.sum, credential.former)
-}
+/** @returns null if the backend needs none; undefined if neither the newest nor the one before is mounted: this pod cannot use the backend */
+export type CredentialLookup = (credential: BackendEntry['credential']) => string | null | undefined

@@ -3,12 +3,8 @@ import { checkBackendUrl, checkEndpoint, type AddressRules } from '#contract/val
 import type { BackendRecord, ModelRecord, StreamUsage } from '#contract/records/model-record.ts'
 import { namedModel, type NamedModel } from '#policy/model-names.ts'
 import { EndpointHealth } from './backend-health.ts'
-import { poolID, type PoolID } from './upstream-pools.ts'
 
 export interface Target {
-  /** For example `http://10.1.2.3:8000`. */
-  readonly origin: string
-  readonly pool: PoolID
   /** Path before `/v1`, without a slash at its end. */
   readonly prefix: string
   readonly health: EndpointHealth
@@ -40,8 +36,8 @@ export interface ModelEntry extends NamedModel {
 /** Makes an entry. @param previous the entry that it replaces: endpoints that stay keep their health */
 export function modelEntry(record: ModelRecord, rules: AddressRules, previous: ModelEntry | undefined): ModelEntry {
   const known = new Map<string, EndpointHealth>()
-  for (const target of targetsOf(previous)) known.set(`${target.backend.id} ${target.origin}`, target.health)
-  const backends = record.backends.map((backend) => backendEntry(record.uid, backend, { rules, known, namespace: record.namespace }))
+  for (const target of targetsOf(previous)) known.set(`${target.backend.id} ${target.health.origin}`, target.health)
+  const backends = record.backends.map((backend) => backendEntry(record, backend, rules, known))
   return {
     ...namedModel(record),
     record,
@@ -54,13 +50,12 @@ export function targetsOf(entry: ModelEntry | undefined): Target[] {
   return entry === undefined ? [] : entry.backends.flatMap((backend) => backend.targets)
 }
 
-interface Surroundings {
-  readonly rules: AddressRules
-  readonly known: ReadonlyMap<string, EndpointHealth>
-  readonly namespace: string
-}
-
-function backendEntry(uid: string, record: BackendRecord, { rules, known, namespace }: Surroundings): BackendEntry {
+function backendEntry(
+  { uid, namespace }: ModelRecord,
+  record: BackendRecord,
+  rules: AddressRules,
+  known: ReadonlyMap<string, EndpointHealth>,
+): BackendEntry {
   const id = `${uid}/${record.name}`
   const addresses = addressesOf(record)
   const targets: Target[] = []
@@ -79,8 +74,8 @@ function backendEntry(uid: string, record: BackendRecord, { rules, known, namesp
     const checked = record.url === null ? checkEndpoint(address, rules) : checkBackendUrl(address, rules)
     if (!checked.ok) continue
     const { origin, pathname } = checked.url
-    const health = known.get(`${id} ${origin}`) ?? new EndpointHealth(...hostAndPort(checked.url), namespace)
-    targets.push({ origin, pool: poolID(origin, namespace), prefix: pathname.replace(/\/+$/, ''), health, backend })
+    const health = known.get(`${id} ${origin}`) ?? new EndpointHealth(origin, namespace)
+    targets.push({ prefix: pathname.replace(/\/+$/, ''), health, backend })
   }
   return backend
 }
@@ -90,9 +85,4 @@ function addressesOf({ url, endpoints, service }: BackendRecord): readonly strin
   if (url !== null) return [url]
   if (endpoints.length > 0 || service === null) return endpoints
   return [service]
-}
-
-function hostAndPort(url: URL): [host: string, port: number] {
-  const host = url.hostname.startsWith('[') ? url.hostname.slice(1, -1) : url.hostname
-  return [host, url.port === '' ? (url.protocol === 'https:' ? 443 : 80) : Number(url.port)]
 }

@@ -18,7 +18,7 @@ function put(table: ModelTable, changes: Partial<ModelRecord>): boolean {
 const uidOf = (table: ModelTable, namespace: string, name: string): string | undefined => table.resolve(namespace, name)?.record.uid
 /** Every name of a model that admits all namespaces. */
 const namesOf = (table: ModelTable): string[] => table.visible('shop').map(({ name }) => name)
-const origins = (table: ModelTable): string[] => targetsOf(table.resolve('shop', 'llama')).map(({ origin }) => origin)
+const origins = (table: ModelTable): string[] => targetsOf(table.resolve('shop', 'llama')).map(({ health }) => health.origin)
 
 describe('a model name', () => {
   it('means the model of the own namespace, even if another is older', () => {
@@ -105,9 +105,8 @@ describe('a record', () => {
     expect(origins(tableOf({ backends: [backendRecord({ service: 'llama.shop.svc:8000' })] }))).toEqual(['http://llama.shop.svc:8000'])
     const [target] = targetsOf(tableOf({ backends: [backendRecord({ url: 'https://models.example.com/a/b/' })] }).resolve('shop', 'llama'))
     expect(target).toMatchObject({
-      origin: 'https://models.example.com',
       prefix: '/a/b',
-      health: { host: 'models.example.com', port: 443 },
+      health: { origin: 'https://models.example.com', host: 'models.example.com', port: 443 },
     })
   })
 

@@ -28,7 +28,7 @@ export class ModelTable implements RecordTable {
     return this.#names.resolve(namespace, name)
   }
 
-  /** Every name that `resolve` answers for a namespace, sorted. */
+  /** Every name that `resolve` answers for a namespace, sorted. The array stays the same object until a model changes. */
   visible(namespace: string): readonly VisibleModel[] {
     const known = this.#visible.get(namespace)
     if (known) return known
@@ -81,20 +81,18 @@ export class ModelTable implements RecordTable {
         return entry !== undefined
       },
       delete: (uid) => void entries.delete(uid),
-      commit: () => this.#replace(entries),
+      commit: () => {
+        const names = new ModelNames<ModelEntry>()
+        for (const entry of this.#entries.values()) for (const target of targetsOf(entry)) target.health.isRetired = true
+        for (const entry of entries.values()) {
+          names.add(entry)
+          for (const target of targetsOf(entry)) target.health.isRetired = false
+        }
+        this.#entries = entries
+        this.#names = names
+        this.#visible.clear()
+      },
     }
-  }
-
-  #replace(entries: Map<string, ModelEntry>): void {
-    const names = new ModelNames<ModelEntry>()
-    for (const entry of this.#entries.values()) for (const target of targetsOf(entry)) target.health.isRetired = true
-    for (const entry of entries.values()) {
-      names.add(entry)
-      for (const target of targetsOf(entry)) target.health.isRetired = false
-    }
-    this.#entries = entries
-    this.#names = names
-    this.#visible.clear()
   }
 
   #read(uid: string, text: string): ModelEntry | undefined {

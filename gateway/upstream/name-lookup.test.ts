@@ -53,6 +53,25 @@ describe('a name', () => {
     expect(open).toHaveLength(0)
   })
 
+  test('keeps its last address although its name server fails again and again, for five minutes and not longer', async () => {
+    const first = find('a')
+    answer()
+    await first
+    await clock.advance(10_000)
+    for (let failures = 0; failures < 3; failures++) {
+      expect(await find('a')).toBe('10.0.0.1')
+      answer(new Error('silent'))
+      await clock.advance(2_000)
+    }
+    expect(await find('a')).toBe('10.0.0.1')
+    answer(new Error('silent'))
+    await clock.advance(283_999)
+    expect(await find('a')).toBe('10.0.0.1')
+    answer(new Error('silent'))
+    await clock.advance(1)
+    expect(await find('a')).toBe('silent')
+  })
+
   test('that was not found is looked up again after two seconds, and one with a silent name server after thirty', async () => {
     const first = find('quick')
     answer(new Error('not found'))

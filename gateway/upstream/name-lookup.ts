@@ -16,7 +16,6 @@ const FAILED_MS = 2_000
 const SILENT_MS = 30_000
 /** A look-up that took longer than this, ms, has met a silent name server. */
 const SILENT_AFTER_MS = 2_000
-const PER_NAMESPACE = 1
 /** Maximum number of cached names; the oldest are dropped. */
 const MAX_NAMES = 4_096
 
@@ -27,9 +26,16 @@ export type SystemLookup = (
   done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-type Answer =
-  | { readonly addresses: readonly LookupAddress[]; readonly atMs: number }
-  | { readonly error: NodeJS.ErrnoException; readonly untilMs: number; readonly former: readonly LookupAddress[] | undefined }
+/** What is known of a name. */
+interface Known {
+  /** Of the last look-up that succeeded, with its time, ms; -Infinity if none did. */
+  readonly addresses: readonly LookupAddress[]
+  readonly foundAtMs: number
+  /** Of the last look-up, if it failed. */
+  readonly error: NodeJS.ErrnoException | undefined
+  /** Time from which the name is looked up again, ms. */
+  readonly staleAtMs: number
+}
 
 type Waiting = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
 
@@ -47,12 +53,12 @@ interface NameLookupOptions {
 
 export class NameLookup {
   readonly #options: NameLookupOptions
-  readonly #answers = new Map<string, Answer>()
+  readonly #known = new Map<string, Known>()
   readonly #waiting = new Map<string, Waiting[]>()
   /** Waiting look-ups, oldest first. A later one may start first, because of the bound per namespace. */
   readonly #queue: Job[] = []
-  readonly #inFlight = new Map<string, number>()
-  #total = 0
+  /** Namespaces with a running look-up: each has at most one. */
+  readonly #busy = new Set<string>()
 
   constructor(options: NameLookupOptions) {
     this.#options = options
@@ -60,30 +66,28 @@ export class NameLookup {
 
   /** @param namespace of the backend @param done receives the addresses, never within the call */
   find(hostname: string, namespace: string, done: Waiting): void {
-    const known = this.#answers.get(hostname)
-    const usable = known && this.#usable(known)
+    const usable = this.#usable(hostname)
     if (usable === undefined) return this.#refresh({ hostname, namespace }, done)
-    if (this.#isStale(known)) this.#refresh({ hostname, namespace })
+    if (this.#isStale(hostname)) this.#refresh({ hostname, namespace })
     queueMicrotask(() => (usable instanceof Error ? done(usable, []) : done(null, usable)))
   }
 
   /** @returns why the name has no address now, while the failure is cached; undefined if a try may succeed */
   failure(hostname: string): NodeJS.ErrnoException | undefined {
-    const known = this.#answers.get(hostname)
-    const usable = known && this.#usable(known)
+    const usable = this.#usable(hostname)
     return usable instanceof Error ? usable : undefined
   }
 
   /** @returns undefined if the name needs a look-up first */
-  #usable(answer: Answer): readonly LookupAddress[] | NodeJS.ErrnoException | undefined {
-    const now = this.#options.clock.monotonic()
-    if ('addresses' in answer) return now - answer.atMs < USABLE_MS ? answer.addresses : undefined
-    if (now >= answer.untilMs) return undefined
-    return answer.former ?? answer.error
+  #usable(hostname: string): readonly LookupAddress[] | NodeJS.ErrnoException | undefined {
+    const known = this.#known.get(hostname)
+    if (known === undefined) return undefined
+    if (this.#options.clock.monotonic() - known.foundAtMs < USABLE_MS) return known.addresses
+    return this.#isStale(hostname) ? undefined : known.error
   }
 
-  #isStale(answer: Answer | undefined): boolean {
-    return answer !== undefined && 'addresses' in answer && this.#options.clock.monotonic() - answer.atMs >= FRESH_MS
+  #isStale(hostname: string): boolean {
+    return this.#options.clock.monotonic() >= (this.#known.get(hostname)?.staleAtMs ?? 0)
   }
 
   /** @param done waits for the answer; undefined if an older answer was already returned */
@@ -96,8 +100,8 @@ export class NameLookup {
   }
 
   #next(): void {
-    while (this.#total < this.#options.maxInFlight) {
-      const index = this.#queue.findIndex(({ namespace }) => (this.#inFlight.get(namespace) ?? 0) < PER_NAMESPACE)
+    while (this.#busy.size < this.#options.maxInFlight) {
+      const index = this.#queue.findIndex(({ namespace }) => !this.#busy.has(namespace))
       const [job] = index < 0 ? [] : this.#queue.splice(index, 1)
       if (!job) return
       this.#start(job)
@@ -107,9 +111,9 @@ export class NameLookup {
   #start({ hostname, namespace }: Job): void {
     const { clock, system = systemLookup } = this.#options
     const startedMs = clock.monotonic()
-    this.#count(namespace, 1)
+    this.#busy.add(namespace)
     system(hostname, { all: true }, (error, addresses) => {
-      this.#count(namespace, -1)
+      this.#busy.delete(namespace)
       this.#remember(hostname, error ?? addresses, startedMs)
       const waiting = this.#waiting.get(hostname) ?? []
       this.#waiting.delete(hostname)
@@ -120,21 +124,12 @@ export class NameLookup {
 
   #remember(hostname: string, found: readonly LookupAddress[] | NodeJS.ErrnoException, startedMs: number): void {
     const now = this.#options.clock.monotonic()
-    const former = this.#answers.get(hostname)
-    this.#answers.delete(hostname)
-    if (!(found instanceof Error)) this.#answers.set(hostname, { addresses: found, atMs: now })
-    else {
-      const untilMs = now + (now - startedMs > SILENT_AFTER_MS ? SILENT_MS : FAILED_MS)
-      const isUsable = former !== undefined && 'addresses' in former && now - former.atMs < USABLE_MS
-      this.#answers.set(hostname, { error: found, untilMs, former: isUsable ? former.addresses : undefined })
-    }
-    if (this.#answers.size > MAX_NAMES) for (const oldest of this.#answers.keys()) return void this.#answers.delete(oldest)
-  }
-
-  #count(namespace: string, change: 1 | -1): void {
-    this.#total += change
-    const count = (this.#inFlight.get(namespace) ?? 0) + change
-    if (count > 0) this.#inFlight.set(namespace, count)
-    else this.#inFlight.delete(namespace)
+    const { addresses = [], foundAtMs = -Infinity } = this.#known.get(hostname) ?? {}
+    this.#known.delete(hostname)
+    if (found instanceof Error) {
+      const staleAtMs = now + (now - startedMs > SILENT_AFTER_MS ? SILENT_MS : FAILED_MS)
+      this.#known.set(hostname, { addresses, foundAtMs, error: found, staleAtMs })
+    } else this.#known.set(hostname, { addresses: found, foundAtMs: now, error: undefined, staleAtMs: now + FRESH_MS })
+    if (this.#known.size > MAX_NAMES) for (const oldest of this.#known.keys()) return void this.#known.delete(oldest)
   }
 }

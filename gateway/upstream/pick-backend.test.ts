@@ -19,7 +19,8 @@ const endpoints = (...last: readonly number[]): Pick<BackendRecord, 'endpoints'>
 function shares(entry: ModelEntry, changes: Partial<PickRules> = {}): Record<string, number> {
   const counts: Record<string, number> = {}
   for (let i = 0; i < 100; i++) {
-    const picked = pickBackend(entry, { ...RULES, random: () => i / 100, ...changes })?.origin.replace('http://10.0.0.', '') ?? 'none'
+    const picked =
+      pickBackend(entry, { ...RULES, random: () => i / 100, ...changes })?.health.origin.replace('http://10.0.0.', '') ?? 'none'
     counts[picked] = (counts[picked] ?? 0) + 1
   }
   return counts

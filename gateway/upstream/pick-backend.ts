@@ -21,16 +21,14 @@ export function pickBackend(entry: ModelEntry, rules: PickRules): Target | undef
 
 /** @param onlyUp leaves out ejected servers */
 function pick({ backends }: ModelEntry, rules: PickRules, onlyUp: boolean): Target | undefined {
-  let open = 0
   let weights = 0
   let chosen: BackendEntry | undefined
   for (const backend of backends) {
     if (!isOpen(backend, rules, onlyUp)) continue
-    open += 1
     weights += backend.weight
-    chosen = backend
+    // a later backend replaces the choice with the probability of its share of the weights so far: each is left with its share of all
+    if (chosen === undefined || rules.random() * weights >= weights - backend.weight) chosen = backend
   }
-  if (open > 1) chosen = byWeight(backends, rules, onlyUp, rules.random() * weights)
   return chosen && leastLoaded(chosen.targets, rules, onlyUp)
 }
 
@@ -42,19 +40,6 @@ function isOpen(backend: BackendEntry, rules: PickRules, onlyUp: boolean): boole
 
 function isLeft(target: Target, { tried }: PickRules, onlyUp: boolean): boolean {
   return (target.health.isUp || !onlyUp) && !tried.includes(target)
-}
-
-/** @param at a number in [0, sum of the weights of all qualifying backends) */
-function byWeight(backends: readonly BackendEntry[], rules: PickRules, onlyUp: boolean, at: number): BackendEntry | undefined {
-  let rest = at
-  let last: BackendEntry | undefined
-  for (const backend of backends) {
-    if (!isOpen(backend, rules, onlyUp)) continue
-    last = backend
-    rest -= backend.weight
-    if (rest < 0) return backend
-  }
-  return last
 }
 
 /** Starts at a random endpoint, so that equally loaded endpoints share the requests. */

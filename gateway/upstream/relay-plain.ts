@@ -12,6 +12,7 @@ import { returnedHeaders } from './upstream-headers.ts'
 /** Answers up to this size, bytes, are read whole before anything is sent, so that an unreadable one becomes a proper error. */
 const READ_WHOLE_BYTES = 65_536
 const OPENING_BRACE = /^\s*\{/
+const NO_OBJECT = 'its answer is no JSON object'
 
 /** Relays an answer that is not streamed. Small answers are checked, larger ones are passed through with back-pressure. */
 export class PlainRelay implements AnswerRelay {
@@ -47,7 +48,7 @@ export class PlainRelay implements AnswerRelay {
   end(): void {
     if (this.isOpen) return this.#host.finish()
     const body = readJson(this.#collected())
-    if (body === undefined) return this.#unreadable('its answer is no JSON object')
+    if (body === undefined) return this.#host.fail(backendBroken(NO_OBJECT))
     if (isError(body.value)) return this.#host.refused({ status: statusIn(body.value), body: body.value })
     if (this.#isMetered) this.#meter(body.value)
     const shown = renamedBody(body, this.#host.job.askedName)
@@ -77,7 +78,7 @@ export class PlainRelay implements AnswerRelay {
 
   #pipe(): void {
     const collected = this.#collected()
-    if (!OPENING_BRACE.test(collected.toString('latin1', 0, 64))) return this.#unreadable('its answer is no JSON object')
+    if (!OPENING_BRACE.test(collected.toString('latin1', 0, 64))) return this.#host.fail(backendBroken(NO_OBJECT))
     const shown = renamedStart(collected, this.#host.job.askedName)
     const length = this.#head.isDecoded ? undefined : this.#head.headers['content-length']
     this.#open(length === undefined ? undefined : Number(length) + shown.length - collected.length)
@@ -100,10 +101,6 @@ export class PlainRelay implements AnswerRelay {
     const body = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks)
     this.#chunks = []
     return body
-  }
-
-  #unreadable(reason: string): void {
-    this.#host.fail(backendBroken(reason))
   }
 }
 

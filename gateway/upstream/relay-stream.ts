@@ -2,7 +2,7 @@ import type { BackendEvents, EventKind } from '../dialects/backend-events.ts'
 import type { ClientFraming } from '../dialects/client-framing.ts'
 import type { Usage } from '../dialects/usage.ts'
 import { UsageTally } from '../dialects/usage-tally.ts'
-import { errorMessage, GatewayError, type RowID } from '../errors.ts'
+import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import { renamedEvent } from './rename-model.ts'
@@ -28,7 +28,8 @@ export class StreamRelay implements AnswerRelay {
   readonly #host: RelayPort
   readonly #framing: ClientFraming
   readonly #events: BackendEvents
-  #head: AnswerHead | undefined = undefined
+  /** Of the answer of the backend; undefined until it comes. */
+  head: AnswerHead | undefined = undefined
   readonly #splitter = new SseSplitter()
   /** undefined for a call that is not metered. */
   readonly #tally: UsageTally | undefined
@@ -49,10 +50,6 @@ export class StreamRelay implements AnswerRelay {
     this.#framing = host.job.dialect.framing
     this.#events = host.job.dialect.events
     this.#tally = host.job.isMetered === false ? undefined : new UsageTally()
-  }
-
-  answered(head: AnswerHead): void {
-    this.#head = head
   }
 
   data(chunk: Buffer): void {
@@ -78,18 +75,18 @@ export class StreamRelay implements AnswerRelay {
 
   broken(error: GatewayError): GatewayError {
     this.#isEnded = true
+    const { response, requestId, format } = this.#host.job.exchange
     const shown = FRAME_ROWS.has(error.row.id)
       ? error
-      : new GatewayError('streamBroken', { reason: reasonOf(error, this.#framing) }, { cause: error })
-    const { response, requestId } = this.#host.job.exchange
+      : new GatewayError('streamBroken', { reason: reasonOf(error, format) }, { cause: error })
     response.end(this.#framing.errorFrame(shown, requestId))
     return shown
   }
 
-  onTick(now: number): void {
+  /** @param isSilent whether the client needs a sign of life */
+  onTick(isSilent: boolean): void {
     this.#emptyEvents = 0
-    if (this.#isEnded || this.#host.isPaused || now - this.#host.wroteAt < this.#host.keepAliveTicks) return
-    this.#write(this.#framing.keepAlive(this.#isStarted))
+    if (isSilent && !this.#isEnded) this.#write(this.#framing.keepAlive(this.#isStarted))
   }
 
   /** @param whole events with their boundaries */
@@ -166,7 +163,7 @@ export class StreamRelay implements AnswerRelay {
   #opened(bytes: Buffer): Buffer {
     if (this.isOpen) return bytes
     this.isOpen = true
-    const processing = this.#head?.headers['openai-processing-ms']
+    const processing = this.head?.headers['openai-processing-ms']
     this.#host.open(typeof processing === 'string' ? [...FIXED_HEADERS, 'openai-processing-ms', processing] : FIXED_HEADERS)
     const preface = this.#preface
     this.#preface = []
@@ -191,6 +188,6 @@ function isWholeEvent(rest: Buffer): boolean {
   return data !== undefined && (data.trim() === '[DONE]' || parseObject(data) !== undefined)
 }
 
-function reasonOf({ row, params }: GatewayError, { format }: ClientFraming): string | undefined {
+function reasonOf({ row, params }: GatewayError, format: ErrorFormat): string | undefined {
   return row.id === 'backendError' ? params.reason : errorMessage(row, params, format)
 }

@@ -42,7 +42,7 @@ export function renamedStart(start: Buffer, askedName: string): Buffer {
   return at === undefined || start.toString('utf8', at.start, at.end) === text ? start : edited(start, [{ ...at, text }])
 }
 
-const DATA = Buffer.from('data:')
+const DATA = Buffer.from('data: ')
 
 /** Only the data line changes. @param event whole, with its boundary @returns `event` itself if nothing changes */
 export function renamedEvent(event: Buffer, askedName: string): Buffer {
@@ -61,5 +61,5 @@ function rewritten(event: Buffer, data: Buffer): Buffer {
     .toString('utf8')
     .split(/\r\n|\n|\r/)
     .filter((line) => line !== '' && !line.startsWith('data'))
-  return Buffer.concat([Buffer.from(others.map((line) => `${line}\n`).join('')), DATA, Buffer.from(' '), data, Buffer.from('\n\n')])
+  return Buffer.concat([Buffer.from(others.map((line) => `${line}\n`).join('')), DATA, data, Buffer.from('\n\n')])
 }

@@ -2,6 +2,7 @@ import { getCACertificates } from 'node:tls'
 import { type LookupFunction, Socket } from 'node:net'
 import { buildConnector, errors, Pool } from 'undici'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
+import type { EndpointHealth } from './backend-health.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 
 interface PoolSettings {
@@ -16,18 +17,6 @@ interface PoolSettings {
 const KEEP_ALIVE_MS = 4_000
 /** A pool that was not used for this long is closed, because pods of model servers come and go. */
 const UNUSED_TICKS = 300
-
-/** Name of a pool. Built once per server, because each request looks up its pool. */
-export interface PoolID {
-  readonly key: string
-  readonly origin: string
-  readonly namespace: string
-}
-
-/** @param origin for example `http://10.1.2.3:8000` */
-export function poolID(origin: string, namespace: string): PoolID {
-  return { key: `${namespace} ${origin}`, origin, namespace }
-}
 
 interface Used {
   readonly pool: Pool
@@ -51,11 +40,11 @@ export class UpstreamPools implements Ticked {
     this.#ca = settings.extraCa === undefined ? undefined : [...getCACertificates('default'), settings.extraCa]
   }
 
-  of({ key, origin, namespace }: PoolID): Pool {
-    let used = this.#pools.get(key)
+  of({ poolKey, origin, namespace }: EndpointHealth): Pool {
+    let used = this.#pools.get(poolKey)
     if (used === undefined) {
       used = { pool: this.#make(origin, namespace), lastAskedAt: 0 }
-      this.#pools.set(key, used)
+      this.#pools.set(poolKey, used)
       this.#ticker.add(this)
     }
     used.lastAskedAt = this.#ticker.now

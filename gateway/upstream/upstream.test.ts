@@ -4,7 +4,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { TEST_CA, TEST_SERVER_CERT, TEST_SERVER_KEY } from '../../test/support/tls-fixture.ts'
 import { CHAT, HELLO, Harness, backendRecord, json, modelRecord, startBackend, until } from '../../test/support/upstream-harness.ts'
 import { Ticker } from './ticker.ts'
-import { connectorWithin, poolID, UpstreamPools } from './upstream-pools.ts'
+import { EndpointHealth } from './backend-health.ts'
+import { connectorWithin, UpstreamPools } from './upstream-pools.ts'
 
 const OK = { choices: [] }
 const noNames: LookupFunction = (_name, _options, done) => done(new Error('no names here'), [])
@@ -59,13 +60,13 @@ describe('connection pools', () => {
   it('are closed after five minutes without requests', async () => {
     const ticker = new Ticker(1_000_000)
     const pools = new UpstreamPools(ticker, { lookup: () => noNames, extraCa: undefined, connectTimeoutMs: 100 })
-    const first = pools.of(poolID('http://10.0.0.1:80', 'shop'))
-    expect(pools.of(poolID('http://10.0.0.1:80', 'shop'))).toBe(first)
-    expect(pools.of(poolID('http://10.0.0.1:80', 'other'))).not.toBe(first)
+    const first = pools.of(new EndpointHealth('http://10.0.0.1:80', 'shop'))
+    expect(pools.of(new EndpointHealth('http://10.0.0.1:80', 'shop'))).toBe(first)
+    expect(pools.of(new EndpointHealth('http://10.0.0.1:80', 'other'))).not.toBe(first)
     for (let i = 0; i < 300; i++) ticker.tick()
     expect(ticker.size).toBe(0)
     expect(first.closed).toBe(true)
-    expect(pools.of(poolID('http://10.0.0.1:80', 'shop'))).not.toBe(first)
+    expect(pools.of(new EndpointHealth('http://10.0.0.1:80', 'shop'))).not.toBe(first)
     await pools.close()
   })
 

@@ -1,10 +1,11 @@
 /** Composes the upstream side of a gateway process: models, health, connections, forwarding. */
 import { systemClock } from '#platform/clock.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
+import type { Acknowledgement } from '#contract/records/revision-log.ts'
 import type { AddressRules } from '#contract/values/backend-address.ts'
 import { BackendHealth, tcpProbe } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
-import { credentialFor, type ForwardJob, type Outcome, type CredentialLookup } from './forward-job.ts'
+import type { ForwardJob, Outcome, CredentialLookup } from './forward-job.ts'
 import { ModelTable } from './model-table.ts'
 import { NameLookup } from './name-lookup.ts'
 import { Ticker } from './ticker.ts'
@@ -24,13 +25,7 @@ export interface UpstreamOptions {
   readonly tickMs?: number
 }
 
-export interface BackendCount {
-  readonly up: number
-  readonly total: number
-}
-
 const CONNECT_TIMEOUT_MS = 2_000
-const KEEP_ALIVE_TICKS = 15
 /** Maximum number of running look-ups of names: libuv has four threads, and files and compression need the others. */
 const LOOKUPS = 2
 
@@ -52,9 +47,8 @@ export class Upstream {
       names,
       ticker: this.#ticker,
       loop,
-      health: new BackendHealth(this.#ticker, tcpProbe({ lookup, timeoutMs: CONNECT_TIMEOUT_MS })),
+      health: new BackendHealth(this.#ticker, tcpProbe(lookup, CONNECT_TIMEOUT_MS)),
       forwarded,
-      keepAliveTicks: KEEP_ALIVE_TICKS,
       credentials,
       random,
     }
@@ -65,12 +59,11 @@ export class Upstream {
   }
 
   /** For heartbeats: the backends that are not fully healthy, by `<model uid>/<backend name>`. */
-  unhealthy(): Record<string, BackendCount> {
-    const counts: Record<string, BackendCount> = {}
+  unhealthy(): Acknowledgement['backends'] {
+    const counts: Record<string, Acknowledgement['backends'][string]> = {}
     for (const { backends } of this.models.entries()) {
-      for (const backend of backends) {
-        const { id, total, targets } = backend
-        const isUsable = credentialFor(backend, this.#deps.credentials) !== undefined
+      for (const { id, total, targets, credential } of backends) {
+        const isUsable = this.#deps.credentials(credential) !== undefined
         const up = isUsable ? targets.filter(({ health }) => health.isUp).length : 0
         if (up < total) counts[id] = { up, total }
       }

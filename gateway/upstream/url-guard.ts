@@ -24,7 +24,7 @@ export function guardedLookup(rules: AddressRules, resolveAll: ResolveAll): Look
     resolveAll(hostname, (error, addresses) => {
       const refused = error ?? refusal(hostname, addresses, rules)
       const first = addresses?.[0]
-      if (refused !== undefined || first === undefined) return done(refused ?? notFound(hostname), [])
+      if (refused !== undefined || first === undefined) return done(refused ?? failure(`${hostname} has no address`, 'ENOTFOUND'), [])
       if (all) done(null, [...addresses])
       else done(null, first.address, first.family)
     })
@@ -37,10 +37,6 @@ function refusal(hostname: string, addresses: readonly LookupAddress[], rules: A
     if (reason !== undefined) return failure(`${hostname} may not be called: it has become ${address}, and ${reason}`, REFUSED_ADDRESS)
   }
   return undefined
-}
-
-function notFound(hostname: string): NodeJS.ErrnoException {
-  return failure(`${hostname} has no address`, 'ENOTFOUND')
 }
 
 function failure(message: string, code: string): NodeJS.ErrnoException {

@@ -107,6 +107,8 @@ describe('routes', () => {
     loop: new LoopShare(systemClock),
     turns: new RequestTurns(),
     bodyReader: { read: () => Promise.reject(new TypeError('no request gets this far')) },
+    limits: { reserve: () => Promise.reject(new TypeError('no request gets this far')), refusalUnread: () => undefined },
+    ledger: { snapshot: () => Promise.reject(new TypeError('no request gets this far')) },
     admitted: () => undefined,
     reasonToEnd: () => undefined,
     isLeaving: () => false,

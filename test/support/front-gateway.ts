@@ -10,15 +10,18 @@ import { type Exchange, requestIdHeaders } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
-import { createGatewayServer, type ServerSettings } from '../../gateway/http/server.ts'
+import { createGatewayServer, type SERVER_SETTINGS } from '../../gateway/http/server.ts'
 import { systemClock } from '#platform/clock.ts'
+import { CallLimits } from '../../gateway/limits/call-limits.ts'
+import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
+import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { RequestTurns } from '../../gateway/http/request-turns.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import { hashCredential, mintCredential, type KeyHash } from '#contract/values/credential.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import type { Route } from '../../gateway/routes/route-table.ts'
-import type { ForwardJob, Outcome } from '../../gateway/upstream/dispatch.ts'
+import type { ForwardJob, Outcome } from '../../gateway/upstream/forward-job.ts'
 import { ModelTable } from '../../gateway/upstream/model-table.ts'
 import { backendRecord, issuedKey, modelRecord as shopModel } from './records.ts'
 import { sharedBodyReader } from './shared-body-reader.ts'
@@ -29,7 +32,7 @@ export interface FrontOptions {
   readonly models?: readonly ModelRecord[]
   readonly maxBodyBytes?: number
   readonly apiKeyHeader?: boolean
-  readonly server?: Partial<ServerSettings>
+  readonly server?: Partial<typeof SERVER_SETTINGS>
   readonly errors?: ErrorSender
   readonly app?: Partial<AppDeps>
   readonly routes?: readonly Route[]
@@ -91,6 +94,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
     now: () => Date.UTC(2026, 10, 21),
     apiKeyHeader: options.apiKeyHeader ?? true,
   }
+  const ledger = new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'front', live: () => 1 })
   const app = createApp(
     {
       errors,
@@ -100,6 +104,8 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       loop: new LoopShare(systemClock),
       turns: new RequestTurns(),
       bodyReader: sharedBodyReader,
+      limits: new CallLimits({ ledger, clock: systemClock, tokenHold: 'Declared', budgetStatus: 402 }),
+      ledger,
       admitted: () => undefined,
       reasonToEnd: () => undefined,
       isLeaving: () => false,

@@ -1,6 +1,5 @@
 /** The part of a gateway process that holds the keys, over a real Redis. */
 import { KeyTable } from '../../gateway/auth/key-table.ts'
-import { FORMAT } from '#contract/records/format.ts'
 import { RedisProjectionSource } from '../../gateway/projection/redis-projection.ts'
 import { RevisionFollower } from '../../gateway/projection/revision-follower.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -36,7 +35,6 @@ export class RedisGateway {
       tables: { key: this.keys, model: this.models },
       process,
       version: '0',
-      features: FORMAT.features,
       clock: systemClock,
       log: { debug: line, info: line, warn: line, error: line },
       backends: () => ({}),

@@ -107,7 +107,7 @@ export class Harness {
   constructor(options: Partial<UpstreamOptions> = {}) {
     this.upstream = new Upstream({
       addresses: { allowLoopback: true },
-      credentials: () => undefined,
+      credentials: (sums) => sums && undefined,
       forwarded: forwardedHeaders(),
       loop: new LoopShare(systemClock),
       tickMs: TICK_MS,
