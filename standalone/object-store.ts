@@ -83,10 +83,10 @@ export class ObjectStore implements KubePort {
     const { deletionTimestamp: _ignored, ...given } = object.metadata
     const metadata = { ...given, uid: this.#newUid(), creationTimestamp: this.#timestamp(), ...(hasStatus(resource) && { generation: 1 }) }
     const wanted = { ...prepare(resource, object), metadata }
-    if (options.dryRun) return typed(resource, deepFreeze(plain(wanted)))
+    if (options.dryRun) return deepFreeze(plain(wanted))
     const created = this.#store(resource, undefined, wanted)
     this.#collectIfOrphan(resource, created)
-    return typed(resource, created)
+    return created
   }
 
   async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
@@ -95,7 +95,7 @@ export class ObjectStore implements KubePort {
     if (object.metadata.resourceVersion === undefined && hasStatus(resource))
       throw refused('Invalid', call, 'metadata.resourceVersion: must be specified for an update')
     assertSame(call, before, object.metadata)
-    return typed(resource, this.#replace(call, before, object))
+    return this.#replace(call, before, object)
   }
 
   replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
@@ -106,7 +106,7 @@ export class ObjectStore implements KubePort {
     const call = { verb: 'patch', resource, ref }
     const before = this.#require(call)
     try {
-      return typed(resource, this.#replace(call, before, applyJsonPatch(before, operations)))
+      return this.#replace(call, before, applyJsonPatch(before, operations))
     } catch (error) {
       if (error instanceof PatchError) throw refused('Invalid', call, error.message)
       throw error
@@ -117,7 +117,7 @@ export class ObjectStore implements KubePort {
     const call = { verb: 'apply status of', resource, ref: refOf(object) }
     const before = this.#require(call)
     assertSame(call, before, object.metadata)
-    return typed(resource, this.#store(resource, before, { ...before, status: (object as Loose).status } as KubeObject))
+    return this.#store(resource, before, { ...before, status: (object as Loose).status })
   }
 
   async remove<T extends KubeObject>(
@@ -132,7 +132,7 @@ export class ObjectStore implements KubePort {
     return 'deleted'
   }
 
-  #replace(call: Call, before: KubeObject, wanted: KubeObject): KubeObject {
+  #replace<T extends KubeObject>(call: Call<T>, before: T, wanted: T): T {
     const { resource } = call
     const merged = withOwnMetadata(resource, before, prepare(resource, wanted, before))
     if (before.metadata.deletionTimestamp !== undefined) {
@@ -157,8 +157,8 @@ export class ObjectStore implements KubePort {
   }
 
   /** Stores a new state under the next version. Like etcd, does not write an equal one. */
-  #store(resource: Resource, before: KubeObject | undefined, wanted: KubeObject): KubeObject {
-    const at = (resourceVersion: string): KubeObject => plain({ ...wanted, metadata: { ...wanted.metadata, resourceVersion } })
+  #store<T extends KubeObject>(resource: Resource<T>, before: T | undefined, wanted: T): T {
+    const at = (resourceVersion: string): T => plain({ ...wanted, metadata: { ...wanted.metadata, resourceVersion } })
     if (before !== undefined && isDeepStrictEqual(at(before.metadata.resourceVersion ?? ''), before)) return before
     const after = at(String(this.#version + 1))
     this.#commit({ resource, ref: refOf(after), before, after })
@@ -204,8 +204,8 @@ export class ObjectStore implements KubePort {
     return table
   }
 
-  #require({ verb, resource, ref }: Call): KubeObject {
-    const present = this.#table(resource).get(ref)
+  #require<T extends KubeObject>({ verb, resource, ref }: Call<T>): T {
+    const present = this.informer(resource).get(ref)
     if (present === undefined) throw refused('NotFound', { verb, resource, ref }, 'there is no such object')
     return present
   }
@@ -243,12 +243,12 @@ function hasStatus(resource: Resource): boolean {
 }
 
 /** The part of a write that the main endpoint accepts: no status of custom resources. */
-function prepare(resource: Resource, wanted: KubeObject, before?: KubeObject): KubeObject {
+function prepare<T extends KubeObject>(resource: Resource, wanted: T, before?: T): T {
   return plain(hasStatus(resource) ? { ...wanted, status: (before as Loose | undefined)?.status } : wanted)
 }
 
 /** Sets the metadata that a client cannot change, and the generation, which counts changes outside of metadata and status. */
-function withOwnMetadata(resource: Resource, before: KubeObject, wanted: KubeObject): KubeObject {
+function withOwnMetadata<T extends KubeObject>(resource: Resource, before: T, wanted: T): T {
   const { name, namespace, uid, creationTimestamp, deletionTimestamp, generation = 0 } = before.metadata
   const own = { name, namespace, uid, creationTimestamp, deletionTimestamp }
   const next = hasStatus(resource)
@@ -267,9 +267,9 @@ function finalizersOf({ metadata }: KubeObject): readonly string[] {
 }
 
 /** A call, for the message of its refusal. */
-interface Call {
+interface Call<T extends KubeObject = KubeObject> {
   readonly verb: string
-  readonly resource: Resource
+  readonly resource: Resource<T>
   readonly ref: ObjectRef
 }
 
@@ -297,8 +297,4 @@ function deepFreeze<T>(value: T): T {
     for (const inner of Object.values(value)) deepFreeze(inner)
   }
   return value
-}
-
-function typed<T extends KubeObject>(_resource: Resource<T>, object: KubeObject): T {
-  return object as T // the table of a resource only has objects of T: writers are typed, manifests validated
 }
