@@ -45,12 +45,9 @@ export const objectMetadata = z
     managedFields: ofServer,
     selfLink: ofServer,
   })
-  .transform((metadata) => {
-    const { name, namespace } = metadata
-    return {
-      name,
-      namespace,
-      ...(metadata.labels === undefined ? {} : { labels: metadata.labels }),
-      ...(metadata.annotations === undefined ? {} : { annotations: metadata.annotations }),
-    }
-  })
+  .transform(({ name, namespace, labels: ownLabels, annotations: ownAnnotations }) => ({
+    name,
+    namespace,
+    ...(ownLabels && { labels: ownLabels }),
+    ...(ownAnnotations && { annotations: ownAnnotations }),
+  }))
