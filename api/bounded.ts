@@ -19,6 +19,16 @@ export function text(maxLength: number): z.ZodString {
     .meta({ maxLength })
 }
 
+/** Text that a pattern describes. */
+export function matching(pattern: string, maxLength: number): z.ZodString {
+  return z.string().regex(new RegExp(pattern)).max(maxLength)
+}
+
+/** A whole number. */
+export function whole(min: number, max: number): z.ZodInt {
+  return z.int().min(min).max(max)
+}
+
 /** A map of at most 16 entries. */
 export function boundedMap<V extends z.ZodType>(value: V): z.ZodRecord<z.ZodString, V> {
   return z
