@@ -1,7 +1,7 @@
 /** The definition of the kind ApiKey. */
 import { type ApiKey, apiKeySpec, apiKeyStatus, FINALIZER, type ApiKeySpec } from './apikey.ts'
 import { API_KEY_CONDITIONS } from './conditions.ts'
-import { AGE, type ApiKind, READY_REASON, READY_STATUS } from './kind.ts'
+import { AGE, type ApiKind, column, READY_REASON, READY_STATUS } from './kind.ts'
 import { apiKeys } from './resources.ts'
 import { labelKeys, ownKeys } from './label-rules.ts'
 import { budgetRules, limitsRules } from './limits.ts'
@@ -149,34 +149,17 @@ export const apiKeyKind: ApiKind<ApiKey> = {
   rules: API_KEY_RULES,
   conditions: API_KEY_CONDITIONS,
   columns: [
-    { name: 'Ready', type: 'string', jsonPath: READY_STATUS, description: 'Whether the key works on every gateway now.' },
-    { name: 'Reason', type: 'string', jsonPath: READY_REASON, description: 'Reason of the condition Ready.' },
-    { name: 'Prefix', type: 'string', jsonPath: '.status.prefix', description: 'First 8 and last 4 characters of the key, or its hint.' },
-    {
-      name: 'Used',
-      type: 'string',
-      jsonPath: '.status.summary.used',
-      description: 'The spent part of the budget of which the least is left.',
-    },
-    { name: 'Expires', type: 'string', jsonPath: '.status.expirationTime', description: 'When the key stops working.' },
+    column('Ready', READY_STATUS, 'Whether the key works on every gateway now.'),
+    column('Reason', READY_REASON, 'Reason of the condition Ready.'),
+    column('Prefix', '.status.prefix', 'First 8 and last 4 characters of the key, or its hint.'),
+    column('Used', '.status.summary.used', 'The spent part of the budget of which the least is left.'),
+    column('Expires', '.status.expirationTime', 'When the key stops working.'),
     AGE,
-    { name: 'Models', type: 'string', jsonPath: '.status.summary.models', description: 'Models that the key may call.', wide: true },
-    { name: 'RPM', type: 'integer', jsonPath: '.spec.limits.requestsPerMinute', description: 'Most requests per minute.', wide: true },
-    { name: 'TPM', type: 'integer', jsonPath: '.spec.limits.tokensPerMinute', description: 'Most tokens per minute.', wide: true },
-    {
-      name: 'Last-Used',
-      type: 'date',
-      jsonPath: '.status.lastUsedTime',
-      description: 'Time since the key was last used, to the hour.',
-      wide: true,
-    },
-    {
-      name: 'Programmed',
-      type: 'string',
-      jsonPath: '.status.summary.programmed',
-      description: 'Gateway pods that have acknowledged the key.',
-      wide: true,
-    },
+    column('Models', '.status.summary.models', 'Models that the key may call.', { wide: true }),
+    column('RPM', '.spec.limits.requestsPerMinute', 'Most requests per minute.', { type: 'integer', wide: true }),
+    column('TPM', '.spec.limits.tokensPerMinute', 'Most tokens per minute.', { type: 'integer', wide: true }),
+    column('Last-Used', '.status.lastUsedTime', 'Time since the key was last used, to the hour.', { type: 'date', wide: true }),
+    column('Programmed', '.status.summary.programmed', 'Gateway pods that have acknowledged the key.', { wide: true }),
   ],
   selectable: ['.spec.state', '.status.keyID'],
   finalizer: FINALIZER,

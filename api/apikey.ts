@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { MAX_BUDGET_NAME, MAX_BUDGETS, onStoreUnavailable } from '#contract/records/limits-record.ts'
 import { MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 import type { KubeObject } from '#kube/port.ts'
-import { boundedMap, mapOf, text, timestamp, wholeListOf } from './bounded.ts'
+import { boundedMap, mapOf, matching, text, timestamp, whole, wholeListOf } from './bounded.ts'
 import { budgetsSchema, limitsSchema } from './limits.ts'
 import { condition, DNS_SUBDOMAIN, LABEL_VALUE } from './metadata.ts'
 
@@ -11,17 +11,12 @@ import { condition, DNS_SUBDOMAIN, LABEL_VALUE } from './metadata.ts'
 const MAX_ANNOTATION = 2048
 
 const secretTemplate = z.strictObject({
-  labels: boundedMap(z.string().regex(new RegExp(LABEL_VALUE)).max(63))
-    .describe('Labels of the Secret, at most 16; none below headgate.dev/.')
-    .optional(),
+  labels: boundedMap(matching(LABEL_VALUE, 63)).describe('Labels of the Secret, at most 16; none below headgate.dev/.').optional(),
   annotations: boundedMap(text(MAX_ANNOTATION)).describe('Annotations of the Secret, at most 16; none below headgate.dev/.').optional(),
 })
 
 const secret = z.strictObject({
-  name: z
-    .string()
-    .regex(new RegExp(DNS_SUBDOMAIN))
-    .max(253)
+  name: matching(DNS_SUBDOMAIN, 253)
     .describe('Name of the Secret, in the namespace of the ApiKey. Default: the name of the ApiKey. Cannot be changed.')
     .optional(),
   retention: z.enum(['Keep']).describe('Keep: the Secret stays, for workloads that mount it.').default('Keep'),
@@ -42,13 +37,9 @@ export const HINT = '^[^\\x00-\\x1F\\x7F]*$'
 export const MAX_HINT = 16
 
 const hash = z.strictObject({
-  sha256: z
-    .string()
-    .regex(new RegExp(SHA256_HEX))
-    .max(71)
-    .describe(
-      'SHA-256 of the whole value of the key, as 64 lower-case hexadecimal digits, with or without sha256: before them. Another SHA-256 is a rotation: the former value works until rotation.overlapSeconds are over.',
-    ),
+  sha256: matching(SHA256_HEX, 71).describe(
+    'SHA-256 of the whole value of the key, as 64 lower-case hexadecimal digits, with or without sha256: before them. Another SHA-256 is a rotation: the former value works until rotation.overlapSeconds are over.',
+  ),
   hint: text(MAX_HINT)
     .regex(new RegExp(HINT))
     .describe('Part of the value, for display as status.prefix, such as its last 4 characters. Never the whole value.')
@@ -69,10 +60,7 @@ const source = z.strictObject({
 export const DEFAULT_OVERLAP_SECONDS = 86_400
 
 const rotation = z.strictObject({
-  overlapSeconds: z
-    .int()
-    .min(0)
-    .max(2_592_000)
+  overlapSeconds: whole(0, 2_592_000)
     .describe('How long the former value works after source.hash.sha256 was changed, in seconds. 0: it stops at once.')
     .default(DEFAULT_OVERLAP_SECONDS),
 })
@@ -87,14 +75,11 @@ export const apiKeySpec = z.strictObject({
     .enum(['Active', 'Suspended', 'Revoked'])
     .describe('Active: the key works. Suspended: it answers 401 until it is Active again. Revoked: it answers 401 for ever.')
     .default('Active'),
-  models: wholeListOf(z.string().regex(new RegExp(MODEL_PATTERN)).min(1).max(253), { min: 1, max: 256 }).describe(
+  models: wholeListOf(matching(MODEL_PATTERN, 253).min(1), { min: 1, max: 256 }).describe(
     'Models that the key may call: names or aliases, with * at one end for many, at most 8192 characters together. ["*"]: all models.',
   ),
   expirationTime: timestamp().describe('When the key stops working. Not together with ttlSeconds.').optional(),
-  ttlSeconds: z
-    .int()
-    .min(60)
-    .max(315_360_000)
+  ttlSeconds: whole(60, 315_360_000)
     .describe('How long the key works, in seconds from its creation. Not together with expirationTime.')
     .optional(),
   limits: limitsSchema.describe('How fast the key may call. Without a field there is no such limit.').optional(),
@@ -118,11 +103,7 @@ const usage = z.object({
   used: z.string().max(24).describe('What was spent in this window, in the unit of the budget.'),
   remaining: z.string().max(24).describe('What may still be spent in it.'),
   percent: z.int().min(0).describe('The spent part of the amount in per cent, rounded down.'),
-  announcedPercent: z
-    .int()
-    .min(0)
-    .max(100)
-    .describe('The highest threshold (80 or 100) that an Event has announced in this window; 0: none.'),
+  announcedPercent: whole(0, 100).describe('The highest threshold (80 or 100) that an Event has announced in this window; 0: none.'),
 })
 
 /** status of an ApiKey */

@@ -19,6 +19,16 @@ export function text(maxLength: number): z.ZodString {
     .meta({ maxLength })
 }
 
+/** Text that a pattern describes. */
+export function matching(pattern: string, maxLength: number): z.ZodString {
+  return z.string().regex(new RegExp(pattern)).max(maxLength)
+}
+
+/** A whole number. */
+export function whole(min: number, max: number): z.ZodInt {
+  return z.int().min(min).max(max)
+}
+
 /** A map of at most 16 entries. */
 export function boundedMap<V extends z.ZodType>(value: V): z.ZodRecord<z.ZodString, V> {
   return z
@@ -27,12 +37,18 @@ export function boundedMap<V extends z.ZodType>(value: V): z.ZodRecord<z.ZodStri
     .meta({ maxProperties: MAX_MAP_ENTRIES })
 }
 
+interface ListSize {
+  readonly min?: number
+  readonly max: number
+}
+
+function listOf<V extends z.ZodType>(item: V, { min = 0, max }: ListSize): z.ZodArray<V> {
+  return z.array(item).min(min).max(max)
+}
+
 /** A list without repetition. Server-side apply merges it entry by entry. */
-export function setOf<V extends z.ZodType<string>>(item: V, size: { readonly min?: number; readonly max: number }): z.ZodArray<V> {
-  return z
-    .array(item)
-    .min(size.min ?? 0)
-    .max(size.max)
+export function setOf<V extends z.ZodType<string>>(item: V, size: ListSize): z.ZodArray<V> {
+  return listOf(item, size)
     .check(noRepetition((value) => value))
     .meta({ 'x-kubernetes-list-type': 'set' })
 }
@@ -41,20 +57,13 @@ export function setOf<V extends z.ZodType<string>>(item: V, size: { readonly min
  * A list that is one value: server-side apply replaces the whole list. For allow-lists, since the entries that an
  * owner applies must be the only allowed ones, and for long lists, since the API server would store the owner of each entry of a set.
  */
-export function wholeListOf<V extends z.ZodType<string>>(item: V, size: { readonly min: number; readonly max: number }): z.ZodArray<V> {
-  return z.array(item).min(size.min).max(size.max).meta({ 'x-kubernetes-list-type': 'atomic' })
+export function wholeListOf<V extends z.ZodType<string>>(item: V, size: ListSize): z.ZodArray<V> {
+  return listOf(item, size).meta({ 'x-kubernetes-list-type': 'atomic' })
 }
 
 /** A list whose entries are identified by one of their fields. Server-side apply merges it entry by entry. */
-export function mapOf<K extends string, V extends z.ZodType<Readonly<Record<K, string>>>>(
-  item: V,
-  key: K,
-  size: { readonly min?: number; readonly max: number },
-): z.ZodArray<V> {
-  return z
-    .array(item)
-    .min(size.min ?? 0)
-    .max(size.max)
+export function mapOf<K extends string, V extends z.ZodType<Readonly<Record<K, string>>>>(item: V, key: K, size: ListSize): z.ZodArray<V> {
+  return listOf(item, size)
     .check(noRepetition((value) => value[key]))
     .meta({ 'x-kubernetes-list-type': 'map', 'x-kubernetes-list-map-keys': [key] })
 }

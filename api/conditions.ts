@@ -25,6 +25,13 @@ export type ConditionOf<T extends ConditionTable> = {
   [Type in keyof T & string]: { readonly type: Type; readonly reason: keyof T[Type]['reasons'] & string; readonly message: string }
 }[keyof T & string]
 
+/** A reason with which the condition is True. */
+const yes = (meaning: string): ReasonEntry => ({ status: 'True', meaning })
+/** A reason with which it is False. */
+const no = (meaning: string): ReasonEntry => ({ status: 'False', meaning })
+/** A reason with which it is Unknown. */
+const unknown = (meaning: string): ReasonEntry => ({ status: 'Unknown', meaning })
+
 const ENTRY_UNREADABLE =
   'A newer version of the operator wrote the entry of the key. This version leaves the entry as it is; gateways use the last entry that they could read. Update the operator.'
 
@@ -37,189 +44,143 @@ export const API_KEY_CONDITIONS = {
     presence: 'Always',
     meaning: 'The key works on every gateway now. Only the first programming of a key counts here; later edits show in Programmed.',
     reasons: {
-      EntryUnreadable: { status: 'Unknown', meaning: ENTRY_UNREADABLE },
-      Revoked: { status: 'False', meaning: 'spec.state is Revoked, which is final. Create a new ApiKey for a new key.' },
-      Suspended: { status: 'False', meaning: 'spec.state is Suspended. Set it to Active to let the key work again.' },
-      Expired: { status: 'False', meaning: 'expirationTime or ttlSeconds has passed. Set a later time to let the key work again.' },
-      NotAccepted: { status: 'False', meaning: 'See the condition Accepted.' },
-      KeyLost: {
-        status: 'False',
-        meaning:
-          'No copy of the hash of the key is left, so gateways cannot recognize it. Delete the ApiKey and its Secret, and apply the ApiKey again.',
-      },
-      SecretNotIssued: { status: 'False', meaning: 'See the condition SecretIssued.' },
-      NotProgrammed: { status: 'False', meaning: 'Not every gateway pod has the key yet. See the condition Programmed.' },
-      BudgetExhausted: { status: 'False', meaning: 'A budget that blocks is used up. See the condition BudgetExhausted.' },
-      Ready: { status: 'True', meaning: 'The key works.' },
+      EntryUnreadable: unknown(ENTRY_UNREADABLE),
+      Revoked: no('spec.state is Revoked, which is final. Create a new ApiKey for a new key.'),
+      Suspended: no('spec.state is Suspended. Set it to Active to let the key work again.'),
+      Expired: no('expirationTime or ttlSeconds has passed. Set a later time to let the key work again.'),
+      NotAccepted: no('See the condition Accepted.'),
+      KeyLost: no(
+        'No copy of the hash of the key is left, so gateways cannot recognize it. Delete the ApiKey and its Secret, and apply the ApiKey again.',
+      ),
+      SecretNotIssued: no('See the condition SecretIssued.'),
+      NotProgrammed: no('Not every gateway pod has the key yet. See the condition Programmed.'),
+      BudgetExhausted: no('A budget that blocks is used up. See the condition BudgetExhausted.'),
+      Ready: yes('The key works.'),
     },
   },
   Accepted: {
     presence: 'Always',
     meaning: 'The operator applies the manifest.',
     reasons: {
-      NamespaceLimitReached: { status: 'False', meaning: LIMIT_REACHED('ApiKeys') },
-      InvalidTimeZone: {
-        status: 'False',
-        meaning:
-          'The timeZone of a budget does not exist; the message names it. A new key is not issued; one that works keeps the budgets that it had, and the rest of the edit acts. Write an IANA name.',
-      },
-      DuplicateKey: {
-        status: 'False',
-        meaning:
-          'Another key has the value whose SHA-256 is in source.hash. Of two new ApiKeys the older one gets the value. The former value of this key works on. Correct the SHA-256, or delete the other ApiKey; the operator retries by itself.',
-      },
-      SourceInvalid: {
-        status: 'False',
-        meaning:
-          'source.hash.hint holds the whole value of the key, so everybody who may read the ApiKey knows the value. Make another value and set its SHA-256 and a shorter hint.',
-      },
-      Accepted: { status: 'True', meaning: 'The operator carries it out.' },
+      NamespaceLimitReached: no(LIMIT_REACHED('ApiKeys')),
+      InvalidTimeZone: no(
+        'The timeZone of a budget does not exist; the message names it. A new key is not issued; one that works keeps the budgets that it had, and the rest of the edit acts. Write an IANA name.',
+      ),
+      DuplicateKey: no(
+        'Another key has the value whose SHA-256 is in source.hash. Of two new ApiKeys the older one gets the value. The former value of this key works on. Correct the SHA-256, or delete the other ApiKey; the operator retries by itself.',
+      ),
+      SourceInvalid: no(
+        'source.hash.hint holds the whole value of the key, so everybody who may read the ApiKey knows the value. Make another value and set its SHA-256 and a shorter hint.',
+      ),
+      Accepted: yes('The operator carries it out.'),
     },
   },
   SecretIssued: {
     presence: 'Always',
     meaning: 'The Secret with the key exists.',
     reasons: {
-      EntryUnreadable: { status: 'Unknown', meaning: ENTRY_UNREADABLE },
-      KeyLost: { status: 'False', meaning: 'No copy of the hash of the key is left. See the condition Ready.' },
-      Revoked: {
-        status: 'False',
-        meaning: 'The key was revoked before it was issued, so there is no Secret. Create a new ApiKey for a new key.',
-      },
-      SecretConflict: {
-        status: 'False',
-        meaning:
-          'A Secret of that name exists and does not belong to this ApiKey. The operator leaves it as it is. Delete the Secret, or create an ApiKey with another secret.name.',
-      },
-      SecretModified: {
-        status: 'False',
-        meaning:
-          'The value in the Secret was changed. The operator leaves it as it is. The issued key works, the value in the Secret does not. Create a new ApiKey for a new value.',
-      },
-      SecretMissing: {
-        status: 'False',
-        meaning:
-          'The Secret was deleted. The key still works, but the operator does not know its value. Create a new ApiKey for a new value.',
-      },
-      SecretUnreadable: {
-        status: 'Unknown',
-        meaning:
-          'The operator cannot read the Secret. The message names the cause; usually a Role or RoleBinding of the operator is missing in the namespace. Restore it; the operator retries by itself.',
-      },
-      KeyringFull: {
-        status: 'False',
-        meaning:
-          'The keyring, or the share of the namespace, has no room for another key; the message says which. Shorten spec.models, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
-      },
-      QuotaExceeded: {
-        status: 'False',
-        meaning:
-          'A ResourceQuota of the namespace refuses another Secret. Raise the quota or delete Secrets; the operator retries by itself.',
-      },
-      AdmissionDenied: {
-        status: 'False',
-        meaning:
-          'An admission policy refuses the Secret; the message quotes the policy. Change spec.secret or the policy; the operator retries by itself.',
-      },
-      Forbidden: {
-        status: 'False',
-        meaning:
-          'The operator has no right to create Secrets in the namespace. Restore its Role and RoleBinding; the operator retries by itself.',
-      },
-      WaitingForStore: {
-        status: 'False',
-        meaning: 'Redis does not answer, so no key is issued. The operator continues by itself once Redis answers.',
-      },
-      Pending: { status: 'False', meaning: 'The operator is issuing the key.' },
-      NotApplicable: { status: 'True', meaning: 'source.type is Hash: the value exists elsewhere, and no Secret is written.' },
-      Issued: { status: 'True', meaning: 'The Secret holds the key.' },
+      EntryUnreadable: unknown(ENTRY_UNREADABLE),
+      KeyLost: no('No copy of the hash of the key is left. See the condition Ready.'),
+      Revoked: no('The key was revoked before it was issued, so there is no Secret. Create a new ApiKey for a new key.'),
+      SecretConflict: no(
+        'A Secret of that name exists and does not belong to this ApiKey. The operator leaves it as it is. Delete the Secret, or create an ApiKey with another secret.name.',
+      ),
+      SecretModified: no(
+        'The value in the Secret was changed. The operator leaves it as it is. The issued key works, the value in the Secret does not. Create a new ApiKey for a new value.',
+      ),
+      SecretMissing: no(
+        'The Secret was deleted. The key still works, but the operator does not know its value. Create a new ApiKey for a new value.',
+      ),
+      SecretUnreadable: unknown(
+        'The operator cannot read the Secret. The message names the cause; usually a Role or RoleBinding of the operator is missing in the namespace. Restore it; the operator retries by itself.',
+      ),
+      KeyringFull: no(
+        'The keyring, or the share of the namespace, has no room for another key; the message says which. Shorten spec.models, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
+      ),
+      QuotaExceeded: no(
+        'A ResourceQuota of the namespace refuses another Secret. Raise the quota or delete Secrets; the operator retries by itself.',
+      ),
+      AdmissionDenied: no(
+        'An admission policy refuses the Secret; the message quotes the policy. Change spec.secret or the policy; the operator retries by itself.',
+      ),
+      Forbidden: no(
+        'The operator has no right to create Secrets in the namespace. Restore its Role and RoleBinding; the operator retries by itself.',
+      ),
+      WaitingForStore: no('Redis does not answer, so no key is issued. The operator continues by itself once Redis answers.'),
+      Pending: no('The operator is issuing the key.'),
+      NotApplicable: yes('source.type is Hash: the value exists elsewhere, and no Secret is written.'),
+      Issued: yes('The Secret holds the key.'),
     },
   },
   Programmed: {
     presence: 'Always',
     meaning: 'Every gateway pod has acknowledged the newest revision of the key.',
     reasons: {
-      Programmed: { status: 'True', meaning: 'Every gateway pod has acknowledged it.' },
-      KeyringFull: {
-        status: 'False',
-        meaning:
-          'The keyring, or the share of the namespace, has no room for the newest edit: gateways apply the edit, but it would be lost together with the data of Redis. Shorten the edit, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
-      },
-      Pending: { status: 'False', meaning: 'Some gateway pods have not acknowledged it yet.' },
-      NoGateways: { status: 'False', meaning: 'No gateway pod is running. Start one.' },
-      StoreUnreachable: { status: 'Unknown', meaning: 'Redis does not answer. The operator continues by itself once Redis answers.' },
-      Unconfirmed: {
-        status: 'False',
-        meaning:
-          'Some gateway pods have not acknowledged it in time; the message names them. Check these pods and their connection to Redis.',
-      },
+      Programmed: yes('Every gateway pod has acknowledged it.'),
+      KeyringFull: no(
+        'The keyring, or the share of the namespace, has no room for the newest edit: gateways apply the edit, but it would be lost together with the data of Redis. Shorten the edit, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
+      ),
+      Pending: no('Some gateway pods have not acknowledged it yet.'),
+      NoGateways: no('No gateway pod is running. Start one.'),
+      StoreUnreachable: unknown('Redis does not answer. The operator continues by itself once Redis answers.'),
+      Unconfirmed: no(
+        'Some gateway pods have not acknowledged it in time; the message names them. Check these pods and their connection to Redis.',
+      ),
     },
   },
   LimitsEnforceable: {
     presence: 'Always',
     meaning: 'The gateways can hold every limit and budget of the key.',
     reasons: {
-      GatewayTooOld: {
-        status: 'False',
-        meaning:
-          'A gateway pod runs a version that cannot enforce limits: it refuses the key with 503, or admits it with the last record without limits. Update the gateways; the condition changes a minute after the last old pod.',
-      },
-      SpendUncertain: {
-        status: 'False',
-        meaning:
-          'Redis had lost spend of the key; the message names the period. The operator restored the spend from the last checkpoint, at most about ten seconds old, and from the memory of the gateways. Shown for 24 hours.',
-      },
-      PriceMissing: {
-        status: 'False',
-        meaning:
-          'The key has a budget in Currency that blocks, and may call models without pricing; the message names some. Requests for them are refused. Set their pricing ("0" is a price).',
-      },
-      OutputUnbounded: {
-        status: 'False',
-        meaning:
-          'The key has a budget that blocks, and may call models with neither maxOutputTokens nor contextTokens; the message names some. Requests that name no max_tokens may overspend the budget.',
-      },
-      Enforceable: { status: 'True', meaning: 'Every gateway enforces all limits and budgets, or the key has none.' },
+      GatewayTooOld: no(
+        'A gateway pod runs a version that cannot enforce limits: it refuses the key with 503, or admits it with the last record without limits. Update the gateways; the condition changes a minute after the last old pod.',
+      ),
+      SpendUncertain: no(
+        'Redis had lost spend of the key; the message names the period. The operator restored the spend from the last checkpoint, at most about ten seconds old, and from the memory of the gateways. Shown for 24 hours.',
+      ),
+      PriceMissing: no(
+        'The key has a budget in Currency that blocks, and may call models without pricing; the message names some. Requests for them are refused. Set their pricing ("0" is a price).',
+      ),
+      OutputUnbounded: no(
+        'The key has a budget that blocks, and may call models with neither maxOutputTokens nor contextTokens; the message names some. Requests that name no max_tokens may overspend the budget.',
+      ),
+      Enforceable: yes('Every gateway enforces all limits and budgets, or the key has none.'),
     },
   },
   Suspended: {
     presence: 'WhenTrue',
     meaning: 'Gateways refuse the key while spec.state is Suspended.',
-    reasons: { Suspended: { status: 'True', meaning: 'spec.state is Suspended.' } },
+    reasons: { Suspended: yes('spec.state is Suspended.') },
   },
   Rotating: {
     presence: 'WhenTrue',
     meaning: 'A former value of the key still works beside the present one.',
     reasons: {
-      OverlapActive: {
-        status: 'True',
-        meaning: 'source.hash.sha256 was changed, and rotation.overlapSeconds are not over; the message says when.',
-      },
+      OverlapActive: yes('source.hash.sha256 was changed, and rotation.overlapSeconds are not over; the message says when.'),
     },
   },
   BudgetExhausted: {
     presence: 'WhenTrue',
     meaning: 'A budget that blocks is used up.',
     reasons: {
-      BudgetExhausted: {
-        status: 'True',
-        meaning: 'Requests answer 402 until the window of the budget ends or its amount is raised; the message names the budgets.',
-      },
+      BudgetExhausted: yes(
+        'Requests answer 402 until the window of the budget ends or its amount is raised; the message names the budgets.',
+      ),
     },
   },
   Expired: {
     presence: 'WhenTrue',
     meaning: 'Gateways refuse the key because it has expired.',
-    reasons: { Expired: { status: 'True', meaning: 'status.expirationTime has passed.' } },
+    reasons: { Expired: yes('status.expirationTime has passed.') },
   },
   Stalled: {
     presence: 'WhenTrue',
     meaning: 'The operator cannot continue by itself. A person must fix the cause.',
     reasons: {
-      KeyLost: { status: 'True', meaning: 'See the condition Ready.' },
-      SecretConflict: { status: 'True', meaning: 'See the condition SecretIssued.' },
-      DuplicateKey: { status: 'True', meaning: 'See the condition Accepted.' },
-      SourceInvalid: { status: 'True', meaning: 'See the condition Accepted.' },
+      KeyLost: yes('See the condition Ready.'),
+      SecretConflict: yes('See the condition SecretIssued.'),
+      DuplicateKey: yes('See the condition Accepted.'),
+      SourceInvalid: yes('See the condition Accepted.'),
     },
   },
 } as const satisfies ConditionTable
@@ -230,86 +191,65 @@ export const SERVED_MODEL_CONDITIONS = {
     presence: 'Always',
     meaning: 'The model is accepted, has an endpoint, and every gateway knows it.',
     reasons: {
-      NotAccepted: { status: 'False', meaning: 'See the condition Accepted.' },
-      NoEndpoints: { status: 'False', meaning: 'See the condition BackendsHealthy.' },
-      NotProgrammed: { status: 'False', meaning: 'Not every gateway pod has acknowledged the newest revision of the model yet.' },
-      Ready: { status: 'True', meaning: 'Clients can call the model.' },
+      NotAccepted: no('See the condition Accepted.'),
+      NoEndpoints: no('See the condition BackendsHealthy.'),
+      NotProgrammed: no('Not every gateway pod has acknowledged the newest revision of the model yet.'),
+      Ready: yes('Clients can call the model.'),
     },
   },
   Accepted: {
     presence: 'Always',
     meaning: 'The operator applies the manifest.',
     reasons: {
-      NamespaceLimitReached: { status: 'False', meaning: LIMIT_REACHED('ServedModels') },
-      PublishingNotAllowed: {
-        status: 'False',
-        meaning:
-          'allowedNamespaces opens the model to other namespaces, and the administrator has not listed this namespace as one that may do so. Only keys of this namespace can use the model. Write from: Same, or ask the administrator.',
-      },
-      NameConflict: {
-        status: 'False',
-        meaning:
-          'An older ServedModel has the served name or an alias; the message names it. Only that name is refused. Choose another name.',
-      },
-      ServiceNotFound: {
-        status: 'False',
-        meaning: 'The Service of a backend, or its port, does not exist in this namespace. Create it or correct the backend.',
-      },
-      AddressRefused: {
-        status: 'False',
-        meaning: 'The url of a backend is a loopback, link-local or metadata address. Use the address of a model server.',
-      },
-      SecretUnreadable: {
-        status: 'Unknown',
-        meaning:
-          'The operator cannot read the Secret of an authSecretRef. The message names the cause; usually a Role or RoleBinding of the operator is missing in the namespace. Restore it; the operator retries by itself.',
-      },
-      SecretNotFound: {
-        status: 'False',
-        meaning:
-          'The Secret of an authSecretRef, or its data key, does not exist in this namespace, or the Secret lacks the label headgate.dev/upstream-auth: "true". Create it or add the label.',
-      },
-      CredentialHostNotAllowed: {
-        status: 'False',
-        meaning:
-          'The Secret of an authSecretRef does not list the host of the backend in its annotation headgate.dev/upstream-hosts. Add the host to the annotation, or correct the backend.',
-      },
-      CredentialsFull: {
-        status: 'False',
-        meaning:
-          'The Secrets that the gateways mount have no room for another model or backend credential. Delete ServedModels or share one Secret; the operator retries by itself.',
-      },
-      Accepted: { status: 'True', meaning: 'The operator carries it out.' },
+      NamespaceLimitReached: no(LIMIT_REACHED('ServedModels')),
+      PublishingNotAllowed: no(
+        'allowedNamespaces opens the model to other namespaces, and the administrator has not listed this namespace as one that may do so. Only keys of this namespace can use the model. Write from: Same, or ask the administrator.',
+      ),
+      NameConflict: no(
+        'An older ServedModel has the served name or an alias; the message names it. Only that name is refused. Choose another name.',
+      ),
+      ServiceNotFound: no('The Service of a backend, or its port, does not exist in this namespace. Create it or correct the backend.'),
+      AddressRefused: no('The url of a backend is a loopback, link-local or metadata address. Use the address of a model server.'),
+      SecretUnreadable: unknown(
+        'The operator cannot read the Secret of an authSecretRef. The message names the cause; usually a Role or RoleBinding of the operator is missing in the namespace. Restore it; the operator retries by itself.',
+      ),
+      SecretNotFound: no(
+        'The Secret of an authSecretRef, or its data key, does not exist in this namespace, or the Secret lacks the label headgate.dev/upstream-auth: "true". Create it or add the label.',
+      ),
+      CredentialHostNotAllowed: no(
+        'The Secret of an authSecretRef does not list the host of the backend in its annotation headgate.dev/upstream-hosts. Add the host to the annotation, or correct the backend.',
+      ),
+      CredentialsFull: no(
+        'The Secrets that the gateways mount have no room for another model or backend credential. Delete ServedModels or share one Secret; the operator retries by itself.',
+      ),
+      Accepted: yes('The operator carries it out.'),
     },
   },
   BackendsHealthy: {
     presence: 'Always',
     meaning: 'The gateways can reach all backends.',
     reasons: {
-      Healthy: { status: 'True', meaning: 'Gateways can use all backends.' },
-      NotAccepted: { status: 'False', meaning: 'The manifest keeps gateways from every backend. See the condition Accepted.' },
-      NoEndpoints: { status: 'False', meaning: 'No backend has a ready endpoint. Start a server behind the Service.' },
-      Unreachable: { status: 'False', meaning: 'No gateway can reach any backend. Check the servers and the network policies.' },
-      Degraded: { status: 'False', meaning: 'Gateways cannot use some backends; the others serve.' },
+      Healthy: yes('Gateways can use all backends.'),
+      NotAccepted: no('The manifest keeps gateways from every backend. See the condition Accepted.'),
+      NoEndpoints: no('No backend has a ready endpoint. Start a server behind the Service.'),
+      Unreachable: no('No gateway can reach any backend. Check the servers and the network policies.'),
+      Degraded: no('Gateways cannot use some backends; the others serve.'),
     },
   },
   Priced: {
     presence: 'Always',
     meaning: 'The model has a price.',
     reasons: {
-      PriceMissing: {
-        status: 'False',
-        meaning: 'pricing is absent. Keys with a Currency budget that blocks cannot call the model; all others can.',
-      },
-      Priced: { status: 'True', meaning: 'pricing is set.' },
+      PriceMissing: no('pricing is absent. Keys with a Currency budget that blocks cannot call the model; all others can.'),
+      Priced: yes('pricing is set.'),
     },
   },
   Stalled: {
     presence: 'WhenTrue',
     meaning: 'The model is not served, and only an edit of the ServedModel can change that.',
     reasons: {
-      AddressRefused: { status: 'True', meaning: 'As for Accepted.' },
-      NameConflict: { status: 'True', meaning: 'As for Accepted: another ServedModel has the served name.' },
+      AddressRefused: yes('As for Accepted.'),
+      NameConflict: yes('As for Accepted: another ServedModel has the served name.'),
     },
   },
 } as const satisfies ConditionTable

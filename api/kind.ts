@@ -45,14 +45,14 @@ export function isOfKind<T extends KubeObject>({ resource }: Pick<ApiKind<T>, 'r
   return object?.kind === resource.kind
 }
 
+/** A column with text, unless `more` says otherwise. */
+export function column(name: string, jsonPath: string, description: string, more: Partial<Pick<Column, 'type' | 'wide'>> = {}): Column {
+  return { name, type: 'string', jsonPath, description, ...more }
+}
+
 /** Status of the condition Ready, for a column. */
 export const READY_STATUS = '.status.conditions[?(@.type=="Ready")].status'
 /** Reason of the condition Ready, for a column. */
 export const READY_REASON = '.status.conditions[?(@.type=="Ready")].reason'
 /** The column `Age`, which every kind of Kubernetes has. */
-export const AGE: Column = {
-  name: 'Age',
-  type: 'date',
-  jsonPath: '.metadata.creationTimestamp',
-  description: 'Time since the object was created.',
-}
+export const AGE = column('Age', '.metadata.creationTimestamp', 'Time since the object was created.', { type: 'date' })

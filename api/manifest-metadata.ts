@@ -1,5 +1,6 @@
 /** metadata of a manifest that a user wrote, validated as the API server does. */
 import { z } from 'zod'
+import { matching } from './bounded.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import { DNS_SUBDOMAIN, isLabelKey, LABEL_VALUE } from './metadata.ts'
 
@@ -29,8 +30,8 @@ const ofServer = z.unknown().optional()
 /** name, namespace (`default` if absent), labels and annotations; the other fields of ObjectMeta are accepted and dropped. */
 export const objectMetadata = z
   .strictObject({
-    name: z.string().regex(new RegExp(DNS_SUBDOMAIN)).max(253),
-    namespace: z.string().regex(new RegExp(DNS_LABEL)).max(63).default('default'),
+    name: matching(DNS_SUBDOMAIN, 253),
+    namespace: matching(DNS_LABEL, 63).default('default'),
     labels: labels.exactOptional(),
     annotations: annotations.exactOptional(),
     generateName: ofServer,
@@ -45,12 +46,9 @@ export const objectMetadata = z
     managedFields: ofServer,
     selfLink: ofServer,
   })
-  .transform((metadata) => {
-    const { name, namespace } = metadata
-    return {
-      name,
-      namespace,
-      ...(metadata.labels === undefined ? {} : { labels: metadata.labels }),
-      ...(metadata.annotations === undefined ? {} : { annotations: metadata.annotations }),
-    }
-  })
+  .transform(({ name, namespace, labels: ownLabels, annotations: ownAnnotations }) => ({
+    name,
+    namespace,
+    ...(ownLabels && { labels: ownLabels }),
+    ...(ownAnnotations && { annotations: ownAnnotations }),
+  }))

@@ -1,6 +1,6 @@
 /** Schemas that all kinds share: conditions and the bounds of names. */
 import { z } from 'zod'
-import { timestamp } from './bounded.ts'
+import { matching, timestamp } from './bounded.ts'
 
 /** API group of Headgate's kinds. */
 export const API_GROUP = 'headgate.dev'
@@ -27,11 +27,11 @@ const CONDITION_REASON = '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$'
 
 /** metav1.Condition */
 export const condition = z.object({
-  type: z.string().regex(new RegExp(CONDITION_TYPE)).min(1).max(316).describe('Aspect of the object, in CamelCase.'),
+  type: matching(CONDITION_TYPE, 316).min(1).describe('Aspect of the object, in CamelCase.'),
   status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
   observedGeneration: z.int().min(0).describe('The metadata.generation that the condition describes.').optional(),
   lastTransitionTime: timestamp().describe('When status last changed.'),
-  reason: z.string().regex(new RegExp(CONDITION_REASON)).min(1).max(1024).describe('The cause in one CamelCase word.'),
+  reason: matching(CONDITION_REASON, 1024).min(1).describe('The cause in one CamelCase word.'),
   message: z.string().max(32768).describe('The cause in a sentence, with the remedy where there is one.'),
 })
 

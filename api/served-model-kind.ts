@@ -1,6 +1,6 @@
 /** The definition of the kind ServedModel. */
 import { SERVED_MODEL_CONDITIONS } from './conditions.ts'
-import { AGE, type ApiKind, READY_REASON, READY_STATUS } from './kind.ts'
+import { AGE, type ApiKind, column, READY_REASON, READY_STATUS } from './kind.ts'
 import { servedModels } from './resources.ts'
 import { type ServedModel, servedModelSpec, servedModelStatus, type ServedModelSpec } from './served-model.ts'
 import { labelKeys } from './label-rules.ts'
@@ -169,13 +169,13 @@ export const servedModelKind: ApiKind<ServedModel> = {
   rules: SERVED_MODEL_RULES,
   conditions: SERVED_MODEL_CONDITIONS,
   columns: [
-    { name: 'Ready', type: 'string', jsonPath: READY_STATUS, description: 'Whether the model can be called.' },
-    { name: 'Reason', type: 'string', jsonPath: READY_REASON, description: 'Reason of the condition Ready.' },
-    { name: 'Served-Name', type: 'string', jsonPath: '.status.servedName', description: 'The name that clients use.' },
-    { name: 'Backends', type: 'string', jsonPath: '.status.summary.backends', description: 'Backends that can be used, of all backends.' },
-    { name: 'Price', type: 'string', jsonPath: '.status.summary.price', description: 'Price of a million tokens: input/output.' },
+    column('Ready', READY_STATUS, 'Whether the model can be called.'),
+    column('Reason', READY_REASON, 'Reason of the condition Ready.'),
+    column('Served-Name', '.status.servedName', 'The name that clients use.'),
+    column('Backends', '.status.summary.backends', 'Backends that can be used, of all backends.'),
+    column('Price', '.status.summary.price', 'Price of a million tokens: input/output.'),
     AGE,
-    { name: 'Aliases', type: 'string', jsonPath: '.status.summary.aliases', description: 'More names for the same model.', wide: true },
+    column('Aliases', '.status.summary.aliases', 'More names for the same model.', { wide: true }),
   ],
   selectable: ['.spec.servedName'],
   finalizer: undefined,

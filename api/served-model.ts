@@ -3,18 +3,18 @@ import { z } from 'zod'
 import { backendFields, modelName, timeoutFields, tokenFields } from '#contract/records/model-record.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { KubeObject } from '#kube/port.ts'
-import { boundedMap, mapOf, setOf } from './bounded.ts'
+import { boundedMap, mapOf, matching, setOf, whole } from './bounded.ts'
 import { DECIMAL_AMOUNT } from './decimal-amount.ts'
 import { condition, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE } from './metadata.ts'
 
-const labelValue = z.string().regex(new RegExp(LABEL_VALUE)).max(63)
+const labelValue = matching(LABEL_VALUE, 63)
 
 const labelSelector = z.strictObject({
   matchLabels: boundedMap(labelValue).describe('Labels that the namespace must have, at most 16.').optional(),
   matchExpressions: z
     .array(
       z.strictObject({
-        key: z.string().regex(new RegExp(LABEL_KEY)).min(1).max(317).describe('Label key.'),
+        key: matching(LABEL_KEY, 317).min(1).describe('Label key.'),
         operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How the label is compared.'),
         values: z.array(labelValue).max(64).describe('For In and NotIn, at least one; not with the others.').optional(),
       }),
@@ -38,8 +38,8 @@ const backend = z.strictObject({
   name: backendFields.name,
   service: z
     .strictObject({
-      name: z.string().regex(new RegExp(DNS_LABEL)).max(63).describe('Name of the Service, in the same namespace.'),
-      port: z.int().min(1).max(65535).describe('Port of the Service.'),
+      name: matching(DNS_LABEL, 63).describe('Name of the Service, in the same namespace.'),
+      port: whole(1, 65535).describe('Port of the Service.'),
     })
     .describe('A Service in the same namespace; its ready endpoints are called directly. Not together with url.')
     .optional(),
@@ -50,7 +50,7 @@ const backend = z.strictObject({
   streamUsage: backendFields.streamUsage,
   authSecretRef: z
     .strictObject({
-      name: z.string().regex(new RegExp(DNS_SUBDOMAIN)).max(253).describe('Name of the Secret.'),
+      name: matching(DNS_SUBDOMAIN, 253).describe('Name of the Secret.'),
       key: z.string().min(1).max(253).describe('Data key that holds the token.').default('token'),
     })
     .describe(
@@ -59,7 +59,7 @@ const backend = z.strictObject({
     .optional(),
 })
 
-const price = z.string().regex(new RegExp(DECIMAL_AMOUNT)).max(16)
+const price = matching(DECIMAL_AMOUNT, 16)
 
 const pricing = z.strictObject({
   inputPerMillion: price.describe('Price of a million prompt tokens, such as "0.15"; "0" is a price.'),

@@ -4,36 +4,12 @@ import { TIMESTAMP_PATTERN } from './bounded.ts'
 import { type RulePlace, ruleMessage, ruleMessageExpression } from './rule.ts'
 
 /** One entry of `x-kubernetes-validations`. */
-export interface Validation {
+interface Validation {
   readonly rule: string
   readonly message: string
   /** CEL of a message with values. If it fails, the API server uses `message`. */
   readonly messageExpression?: string
   readonly fieldPath?: string
-}
-
-/** The subset of OpenAPI v3 that the API server accepts for custom resources and that Headgate uses. */
-export interface StructuralSchema {
-  type: string
-  description?: string
-  default?: unknown
-  enum?: readonly string[]
-  format?: string
-  pattern?: string
-  minLength?: number
-  maxLength?: number
-  minimum?: number
-  maximum?: number
-  minItems?: number
-  maxItems?: number
-  maxProperties?: number
-  required?: readonly string[]
-  properties?: Record<string, StructuralSchema>
-  items?: StructuralSchema
-  additionalProperties?: StructuralSchema
-  'x-kubernetes-list-type'?: string
-  'x-kubernetes-list-map-keys'?: readonly string[]
-  'x-kubernetes-validations'?: Validation[]
 }
 
 const size = z.int().min(0)
@@ -61,6 +37,14 @@ const node = z.strictObject({
   'x-kubernetes-list-map-keys': z.array(z.string()).exactOptional(),
 })
 type Node = z.infer<typeof node>
+
+/** The subset of OpenAPI v3 that the API server accepts for custom resources and that Headgate uses. */
+export interface StructuralSchema extends Omit<Node, 'properties' | 'items' | 'additionalProperties'> {
+  properties?: Record<string, StructuralSchema>
+  items?: StructuralSchema
+  additionalProperties?: StructuralSchema
+  'x-kubernetes-validations'?: Validation[]
+}
 
 const exclusive = z.object({
   minimum: z.number().optional(),

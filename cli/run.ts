@@ -40,33 +40,23 @@ export async function run(args: readonly string[], around: Surroundings): Promis
 
 async function importLiteLLM(command: Extract<Command, { do: 'import-litellm' }>, around: Surroundings): Promise<number> {
   const { file, output } = command
-  const text = await readAll(file, around)
+  const input = file === '-' ? 'standard input' : file
+  const read = (): Promise<string> => (file === '-' ? around.readInput() : around.readFile(file))
+  const text = await done(read, `${input} cannot be read`, 'name a file that exists, or - for standard input')
   const conversion = convert(readKeys(text), { ...command, nowMs: around.now() })
   const yaml = conversion.written.map(({ manifest }) => stringify(manifest, AS_KUBECTL_READS)).join('---\n')
   if (output === '-') around.print(yaml)
-  else await written(output, yaml, around)
+  else await done(() => around.writeFile(output, yaml), `--output ${output} cannot be written`, 'name a file in a folder that exists')
   around.report(reportOf(conversion, output === '-' ? 'standard output' : output))
   return conversion.refused.length > 0 ? SOME_REFUSED : OK
 }
 
-async function readAll(file: string, { readFile, readInput }: Surroundings): Promise<string> {
+/** @throws UnreadableFile if the work fails */
+async function done<T>(work: () => Promise<T>, problem: string, remedy: string): Promise<T> {
   try {
-    return file === '-' ? await readInput() : await readFile(file)
+    return await work()
   } catch (error) {
-    throw new UnreadableFile(
-      `${file === '-' ? 'standard input' : file} cannot be read (${codeOf(error)}); name a file that exists, or - for standard input`,
-    )
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
+    throw new UnreadableFile(`${problem} (${code}); ${remedy}`)
   }
-}
-
-async function written(output: string, yaml: string, { writeFile }: Surroundings): Promise<void> {
-  try {
-    await writeFile(output, yaml)
-  } catch (error) {
-    throw new UnreadableFile(`--output ${output} cannot be written (${codeOf(error)}); name a file in a folder that exists`)
-  }
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown reason'
 }

@@ -32,7 +32,7 @@ import { openModelServer, withModelServer, type ModelServer } from './model-serv
 import { ObjectStore } from './object-store.ts'
 import { closeEnds, openProjection, type ProjectionEnds } from './projection-ends.ts'
 import { resumedLine, SpendLedger } from './spend-ledger.ts'
-import { type RunRecord, type SavedSpend, STATE_FOLDER, StateFolder } from './state-folder.ts'
+import { type RunRecord, STATE_FOLDER, StateFolder } from './state-folder.ts'
 import { StatusConsole } from './status-console.ts'
 import { inTurns, makeTurns, type Turns } from './turns.ts'
 
@@ -48,20 +48,18 @@ export interface StandaloneDeps {
 const OPERATOR_NAMESPACE = 'headgate'
 const POD_NAME = 'standalone'
 const MAX_BODY_BYTES = 33_554_432
-const KEYRING_SHARDS = 32
 /** One folder holds all backend credentials. */
 const MOUNTED_SHARDS = 1
 /** The Secret of the backend credentials, which the gateway reads from its folder. */
 const CREDENTIALS = { namespace: OPERATOR_NAMESPACE, name: shardSecretName('upstream', MOUNTED_SHARDS, 0) }
 /** Large, because the machine has no other tenants. */
 const MAX_OBJECTS = 100_000
-const REVOCATION_WAIT_MS = 30_000
 const OPERATOR_SETTINGS = {
   namespace: OPERATOR_NAMESPACE,
   gatewayService: 'headgate-gateway',
-  keyringShards: KEYRING_SHARDS,
+  keyringShards: 32,
   mountedShards: MOUNTED_SHARDS,
-  revocationWaitMs: REVOCATION_WAIT_MS,
+  revocationWaitMs: 30_000,
   watchNamespaces: [],
   formerNamespaces: [],
   maxApiKeysPerNamespace: MAX_OBJECTS,
@@ -91,7 +89,7 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   const folder = parts.adopt(followManifests(world), (one) => one.stop())
   await folder.start()
   const operator = composeOperator(world, baseURL)
-  parts.adopt(gateway, endGateway)
+  parts.adopt(gateway, (one) => one.drain(DRAIN_MS).then(() => one.stop()))
   const status = parts.adopt(createConsole(world, operator, baseURL), (one) => one.stop())
   gateway.follower.failed.catch(fail)
   await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // an earlier gateway would only log errors
@@ -103,12 +101,10 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
 }
 
 async function stop({ isText, print, config, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {
-  if (isText) print(STOPPING)
-  else log.info('stopping')
+  const say = isText ? print : (line: string) => log.info(line.trimEnd())
+  say(isText ? STOPPING : 'stopping')
   await running.disposeAsync()
-  const line = stoppedLine(config, STATE_FOLDER)
-  if (isText) print(line)
-  else log.info(line.trimEnd())
+  say(stoppedLine(config, STATE_FOLDER))
 }
 
 /** What operator and gateway share. */
@@ -122,8 +118,8 @@ interface World extends StandaloneDeps {
   readonly ends: ProjectionEnds
   readonly models: ModelServer
   readonly ledger: SpendLedger
-  /** Spend of the last run. */
-  readonly resumed: SavedSpend | undefined
+  /** The line about the spend of the last run. */
+  readonly note: string
   /** Of the event loop: work on thousands of manifests and keys leaves turns to calls. */
   readonly turns: Turns
 }
@@ -144,7 +140,7 @@ async function openWorld(deps: StandaloneDeps, parts: AsyncDisposableStack, fail
   store.restore(state.load().map(({ resource, object }) => ({ resource, object: withModelServer(object, models.url) })))
   const installation = (): Promise<string> => readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })
   const ends = parts.adopt(await openProjection(config, installation), closeEnds)
-  return { ...deps, parts, fail, state, store, ends, models, ledger, resumed, turns: makeTurns() }
+  return { ...deps, parts, fail, state, store, ends, models, ledger, note: resumedLine(resumed), turns: makeTurns() }
 }
 
 function createGateway({ config, log, version, ends, state, ledger, store }: World): Gateway {
@@ -184,7 +180,7 @@ function accessFields(store: ObjectStore): (exchange: Exchange) => Readonly<Reco
   }
 }
 
-function createConsole({ config, resumed, state, store, log, print }: World, operator: Operator, baseURL: string): StatusConsole {
+function createConsole({ config, note, state, store, log, print }: World, operator: Operator, baseURL: string): StatusConsole {
   return new StatusConsole({
     store,
     clock: systemClock,
@@ -192,7 +188,7 @@ function createConsole({ config, resumed, state, store, log, print }: World, ope
     print,
     baseURL,
     manifests: config.manifests,
-    note: resumedLine(resumed),
+    note,
     secretFile: (secret) => state.entryPath(secret, 'SERVICE_API_KEY'),
     isBusy: () => !operator.isIdle,
   })
@@ -243,11 +239,6 @@ function announce({ config, log, version, parts, state }: World, baseURL: string
   state.setFact('run', run)
   parts.defer(() => state.setFact('run', { ...run, endedMs: Date.now() }))
   log.info({ baseURL, version }, 'listening')
-}
-
-async function endGateway(gateway: Gateway): Promise<void> {
-  await gateway.drain(DRAIN_MS)
-  await gateway.stop()
 }
 
 function closeServer(server: Server): void {

@@ -1,4 +1,5 @@
 /** The address on which the gateway listens, and the URL of the gateway. */
+import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { isIP } from 'node:net'
 import { listenError, Misconfigured } from '#platform/lifecycle.ts'
@@ -14,12 +15,9 @@ const NO_SUCH_ADDRESS: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL
  * @throws Misconfigured if the address cannot be used, with the setting to change
  */
 export async function listen(server: Server, host: string, port: number, log: Pick<Log, 'warn'>): Promise<string> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  const failed = (error: NodeJS.ErrnoException): void => reject(errorOf(error, host, port))
-  server.once('error', failed)
-  server.listen(port, host, resolve)
-  await promise
-  server.off('error', failed)
+  await once(server.listen(port, host), 'listening').catch((error: NodeJS.ErrnoException) => {
+    throw errorOf(error, host, port)
+  })
   if (!isLoopback(host)) log.warn(exposure(host))
   const name = WILDCARDS.has(host) ? '127.0.0.1' : host // all addresses include it, and it also works without IPv6
   const address = server.address()

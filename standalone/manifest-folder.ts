@@ -47,16 +47,14 @@ export const REMOVAL_GRACE_MS = 5_000
 
 /** Signature of a deleted file. */
 const ABSENT = 'absent'
-/** Before the signature of a file that was read and seemed to be unfinished. */
-const UNFINISHED = 'unfinished '
 
 /** What the folder knows of a path. */
 interface Known {
   signature: string
   /** Time since which the signature is the same, on the monotonic clock. */
   sinceMs: number
-  /** Signature of the content in `file`. */
-  taken?: string
+  /** The file is read when the signature has been the same for this time, ms. */
+  readAfterMs: number
   file?: ManifestFile
 }
 
@@ -139,45 +137,42 @@ export class ManifestFolder {
   }
 
   async #take({ files, notes }: FolderScan, settleMs: number): Promise<void> {
-    const deleted = [...this.#known.keys()].filter((path) => !files.has(path))
-    const settled = deleted.filter((path) => this.#unchangedMs(path, ABSENT) >= settleMs)
-    if (settled.length > 0 && settled.length === deleted.length) {
-      for (const path of deleted) this.#known.delete(path) // all at once: a folder that is deleted file by file must not lose its first files
+    const deleted = [...this.#known].filter(([path]) => !files.has(path))
+    if (deleted.length > 0 && deleted.every(([path]) => this.#unchangedMs(this.#note(path, ABSENT)) >= settleMs)) {
+      for (const [path] of deleted) this.#known.delete(path) // all at once: a folder that is deleted file by file must not lose its first files
       this.#isDirty = true
     }
     for (const [path, signature] of files) {
-      const unchangedMs = this.#unchangedMs(path, signature)
-      if (unchangedMs >= settleMs && this.#isUnread(path, signature, unchangedMs)) await this.#read(path, signature)
+      const known = this.#note(path, signature, settleMs)
+      if (this.#unchangedMs(known) >= known.readAfterMs) await this.#read(path, known)
     }
     if ([...notes].join() !== [...this.#notes].join()) this.#isDirty = true
     this.#notes = notes
   }
 
-  #isUnread(path: string, signature: string, unchangedMs: number): boolean {
-    const taken = this.#known.get(path)?.taken
-    return taken !== signature && (taken !== UNFINISHED + signature || unchangedMs >= UNFINISHED_MS)
+  /** Notes the present signature of a path. */
+  #note(path: string, signature: string, readAfterMs = Infinity): Known {
+    const present = this.#known.get(path)
+    if (present?.signature === signature) return present
+    const known = { ...present, signature, readAfterMs, sinceMs: this.#options.clock.monotonic() }
+    this.#known.set(path, known)
+    return known
   }
 
-  /** Notes the present signature of a path. @returns time for which it has been the same, ms */
-  #unchangedMs(path: string, signature: string): number {
-    const nowMs = this.#options.clock.monotonic()
-    const known = this.#known.get(path)
-    if (known === undefined) this.#known.set(path, { signature, sinceMs: nowMs })
-    else if (known.signature !== signature) Object.assign(known, { signature, sinceMs: nowMs })
-    return nowMs - (this.#known.get(path)?.sinceMs ?? nowMs)
+  #unchangedMs({ sinceMs }: Known): number {
+    return this.#options.clock.monotonic() - sinceMs
   }
 
-  async #read(path: string, signature: string): Promise<void> {
-    const known = this.#known.get(path)
-    if (known === undefined || this.#isStopping) return
-    const read = await readManifest(`${this.#options.path}/${path}`, signature)
+  async #read(path: string, known: Known): Promise<void> {
+    if (this.#isStopping) return
+    const read = await readManifest(`${this.#options.path}/${path}`, known.signature)
     if (read === undefined) return
-    known.taken = signature
+    known.readAfterMs = Infinity
     this.#isDirty = true
     if (!('text' in read)) return void (known.file = unreadableFile(path, ...read))
-    const unchangedMs = Math.max(this.#unchangedMs(path, signature), this.#options.clock.now() - read.changedMs) // at a start, the file knows for how long
+    const unchangedMs = Math.max(this.#unchangedMs(known), this.#options.clock.now() - read.changedMs) // at a start, the file knows for how long
     if (endsWithinLine(path, read.text) && unchangedMs < UNFINISHED_MS) {
-      known.taken = UNFINISHED + signature
+      known.readAfterMs = UNFINISHED_MS
       known.file = unreadableFile(path, ...HALF_A_LINE)
     } else known.file = await parseManifestFile(path, read.text, { pause: () => this.#pause() })
   }

@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { API_GROUP } from '#api/metadata.ts'
-import { ObjectIndex } from '#kube/object-cache.ts'
+import { type ChangeListener, ObjectCache } from '#kube/object-cache.ts'
 import { KubeError, namespaceOf, refKey, refOf, uidOf } from '#kube/port.ts'
 import type { CreateOptions, Informer, KubeObject, KubePort, ObjectMeta, ObjectRef } from '#kube/port.ts'
 import type { PatchOperation, Preconditions, Resource } from '#kube/port.ts'
@@ -55,7 +55,7 @@ export class ObjectStore implements KubePort {
   restore(stored: readonly StoredObject[]): void {
     for (const { resource, object } of stored) {
       this.#version = Math.max(this.#version, Number(object.metadata.resourceVersion ?? 0))
-      this.#table(resource).objects.set(refKey(refOf(object)), deepFreeze(object))
+      this.#table(resource).upsert(deepFreeze(object))
       this.#homes.set(uidOf(object), namespaceOf(object))
     }
     for (const { resource, object } of stored) this.#collectIfOrphan(resource, object)
@@ -83,10 +83,10 @@ export class ObjectStore implements KubePort {
     const { deletionTimestamp: _ignored, ...given } = object.metadata
     const metadata = { ...given, uid: this.#newUid(), creationTimestamp: this.#timestamp(), ...(hasStatus(resource) && { generation: 1 }) }
     const wanted = { ...prepare(resource, object), metadata }
-    if (options.dryRun) return typed(resource, deepFreeze(plain(wanted)))
+    if (options.dryRun) return deepFreeze(plain(wanted))
     const created = this.#store(resource, undefined, wanted)
     this.#collectIfOrphan(resource, created)
-    return typed(resource, created)
+    return created
   }
 
   async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
@@ -95,7 +95,7 @@ export class ObjectStore implements KubePort {
     if (object.metadata.resourceVersion === undefined && hasStatus(resource))
       throw refused('Invalid', call, 'metadata.resourceVersion: must be specified for an update')
     assertSame(call, before, object.metadata)
-    return typed(resource, this.#replace(call, before, object))
+    return this.#replace(call, before, object)
   }
 
   replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
@@ -106,7 +106,7 @@ export class ObjectStore implements KubePort {
     const call = { verb: 'patch', resource, ref }
     const before = this.#require(call)
     try {
-      return typed(resource, this.#replace(call, before, applyJsonPatch(before, operations)))
+      return this.#replace(call, before, applyJsonPatch(before, operations))
     } catch (error) {
       if (error instanceof PatchError) throw refused('Invalid', call, error.message)
       throw error
@@ -117,7 +117,7 @@ export class ObjectStore implements KubePort {
     const call = { verb: 'apply status of', resource, ref: refOf(object) }
     const before = this.#require(call)
     assertSame(call, before, object.metadata)
-    return typed(resource, this.#store(resource, before, { ...before, status: (object as Loose).status } as KubeObject))
+    return this.#store(resource, before, { ...before, status: (object as Loose).status })
   }
 
   async remove<T extends KubeObject>(
@@ -132,7 +132,7 @@ export class ObjectStore implements KubePort {
     return 'deleted'
   }
 
-  #replace(call: Call, before: KubeObject, wanted: KubeObject): KubeObject {
+  #replace<T extends KubeObject>(call: Call<T>, before: T, wanted: T): T {
     const { resource } = call
     const merged = withOwnMetadata(resource, before, prepare(resource, wanted, before))
     if (before.metadata.deletionTimestamp !== undefined) {
@@ -157,8 +157,8 @@ export class ObjectStore implements KubePort {
   }
 
   /** Stores a new state under the next version. Like etcd, does not write an equal one. */
-  #store(resource: Resource, before: KubeObject | undefined, wanted: KubeObject): KubeObject {
-    const at = (resourceVersion: string): KubeObject => plain({ ...wanted, metadata: { ...wanted.metadata, resourceVersion } })
+  #store<T extends KubeObject>(resource: Resource<T>, before: T | undefined, wanted: T): T {
+    const at = (resourceVersion: string): T => plain({ ...wanted, metadata: { ...wanted.metadata, resourceVersion } })
     if (before !== undefined && isDeepStrictEqual(at(before.metadata.resourceVersion ?? ''), before)) return before
     const after = at(String(this.#version + 1))
     this.#commit({ resource, ref: refOf(after), before, after })
@@ -193,7 +193,8 @@ export class ObjectStore implements KubePort {
     this.#version += 1
     if (before) this.#homes.delete(uidOf(before))
     if (after) this.#homes.set(uidOf(after), namespaceOf(after))
-    this.#table(resource).change(ref, before, after && deepFreeze(after))
+    if (after) this.#table(resource).upsert(deepFreeze(after))
+    else if (before) this.#table(resource).remove(before)
   }
 
   #table(resource: Resource): ObjectTable {
@@ -203,8 +204,8 @@ export class ObjectStore implements KubePort {
     return table
   }
 
-  #require({ verb, resource, ref }: Call): KubeObject {
-    const present = this.#table(resource).get(ref)
+  #require<T extends KubeObject>({ verb, resource, ref }: Call<T>): T {
+    const present = this.informer(resource).get(ref)
     if (present === undefined) throw refused('NotFound', { verb, resource, ref }, 'there is no such object')
     return present
   }
@@ -214,17 +215,15 @@ export class ObjectStore implements KubePort {
   }
 }
 
-type Listener = (before: KubeObject | undefined, after: KubeObject | undefined) => void
-
 /** The objects of one kind. As an informer it is never behind, because it is the store itself. */
-class ObjectTable implements Informer {
+class ObjectTable extends ObjectCache<KubeObject> implements Informer {
   readonly synced = Promise.resolve()
   readonly resource: Resource
-  readonly objects = new Map<string, KubeObject>()
-  readonly #listeners: Listener[] = []
-  readonly #index = new ObjectIndex<KubeObject>()
 
   constructor(resource: Resource) {
+    super((error) => {
+      throw error
+    })
     this.resource = resource
   }
 
@@ -232,32 +231,9 @@ class ObjectTable implements Informer {
     return true
   }
 
-  addIndex(name: string, valuesOf: (object: KubeObject) => readonly string[]): void {
-    this.#index.add(name, valuesOf, this.list())
-  }
-
-  byIndex(name: string, value: string): Iterable<KubeObject> {
-    return this.#index.get(name, value)
-  }
-
-  get(ref: ObjectRef): KubeObject | undefined {
-    return this.objects.get(refKey(ref))
-  }
-
-  list(): Iterable<KubeObject> {
-    return this.objects.values()
-  }
-
-  subscribe(listener: Listener): void {
-    this.#listeners.push(listener)
-    for (const object of [...this.objects.values()]) listener(undefined, object)
-  }
-
-  change(ref: ObjectRef, before: KubeObject | undefined, after: KubeObject | undefined): void {
-    if (after) this.objects.set(refKey(ref), after)
-    else this.objects.delete(refKey(ref))
-    this.#index.change(before, after)
-    for (const listener of this.#listeners) listener(before, after)
+  override subscribe(listener: ChangeListener<KubeObject>): void {
+    super.subscribe(listener)
+    for (const object of [...this.list()]) listener(undefined, object)
   }
 }
 
@@ -267,12 +243,12 @@ function hasStatus(resource: Resource): boolean {
 }
 
 /** The part of a write that the main endpoint accepts: no status of custom resources. */
-function prepare(resource: Resource, wanted: KubeObject, before?: KubeObject): KubeObject {
+function prepare<T extends KubeObject>(resource: Resource, wanted: T, before?: T): T {
   return plain(hasStatus(resource) ? { ...wanted, status: (before as Loose | undefined)?.status } : wanted)
 }
 
 /** Sets the metadata that a client cannot change, and the generation, which counts changes outside of metadata and status. */
-function withOwnMetadata(resource: Resource, before: KubeObject, wanted: KubeObject): KubeObject {
+function withOwnMetadata<T extends KubeObject>(resource: Resource, before: T, wanted: T): T {
   const { name, namespace, uid, creationTimestamp, deletionTimestamp, generation = 0 } = before.metadata
   const own = { name, namespace, uid, creationTimestamp, deletionTimestamp }
   const next = hasStatus(resource)
@@ -291,9 +267,9 @@ function finalizersOf({ metadata }: KubeObject): readonly string[] {
 }
 
 /** A call, for the message of its refusal. */
-interface Call {
+interface Call<T extends KubeObject = KubeObject> {
   readonly verb: string
-  readonly resource: Resource
+  readonly resource: Resource<T>
   readonly ref: ObjectRef
 }
 
@@ -321,8 +297,4 @@ function deepFreeze<T>(value: T): T {
     for (const inner of Object.values(value)) deepFreeze(inner)
   }
   return value
-}
-
-function typed<T extends KubeObject>(_resource: Resource<T>, object: KubeObject): T {
-  return object as T // the table of a resource only has objects of T: writers are typed, manifests validated
 }

@@ -1,6 +1,6 @@
 /** The standard output of `make run`: one stream for the log, as text or as JSON, and for printed texts, so that their order stays. */
 import { pino } from 'pino'
-import { createLog, type LOG_LEVELS, type Log } from '#platform/log.ts'
+import { createLog, type LOG_LEVELS, type ProcessLog } from '#platform/log.ts'
 
 const STDOUT = 1
 /** Fields that every line has, or that the line shows in another form. */
@@ -12,11 +12,8 @@ const REQUEST = /^request( failed)?$/
 type Fields = Readonly<Record<string, unknown>>
 
 /** The log, and the texts printed beside it. */
-export interface Output {
-  readonly log: Log
+export interface Output extends ProcessLog {
   readonly print: (text: string) => void
-  /** Writes buffered bytes, synchronously. */
-  flush(): void
 }
 
 /**
@@ -30,15 +27,8 @@ export function openOutput(isText: boolean, logLevel: (typeof LOG_LEVELS)[number
     if (text !== undefined) stream.write(text)
   }
   const showAll = logLevel === 'debug'
-  const { log } = createLog('standalone', logLevel, { write: isText ? (line) => write(textLine(line, showAll)) : write })
-  const flush = (): void => {
-    try {
-      stream.flushSync()
-    } catch {
-      return // not open yet, or closed by the reader: nothing can be written
-    }
-  }
-  return { log, print: write, flush }
+  const lines = { write: isText ? (line: string) => write(textLine(line, showAll)) : write, flushSync: () => stream.flushSync() }
+  return { ...createLog('standalone', logLevel, lines), print: write }
 }
 
 /**

@@ -7,7 +7,7 @@ import { keyPolicy } from '#api/key-policy.ts'
 import { type Informer, uidOf } from '#kube/port.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { effective } from '#policy/effective.ts'
-import { presentWindows } from '../operator/books/spend-plan.ts'
+import { isOver, presentWindows, readingsOf } from '../operator/books/spend-plan.ts'
 import type { SubjectUsage } from '../operator/books/subject-ledger.ts'
 import type { SavedSpend } from './state-folder.ts'
 
@@ -25,8 +25,6 @@ const PROCESS = 'standalone'
 /** Time between two writes, ms. A crash loses at most the spend of this time. */
 export const SAVE_EVERY_MS = 10_000
 const READ_EVERY_MS = 1_000
-/** A window that began longer ago has ended, whatever its length. */
-const LONGEST_WINDOW_MS = 40 * 86_400_000
 
 /** Counts for one process. Budgets continue after a restart; those of a new key begin at zero. */
 export class SpendLedger extends LeaseLedger {
@@ -78,7 +76,7 @@ export class SpendLedger extends LeaseLedger {
     const { clock, save, onUnsaved } = this.#deps
     const savedMs = Math.floor(clock.now())
     const spent = this.#memory.checkpoints().flatMap(([uid, fields]) => {
-      const open = fields.filter(([field, amount]) => amount > 0 && beganSince(field, savedMs - LONGEST_WINDOW_MS))
+      const open = fields.filter(([field, amount]) => amount > 0 && !isOver(field, savedMs))
       return open.length === 0 ? [] : [[uid, Object.fromEntries(open)] as const]
     })
     try {
@@ -96,16 +94,8 @@ export function resumedLine(resumed: SavedSpend | undefined): string {
   return `Budgets are resumed from ${at}${resumed.isFinal ? '' : `, up to ${SAVE_EVERY_MS / 1_000} s lost`}.\n\n`
 }
 
-/** Fields end in the start of their window; that of a window without an end is 0. */
-function beganSince(field: string, sinceMs: number): boolean {
-  const startMs = Number(field.slice(field.lastIndexOf(':') + 1))
-  return startMs === 0 || startMs > sinceMs
-}
-
 function usageOf({ spec }: ApiKey, spent: ReadonlyMap<string, number>, nowMs: number): SubjectUsage {
-  const windows = presentWindows(effective(keyPolicy(spec)).budgets, nowMs)
-  const budgets = windows.map(({ budget: { name, unit, window }, field, startMs }) => {
-    return { budget: name, unit, window, spent: spent.get(field) ?? 0, windowStartMs: startMs }
-  })
-  return { budgets, lastUsedMs: undefined }
+  const asked = presentWindows(effective(keyPolicy(spec)).budgets, nowMs)
+  const windows = asked.map(({ field }) => ({ spent: spent.get(field) ?? 0, unsettled: 0, held: 0 }))
+  return { budgets: readingsOf(asked, windows), lastUsedMs: undefined }
 }

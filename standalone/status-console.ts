@@ -36,11 +36,10 @@ export interface StatusConsoleDeps {
   readonly failureAt?: typeof connectionFailure
 }
 
-/** A change that is not logged yet. */
+/** An object with a change that is not logged yet. */
 interface Pending {
   readonly kind: ApiKind
   readonly ref: ObjectRef
-  readonly sinceMs: number
 }
 
 interface Difference extends Pending {
@@ -52,10 +51,9 @@ interface Difference extends Pending {
 /** Maximum number of commands printed at once: for more keys that begin to work together, a line of the log is enough. */
 const MOST_COMMANDS = 3
 const CHECK_MS = 50
-const QUIET_CHECKS = 3
-/** A state is logged after it has lasted for this time, ms. */
+/** States are logged when nothing has changed for this time, ms. */
 const LASTING_MS = 150
-/** The same while the operator works, and for a state that usually ends by itself, ms. */
+/** Longest wait for that, for the operator, and for a state that usually ends by itself, ms. */
 const PASSING_MS = 5_000
 
 export class StatusConsole {
@@ -70,12 +68,13 @@ export class StatusConsole {
   /** Uids of keys whose command was printed. */
   readonly #printed = new Set<string>()
   #known: Models | undefined
-  #startedMs: number | undefined
-  /** Time of the last check that did not wait for the operator. */
-  #checkedMs = -Infinity
-  /** Checks in a row that found no work under way; Infinity once the first state is logged. */
-  #quietChecks = 0
-  #cancel: Cancel | undefined
+  /** Whether the first state is logged. */
+  #hasBegun = false
+  /** Time of the first change since the last lines; undefined = none. */
+  #sinceMs: number | undefined
+  /** Time of the last change. */
+  #changedMs = 0
+  #cancel: Cancel = () => undefined
 
   constructor(deps: StatusConsoleDeps) {
     const { store, clock, failureAt } = deps
@@ -91,28 +90,25 @@ export class StatusConsole {
     store.informer(namespaces).subscribe(() => this.#modelsChanged())
     store.informer(events).subscribe((before, after) => {
       if (before === undefined && after?.type === 'Warning') this.#events.push(after) // a repeated Event is a change of the first
-      this.#checkSoon()
+      this.#wait()
     })
   }
 
   /** Logs the first state of every object once it is known, or after PASSING_MS, and prints the first lines. From then on logs each change. */
   start(): void {
-    this.#startedMs = this.#deps.clock.monotonic()
-    this.#checkSoon()
+    this.#sinceMs = undefined
+    this.#wait()
+    this.#checkLater()
   }
 
   stop(): void {
-    this.#startedMs = undefined
-    this.#cancel?.()
+    this.#cancel()
     this.#probe.follow([])
   }
 
   #changed(kind: ApiKind, object: KubeObject | undefined): void {
-    if (object === undefined) return
-    const id = `${kind.resource.kind} ${nameOf(object)}`
-    const sinceMs = this.#pending.get(id)?.sinceMs ?? this.#deps.clock.monotonic()
-    this.#pending.set(id, { kind, ref: refOf(object), sinceMs })
-    this.#checkSoon()
+    if (object !== undefined) this.#pending.set(`${kind.resource.kind} ${nameOf(object)}`, { kind, ref: refOf(object) })
+    this.#wait()
   }
 
   /** The reports of all models, and of all keys, depend on the models. */
@@ -123,43 +119,45 @@ export class StatusConsole {
     for (const key of this.#keys.list()) this.#changed(apiKeyKind, key)
   }
 
-  #checkSoon(): void {
-    const startedMs = this.#startedMs
-    if (startedMs === undefined || this.#cancel !== undefined) return
+  #wait(): void {
+    this.#changedMs = this.#deps.clock.monotonic()
+    this.#sinceMs ??= this.#changedMs
+  }
+
+  #checkLater(): void {
     this.#cancel = this.#deps.clock.after(CHECK_MS, () => {
-      this.#cancel = undefined
-      if (this.#quietChecks === Infinity) this.#check()
-      else this.#begin(startedMs)
-      if (this.#quietChecks < Infinity || this.#pending.size > 0 || this.#events.length > 0) this.#checkSoon()
+      if (this.#sinceMs !== undefined) this.#check(this.#sinceMs)
+      this.#checkLater()
     })
   }
 
-  #begin(startedMs: number): void {
-    const { isBusy, clock, baseURL, manifests, note, print } = this.#deps
-    const isSettled = this.#differences().every(({ report }) => report === undefined || !isPassing(report)) // also starts the probes
-    this.#quietChecks = isSettled && !isBusy() ? this.#quietChecks + 1 : 0
-    if (this.#quietChecks < QUIET_CHECKS && clock.monotonic() - startedMs < PASSING_MS) return
-    this.#quietChecks = Infinity
-    const usable = this.#log(this.#differences().filter(({ report }) => report?.isCurrent !== false))
+  /** Everything waits until the states last, so that the changes of many objects come together. */
+  #check(sinceMs: number): void {
+    const differences = this.#differences() // also starts the probes
+    const isNews = !this.#hasBegun || differences.length > 0 || this.#events.length > 0
+    const nowMs = this.#deps.clock.monotonic()
+    const isMoving = this.#deps.isBusy() || nowMs - this.#changedMs < LASTING_MS
+    const isWaiting = isMoving || differences.some(({ report }) => report !== undefined && isPassing(report))
+    if (isNews && isWaiting && nowMs - sinceMs < PASSING_MS) return
+    this.#sinceMs = undefined
+    const usable = this.#log(differences.filter(({ report }) => this.#hasBegun || report?.isCurrent !== false))
+    this.#logEvents()
+    this.#print(usable)
+    this.#hasBegun = true
+  }
+
+  #print(usable: readonly ApiKey[]): void {
+    const { baseURL, manifests, note, print } = this.#deps
+    if (this.#hasBegun) {
+      if (usable.length > 0 && usable.length <= MOST_COMMANDS) print(`\n${this.#commands(usable)}`)
+      return
+    }
     const { all } = this.#modelStates()
     const callable = all.filter(({ problem }) => problem === undefined)
     const models = [...new Set(callable.flatMap(({ model }) => namesOf(model)))].toSorted()
     const unusable = all.flatMap(({ model, problem }) => (problem ? [`${nameOf(model)} (${problem.reason})`] : []))
     const keys = { total: [...this.#keys.list()].length, usable: usable.length }
     print(startBanner({ baseURL, manifests, models, unusable, keys }) + note + this.#commands(usable))
-  }
-
-  /** While the operator works, everything waits, so that the changes of many objects come together. */
-  #check(): void {
-    const nowMs = this.#deps.clock.monotonic()
-    const oldestMs = Math.min(...[...this.#pending.values()].map(({ sinceMs }) => sinceMs))
-    if (this.#deps.isBusy() && nowMs - Math.max(oldestMs, this.#checkedMs) < PASSING_MS) return
-    this.#checkedMs = nowMs
-    const isDue = ({ report, sinceMs }: Difference): boolean =>
-      nowMs - sinceMs >= (report !== undefined && isPassing(report) ? PASSING_MS : LASTING_MS)
-    const usable = this.#log(this.#differences().filter(isDue))
-    this.#logEvents()
-    if (usable.length > 0 && usable.length <= MOST_COMMANDS) this.#deps.print(`\n${this.#commands(usable)}`)
   }
 
   /** The objects whose state is not the logged one. An object that is about to be deleted is one when it is deleted. */

@@ -168,7 +168,7 @@ describe('names', () => {
 describe('the value of a key', () => {
   test('in a file written by hand is hashed in memory, reported with a warning, and shown nowhere', () => {
     const conversion = of({ token: VALUE, key_name: VALUE })
-    expect(conversion.written[0]?.manifest.spec.source.hash).toEqual({ sha256: sha256(VALUE), hint: `sk-...${VALUE.slice(-4)}` })
+    expect(conversion.written[0]?.manifest.spec.source?.hash).toEqual({ sha256: sha256(VALUE), hint: `sk-...${VALUE.slice(-4)}` })
     expect(conversion.written[0]?.warnings.join()).toContain('THE FILE HOLDS THE VALUE')
     expect(JSON.stringify(conversion) + reportOf(conversion, 'x')).not.toContain(VALUE)
   })
@@ -186,7 +186,7 @@ describe('the value of a key', () => {
   })
 
   test('is in a hint only in the short form of LiteLLM', () => {
-    expect(specOf({ key_name: 'sk-whole-value-of-old-versions' })?.source.hash).toEqual({ sha256: sha256(VALUE) })
+    expect(specOf({ key_name: 'sk-whole-value-of-old-versions' })?.source?.hash).toEqual({ sha256: sha256(VALUE) })
   })
 })
 

@@ -1,12 +1,15 @@
 /** Converts the keys of a file to manifests, with a report about each key. Pure. */
 import { createHash } from 'node:crypto'
+import type { z } from 'zod'
+import type { apiKeySpec } from '#api/apikey.ts'
+import type { KubeObject } from '#kube/port.ts'
 import { validateManifest } from '#api/validate.ts'
 import { LABEL_VALUE } from '#api/metadata.ts'
 import { MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 import { rfc3339 } from '#contract/values/rfc3339.ts'
-import { limitsOf, type LimitSpec, type Warn } from './limits.ts'
+import { limitsOf, type Warn } from './limits.ts'
 import { lostOf } from './lost.ts'
-import { type KeyFile, type LiteLLMKey, type ReadKey, Refusal } from './read-keys.ts'
+import { type KeyFile, type LiteLLMKey, type ReadKey, Refusal, type Refused } from './read-keys.ts'
 
 /** Models of the teams by team id, from the options of the user. */
 export type TeamModels = ReadonlyMap<string, readonly string[]>
@@ -21,21 +24,8 @@ export interface ConvertOptions {
 }
 
 /** One ApiKey. */
-export interface KeyManifest {
-  readonly apiVersion: 'headgate.dev/v1alpha1'
-  readonly kind: 'ApiKey'
-  readonly metadata: {
-    readonly name: string
-    readonly namespace: string
-    readonly labels: Readonly<Record<string, string>>
-    readonly annotations: Readonly<Record<string, string>>
-  }
-  readonly spec: LimitSpec & {
-    readonly displayName?: string
-    readonly models: readonly string[]
-    readonly expirationTime?: string
-    readonly source: { readonly type: 'Hash'; readonly hash: { readonly sha256: string; readonly hint?: string } }
-  }
+export interface KeyManifest extends KubeObject {
+  readonly spec: z.input<typeof apiKeySpec>
 }
 
 /** One key with a manifest. */
@@ -44,14 +34,6 @@ export interface Written {
   readonly place: string
   readonly warnings: readonly string[]
   readonly notes: readonly string[]
-}
-
-/** One key without a manifest. */
-export interface Refused {
-  readonly place: string
-  readonly alias: string | undefined
-  readonly reason: string
-  readonly remedy: string
 }
 
 /** All keys of a file. */
@@ -151,12 +133,12 @@ function convertOne({ place, key, sha256, hint, warnings }: Candidate, name: str
     kind: 'ApiKey',
     metadata: { name, namespace: options.namespace, labels: labelsOf(key), annotations: annotationsOf(key) },
     spec: {
-      ...(displayName !== undefined && { displayName }),
-      ...(state && { state }),
-      models,
+      displayName,
+      state,
+      models: [...models],
       ...limits,
-      ...(expirationTime !== undefined && { expirationTime }),
-      source: { type: 'Hash', hash: { sha256, ...(hint !== undefined && { hint }) } },
+      expirationTime,
+      source: { type: 'Hash', hash: { sha256, hint } },
     },
   }
   const validated = validateManifest(manifest)

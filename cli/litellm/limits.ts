@@ -1,24 +1,15 @@
 /** Converts limits and the budget of a LiteLLM key. Pure. */
+import type { z } from 'zod'
+import type { apiKeySpec } from '#api/apikey.ts'
+import { toMicros } from '#api/decimal-amount.ts'
+import { formatMicros, microsOf } from '#contract/values/micros.ts'
 import { type Amount, amountOf, countOf } from './decimal.ts'
 import { type LiteLLMKey, Refusal } from './read-keys.ts'
 
 /** The part of a spec that says how much a key may use. */
-export interface LimitSpec {
-  readonly state?: 'Suspended'
-  readonly limits?: Readonly<Record<string, number>>
-  readonly budgets?: readonly Budget[]
-}
-
-/** A budget as a manifest writes it. */
-export interface Budget {
-  readonly name: string
-  readonly amount: string
-  readonly unit: 'Currency'
-  readonly window: Window
-}
-
-/** Windows of a budget, in rising length. */
-type Window = 'Day' | 'Week' | 'Month' | 'Lifetime'
+export type LimitSpec = Pick<z.input<typeof apiKeySpec>, 'state' | 'limits' | 'budgets'>
+type Budget = NonNullable<LimitSpec['budgets']>[number]
+type Window = Budget['window']
 
 /** Receives what the user should know about the key. */
 export type Warn = (text: string) => void
@@ -40,9 +31,9 @@ export function limitsOf(key: LiteLLMKey, subtractSpend: boolean, warn: Warn): L
   const zeros = given.filter(({ count }) => count === 0).map(({ field }) => field)
   const limits = given.filter(({ count }) => count > 0).map(({ name, max, count }) => [name, Math.min(count, max)] as const)
   return {
-    ...(isSuspended(key, zeros, warn) && { state: 'Suspended' }),
-    ...(limits.length > 0 && { limits: Object.fromEntries(limits) }),
-    ...(amount && { budgets: [budgetOf(key, amount, subtractSpend, warn)] }),
+    state: isSuspended(key, zeros, warn) ? 'Suspended' : undefined,
+    limits: limits.length > 0 ? Object.fromEntries(limits) : undefined,
+    budgets: amount && [budgetOf(key, amount, subtractSpend, warn)],
   }
 }
 
@@ -65,7 +56,7 @@ function budgetOf(key: LiteLLMKey, whole: Amount, subtractSpend: boolean, warn: 
   const { window, note } = windowOf(key.budget_duration)
   const spent = amountOf(key.spend ?? '')?.text ?? '0'
   const isReduced = window === 'Lifetime' && subtractSpend && spent !== '0'
-  const { text, change } = isReduced ? rest(whole, spent) : whole
+  const { text, change } = isReduced ? rest(whole.text, spent) : whole
   if (change !== undefined) warn(`max_budget cannot be written exactly and was ${change}`)
   if (note !== undefined) warn(note)
   if (/[1-9]/.test(spent)) warn(`spend: ${spent} ${spendNote(window, isReduced)}`)
@@ -80,16 +71,8 @@ function spendNote(window: Window, isReduced: boolean): string {
     : 'were spent in LiteLLM, and the budget starts at zero; --subtract-spend writes the rest'
 }
 
-/** Computes in millionths: exact, whatever the amounts. */
-function rest(whole: Amount, spent: string): Amount {
-  const left = millionths(whole.text) - millionths(spent)
-  const text = String(left < 0n ? 0n : left).padStart(7, '0')
-  return amountOf(`${text.slice(0, -6)}.${text.slice(-6)}`) ?? whole
-}
-
-function millionths(text: string): bigint {
-  const [whole = '0', decimals = ''] = text.split('.')
-  return BigInt(whole + decimals.padEnd(6, '0').slice(0, 6))
+function rest(whole: string, spent: string): Amount {
+  return { text: formatMicros(microsOf(toMicros(whole) - toMicros(spent)) ?? toMicros('0')) }
 }
 
 /** `_BUDGET_DURATION_WORD_ALIASES` in litellm/litellm_core_utils/duration_parser.py */
@@ -97,6 +80,7 @@ const WORDS: Readonly<Record<string, string>> = { hourly: '1h', daily: '24h', we
 /** Durations that LiteLLM resets at midnight, on Monday and on the first (`get_next_standardized_reset_time` there). */
 const CALENDAR: Readonly<Record<string, Window>> = { '1d': 'Day', '24h': 'Day', '7d': 'Week', '1w': 'Week', '30d': 'Month', '1mo': 'Month' }
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800, mo: 2_592_000 }
+/** In rising order. */
 const LENGTHS: ReadonlyArray<readonly [Window, number]> = [
   ['Day', 86_400],
   ['Week', 604_800],

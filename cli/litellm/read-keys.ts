@@ -100,10 +100,16 @@ function parsed(text: string): unknown {
   }
 }
 
+/** One key without a manifest. */
+export interface Refused {
+  readonly place: string
+  readonly alias: string | undefined
+  readonly reason: string
+  readonly remedy: string
+}
+
 /** One key of the file. */
-export type ReadKey =
-  | { readonly ok: true; readonly place: string; readonly key: LiteLLMKey }
-  | { readonly ok: false; readonly place: string; readonly alias: string | undefined; readonly reason: string; readonly remedy: string }
+export type ReadKey = { readonly ok: true; readonly place: string; readonly key: LiteLLMKey } | ({ readonly ok: false } & Refused)
 
 /** The content of a file. */
 export interface KeyFile {
@@ -114,21 +120,18 @@ export interface KeyFile {
 
 /** One key cannot be converted. The message is the reason, and never holds a value. */
 export class Refusal extends Error {
+  override readonly name = 'Refusal'
   readonly remedy: string
 
   constructor(reason: string, remedy: string) {
     super(reason)
-    this.name = 'Refusal'
     this.remedy = remedy
   }
 }
 
 /** The file as a whole cannot be used. The message names the reason and the remedy. */
 export class UnreadableFile extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'UnreadableFile'
-  }
+  override readonly name = 'UnreadableFile'
 }
 
 type Json = Readonly<Record<string, ExactJson>>

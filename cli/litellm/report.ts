@@ -1,5 +1,6 @@
 /** The report of the import to its user, beside the manifests. Pure. */
-import type { Conversion, KeyManifest, Refused, Written } from './convert.ts'
+import type { Conversion, KeyManifest, Written } from './convert.ts'
+import type { Refused } from './read-keys.ts'
 
 /** @param target file or stream with the manifests */
 export function reportOf({ written, refused, unknown, notes }: Conversion, target: string): string {
@@ -18,8 +19,8 @@ export function reportOf({ written, refused, unknown, notes }: Conversion, targe
 
 function writtenLines({ manifest, warnings, notes }: Written): readonly string[] {
   const { name, annotations } = manifest.metadata
-  const alias = annotations['import.headgate.dev/key-alias']
-  const hint = manifest.spec.source.hash.hint
+  const alias = annotations?.['import.headgate.dev/key-alias']
+  const hint = manifest.spec.source?.hash?.hint
   const known = [...(alias === undefined ? [] : [`alias ${JSON.stringify(alias)}`]), ...(hint === undefined ? [] : [hint])]
   return [
     '',

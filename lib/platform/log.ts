@@ -25,6 +25,11 @@ export interface ProcessLog {
   flush(): void
 }
 
+/** Receives the lines; `flushSync` empties its buffer, if it has one. */
+interface LogStream extends DestinationStream {
+  flushSync?(): void
+}
+
 const MIN_WRITE_BYTES = 8192 // one write per buffer, not per line
 const FLUSH_EVERY_MS = 250 // longest wait of a smaller buffer
 /** Long values at any place, and values of any length where a word begins: `task-queue` is not a Credential. */
@@ -39,7 +44,7 @@ const SECRET_FIELDS = ['authorization', 'x-api-key', 'cookie', 'password', 'toke
  * @param program value of the field `program` in every line
  * @param destination tests pass a stream; the default is the standard output, buffered
  */
-export function createLog(program: string, level: (typeof LOG_LEVELS)[number], destination?: DestinationStream): ProcessLog {
+export function createLog(program: string, level: (typeof LOG_LEVELS)[number], destination?: LogStream): ProcessLog {
   const buffered = destination ? undefined : pino.destination({ sync: false, minLength: MIN_WRITE_BYTES, periodicFlush: FLUSH_EVERY_MS })
   buffered?.on('error', () => undefined) // the reader of the output has ended, which is no reason to stop
   const log = pino(
@@ -53,7 +58,7 @@ export function createLog(program: string, level: (typeof LOG_LEVELS)[number], d
     },
     destination ?? buffered,
   )
-  return { log, flush: () => flush(buffered) }
+  return { log, flush: () => flush(destination ?? buffered) }
 }
 
 /** Replaces everything that looks like a Credential. */
@@ -61,9 +66,9 @@ function hideCredentials(line: string): string {
   return line.includes('sk-') ? line.replace(CREDENTIAL, 'sk-[hidden]') : line
 }
 
-function flush(buffered: ReturnType<typeof pino.destination> | undefined): void {
+function flush(stream: LogStream | undefined): void {
   try {
-    buffered?.flushSync()
+    stream?.flushSync?.()
   } catch {
     return // the output is not open yet, or its reader has closed it
   }

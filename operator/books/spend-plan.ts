@@ -101,8 +101,8 @@ function kindOf(field: WindowField): string {
   return field.split(':')[2] ?? ''
 }
 
-/** @param windows number of window lengths that must have passed since the start */
-function isOver(field: WindowField, nowMs: number, windows = 1): boolean {
+/** Whether a window has ended. @param windows number of window lengths that must have passed since its start */
+export function isOver(field: WindowField, nowMs: number, windows = 1): boolean {
   const startMs = Number(field.slice(field.lastIndexOf(':') + 1))
   return !(startMs + windows * (LONGEST_MS[kindOf(field)] ?? 0) >= nowMs)
 }
