@@ -1,7 +1,7 @@
 import { createServer, request } from 'node:http'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { listening } from '../../test/support/listening.ts'
 import { sentCredential, type SentCredential } from './credential-header.ts'
 
 /** Headers go over a real wire, because the tests include Node's own joins and drops. */
@@ -11,14 +11,14 @@ const server = createServer((incoming, outgoing) => {
   outgoing.end()
 })
 
+let port: number
+
 beforeAll(async () => {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  port = await listening(server)
 })
 afterAll(() => void server.close())
 
 async function sent(headers: readonly string[], path = '/'): Promise<SentCredential | undefined> {
-  const { port } = server.address() as AddressInfo
   const outgoing = request({ port, path, agent: false, headers: ['host', 'x', ...headers] })
   outgoing.end()
   const [answer] = await once(outgoing, 'response')
