@@ -52,7 +52,7 @@ describe('an entry without its ApiKey', () => {
       new KubeError('Unreachable', 0, 'no answer'),
     )
     await world.start()
-    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked', verifiers: [{}] }]) // so that its clients get the reason
     expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
     world.beforeCall = () => undefined
     await world.pass(300)
