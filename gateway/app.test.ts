@@ -8,8 +8,6 @@ import { modelRecord, startFront, type FrontGateway, type FrontOptions } from '.
 import { openRaw, readAnswer } from '../test/support/raw-http.ts'
 import type { ForwardJob, Outcome } from './upstream/forward-job.ts'
 
-const WHOLE: Outcome = { usage: undefined, wasSent: true, error: undefined }
-
 let front: FrontGateway
 
 async function start(options: FrontOptions = {}): Promise<void> {
@@ -28,6 +26,25 @@ function post(key: string, body: unknown): RequestInit {
 }
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
+
+/** The bytes of a call. */
+function asked(key: string): string {
+  const text = JSON.stringify(ASK)
+  return `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: ${text.length}\r\n\r\n${text}`
+}
+
+/** A backend that answers when the test releases it. */
+function heldBackend() {
+  const { promise, resolve: release } = Promise.withResolvers<void>()
+  let closed = 0
+  const forward = async ({ exchange: { response } }: ForwardJob): Promise<Outcome> => {
+    response.on('close', () => (closed += 1))
+    await promise
+    response.end('{}')
+    return { usage: undefined, wasSent: true, error: undefined }
+  }
+  return { forward, release, closed: () => closed }
+}
 
 describe('a request that Express cannot read', () => {
   test.each([
@@ -134,16 +151,8 @@ describe('trouble of ours', () => {
   test('an overloaded gateway sheds with 503 on OpenAI and 529 on Anthropic routes, and counts what it took', async () => {
     const active = new ActiveExchanges()
     const load = new LoadGuard(() => active.calls, { maxCalls: 1, maxLoopDelayMs: 1000, windowMs: 60_000 })
-    let release = (): void => undefined
-    const held = new Promise<void>((resolve) => (release = resolve))
-    await start({
-      app: { active, isOverloaded: () => load.isOverloaded, admitted: (exchange) => active.admit(exchange) },
-      forward: async ({ exchange: { response } }) => {
-        await held
-        response.end('{}')
-        return WHOLE
-      },
-    })
+    const { forward, release } = heldBackend()
+    await start({ app: { active, isOverloaded: () => load.isOverloaded, admitted: (exchange) => active.admit(exchange) }, forward })
     const first = call('/v1/chat/completions', post(front.issue(), ASK))
     await expect.poll(() => front.jobs.length).toBe(1)
     const [chat, native] = [
@@ -208,24 +217,13 @@ describe('a client that does not read', () => {
 })
 
 test('a request that follows a silent model call on its connection does not end the call', async () => {
-  const { promise: asked, resolve: ask } = Promise.withResolvers<void>()
-  await start({
-    server: { stalledTimeoutMs: 100 },
-    app: { active: new ActiveExchanges() },
-    forward: async ({ exchange: { response } }) => {
-      await asked
-      response.end('{}')
-      return WHOLE
-    },
-  })
-  const authorization = `authorization: Bearer ${front.issue()}`
-  const body = JSON.stringify(ASK)
-  const call = `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\n${authorization}\r\ncontent-length: ${body.length}\r\n\r\n${body}`
-  const socket = openRaw(front.port, `${call}GET / HTTP/1.1\r\nhost: x\r\n\r\n`)
+  const { forward, release } = heldBackend()
+  await start({ server: { stalledTimeoutMs: 100 }, app: { active: new ActiveExchanges() }, forward })
+  const socket = openRaw(front.port, `${asked(front.issue())}GET / HTTP/1.1\r\nhost: x\r\n\r\n`)
   await expect.poll(() => front.started).toBe(2)
   await new Promise((resolve) => setTimeout(resolve, 400)) // four times the time-out
   expect(front.finished).toEqual([])
-  ask()
+  release()
   await expect.poll(() => front.finished.length).toBe(2)
   socket.destroy()
 })
@@ -236,15 +234,8 @@ describe('bodies that fill the gateway', () => {
 
   test('of one key are refused with 429 while another key is served, and all of it is given back', async () => {
     const bodies = new BodyBudget({ process: 150_000, perKey: 100_000 })
-    const { promise: held, resolve: release } = Promise.withResolvers<void>()
-    await start({
-      app: { bodies, active: new ActiveExchanges() },
-      forward: async ({ exchange: { response } }) => {
-        await held
-        response.end('{}')
-        return WHOLE
-      },
-    })
+    const { forward, release } = heldBackend()
+    await start({ app: { bodies, active: new ActiveExchanges() }, forward })
     const [greedy, modest] = [front.issue(), front.issue()]
     const first = upload(greedy)
     await expect.poll(() => front.jobs.length).toBe(1)
@@ -260,25 +251,6 @@ describe('bodies that fill the gateway', () => {
 })
 
 describe('a connection with unread answers', () => {
-  const slow = (): {
-    readonly release: () => void
-    readonly forward: (job: ForwardJob) => Promise<Outcome>
-    readonly closed: () => number
-  } => {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    let closed = 0
-    const forward = async ({ exchange: { response } }: ForwardJob): Promise<Outcome> => {
-      response.on('close', () => (closed += 1))
-      await promise
-      response.end('{}')
-      return WHOLE
-    }
-    return { release: resolve, forward, closed: () => closed }
-  }
-  const text = JSON.stringify(ASK)
-  const asked = (key: string): string =>
-    `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: ${text.length}\r\n\r\n${text}`
-
   test('is cut off at the fifth, without a key, and the requests behind it cost nothing', async () => {
     await start()
     const socket = openRaw(front.port, 'GET / HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(2_000))
@@ -290,7 +262,7 @@ describe('a connection with unread answers', () => {
   })
 
   test('leaves nothing behind when its client goes, whether an answer had its turn or waited for one', async () => {
-    const { forward, closed } = slow()
+    const { forward, closed } = heldBackend()
     await start({ forward })
     const key = front.issue()
     const socket = openRaw(front.port, asked(key).repeat(3))

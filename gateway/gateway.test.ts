@@ -1,27 +1,26 @@
-import { once } from 'node:events'
 import { createServer, type Server, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { MemoryProjection } from '../standalone/memory-projection.ts'
-import { issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
+import { listening } from '../test/support/listening.ts'
+import { backendRecord, issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
+import { runningGateway } from '../test/support/running-gateway.ts'
 import { sharedBodyReader } from '../test/support/shared-body-reader.ts'
 import { eventually } from '../test/support/wait-for.ts'
-import { Gateway } from './gateway.ts'
-import { bodyLimits } from './http/body-budget.ts'
-import { createGatewayServer } from './http/server.ts'
+import type { Gateway } from './gateway.ts'
 import { LeaseLedger } from './limits/lease-ledger.ts'
 import { MemoryLedgerStore } from './limits/memory-ledger.ts'
 import { systemClock } from '#platform/clock.ts'
-import { settingsWith } from './config.ts'
 
 const CHUNK = 'data: {"id":"1","object":"chat.completion.chunk","model":"llama","choices":[{"index":0,"delta":{"content":"a"}}]}\n\n'
 const { credential, record } = issuedKey('a')
 
 let store: MemoryProjection
 let gateway: Gateway
-let api: Server
+let url: string
+let stop: () => Promise<void>
 let backend: Server
+let backendPort: number
 let streams: ServerResponse[]
 
 const bodyReader = {
@@ -40,32 +39,13 @@ beforeEach(async () => {
     response.writeHead(200, { 'content-type': 'text/event-stream' }).write(CHUNK)
     streams.push(response)
   })
-  backend.listen(0, '127.0.0.1')
-  await once(backend, 'listening')
+  backendPort = await listening(backend)
   store = new MemoryProjection()
-  const log = { debug: drop, info: drop, warn: drop, error: drop }
-  gateway = new Gateway({
-    settings: settingsWith({ podName: 'pod-1', accessLog: 'errors', maxBodyBytes: 1_000_000 }),
-    ledger: new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'p', live: () => 1 }),
-    ...{
-      source: store,
-      clock: systemClock,
-      log,
-      version: '0',
-      process: 'x',
-      allowLoopback: true,
-      bodyLimits: bodyLimits(2 ** 30),
-      bodyReader,
-    },
-  })
-  api = createGatewayServer(gateway.app, gateway.errors)
-  api.listen(0, '127.0.0.1')
-  await once(api, 'listening')
+  const ledger = new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'p', live: () => 1 })
+  ;({ gateway, url, stop } = await runningGateway(store, { ledger, bodyReader }))
 })
 afterEach(async () => {
-  await gateway.stop()
-  api.close()
-  api.closeAllConnections()
+  await stop()
   backend.close()
   backend.closeAllConnections()
 })
@@ -78,19 +58,7 @@ async function started(): Promise<void> {
 }
 
 async function build(): Promise<void> {
-  const { port } = backend.address() as AddressInfo
-  const endpoint = {
-    name: 'one',
-    endpoints: [`127.0.0.1:${port}`],
-    service: null,
-    url: null,
-    upstreamModel: 'llama',
-    weight: 1,
-    messages: 'Native',
-    credentialSum: null,
-    formerCredentialSum: null,
-  } as const
-  const model = modelText('llama', { backends: [{ ...endpoint, endpoints: [...endpoint.endpoints] }] })
+  const model = modelText('llama', { backends: [backendRecord({ endpoints: [`127.0.0.1:${backendPort}`] })] })
   await store.rebuild(writer(), 'e1', 1, [
     { kind: 'key', op: 'put', id: 'a', text: recordText(record) },
     { kind: 'model', op: 'put', id: 'llama', text: model },
@@ -98,8 +66,7 @@ async function build(): Promise<void> {
 }
 
 function ask(content = 'hi', key: string = credential): Promise<Response> {
-  const { port } = api.address() as AddressInfo
-  return fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+  return fetch(`${url}/v1/chat/completions`, {
     method: 'POST',
     headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json' },
     body: JSON.stringify({ model: 'llama', stream: true, messages: [{ role: 'user', content }] }),
@@ -163,9 +130,8 @@ describe('a gateway', () => {
     await started()
     let leftMs: number | undefined
     const left = gateway.leave(300, 60_000).then((ms) => (leftMs = ms))
-    const { port } = api.address() as AddressInfo
     for (const began = performance.now(); leftMs === undefined && performance.now() - began < 5_000;)
-      await (await fetch(`http://127.0.0.1:${port}/nothing`)).text()
+      await (await fetch(`${url}/nothing`)).text()
     expect(leftMs).toBeGreaterThan(55_000)
     await left
   })
@@ -196,7 +162,3 @@ describe('a gateway', () => {
     expect(stops).toBe(1)
   })
 })
-
-function drop(): void {
-  return
-}

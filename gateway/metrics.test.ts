@@ -1,9 +1,7 @@
-import { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
 import { register } from 'prom-client'
 import { expect, test } from 'vitest'
+import { unsentExchange } from '../test/support/unsent-exchange.ts'
 import { sharedError } from './errors.ts'
-import { Exchange } from './http/exchange.ts'
 import { createMetrics } from './metrics.ts'
 
 const follower = { position: { epoch: 'e', revision: 42 }, unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' } as const
@@ -13,14 +11,9 @@ const ledger = {
 } as const
 const metricsOf = () => createMetrics({ requestsInFlight: () => 3, keys: { size: 0 }, follower, ledger })
 
-function exchange(): Exchange {
-  const request = new IncomingMessage(new Socket())
-  return new Exchange(request, new ServerResponse(request), 'openai')
-}
-
 test('a finished request is counted by route, served model, status class and backend', async () => {
   const metrics = metricsOf()
-  const call = exchange()
+  const call = unsentExchange()
   Object.assign(call, { route: '/v1/messages', model: 'llama', backend: 'one', askedModel: 'whatever a client sends' })
   call.response.writeHead(200)
   metrics.finished(call)
@@ -34,7 +27,7 @@ test('a finished request is counted by route, served model, status class and bac
 test('the histogram of durations is cumulative, with sum and count, and labels are escaped', async () => {
   const metrics = metricsOf()
   for (const seconds of [0.005, 0.2, 1_000]) {
-    const call = exchange()
+    const call = unsentExchange()
     Object.assign(call, { route: '/v1/messages', model: 'a"b', startedMs: performance.now() - seconds * 1_000 })
     metrics.finished(call)
   }
@@ -52,7 +45,7 @@ test('the histogram of durations is cumulative, with sum and count, and labels a
 
 test('refusals are counted by row, also those of bytes that never became a request', async () => {
   const metrics = metricsOf()
-  const refused = exchange()
+  const refused = unsentExchange()
   refused.error = sharedError('unknownKey')
   metrics.finished(refused)
   metrics.refused(sharedError('malformedRequest'))

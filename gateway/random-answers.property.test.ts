@@ -1,21 +1,12 @@
-import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { expect, test } from 'vitest'
 import { MemoryProjection } from '../standalone/memory-projection.ts'
 import { randomAnswer, SMUGGLED } from '../test/support/random-answers.ts'
 import { RandomBackend } from '../test/support/random-backend.ts'
 import { randomCall, RandomClients, type SeenAnswer } from '../test/support/random-clients.ts'
-import { issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
-import { sharedBodyReader } from '../test/support/shared-body-reader.ts'
+import { backendRecord, issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
+import { runningGateway } from '../test/support/running-gateway.ts'
 import { SeededRandom } from '../test/support/seeded-random.ts'
 import { eventually } from '../test/support/wait-for.ts'
-import { Gateway } from './gateway.ts'
-import { bodyLimits } from './http/body-budget.ts'
-import { createGatewayServer } from './http/server.ts'
-import { LeaseLedger } from './limits/lease-ledger.ts'
-import { MemoryLedgerStore } from './limits/memory-ledger.ts'
-import { systemClock } from '#platform/clock.ts'
-import { settingsWith } from './config.ts'
 
 /** `RANDOM_ANSWERS_SEED=7 make property` repeats a run. */
 const SEED = Number(process.env['RANDOM_ANSWERS_SEED'] ?? Date.now() % 2 ** 31)
@@ -24,7 +15,6 @@ const AT_ONCE = 32
 /** Backends, each at an address of its own: a few that are ejected leave enough to call. */
 const MODELS = 250
 const { credential, record } = issuedKey('a')
-const drop = (): void => undefined
 
 test(`${CALLS} random answers to random clients leave a gateway that serves, and no client gets the answer of another`, async () => {
   process.stdout.write(`random answers: seed ${SEED}, ${CALLS} calls\n`)
@@ -34,17 +24,10 @@ test(`${CALLS} random answers to random clients leave a gateway that serves, and
     return randomAnswer(random, { mark, isStream: body.includes('"stream":true') })
   })
   const port = await backend.listen()
-  const gateway = new Gateway({
-    settings: settingsWith({ podName: 'pod-1', accessLog: 'errors', maxBodyBytes: 1_000_000 }),
-    ...{ source: await projection(port), clock: systemClock, log: { debug: drop, info: drop, warn: drop, error: drop } },
-    ledger: new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'p', live: () => 1 }),
-    ...{ version: '0', process: 'x', allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader: sharedBodyReader },
-  })
-  const api = createGatewayServer(gateway.app, gateway.errors).listen(0, '127.0.0.1')
-  await once(api, 'listening')
+  const { gateway, url, stop } = await runningGateway(await projection(port))
   await gateway.start()
   await eventually(() => expect(gateway.health.isReady()).toBe(true))
-  const clients = new RandomClients(`http://127.0.0.1:${(api.address() as AddressInfo).port}`, credential)
+  const clients = new RandomClients(url, credential)
 
   const wrong: string[] = []
   const counts = new Map<string, number>()
@@ -72,8 +55,7 @@ test(`${CALLS} random answers to random clients leave a gateway that serves, and
   expect(await metrics()).not.toContain('internal_error')
   expect((await clients.call({ path: '/v1/messages', body: '{}', manner: 'reads' })).status, 'it still answers').toBe(400)
   clients.close()
-  await gateway.stop()
-  api.close()
+  await stop()
   backend.close()
 }, 240_000)
 
@@ -81,23 +63,8 @@ async function projection(port: number): Promise<MemoryProjection> {
   const store = new MemoryProjection()
   const models = Array.from({ length: MODELS }, (_, i) => {
     const address = `127.0.${1 + Math.floor(i / 200)}.${1 + (i % 200)}:${port}`
-    const backends = [
-      {
-        name: 'one',
-        endpoints: [address],
-        service: null,
-        url: null,
-        upstreamModel: `m${i}`,
-        weight: 1,
-        messages: 'Native',
-        credentialSum: null,
-        formerCredentialSum: null,
-      },
-    ] as const
-    const text = modelText(`m${i}`, {
-      backends: backends.map((one) => ({ ...one, endpoints: [...one.endpoints] })),
-      timeouts: { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 5 },
-    })
+    const backends = [backendRecord({ endpoints: [address], upstreamModel: `m${i}` })]
+    const text = modelText(`m${i}`, { backends, timeouts: { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 5 } })
     return { kind: 'model', op: 'put', id: `m${i}`, text } as const
   })
   await store.rebuild(writer(), 'e1', 1, [{ kind: 'key', op: 'put', id: 'a', text: recordText(record) }, ...models])

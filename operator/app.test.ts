@@ -95,9 +95,7 @@ describe('the operator', () => {
   })
 
   test('another public URL rewrites the URLs in the Secret and keeps the value', async () => {
-    await world.start()
-    await world.applyKey()
-    await world.settle()
+    await world.issuedKey()
     const [before, writes] = [await world.data(), world.writes.length]
     await world.restart({ publicURL: 'https://new.example' })
     await world.pass(700) // Secrets are read again within 10 minutes
@@ -112,9 +110,7 @@ describe('the operator', () => {
   })
 
   test('an expiry is noticed by itself', async () => {
-    await world.start()
-    await world.applyKey({ expirationTime: new Date(world.now + 20_000).toISOString() })
-    await world.settle()
+    await world.issuedKey({ expirationTime: new Date(world.now + 20_000).toISOString() })
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
     await world.pass(20)
     await world.settle()
@@ -122,9 +118,7 @@ describe('the operator', () => {
   })
 
   test('an expiry is noticed by an operator that started after the key was issued', async () => {
-    await world.start()
-    await world.applyKey({ expirationTime: new Date(world.now + 20_000).toISOString() })
-    await world.settle()
+    await world.issuedKey({ expirationTime: new Date(world.now + 20_000).toISOString() })
     await world.restart()
     await world.pass(20)
     await world.settle()
@@ -143,9 +137,7 @@ describe('the operator', () => {
   }, 20_000)
 
   test('a suspension during a storm of 500 new keys reaches the gateways before nearly all of them', async () => {
-    await world.start()
-    await world.applyKey()
-    await world.settle()
+    await world.issuedKey()
     world.beforeCall = ({ plural }) => (plural === 'store' ? undefined : world.sleep(20)) // an API server under load
     await Promise.all(Array.from({ length: 500 }, (_, index) => world.applyKey({}, `bot-${index}`)))
     await world.pass(0.2)
@@ -202,9 +194,7 @@ describe('the operator', () => {
   })
 
   test('a namespace that is watched again gets new keys: no revoked value comes back', async () => {
-    await world.start()
-    await world.applyKey()
-    await world.settle()
+    await world.issuedKey()
     const former = await world.value()
     await world.restart({ watchNamespaces: ['elsewhere'], formerNamespaces: [SHOP] })
     await world.restart()

@@ -51,38 +51,6 @@ describe('settings of the operator', () => {
     expect(loadConfig({ ...SOUND, PUBLIC_URL: 'https://models.example/llm/v1' }).publicURL).toBe('https://models.example/llm')
   })
 
-  test('an empty variable counts as absent', () => {
-    expect(loadConfig({ ...SOUND, KEYRING_SHARDS: '', REDIS_USERNAME: '' })).toMatchObject({
-      keyringShards: 64,
-      redis: { username: undefined },
-    })
-  })
-
-  test('all errors are reported at once, each with its name and its remedy', () => {
-    const lines = errorOf({
-      POD_NAME: 'operator-0',
-      REDIS_URL: 'http://redis',
-      PUBLIC_URL: 'models',
-      KEYRING_SHARDS: '0',
-      LOG_LEVEL: 'loud',
-      METRICS_PORT: '99999',
-    })
-    for (const [name, remedy] of [
-      ['NAMESPACE: is not set', 'downward API'],
-      [
-        'REDIS_URL: the value is not the URL of a Redis',
-        'set it to redis://host:port or rediss://host:port; a % in a password is written %25',
-      ],
-      ['PUBLIC_URL: "models" is no http(s) URL', 'set it to http(s)://<host>'],
-      ['KEYRING_SHARDS: "0"', 'from 1 to 1024'],
-      ['LOG_LEVEL: "loud"', 'debug, info, warn or error'],
-      ['METRICS_PORT: "99999"', 'free port'],
-    ] as const) {
-      const line = lines.split('\n').find((one) => one.includes(name))
-      expect(line).toContain(remedy)
-    }
-  })
-
   test('a password in a wrong URL is not printed', () => {
     expect(errorOf({ ...SOUND, REDIS_URL: 'http://user:hunter2@redis' })).not.toContain('hunter2')
   })

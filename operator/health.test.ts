@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { afterEach, describe, expect, test } from 'vitest'
+import { listening } from '../test/support/listening.ts'
 import { createHealthServer, type HealthDeps } from './health.ts'
 
 describe('health and metrics of the operator', () => {
@@ -11,9 +10,7 @@ describe('health and metrics of the operator', () => {
   async function ask(path: string, change: Partial<HealthDeps> = {}): Promise<Response> {
     const metrics = () => Promise.resolve({ contentType: 'text/plain; version=0.0.4', text: 'up 1\n' })
     server = createHealthServer({ isLive: () => true, notReadyReason: () => undefined, metrics, ...change })
-    await once(server.listen(0, '127.0.0.1'), 'listening')
-    const { port } = server.address() as AddressInfo // a TCP server
-    return fetch(`http://127.0.0.1:${port}${path}`, { headers: { connection: 'close' } })
+    return fetch(`http://127.0.0.1:${await listening(server)}${path}`, { headers: { connection: 'close' } })
   }
 
   test.each<[string, Partial<HealthDeps>, number]>([

@@ -102,7 +102,3 @@ test('what kept a leader from starting is no longer shown when it has started', 
   operator.startBlocked(undefined)
   expect(await metrics.registry.metrics()).not.toContain('KeyringUnreadable')
 })
-
-test('two operators in one process do not share metrics', () => {
-  expect(() => [createMetricsRegistry(), createMetricsRegistry()]).not.toThrow()
-})

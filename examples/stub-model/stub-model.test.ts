@@ -1,16 +1,13 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { parseStubDirectives } from './stub-directives.ts'
-import { startStubModel, type StubModel, type StubReceived } from './stub-model.ts'
+import { startStubModel, type StubModel } from './stub-model.ts'
 
 describe('the stub model', () => {
   let stub: StubModel
-  let received: StubReceived[]
 
   beforeEach(async () => {
-    received = []
-    stub = await startStubModel({ onRequest: (request) => received.push(request) })
+    stub = await startStubModel()
   })
   afterEach(() => stub.close())
 
@@ -62,41 +59,10 @@ describe('the stub model', () => {
     expect(body).not.toHaveProperty('usage')
   })
 
-  it('breaks a stream and a plain body at the given place', async () => {
-    const stream = await post({ model: 'm', messages, stream: true }, { 'x-session-id': 'stub:cut=3' })
-    const pieces: string[] = []
-    await expect(
-      (async () => {
-        for await (const chunk of stream.body ?? []) pieces.push(Buffer.from(chunk as Uint8Array).toString())
-      })(),
-    ).rejects.toThrow()
-    expect(pieces.join('').split('\n\n').filter(Boolean)).toHaveLength(3)
-    await expect(post({ model: 'm', messages }, { 'x-session-id': 'stub:cut' }).then((response) => response.text())).rejects.toThrow()
-  })
-
-  it('reports the received request and the time at which the caller left', async () => {
-    const abort = new AbortController()
-    const response = await fetch(`${stub.url}/v1/chat/completions`, {
-      method: 'POST',
-      body: JSON.stringify({ model: 'm', messages, stream: true }),
-      headers: { 'x-session-id': 'stub:hang=1' },
-      signal: abort.signal,
-    })
-    expect(response.status).toBe(200)
-    abort.abort()
-    expect(received[0]).toMatchObject({ method: 'POST', path: '/v1/chat/completions' })
-    expect(await received[0]?.ended).toBe('aborted')
-  })
-
   it('lists its models, is healthy, and refuses unknown routes', async () => {
     expect(await (await fetch(`${stub.url}/v1/models`)).json()).toMatchObject({ object: 'list', data: [{ id: 'stub' }] })
     expect((await fetch(`${stub.url}/health`)).status).toBe(200)
     expect((await fetch(`${stub.url}/v1/other`)).status).toBe(404)
     expect((await fetch(`${stub.url}/v1/messages`, { method: 'POST', body: '{' })).status).toBe(400)
-  })
-
-  it('ignores an unreadable directive', () => {
-    expect(parseStubDirectives(['stub:status=9999'])).toEqual({ delay: 0, gap: 0 })
-    expect(parseStubDirectives([undefined, 'plain', 'x stub:delay=5,cut'])).toEqual({ delay: 5, gap: 0, cut: 1 })
   })
 })

@@ -115,11 +115,6 @@ describe('any other client', () => {
 })
 
 describe('a pod that may lack keys', () => {
-  test('answers 503, never 401, before its table is loaded', () => {
-    expect(refusal(gate([], { loaded: false }).asks(mintCredential().credential))).toMatch(/^24 503/)
-    expect(refusal(gate([], { loaded: false }).asks('sk-1234567890abcdefghij'))).toMatch(/^24 503/)
-  })
-
   test('answers 503 for an unknown key of ours once the log was unread for 5 s', () => {
     const { credential } = mintCredential()
     expect(refusal(gate([], { unreadForMs: 4_999 }).asks(credential))).toMatch(/^3 401/)

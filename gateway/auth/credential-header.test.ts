@@ -1,7 +1,7 @@
 import { createServer, request } from 'node:http'
 import { once } from 'node:events'
-import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { listening } from '../../test/support/listening.ts'
 import { sentCredential } from './credential-header.ts'
 import { ABSENT, HEADERS, OTHER_SCHEME } from './refusals.ts'
 
@@ -14,14 +14,14 @@ const server = createServer((incoming, outgoing) => {
   outgoing.end()
 })
 
+let port: number
+
 beforeAll(async () => {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
+  port = await listening(server)
 })
 afterAll(() => void server.close())
 
 async function sent(headers: readonly string[], path = '/'): Promise<SentCredential | undefined> {
-  const { port } = server.address() as AddressInfo
   const outgoing = request({ port, path, agent: false, headers: ['host', 'x', ...headers] })
   outgoing.end()
   const [answer] = await once(outgoing, 'response')

@@ -25,11 +25,6 @@ function reload(table: KeyTable, ...records: KeyRecord[]): void {
 const stateOf = (table: KeyTable, credential: string) => table.find(hashCredential(credential))?.record.state
 
 describe('the key table', () => {
-  test('finds a key by the hash of its Credential', () => {
-    const { credential, record } = issuedKey('a')
-    expect(tableOf(record).find(hashCredential(credential))?.record).toEqual(record)
-  })
-
   test('reports keys that a change has ended, so that what they have leased goes back', () => {
     const ended: string[] = []
     const table = new KeyTable((uid) => void ended.push(uid))
@@ -203,13 +198,6 @@ describe('the mounted keyring', () => {
     expect(stateOf(table, credential)).toBe('Suspended')
     table.put('a', recordText(record, { revision: 50, generation: 5 }))
     expect(stateOf(table, credential)).toBe('Active')
-  })
-
-  test('adds no key to a table that came from the projection: a lagging file would revive a deleted one', () => {
-    const { credential, record } = issuedKey('a')
-    const table = tableOf()
-    table.seed([keyringEntry(record)])
-    expect(stateOf(table, credential)).toBeUndefined()
   })
 })
 

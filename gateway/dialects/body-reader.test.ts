@@ -5,6 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
+import { turnsDuring } from '../../test/support/turns-during.ts'
 import { GatewayError } from '../errors.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
 import { chatCompletions, DIALECTS } from './all-dialects.ts'
@@ -131,19 +132,6 @@ describe('a large body', () => {
     expect([first.listenerCount('close'), second.listenerCount('close')]).toEqual([0, 0])
   })
 })
-
-/** Turns of the event loop until some work is done. */
-async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
-  let turns = 0
-  const count = (): void => {
-    turns += 1
-    immediate = setImmediate(count)
-  }
-  let immediate = setImmediate(count)
-  await work()
-  clearImmediate(immediate)
-  return turns
-}
 
 test('bodies up to 256 KiB never see the worker: they need none, and no promise', async () => {
   makeReader()

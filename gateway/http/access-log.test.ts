@@ -1,9 +1,10 @@
-import { IncomingMessage, ServerResponse } from 'node:http'
+import { IncomingMessage } from 'node:http'
 import { Socket } from 'node:net'
 import { describe, expect, test, vi } from 'vitest'
+import { unsentExchange } from '../../test/support/unsent-exchange.ts'
 import { GatewayError, sharedError } from '../errors.ts'
 import { createAccessLog, type AccessLogMode } from './access-log.ts'
-import { Exchange } from './exchange.ts'
+import type { Exchange } from './exchange.ts'
 
 interface Line {
   readonly level: string
@@ -23,7 +24,7 @@ function exchanged(change: (exchange: Exchange) => void): Exchange {
   const request = new IncomingMessage(new Socket())
   request.method = 'POST'
   request.headers = { authorization: 'Bearer sk-hg1secret', 'x-request-id': 'theirs\n' }
-  const exchange = new Exchange(request, new ServerResponse(request), 'openai')
+  const exchange = unsentExchange(request)
   change(exchange)
   return exchange
 }

@@ -1,8 +1,7 @@
-import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { afterEach, expect, test } from 'vitest'
+import { listening } from '../../test/support/listening.ts'
 import { createMetrics } from '../metrics.ts'
 import { createHealthApp, healthRoutes } from './health.ts'
 
@@ -14,11 +13,10 @@ const ledger = {
 let server: Server
 
 async function start(isReady: () => boolean): Promise<(path: string) => Promise<{ status: number; text: string; type: string | null }>> {
-  const metrics = createMetrics({ requestsInFlight: () => 0, keys: { size: 0 }, follower, ledger })
-  server = createServer(createHealthApp({ isReady, metrics }))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo
+  server = createServer(
+    createHealthApp({ isReady, metrics: createMetrics({ requestsInFlight: () => 0, keys: { size: 0 }, follower, ledger }) }),
+  )
+  const port = await listening(server)
   return async (path) => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`)
     return { status: response.status, text: await response.text(), type: response.headers.get('content-type') }
@@ -47,8 +45,6 @@ test('metrics are in the Prometheus text format', async () => {
 test('metrics that cannot be rendered are an error in plain text, on the API port as well', async () => {
   const metrics = { contentType: 'text/plain', render: () => Promise.reject(new Error('a bug')) }
   server = createServer(express().use(healthRoutes({ isReady: () => true, metrics })))
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`)
+  const answer = await fetch(`http://127.0.0.1:${await listening(server)}/metrics`)
   expect([answer.status, await answer.text()]).toEqual([500, 'internal error\n'])
 })

@@ -129,7 +129,7 @@ describe('a pod that finds no projection', () => {
 })
 
 describe('a pod that serves from the projection', () => {
-  test('applies revocations and suspensions of the files, and adds no key from them', async () => {
+  test('applies revocations and suspensions of the files, and adds no key from them: a lagging file would revive a deleted one', async () => {
     const world = new World()
     const [a, b, c] = [issuedKey('a'), issuedKey('b'), issuedKey('c')]
     await world.watch.start()

@@ -1,5 +1,3 @@
-import OpenAI from 'openai'
-import Anthropic from '@anthropic-ai/sdk'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { modelRecord, startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
 import { LedgerWorld } from '../../test/support/ledger-world.ts'
@@ -60,17 +58,6 @@ describe('credentials', () => {
       else expect(answer.error).toMatchObject({ type: 'invalid_request_error', code: 'invalid_api_key', param: null })
     }
     expect(front.jobs).toEqual([])
-  })
-
-  test('E1 both SDKs make one request for a refused key', async () => {
-    const openai = new OpenAI({ apiKey: 'sk-nonsense', baseURL: `${front.base}/v1` })
-    await expect(openai.chat.completions.create({ model: 'llama', messages: [{ role: 'user', content: 'x' }] })).rejects.toBeInstanceOf(
-      OpenAI.AuthenticationError,
-    )
-    const anthropic = new Anthropic({ authToken: 'sk-nonsense', apiKey: null, baseURL: front.base })
-    const ask = { model: 'llama', max_tokens: 5, messages: [{ role: 'user' as const, content: 'x' }] }
-    await expect(anthropic.messages.create(ask)).rejects.toBeInstanceOf(Anthropic.AuthenticationError)
-    expect(front.finished).toHaveLength(2)
   })
 
   test('E16 with the alias off x-api-key is not a credential', async () => {

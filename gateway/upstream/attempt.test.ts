@@ -1,13 +1,12 @@
-import { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
+import type { ServerResponse } from 'node:http'
 import type { Dispatcher, Pool } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
+import { unsentExchange } from '../../test/support/unsent-exchange.ts'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import { GatewayError } from '../errors.ts'
 import { chatCompletions } from '../dialects/all-dialects.ts'
 import { BodyBudget } from '../http/body-budget.ts'
-import { Exchange } from '../http/exchange.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import { Attempt } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
@@ -47,8 +46,8 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
     undefined,
   )
   const [target] = targetsOf(model) as [Target]
-  const request = new IncomingMessage(new Socket())
-  const response = new ServerResponse(request)
+  const exchange = unsentExchange()
+  const { response } = exchange
   const dispatched: Dispatcher.DispatchOptions[] = []
   const dispatch: Pool['dispatch'] = (options) => {
     dispatched.push(options)
@@ -57,7 +56,7 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
   const job: ForwardJob = {
     model,
     askedName: 'llama',
-    exchange: new Exchange(request, response, 'openai'),
+    exchange,
     dialect: chatCompletions,
     stream,
     body: { bytes: Buffer.from('{"model":"llama"}'), model: 'llama', modelAt: { start: 9, end: 16 } },

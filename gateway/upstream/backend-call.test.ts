@@ -1,12 +1,10 @@
-import { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
 import { describe, expect, test } from 'vitest'
+import { unsentExchange } from '../../test/support/unsent-exchange.ts'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import { chatCompletions, messages } from '../dialects/all-dialects.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import { readRequest } from '../dialects/read-request.ts'
 import { GatewayError } from '../errors.ts'
-import { Exchange } from '../http/exchange.ts'
 import { backendCall } from './backend-call.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { StreamUsage } from '#contract/records/model-record.ts'
@@ -28,9 +26,7 @@ function sent({ fields = {}, mode, dialect = chatCompletions, isMetered = true }
   if (read instanceof GatewayError) throw read
   const backend = { ...backendRecord({ endpoints: ['10.0.0.1:80'] }), ...(mode ? { streamUsage: mode } : {}) }
   const model = modelEntry(modelRecord({ backends: [backend] }), { allowLoopback: false }, undefined)
-  const request = new IncomingMessage(new Socket())
-  const exchange = new Exchange(request, new ServerResponse(request), 'openai')
-  const job: ForwardJob = { exchange, dialect, model, askedName: 'llama', stream: true, body: read.body, isMetered }
+  const job: ForwardJob = { exchange: unsentExchange(), dialect, model, askedName: 'llama', stream: true, body: read.body, isMetered }
   const { body, addsUsage } = backendCall(job, read.body, targetsOf(model)[0]!, { forwarded: new Set(), credential: undefined })
   return { body: JSON.parse((body as Buffer).toString()), addsUsage }
 }

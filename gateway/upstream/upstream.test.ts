@@ -1,8 +1,18 @@
 import { createServer } from 'node:https'
-import type { AddressInfo, LookupFunction } from 'node:net'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import type { LookupFunction } from 'node:net'
+import { describe, expect, it } from 'vitest'
 import { TEST_CA, TEST_SERVER_CERT, TEST_SERVER_KEY } from '../../test/support/tls-fixture.ts'
-import { CHAT, HELLO, Harness, backendRecord, json, modelRecord, startBackend, until } from '../../test/support/upstream-harness.ts'
+import {
+  CHAT,
+  HELLO,
+  Harness,
+  backendRecord,
+  json,
+  listenInTest,
+  modelRecord,
+  startBackend,
+  until,
+} from '../../test/support/upstream-harness.ts'
 import { Ticker } from './ticker.ts'
 import { EndpointHealth } from './backend-health.ts'
 import { connectorWithin, UpstreamPools } from './upstream-pools.ts'
@@ -16,12 +26,7 @@ describe('an https backend', () => {
       request.resume()
       response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(OK))
     })
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-    onTestFinished(() => {
-      server.closeAllConnections()
-      server.close()
-    })
-    return `https://localhost:${(server.address() as AddressInfo).port}`
+    return `https://localhost:${await listenInTest(server)}`
   }
 
   it('with a private CA is served when that CA is given', async () => {

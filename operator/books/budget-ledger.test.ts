@@ -27,8 +27,7 @@ const limits = (name = 'bot') => world.condition(apiKeys, name, 'LimitsEnforceab
 const lossEvents = () => world.events.filter(({ reason }) => reason === 'SpendUncertain').length
 
 async function applied(spec: Partial<ApiKeySpec> = { budgets: [MONTH] }, name = 'bot'): Promise<string> {
-  await world.applyKey(spec, name)
-  await world.settle()
+  await world.settledKey(spec, name)
   return await uidOf(name)
 }
 
@@ -42,6 +41,15 @@ async function durable(): Promise<Record<string, Record<string, number>>> {
 /** Advances the time in steps of a turn. */
 async function turns(seconds: number): Promise<void> {
   for (let at = 0; at < seconds; at += 1) await world.pass(1)
+}
+
+/** The uid of a key of a started operator, whose spend is durable. */
+async function spentKey(amount: number): Promise<string> {
+  await world.start()
+  const uid = await applied()
+  ledger.spend(uid, FIELD, amount * MICROS)
+  await turns(10)
+  return uid
 }
 
 /** Advances the time until the budgets of a key were read again. */
@@ -83,10 +91,7 @@ describe('a budget', () => {
   })
 
   test('without use causes no writes, neither while the operator runs nor after a restart', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 5 * MICROS)
-    await turns(10)
+    const uid = await spentKey(5)
     await world.settle()
     const before = world.writes.length
     await turns(60)
@@ -131,10 +136,7 @@ describe('a budget', () => {
   })
 
   test('that is used up is reported at once, and starts again at 0 with the next window', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 25 * MICROS)
-    await turns(10)
+    await spentKey(25)
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('False BudgetExhausted')
     world.now = Date.UTC(2026, 1, 1, 0, 1)
     await turns(10)
@@ -147,10 +149,7 @@ describe('a budget', () => {
 
 describe('after Redis was emptied', () => {
   test('the condition survives a restart without a write, and ends after a day', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 20 * MICROS)
-    await turns(10)
+    await spentKey(20)
     ledger.wipe()
     await turns(10)
     await world.settle()
@@ -166,10 +165,7 @@ describe('after Redis was emptied', () => {
   })
 
   test('and replaced by a Redis without functions, the functions are loaded first', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 20 * MICROS)
-    await turns(10)
+    const uid = await spentKey(20)
     const spent: number[] = []
     world.beforeCall = ({ verb }) => {
       if (verb === 'meta') ledger.isLoaded = false // at the time of the rebuild the functions are missing again
@@ -181,10 +177,7 @@ describe('after Redis was emptied', () => {
   })
 
   test('while no operator ran, the next operator seeds from the Secrets before the first projection', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 20 * MICROS)
-    await turns(10)
+    const uid = await spentKey(20)
     await world.stopProcesses()
     emptyRedis()
     const spent: number[] = []
@@ -196,10 +189,7 @@ describe('after Redis was emptied', () => {
 
 describe('a forged spend', () => {
   test('below the checkpoint is restored within ten seconds, even if no gateway has named the key', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 20 * MICROS)
-    await turns(10)
+    const uid = await spentKey(20)
     ledger.spend(uid, FIELD, 0)
     ledger.named.clear()
     await turns(10)
@@ -209,10 +199,7 @@ describe('a forged spend', () => {
   })
 
   test('is not raised while processes still report their spend, so that nothing counts twice', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 20 * MICROS)
-    await turns(10)
+    const uid = await spentKey(20)
     ledger.spend(uid, FIELD, 15 * MICROS)
     await untilRead(uid)
     ledger.spend(uid, FIELD, 20 * MICROS)
@@ -222,10 +209,7 @@ describe('a forged spend', () => {
   })
 
   test('after a return of Redis to older data is raised three seconds later, because processes report first', async () => {
-    await world.start()
-    const uid = await applied()
-    ledger.spend(uid, FIELD, 20 * MICROS)
-    await turns(10)
+    const uid = await spentKey(20)
     ledger.spend(uid, FIELD, 15 * MICROS)
     await untilRead(uid)
     world.memory = new MemoryProjection({ now: () => world.now })

@@ -1,18 +1,19 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ObjectStore } from '../../standalone/object-store.ts'
+import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { apiKey, SHOP } from '../../test/support/objects.ts'
 import { FINALIZER } from '#api/apikey.ts'
 import { apiKeyKind } from '#api/apikey-kind.ts'
 import { apiKeys } from '#api/resources.ts'
-import { KubeError, type KubeObject, type KubePort } from '#kube/port.ts'
+import { KubeError, type KubeObject } from '#kube/port.ts'
 import { type FormerNamespacesDeps, releaseFormer } from './release.ts'
 
 describe('namespaces that are no longer watched', () => {
   let clock: ManualClock
   let objects: ObjectStore
+  /** Namespaces that cannot be listed, and names that cannot be patched. */
   let refused: ReadonlySet<string>
-  let refusedNames: ReadonlySet<string>
   let events: string[]
   let warnings: string[]
 
@@ -20,7 +21,6 @@ describe('namespaces that are no longer watched', () => {
     clock = new ManualClock()
     objects = new ObjectStore({ now: () => clock.now() })
     refused = new Set()
-    refusedNames = new Set()
     events = []
     warnings = []
     for (const namespace of [SHOP, 'bank', 'watched'])
@@ -28,11 +28,10 @@ describe('namespaces that are no longer watched', () => {
   })
 
   function release(formerNamespaces: readonly string[], stopped = new AbortController().signal): Promise<void> {
-    const forbidden = (): Promise<never> => Promise.reject(new KubeError('Forbidden', 403, 'no Role'))
-    const list: KubePort['list'] = (resource, namespace) => (refused.has(namespace) ? forbidden() : objects.list(resource, namespace))
-    const patch: KubePort['patch'] = (resource, ref, operations) =>
-      refusedNames.has(ref.name) ? forbidden() : objects.patch(resource, ref, operations)
-    const kube = { list, patch, get: (...args) => objects.get(...args) } as KubePort
+    const kube = new FakeKubePort(objects)
+    kube.before = ({ verb, namespace, name }) => {
+      if (verb === 'list' ? refused.has(namespace) : refused.has(name)) throw new KubeError('Forbidden', 403, 'no Role')
+    }
     const log = { info: () => undefined, warn: (message: string) => void warnings.push(message) }
     const deps = {
       ...{ kube, clock, log, settings: { formerNamespaces } },
@@ -87,11 +86,11 @@ describe('namespaces that are no longer watched', () => {
 
   test('get one Event per ApiKey, only after its release', async () => {
     await objects.create(apiKeys, apiKey('stuck', {}, { finalizers: [FINALIZER] }))
-    refusedNames = new Set(['stuck'])
+    refused = new Set(['stuck'])
     const releasing = release([SHOP])
     await clock.advance(120_000)
     expect(events).toEqual(['shop/bot Released'])
-    refusedNames = new Set()
+    refused = new Set()
     await clock.advance(60_000)
     await releasing
     expect(events).toEqual(['shop/bot Released', 'shop/stuck Released'])

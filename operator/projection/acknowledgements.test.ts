@@ -2,26 +2,15 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import type { Acknowledgement } from '#contract/records/revision-log.ts'
 import { FaultyProjectionStore } from '../../test/support/faulty-projection-store.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
+import { heartbeat as anyHeartbeat } from '../../test/support/records.ts'
 import type { EndpointSlice } from '#kube/resources.ts'
 import { Acknowledgements, type Confirmation } from './acknowledgements.ts'
 import type { LiveProcess } from './store.ts'
 
 const EPOCH = 'e1'
 
-function heartbeat(pod: string, revision: number, change: Partial<Acknowledgement> = {}, name = '1'): LiveProcess {
-  const ack: Acknowledgement = {
-    epoch: EPOCH,
-    revision,
-    source: 'Redis',
-    ready: true,
-    version: 't',
-    schemas: [1],
-    features: [],
-    unreadable: [],
-    backends: {},
-  }
-  return { process: `${pod}/${name}`, pod, acknowledgement: { ...ack, ...change } }
-}
+const heartbeat = (pod: string, revision: number, change: Partial<Acknowledgement> = {}, name?: string): LiveProcess =>
+  anyHeartbeat(pod, { epoch: EPOCH, revision, ...change }, name)
 
 type Endpoint = NonNullable<EndpointSlice['endpoints']>[number]
 

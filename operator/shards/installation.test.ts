@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ObjectStore } from '../../standalone/object-store.ts'
+import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
 import { KubeError, type KubePort } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
 import { INSTALLATION_SECRET, readInstallation } from './installation.ts'
@@ -14,13 +15,6 @@ describe('the identity of an installation', () => {
   })
 
   const read = (kube: KubePort = objects): Promise<string> => readInstallation({ kube, namespace: NAMESPACE })
-  const port = (change: Partial<KubePort>): KubePort =>
-    ({
-      get: (...args) => objects.get(...args),
-      create: (...args) => objects.create(...args),
-      update: (...args) => objects.update(...args),
-      ...change,
-    }) as KubePort
 
   test('is made at the first start, and stays', async () => {
     const id = await read()
@@ -34,12 +28,10 @@ describe('the identity of an installation', () => {
 
   test('is the identity that a former leader wrote in the same moment', async () => {
     let theirs = ''
-    const kube = port({
-      async create(resource, object, options) {
-        theirs ||= await read()
-        return await objects.create(resource, object, options)
-      },
-    })
+    const kube = new FakeKubePort(objects)
+    kube.before = async ({ verb }) => {
+      if (verb === 'create') theirs ||= await read()
+    }
     expect(await read(kube)).toBe(theirs)
   })
 
@@ -54,7 +46,8 @@ describe('the identity of an installation', () => {
   })
 
   test('is not invented while the API server does not answer', async () => {
-    const kube = port({ get: () => Promise.reject(new KubeError('Forbidden', 403, 'no Role')) })
+    const kube = new FakeKubePort(objects)
+    kube.before = () => Promise.reject(new KubeError('Forbidden', 403, 'no Role'))
     await expect(read(kube)).rejects.toThrow('no Role')
     expect(await objects.list(secrets, NAMESPACE)).toEqual([])
   })

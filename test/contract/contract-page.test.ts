@@ -1,22 +1,12 @@
-import { once } from 'node:events'
 import { readdirSync } from 'node:fs'
-import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createApp, type AppDeps } from '../../gateway/app.ts'
-import { ERROR_ROWS, sharedError, type ErrorFormat, type ErrorRow } from '../../gateway/errors.ts'
+import { ERROR_ROWS, type ErrorFormat, type ErrorRow } from '../../gateway/errors.ts'
 import { formatOfPath } from '../../gateway/http/exchange.ts'
-import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
-import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
-import { systemClock } from '#platform/clock.ts'
-import { RequestTurns } from '../../gateway/http/request-turns.ts'
-import { LoopShare } from '#platform/loop-share.ts'
-import { ErrorSender } from '../../gateway/http/send-error.ts'
-import { createGatewayServer } from '../../gateway/http/server.ts'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
 import { forwardedHeaders, returnedHeaders, upstreamHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { read, ROOT } from '../support/documents.ts'
+import { type FrontGateway, startFront } from '../support/front-gateway.ts'
 import { codeSpans, rowsOf, sectionOf, tableOf } from '../support/markdown-page.ts'
 
 const page = read('docs/contract.md')
@@ -91,42 +81,12 @@ describe('routes', () => {
     path: plain(row['path']),
     format: row['error format'],
   }))
-  const errors = new ErrorSender()
-  const deps: AppDeps = {
-    errors,
-    authenticate: () => sharedError('noCredential'),
-    admits: () => false,
-    models: { resolve: () => undefined, visible: () => [] },
-    forward: () => Promise.reject(new TypeError('no request gets this far')),
-    maxBodyBytes: 1,
-    isServing: () => true,
-    metrics: { finished: () => undefined },
-    active: new ActiveExchanges(),
-    isOverloaded: () => false,
-    bodies: new BodyBudget(bodyLimits(2 ** 30)),
-    loop: new LoopShare(systemClock),
-    turns: new RequestTurns(),
-    bodyReader: { read: () => Promise.reject(new TypeError('no request gets this far')) },
-    limits: { reserve: () => Promise.reject(new TypeError('no request gets this far')), refusalUnread: () => undefined },
-    ledger: { snapshot: () => Promise.reject(new TypeError('no request gets this far')) },
-    admitted: () => undefined,
-    reasonToEnd: () => undefined,
-    isLeaving: () => false,
-    accessLog: () => undefined,
-  }
-  const app = createApp(deps)
-  let server: Server
-  let base = ''
+  let front: FrontGateway
 
   beforeAll(async () => {
-    server = createGatewayServer(app, errors).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+    front = await startFront()
   })
-  afterAll(() => {
-    server.closeAllConnections()
-    server.close()
-  })
+  afterAll(() => front.stop())
 
   test('the table of routes equals the routes of the code', () => {
     const served = ROUTES.flatMap(({ methods, paths }) => paths.map((path) => `${methods} ${path}`))
@@ -137,7 +97,7 @@ describe('routes', () => {
   test.each(documented)('$path takes the documented methods, and refuses the others by name in its own format', async (route) => {
     const { path, methods, format } = route
     for (const method of METHODS) {
-      const { status, headers } = await fetch(base + path.replace('{id}', 'a%2Fb'), { method })
+      const { status, headers } = await fetch(front.base + path.replace('{id}', 'a%2Fb'), { method })
       expect([method, status === 405], path).toEqual([method, !methods.includes(method)])
       if (status === 405) expect(headers.get('allow')).toBe(methods.join(', '))
     }
@@ -149,7 +109,7 @@ describe('routes', () => {
     async (path) => {
       const notYet = sectionOf(page, '## Not there yet')
       expect(codeSpans(notYet).map((span) => span.replace(/^[A-Z]+ /, ''))).toContain(path)
-      for (const method of ['GET', 'POST']) expect((await fetch(base + path, { method })).status).toBe(404)
+      for (const method of ['GET', 'POST']) expect((await fetch(front.base + path, { method })).status).toBe(404)
     },
   )
 })

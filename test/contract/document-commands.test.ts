@@ -4,12 +4,12 @@
  */
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { cpSync, mkdtempSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { cpSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { type Command, commandsOf, ROOT } from '../support/documents.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { waitFor } from '../support/wait-for.ts'
 
 const SELF = 'test/contract/document-commands.test.ts'
@@ -29,12 +29,11 @@ const programs = marked.filter(({ language }) => language === 'js').map(named)
 const environment = shell.find(({ text }) => text.startsWith('export '))
 
 describe('the commands that the documents give a reader to paste', () => {
-  let folder = ''
+  const folder = temporaryFolderOfFile()
   let program: ChildProcess | undefined
   let url = ''
 
   beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'headgate-documents-'))
     cloneInto(folder)
     const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], PORT: '0' }
     program = spawn('bash', ['-c', `exec ${START}`], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
@@ -46,7 +45,6 @@ describe('the commands that the documents give a reader to paste', () => {
       program.kill('SIGTERM') // make hands on this signal, and not SIGINT
       await ended
     }
-    rmSync(folder, { recursive: true, force: true })
   })
 
   const paste = async (text: string): Promise<string> => {

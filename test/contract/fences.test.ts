@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process'
-import { copyFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { build } from 'esbuild'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { bundleOptions, type Program } from '../../build.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
+const folder = temporaryFolderOfFile()
 
 /** For each fence, imports that a file may have and imports that it may not have, separated by spaces. */
 const FENCES: Readonly<Record<string, { readonly may?: string; readonly mayNot?: string }>> = {
@@ -102,11 +103,7 @@ describe('bundles', () => {
   )
 })
 
-let folder = ''
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
-
 function lintImports(): Map<string, boolean> {
-  folder = mkdtempSync(join(tmpdir(), 'headgate-fences-'))
   copyFileSync(join(ROOT, 'oxlint.config.ts'), join(folder, 'oxlint.config.ts'))
   const pathsOf = Map.groupBy(IMPORTS, ([file]) => file)
   for (const [file, rows] of pathsOf) {

@@ -1,13 +1,14 @@
 /** The gateway as a real process, from its sources: how it starts, refuses to start, and ends. No test here has a Redis. */
 import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { packShard } from '#contract/records/shard-text.ts'
 import { freePorts } from '../support/free-port.ts'
 import { KeyringFolder } from '../support/keyring-folder.ts'
+import { listening } from '../support/listening.ts'
 import { issuedKey, keyringEntry, modelText } from '../support/records.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
@@ -59,9 +60,8 @@ test('wrong settings end the program with one line per error', async () => {
 })
 
 test.each(['PORT', 'METRICS_PORT'])('a taken %s ends the program with one line that names the remedy', async (name) => {
-  const other = createServer().listen(0)
-  await once(other, 'listening')
-  const { port } = other.address() as AddressInfo
+  const other = createServer()
+  const port = await listening(other, '::')
   const { ended, errors } = await start({ [name]: String(port) })
   expect(await ended).toBe(1)
   expect(errors()).toBe(`gateway: ${name}: port ${port} is taken by another process; stop that process or set ${name} to a free port\n`)

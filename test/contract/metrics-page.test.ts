@@ -1,13 +1,11 @@
-import { IncomingMessage, ServerResponse } from 'node:http'
-import { Socket } from 'node:net'
 import type { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
-import { Exchange } from '../../gateway/http/exchange.ts'
 import { createMetrics } from '../../gateway/metrics.ts'
 import { apiKeys } from '#api/resources.ts'
 import { createMetricsRegistry } from '../../operator/metrics.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 import { metricRows } from '../support/monitoring.ts'
+import { unsentExchange } from '../support/unsent-exchange.ts'
 
 /** Metrics of the Node process, which both programs export. */
 const OF_PROCESS = /^(process|nodejs)_/
@@ -30,8 +28,7 @@ async function gatewayMetrics(): Promise<{ readonly registered: string[]; readon
     follower: { position: undefined, unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' },
     ledger: { stats, breaker: 'closed', livePods: 1 },
   })
-  const request = new IncomingMessage(new Socket())
-  metrics.finished(new Exchange(request, new ServerResponse(request), 'openai'))
+  metrics.finished(unsentExchange())
   return { registered: await metricsOf(metrics.registry), text: await metrics.render() }
 }
 

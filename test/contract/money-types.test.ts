@@ -1,9 +1,9 @@
 /** No float becomes money: the expressions that the compiler accepts and refuses as an amount. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+import { beforeAll, expect, it } from 'vitest'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
@@ -38,18 +38,16 @@ const EXPRESSIONS: ReadonlyArray<readonly [string, boolean]> = [
 /** Wrong type of a result or of an argument. Any other compiler error would prove nothing about money. */
 const WRONG_TYPE = /^fixture\.mts\((\d+),\d+\): error TS(?:2322|2345):/
 
-let folder = ''
+const folder = temporaryFolderOfFile()
 let refused: ReadonlySet<number>
 
 beforeAll(() => {
-  folder = mkdtempSync(join(tmpdir(), 'headgate-money-'))
   writeFileSync(join(folder, 'fixture.mts'), fixture())
   const compilerOptions = { types: [], noUnusedParameters: false }
   const config = { extends: join(ROOT, 'tsconfig.json'), compilerOptions, include: ['fixture.mts'] }
   writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config))
   refused = refusedLines()
 }, 60_000)
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 it.each(EXPRESSIONS)('%s as an amount of money: compiles is %s', (expression, compiles) => {
   const line = EXPRESSIONS.findIndex(([other]) => other === expression)

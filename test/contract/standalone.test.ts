@@ -1,12 +1,12 @@
 import { execFile, execFileSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import { once } from 'node:events'
-import { createServer, type AddressInfo } from 'node:net'
+import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startStubModel } from '../../examples/stub-model/stub-model.ts'
+import { listening } from '../support/listening.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
@@ -280,9 +280,8 @@ describe('make run', { timeout: 60_000 }, () => {
   })
 
   it('ends with one line when REDIS_URL names a server that is not Redis, whatever the server answers', async () => {
-    const web = createServer((socket) => socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n')).listen(0, '127.0.0.1')
-    await once(web, 'listening')
-    const { port } = web.address() as AddressInfo
+    const web = createServer((socket) => socket.on('error', () => undefined).end('HTTP/1.1 400 Bad Request\r\n\r\n'))
+    const port = await listening(web)
     const program = start({ REDIS_URL: `redis://me:hush@127.0.0.1:${port}` })
     expect(await program.exit()).toBe(1)
     expect(program.output).toBe(
@@ -292,11 +291,8 @@ describe('make run', { timeout: 60_000 }, () => {
   })
 
   it('ends with one line when its port or its folder is taken', async () => {
-    const holder = createServer().listen(0, '127.0.0.1')
-    await new Promise((resolve) => holder.once('listening', resolve))
-    const address = holder.address()
-    const port = typeof address === 'object' && address ? address.port : 0
-    const first = start({ PORT: String(port) })
+    const holder = createServer()
+    const first = start({ PORT: String(await listening(holder)) })
     expect(await first.exit()).toBe(1)
     expect(first.output).toMatch(/^headgate: PORT: port \d+ is taken .*free port\n$/)
     holder.close()

@@ -1,11 +1,16 @@
-/** Everything that the operator ever stored in its Secrets stays readable for operator and gateways. Golden files are never changed. */
+/**
+ * Every text ever written, to Redis or into a Secret, stays readable for operator and gateways. The golden files of a version are never
+ * changed; the next version adds its own.
+ */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { FORMAT } from '#contract/records/format.ts'
+import { decodeKeyRecord, encodeKeyRecord } from '#contract/records/key-record.ts'
 import { readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
-import { decodeModelRecord } from '#contract/records/model-record.ts'
+import { decodeModelRecord, encodeModelRecord } from '#contract/records/model-record.ts'
+import { decodeAcknowledgement, encodeAcknowledgement } from '#contract/records/revision-log.ts'
 import { packShard, unpackShard } from '#contract/records/shard-text.ts'
 import { credentialCodec, keyringCodec } from '../../operator/shards/sets.ts'
 import { readSpendEntry, writeSpendEntry } from '../../operator/shards/spend-entry.ts'
@@ -13,13 +18,91 @@ import { readSpendEntry, writeSpendEntry } from '../../operator/shards/spend-ent
 const FOLDER = join(import.meta.dirname, '../golden/formats')
 const versions = readdirSync(FOLDER).map((name) => Number(name.slice(1)))
 
-describe.each(versions)('Secrets of version %i', (version) => {
-  const golden = (name: string): Buffer => readFileSync(join(FOLDER, `v${version}`, name))
+describe.each(versions)('version %i', (version) => {
   const isWritten = version === FORMAT.writes
+  const golden = (name: string): Buffer => readFileSync(join(FOLDER, `v${version}`, name))
+  const goldenText = (name: string): string => golden(`${name}.json`).toString()
+
+  /** What a text says. The version that is written now writes the same text again. */
+  function sameText<T>(name: string, read: (text: string) => T, write: (value: NonNullable<T>) => string): NonNullable<T> {
+    const value = read(goldenText(name))
+    if (value === undefined || value === null) throw new Error(`${name} cannot be read`)
+    if (isWritten) expect(write(value)).toBe(goldenText(name))
+    return value
+  }
+
+  test('is one that this build reads', () => {
+    expect(FORMAT.reads).toContain(version)
+  })
+
+  test('key record', () => {
+    const record = sameText('key-record', decodeKeyRecord, encodeKeyRecord)
+    expect(record).toMatchObject({
+      revision: 4711,
+      namespace: 'shop',
+      name: 'checkout-bot',
+      state: 'Active',
+      models: [['llama-3.1-8b', 'qwen-*'], ['*']],
+    })
+    expect(record.verifiers.map(({ id, expiresMs }) => [id, expiresMs])).toEqual([
+      ['4fT9', null],
+      ['7bQ2', 1_790_000_000_000],
+    ])
+  })
+
+  test('key record with limits and budgets', () => {
+    const record = sameText('key-record-limits', decodeKeyRecord, encodeKeyRecord)
+    expect(record).toMatchObject({
+      limits: { requestsPerMinute: 60, tokensPerMinute: 40_000, maxConcurrentRequests: 8 },
+      budgets: [
+        { name: 'ever', unit: 'Tokens', amount: 999_999_999_999_999, window: 'Lifetime', timeZone: 'UTC', onExceeded: 'Audit' },
+        { name: 'month', unit: 'Currency', amount: 25_000_000, window: 'Month', timeZone: 'Europe/Berlin', onExceeded: 'Block' },
+      ],
+      onStoreUnavailable: 'LocalShare',
+    })
+    if (isWritten) expect(encodeKeyRecord({ ...record, state: 'Suspended' })).toBe(goldenText('key-record-limits-suspended'))
+  })
+
+  test('key record of a value that exists elsewhere, which needs no feature', () => {
+    const record = sameText('key-record-hash', decodeKeyRecord, encodeKeyRecord)
+    expect(record.verifiers.map(({ id, expiresMs }) => [id, expiresMs])).toEqual([
+      ['kM3xQ9aZ1b', 1_790_000_000_000],
+      ['pT7wB2cN8d', null],
+    ])
+    expect(JSON.parse(goldenText('key-record-hash'))).not.toHaveProperty('needs')
+  })
+
+  test('model record with prices', () => {
+    const record = sameText('model-record-prices', decodeModelRecord, encodeModelRecord)
+    expect(record).toMatchObject({
+      pricing: { inputPerMillion: 150_000, outputPerMillion: 600_000, cachedInputPerMillion: 0 },
+      contextTokens: 131_072,
+      maxOutputTokens: 4096,
+      backends: [{ streamUsage: 'Native' }, { streamUsage: 'Estimate' }],
+    })
+  })
+
+  test('acknowledgement of a gateway that holds limits', () => {
+    const ack = sameText('acknowledgement-limits', decodeAcknowledgement, encodeAcknowledgement)
+    expect(ack).toMatchObject({ features: ['limits'] })
+  })
+
+  test('model record', () => {
+    const record = sameText('model-record', decodeModelRecord, encodeModelRecord)
+    expect(record).toMatchObject({ revision: 4712, servedName: 'llama-3.1-8b', aliases: ['llama'], allowedNamespaces: ['shop'] })
+    expect(record.backends.map(({ name, endpoints, credentialSum }) => [name, endpoints.length, credentialSum?.length])).toEqual([
+      ['pods', 2, undefined],
+      ['hosted', 0, 64],
+    ])
+  })
+
+  test('acknowledgement', () => {
+    const ack = sameText('acknowledgement', decodeAcknowledgement, encodeAcknowledgement)
+    expect(ack).toMatchObject({ epoch: 'epoch-1', revision: 4711, source: 'Redis', ready: true, schemas: [1], features: [] })
+  })
 
   test('entry of a key', () => {
-    const text = golden('keyring-entry.json').toString()
-    const entry = readKeyringEntry(text)
+    const entry = sameText('keyring-entry', readKeyringEntry, writeKeyringEntry)
     expect(entry).toMatchObject({
       revision: 4711,
       namespace: 'shop',
@@ -30,32 +113,25 @@ describe.each(versions)('Secrets of version %i', (version) => {
     })
     expect(entry.models).toEqual([['llama-3.1-8b', 'qwen-*'], ['*']])
     expect(entry.verifiers.map(({ number, state }) => `${number} ${state}`)).toEqual(['1 Revoked', '2 Voided', '3 Issued', '4 Minted'])
-    if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
   })
 
   test('entry of a key with limits and budgets', () => {
-    const text = golden('keyring-entry-limits.json').toString()
-    const entry = readKeyringEntry(text)
+    const entry = sameText('keyring-entry-limits', readKeyringEntry, writeKeyringEntry)
     expect(entry).toMatchObject({ limits: { requestsPerMinute: 60 }, budgets: [{ name: 'ever' }, { name: 'month', amount: 25_000_000 }] })
-    if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
   })
 
   test('entry of a key whose value exists elsewhere, with a former value', () => {
-    const text = golden('keyring-entry-hash.json').toString()
-    const entry = readKeyringEntry(text)
+    const entry = sameText('keyring-entry-hash', readKeyringEntry, writeKeyringEntry)
     expect(entry.verifiers.map(({ origin, expiresMs, prefix }) => [origin, expiresMs, prefix])).toEqual([
       ['Hash', 1_790_000_000_000, 'sk-...en-1'],
       ['Hash', null, 'sk-...en-2'],
     ])
-    if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
   })
 
   test('tombstone of a deleted key', () => {
-    const text = golden('keyring-tombstone.json').toString()
-    const entry = readKeyringEntry(text)
+    const entry = sameText('keyring-tombstone', readKeyringEntry, writeKeyringEntry)
     expect(entry).toMatchObject({ name: 'former-bot', state: 'Revoked', deletedMs: 1_795_000_000_000 })
     expect(entry.models).toBeUndefined()
-    if (isWritten) expect(writeKeyringEntry(entry)).toBe(text)
   })
 
   test('shard of the keyring', async () => {
@@ -78,8 +154,7 @@ describe.each(versions)('Secrets of version %i', (version) => {
   })
 
   test('spend of a key', () => {
-    const text = golden('spend-entry.json').toString()
-    const entry = readSpendEntry(text)
+    const entry = sameText('spend-entry', readSpendEntry, writeSpendEntry)
     expect([entry.uid, [...entry.spent], entry.uncertain]).toEqual([
       '6f1c1f8e-0b0b-4a53-9d8e-0c7a3f1f2b11',
       [
@@ -88,7 +163,6 @@ describe.each(versions)('Secrets of version %i', (version) => {
       ],
       { fromMs: 1_767_300_000_000, toMs: 1_767_300_009_000 },
     ])
-    if (isWritten) expect(writeSpendEntry(entry)).toBe(text)
   })
 
   test('shard of the model records', async () => {
@@ -97,7 +171,7 @@ describe.each(versions)('Secrets of version %i', (version) => {
   })
 
   test('shard of the backend credentials', async () => {
-    const data = JSON.parse(golden('upstream-data.json').toString()) as Record<string, string>
+    const data = JSON.parse(goldenText('upstream-data')) as Record<string, string>
     const { entries, damaged } = await credentialCodec.decode(data)
     expect([entries.map(({ entry }) => entry?.value), damaged]).toEqual([['an example and no credential'], 0])
     if (isWritten) expect(await credentialCodec.encode({ shards: 8, shard: 0 }, entries)).toEqual(data)

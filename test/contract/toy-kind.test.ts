@@ -4,7 +4,6 @@ import { parse } from 'yaml'
 import { generatedFiles } from '../../generated-files.ts'
 import type { ApiKind } from '#api/kind.ts'
 import { API_KINDS } from '#api/kinds.ts'
-import { validateManifest } from '#api/validate.ts'
 import { KINDS } from '../../operator/kinds/kinds.ts'
 import type { KindRow } from '../../operator/kinds/kind.ts'
 import { operatorRights } from '../../operator/rights.ts'
@@ -59,10 +58,6 @@ describe('the generated files', () => {
     })
   })
 
-  test('leave the other kinds as they are', () => {
-    for (const [path, text] of generatedFiles()) if (path.endsWith('.yaml')) expect(files.get(path), path).toBe(text)
-  })
-
   test('gain a section of the reference page with fields, rules, conditions and columns', () => {
     const page = files.get('docs/reference.md') ?? ''
     const section = page.slice(page.indexOf('## Toy\n'), page.indexOf('## Events\n'))
@@ -77,30 +72,6 @@ describe('the generated files', () => {
     const cluster = generatedFiles([clusterToy])
     expect(parse(cluster.get(CRD) ?? '')).toMatchObject({ spec: { scope: 'Cluster' } })
     expect(cluster.get('docs/reference.md')).toContain('A toy of a test. Cluster-scoped, short name `ty`.')
-  })
-})
-
-describe('the validation', () => {
-  test('accepts a good manifest and fills in its defaults', () => {
-    const spec = { color: 'Red', pieces: 3, sparePieces: 0 }
-    expect(validateManifest(good, undefined, kinds)).toEqual({
-      ok: true,
-      object: { ...good, metadata: { name: 'train', namespace: 'default' }, spec },
-    })
-    expect(validateManifest(good, undefined, [clusterToy])).toEqual({ ok: true, object: { ...good, spec } })
-  })
-
-  test('refuses a manifest that breaks the schema or a rule', () => {
-    const errorsOf = (document: unknown) => {
-      const validated = validateManifest(document, undefined, kinds)
-      return validated.ok ? [] : validated.errors.map(({ field }) => field)
-    }
-    expect(errorsOf(bad)).toEqual(['spec.sparePieces'])
-    expect(errorsOf({ ...good, spec: { colour: 'Red' } })).toEqual(['spec.colour', 'spec.pieces'])
-  })
-
-  test('knows nothing of the kind without its row', () => {
-    expect(validateManifest(good)).toMatchObject({ ok: false, errors: [{ field: 'kind', remedy: 'use ApiKey or ServedModel' }] })
   })
 })
 
@@ -183,13 +154,6 @@ describe('the operator', () => {
     })
     expect(await releaseAll(toyKind, [held], { kube: objects })).toEqual({ released: 1, failed: 0 })
     expect((await objects.get(toyKind.resource, { namespace: 'shop', name: 'train' }))?.metadata.finalizers).toEqual([])
-  })
-
-  test('knows nothing of the kind without its row', async () => {
-    const world = await worldOf(KINDS)
-    await world.apply(toyKind.resource, train)
-    await world.settle()
-    expect(await world.condition(toyKind.resource, 'train', 'Ready')).toBe('')
   })
 
   test('gains the rights that the kind needs, and no others', () => {

@@ -1,8 +1,5 @@
-import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { parse } from 'yaml'
 import { z } from 'zod'
-import { crdName } from '#api/crd.ts'
 import { API_KINDS } from '#api/kinds.ts'
 import { API_GROUP, API_VERSION } from '#api/metadata.ts'
 import { validateManifest } from '#api/validate.ts'
@@ -35,14 +32,9 @@ const answerBody = z.object({
   metadata: z.looseObject({ resourceVersion: z.string().optional() }).optional(),
 })
 
-beforeAll(async () => {
-  for (const kind of API_KINDS) await installCrd(crdName(kind))
-  await call('POST', '/api/v1/namespaces', { metadata: { name: namespace } })
-})
+beforeAll(() => lab.plane.namespace(namespace))
 
-afterAll(async () => {
-  await call('DELETE', `/api/v1/namespaces/${namespace}`)
-})
+afterAll(() => lab.plane.admin.remove(`/api/v1/namespaces/${namespace}`))
 
 describe('the API server', () => {
   test.each(MANIFESTS.filter((row) => row.refused === undefined))('accepts: $name', async (row) => {
@@ -160,19 +152,6 @@ async function select(kind: string, fieldSelector: string): Promise<string[]> {
   const { body } = await call('GET', `${collection(kind)}?fieldSelector=${encodeURIComponent(fieldSelector)}`)
   const list = z.object({ items: z.array(z.object({ metadata: z.object({ name: z.string() }) })) }).parse(body)
   return list.items.map((item) => item.metadata.name)
-}
-
-async function installCrd(name: string): Promise<void> {
-  const path = `/apis/apiextensions.k8s.io/v1/customresourcedefinitions/${name}`
-  const crd: unknown = parse(readFileSync(new URL(`../../crds/${name}.yaml`, import.meta.url), 'utf8'))
-  const applied = await call('PATCH', `${path}?fieldManager=crd-server-test&force=true`, crd, 'application/apply-patch+yaml')
-  expect([200, 201], JSON.stringify(applied.body)).toContain(applied.status)
-  const crdStatus = z.object({ status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })) }) })
-  const isServed = async (): Promise<boolean> => {
-    const conditions = crdStatus.safeParse((await call('GET', path)).body).data?.status.conditions ?? []
-    return conditions.some((condition) => condition.type === 'Established' && condition.status === 'True')
-  }
-  await vi.waitUntil(isServed, { timeout: 20_000, interval: 50 })
 }
 
 function undescribed(schema: unknown, path: string): string[] {

@@ -5,10 +5,11 @@
 import { readFileSync } from 'node:fs'
 import { type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, request as tlsRequest } from 'node:https'
-import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net'
+import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { redisFunctions } from '#contract/redis/redis-functions.ts'
 import type { ControlPlane } from './control-plane.ts'
+import { listening } from './listening.ts'
 import { PrivateCa } from './private-ca.ts'
 
 /** When to kill: at the n-th write from now, counted from 0. */
@@ -72,7 +73,7 @@ export async function kubeCrashProxy(plane: ControlPlane, gate: WriteGate): Prom
       else pass(answer, outgoing)
     })
   })
-  return { url: `https://${plane.address.ip}:${await listen(server, plane.address.ip)}`, close: () => closeAll(server) }
+  return { url: `https://${plane.address.ip}:${await listening(server, plane.address.ip)}`, close: () => closeAll(server) }
 }
 
 /** In front of Redis. Writes are the functions that change the projection. */
@@ -91,7 +92,7 @@ export async function redisCrashProxy(ip: string, port: number, gate: WriteGate)
     upstream.on('data', (chunk: Buffer) => (held ? void gate.pull() : client.write(chunk)))
     endTogether(client, upstream)
   })
-  return { url: `redis://${ip}:${await listen(server, ip)}`, close: () => server.close() }
+  return { url: `redis://${ip}:${await listening(server, ip)}`, close: () => server.close() }
 }
 
 function pass(answer: IncomingMessage, outgoing: ServerResponse): void {
@@ -118,11 +119,6 @@ export function forward(
 export async function certificate({ address: { folder, ip } }: ControlPlane): Promise<{ key: Buffer; cert: Buffer; ca: Buffer }> {
   const ca = new PrivateCa(join(folder, 'pki'))
   return { ...(await ca.certify(`IP:${ip}`)), ca: readFileSync(ca.file) }
-}
-
-export async function listen(server: Server, ip: string): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, ip, resolve))
-  return (server.address() as AddressInfo).port // listening on TCP, so never a pipe name
 }
 
 export function closeAll(server: Server & { closeAllConnections?(): void }): void {

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { KubeError, type KubeObject, namespaceOf, type ObjectRef, type Resource } from '#kube/port.ts'
-import { ObjectStore, type StoreChange, type StoredObject } from '../../standalone/object-store.ts'
+import { ObjectStore, type StoreChange } from '../../standalone/object-store.ts'
 
 export type Failure =
   | {
@@ -21,8 +21,6 @@ export type Failure =
   | { readonly kind: 'lost-answer' }
   /** The call takes effect, and half of its answer arrives. */
   | { readonly kind: 'half-answer' }
-  /** The connection stays open, without effect and without an answer. */
-  | { readonly kind: 'hang' }
   /** The call takes effect and is answered when the promise resolves. */
   | { readonly kind: 'slow'; readonly until: Promise<void> }
 
@@ -59,8 +57,7 @@ interface WatchEvent {
 
 /** HTTP in front of an object store, only for failures that a real API server does not show on demand. */
 export class FakeApiServer {
-  /** The objects; `restoreEtcd` replaces them. */
-  store: ObjectStore
+  readonly store = new ObjectStore({ persist: (change) => this.#record(change) })
   readonly calls: SeenCall[] = []
   readonly watches: FakeWatch[] = []
   /** Bearer tokens that are accepted; undefined = no check. */
@@ -73,20 +70,13 @@ export class FakeApiServer {
   #compacted = 0
 
   private constructor() {
-    this.store = new ObjectStore({ persist: (change) => this.#record(change) })
     this.#server = createServer((request, response) => void this.#handle(request, response))
   }
 
   static async start(): Promise<FakeApiServer> {
     const fake = new FakeApiServer()
-    await fake.listen(0)
+    await once(fake.#server.listen(0, '127.0.0.1'), 'listening')
     return fake
-  }
-
-  /** Listens, also again after `stop`. @param port 0 = a free one */
-  async listen(port: number): Promise<void> {
-    this.#server.listen(port, '127.0.0.1')
-    await once(this.#server, 'listening')
   }
 
   get port(): number {
@@ -127,15 +117,6 @@ export class FakeApiServer {
   compact(): void {
     this.#history = []
     this.#compacted = this.#version
-  }
-
-  /** Replaces all objects, as a restore of etcd from a backup does: versions continue from that of the newest one. */
-  restoreEtcd(stored: readonly StoredObject[]): void {
-    this.store = new ObjectStore({ persist: (change) => this.#record(change) })
-    this.store.restore(stored)
-    this.#version = Math.max(0, ...stored.map(({ object }) => Number(object.metadata.resourceVersion)))
-    this.#history = []
-    this.#compacted = 0
   }
 
   /** @returns the watch number `index`, counted from 0, as soon as it is open */
@@ -269,11 +250,7 @@ export class FakeWatch {
 
   /** Sends any event, independently of the store: duplicates, stale events, in any order. */
   send(type: string, object: unknown): void {
-    this.sendBytes(Buffer.from(`${JSON.stringify({ type, object })}\n`))
-  }
-
-  sendBytes(bytes: Uint8Array): void {
-    if (!this.#response.writableEnded && !this.#response.destroyed) this.#response.write(bytes)
+    if (!this.#response.writableEnded && !this.#response.destroyed) this.#response.write(`${JSON.stringify({ type, object })}\n`)
   }
 
   fail(code: number, reason: string): void {
@@ -302,7 +279,7 @@ async function refuses(failure: Failure, response: ServerResponse): Promise<bool
   if (failure.kind === 'reset') response.socket?.resetAndDestroy()
   if (failure.kind === 'body') sendText(response, failure.status, failure.body)
   if (failure.kind === 'status') sendFailure(response, failure)
-  return failure.kind === 'reset' || failure.kind === 'body' || failure.kind === 'status' || failure.kind === 'hang'
+  return failure.kind === 'reset' || failure.kind === 'body' || failure.kind === 'status'
 }
 
 function sendFailure(

@@ -3,7 +3,7 @@ import type { RecordKind } from '#contract/records/record-kinds.ts'
 import type { Acknowledgement, ProjectionMeta } from '#contract/records/revision-log.ts'
 import type { LiveProcess, ProjectionChange, ProjectionStore, Writer, WriteOutcome } from '../../operator/projection/store.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
-import { acknowledgement } from './records.ts'
+import { heartbeat } from './records.ts'
 
 export type StoreCall = Exclude<keyof ProjectionStore, 'close'>
 
@@ -70,8 +70,7 @@ export class FaultyProjectionStore implements ProjectionStore {
 
   async #obeying(): Promise<readonly LiveProcess[]> {
     const { epoch = '', revision = 0 } = (await this.memory.meta()) ?? {}
-    const said = acknowledgement({ epoch, revision })
-    return this.obedient.map((pod) => ({ process: `${pod}/1`, pod, acknowledgement: { ...said, ...this.reports } }))
+    return this.obedient.map((pod) => heartbeat(pod, { epoch, revision, ...this.reports }))
   }
 
   async #run<T>(call: StoreCall, act: () => Promise<T>): Promise<T> {

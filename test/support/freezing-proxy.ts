@@ -5,7 +5,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import type { ControlPlane } from './control-plane.ts'
-import { certificate, closeAll, forward, listen } from './crash-proxy.ts'
+import { certificate, closeAll, forward } from './crash-proxy.ts'
+import { listening } from './listening.ts'
 
 /** A collection, which clients list and watch. The path of one object ends in its name. */
 const COLLECTION = /\/(apikeys|servedmodels|services|namespaces|endpointslices)(\?|$)/
@@ -24,7 +25,7 @@ export class FreezingProxy {
   static async start(plane: ControlPlane): Promise<FreezingProxy> {
     const { key, cert, ca } = await certificate(plane)
     const server = createServer({ key, cert })
-    const proxy = new FreezingProxy(server, `https://${plane.address.ip}:${await listen(server, plane.address.ip)}`)
+    const proxy = new FreezingProxy(server, `https://${plane.address.ip}:${await listening(server, plane.address.ip)}`)
     server.on('request', (incoming, outgoing) => proxy.#forward(incoming, outgoing, plane, ca))
     return proxy
   }

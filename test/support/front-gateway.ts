@@ -1,7 +1,6 @@
 /** The front of the gateway on a loopback port, with real authentication, scope and model table, and a fake in place of the backends. */
 import { once } from 'node:events'
 import type { Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { createApp, type AppDeps } from '../../gateway/app.ts'
 import { type Caller, callersOf } from '../../gateway/auth/key-table.ts'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
@@ -23,6 +22,7 @@ import { encodeModelRecord, type ModelRecord } from '#contract/records/model-rec
 import type { Route } from '../../gateway/routes/route-table.ts'
 import type { ForwardJob, Outcome } from '../../gateway/upstream/forward-job.ts'
 import { ModelTable } from '../../gateway/upstream/model-table.ts'
+import { listening } from './listening.ts'
 import { backendRecord, issuedKey, modelRecord as shopModel } from './records.ts'
 import { sharedBodyReader } from './shared-body-reader.ts'
 
@@ -68,9 +68,8 @@ export class FrontGateway {
   }
 
   async listen(server: Server): Promise<this> {
-    this.#server = server.on('request', () => void this.requests++).listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    this.port = (server.address() as AddressInfo).port
+    this.#server = server.on('request', () => void this.requests++)
+    this.port = await listening(server)
     this.base = `http://127.0.0.1:${this.port}`
     return this
   }

@@ -26,7 +26,7 @@ import { SHOP } from './objects.ts'
 import { type KillAt, OperatorProcess, type WorldCall } from './operator-process.ts'
 import { ManualClock } from './manual-clock.ts'
 import { PendingWork } from './pending-work.ts'
-import { acknowledgement } from './records.ts'
+import { heartbeat } from './records.ts'
 
 import { type Frozen, WorldWatches } from './world-watches.ts'
 
@@ -129,6 +129,13 @@ export class OperatorWorld {
       if (verb !== 'update' || !name.startsWith(`hg-${set}-`) || left === 0) return
       left -= 1
       throw new KubeError('Conflict', 409, 'the object has been modified')
+    }
+  }
+
+  /** Refuses some calls from now on. */
+  refuse(isMeant: (call: WorldCall) => boolean, error: KubeError): void {
+    this.beforeCall = (call) => {
+      if (isMeant(call)) throw error
     }
   }
 
@@ -256,6 +263,19 @@ export class OperatorWorld {
     return this.apply(apiKeys, { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name, namespace }, spec: full })
   }
 
+  /** The same, and settles. @returns the value in its Secret */
+  async settledKey(spec: Partial<ApiKeySpec> = {}, name = 'bot', namespace = SHOP): Promise<string> {
+    await this.applyKey(spec, name, namespace)
+    await this.settle()
+    return await this.value(name, namespace)
+  }
+
+  /** Starts an operator and issues one key. @returns the value in its Secret */
+  async issuedKey(spec: Partial<ApiKeySpec> = {}): Promise<string> {
+    await this.start()
+    return await this.settledKey(spec)
+  }
+
   async key(name = 'bot', namespace = SHOP): Promise<ApiKey> {
     const found = await this.objects.get(apiKeys, { namespace, name })
     if (!found) throw new Error(`no ApiKey ${namespace}/${name}`)
@@ -320,8 +340,8 @@ export class OperatorWorld {
 
   /** The heartbeats that operators see. */
   async liveProcesses(): Promise<readonly LiveProcess[]> {
-    const said = acknowledgement({ ...(await this.applied()), ...this.reports })
-    return this.pods.map((pod) => ({ process: `${pod}/1`, pod, acknowledgement: said }))
+    const said = { ...(await this.applied()), ...this.reports }
+    return this.pods.map((pod) => heartbeat(pod, said))
   }
 
   /** Listeners for the answers of the ledger. */

@@ -1,12 +1,12 @@
 /** A certificate authority, made by openssl, and a TLS front for a plain server. */
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
-import { once } from 'node:events'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { connect, type AddressInfo, type Socket } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { createServer } from 'node:tls'
 import { promisify } from 'node:util'
+import { listening } from './listening.ts'
 
 const run = promisify(execFile)
 const openssl = (args: readonly string[]) => run('openssl', args)
@@ -76,9 +76,7 @@ export async function startTlsFront(
     }
   })
   server.on('tlsClientError', () => undefined) // some tests want a client that does not trust this CA
-  server.listen(0, host)
-  await once(server, 'listening')
-  const { port } = server.address() as AddressInfo // listening on TCP, so it is no pipe name
+  const port = await listening(server, host)
   const close = (): void => {
     server.close()
     for (const socket of sockets) socket.destroy()

@@ -1,7 +1,7 @@
 /** A model server that answers each request with the random answer of the number in it, on a bare socket. */
 import { createServer, type Server, type Socket } from 'node:net'
-import type { AddressInfo } from 'node:net'
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { listening } from './listening.ts'
 import type { RandomAnswer } from './random-answers.ts'
 
 const HEAD_END = '\r\n\r\n'
@@ -20,9 +20,8 @@ export class RandomBackend {
     this.#server = createServer((socket) => this.#serve(socket))
   }
 
-  async listen(): Promise<number> {
-    await new Promise<void>((resolve) => this.#server.listen(0, '0.0.0.0', resolve))
-    return (this.#server.address() as AddressInfo).port
+  listen(): Promise<number> {
+    return listening(this.#server, '0.0.0.0')
   }
 
   close(): void {

@@ -5,12 +5,17 @@ import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-en
 import { FORMAT } from '#contract/records/format.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import type { Acknowledgement } from '#contract/records/revision-log.ts'
-import type { Writer } from '../../operator/projection/store.ts'
+import type { LiveProcess, Writer } from '../../operator/projection/store.ts'
 
 /** The acknowledgement of a gateway process that has applied everything up to `revision`. */
 export function acknowledgement(change: Partial<Acknowledgement> = {}): Acknowledgement {
   const lists = { schemas: [...FORMAT.reads], features: [...FORMAT.features], unreadable: [] }
   return { epoch: 'e', revision: 1, source: 'Redis', ready: true, version: 't', backends: {}, ...lists, ...change }
+}
+
+/** The heartbeat of a gateway process. */
+export function heartbeat(pod: string, change: Partial<Acknowledgement> = {}, name = '1'): LiveProcess {
+  return { process: `${pod}/${name}`, pod, acknowledgement: acknowledgement(change) }
 }
 
 export function writer(fence = 1, installation = ''): Writer {

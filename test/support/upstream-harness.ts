@@ -7,7 +7,6 @@ import {
   type Server,
   type ServerResponse,
 } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { onTestFinished } from 'vitest'
 import type { GatewayError } from '../../gateway/errors.ts'
 import { formatOfPath, Exchange } from '../../gateway/http/exchange.ts'
@@ -24,6 +23,8 @@ import type { ForwardJob, Outcome } from '../../gateway/upstream/forward-job.ts'
 import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { readJson } from '../../gateway/dialects/json-body.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
+import { freePort } from './free-port.ts'
+import { listening } from './listening.ts'
 import { backendRecord as anyBackend, modelRecord as shopModel } from './records.ts'
 
 type RoutePath = Dialect['path']
@@ -68,17 +69,12 @@ export async function startBackend(reply: Reply): Promise<FakeBackend> {
       reply(response, entry)
     })
   })
-  const port = await listen(server)
+  const port = await listenInTest(server)
   return { address: `127.0.0.1:${port}`, server, received, aborted }
 }
 
 export async function deadAddress(): Promise<string> {
-  const server = createServer()
-  const { port } = await new Promise<AddressInfo>((resolve) =>
-    server.listen(0, '127.0.0.1', () => resolve(server.address() as AddressInfo)),
-  )
-  await new Promise((resolve) => server.close(resolve))
-  return `127.0.0.1:${port}`
+  return `127.0.0.1:${await freePort()}`
 }
 
 export function backendRecord(changes: Partial<BackendRecord> = {}): BackendRecord {
@@ -120,7 +116,7 @@ export class Harness {
   }
 
   async start(): Promise<this> {
-    this.port = await listen(this.#server)
+    this.port = await listenInTest(this.#server)
     return this
   }
 
@@ -239,11 +235,11 @@ export async function until(check: () => boolean, deadlineMs = 5_000): Promise<v
   }
 }
 
-async function listen(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+/** Listens until the test ends. @returns the port */
+export async function listenInTest(server: Server): Promise<number> {
   onTestFinished(() => {
     server.closeAllConnections()
     server.close()
   })
-  return (server.address() as AddressInfo).port
+  return listening(server)
 }

@@ -36,26 +36,6 @@ const WIRE = JSON.parse(encodeKeyRecord(RECORD)) as { readonly verifiers: readon
 const [WIRE_MONTH] = (JSON.parse(encodeKeyRecord(LIMITED)) as { readonly budgets: readonly object[] }).budgets
 
 describe('key records', () => {
-  test('have one text for all time: version and revision first', () => {
-    expect(encodeKeyRecord(RECORD)).toBe(
-      '{"v":1,"rev":4711,"uid":"3f0c…","name":"checkout-bot","namespace":"shop","state":"Active","expiresMs":1798761600000,"generation":7,' +
-        '"models":[["llama-3.1-8b","qwen-*"],["*"]],' +
-        '"verifiers":[{"id":"4fT9","hash":"ngOVZjdgTqFVmpHHioJUzZwGIjJbzgjCbdZaU8SzA5M","expiresMs":null}]}',
-    )
-  })
-
-  test('with limits and budgets have one text too, and name the need of it', () => {
-    expect(encodeKeyRecord(LIMITED)).toBe(
-      '{"v":1,"needs":["limits"],"rev":4711,"uid":"3f0c…","name":"checkout-bot","namespace":"shop","state":"Active",' +
-        '"expiresMs":1798761600000,"generation":7,"models":[["llama-3.1-8b","qwen-*"],["*"]],' +
-        '"limits":{"requestsPerMinute":60,"tokensPerMinute":40000,"maxConcurrentRequests":8},"budgets":[{"name":"month",' +
-        '"amount":25000000,"unit":"Currency","window":"Month","timeZone":"Europe/Berlin","onExceeded":"Block"}],' +
-        '"onStoreUnavailable":"LocalShare",' +
-        '"verifiers":[{"id":"4fT9","hash":"ngOVZjdgTqFVmpHHioJUzZwGIjJbzgjCbdZaU8SzA5M","expiresMs":null}]}',
-    )
-    expect(decodeKeyRecord(encodeKeyRecord(LIMITED))).toEqual(LIMITED)
-  })
-
   test.each<[string, Partial<KeyRecord>, boolean]>([
     ['one limit', { limits: { maxConcurrentRequests: 1 }, budgets: undefined }, true],
     ['a budget that blocks', { limits: undefined }, true],
@@ -72,10 +52,6 @@ describe('key records', () => {
   test('of a key that was limited and is suspended lose the need that they were read with', () => {
     const read = decodeKeyRecord(encodeKeyRecord(LIMITED))
     expect(encodeKeyRecord({ ...read, state: 'Suspended' })).not.toContain('needs')
-  })
-
-  test('are read back as they were written', () => {
-    expect(decodeKeyRecord(encodeKeyRecord(RECORD))).toEqual(RECORD)
   })
 
   test('of a later build are read without the fields that this one does not know', () => {

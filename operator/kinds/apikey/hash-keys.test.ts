@@ -33,8 +33,7 @@ function spec(value: string, overlapSeconds?: number, more: Partial<ApiKeySpec> 
 
 /** Applies the key and settles. */
 async function applied(value: string, overlapSeconds?: number, more: Partial<ApiKeySpec> = {}): Promise<void> {
-  await world.applyKey(spec(value, overlapSeconds, more))
-  await world.settle()
+  await world.settledKey(spec(value, overlapSeconds, more))
 }
 
 async function imported(value: string = OLD, overlapSeconds?: number): Promise<void> {
@@ -93,8 +92,7 @@ describe('a key whose value exists already', () => {
   test('shows an edited hint, under the same id', async () => {
     await imported()
     const id = (await world.key()).status?.keyID
-    await world.applyKey({ source: { type: 'Hash', hash: { sha256: `sha256:${hex(OLD)}` } } })
-    await world.settle()
+    await world.settledKey({ source: { type: 'Hash', hash: { sha256: `sha256:${hex(OLD)}` } } })
     expect((await world.key()).status).toMatchObject({ keyID: id })
     expect((await world.key()).status?.prefix).toBeUndefined()
     expect(reasons()).toEqual(['Imported'])
@@ -102,8 +100,7 @@ describe('a key whose value exists already', () => {
 
   test('whose hint is the whole value is refused, and the value is not shown', async () => {
     await world.start()
-    await world.applyKey({ source: { type: 'Hash', hash: { sha256: hex('sk-short'), hint: 'sk-short' } } })
-    await world.settle()
+    await world.settledKey({ source: { type: 'Hash', hash: { sha256: hex('sk-short'), hint: 'sk-short' } } })
     expect([await condition('Accepted'), await condition('Ready'), await condition('Stalled')]).toEqual([
       'False SourceInvalid',
       'False NotAccepted',
@@ -116,8 +113,7 @@ describe('a key whose value exists already', () => {
 
 test('a hint that an edit sets to the whole value is not shown, and the key continues to work', async () => {
   await imported('sk-short')
-  await world.applyKey({ source: { type: 'Hash', hash: { sha256: hex('sk-short'), hint: 'sk-short' } } })
-  await world.settle()
+  await world.settledKey({ source: { type: 'Hash', hash: { sha256: hex('sk-short'), hint: 'sk-short' } } })
   expect([await condition('Accepted'), await admitted()]).toEqual(['False SourceInvalid', ['another']])
   expect(JSON.stringify([(await world.key()).status, world.events, await world.keyringEntries()])).not.toContain('sk-short')
 })
@@ -158,8 +154,7 @@ describe('two keys with one value', () => {
   test('the older ApiKey has the value; the younger one is refused, without the name of the other', async () => {
     await imported()
     await world.applyKey(spec(OLD), 'copy', 'other')
-    await world.applyKey(spec(OLD), 'twin')
-    await world.settle()
+    await world.settledKey(spec(OLD), 'twin')
     expect([await condition('Accepted', 'twin'), await condition('Ready', 'twin'), await condition('Stalled', 'twin')]).toEqual([
       'False DuplicateKey',
       'False NotAccepted',
@@ -181,12 +176,10 @@ describe('two keys with one value', () => {
 
   test('an older ApiKey that later names the hash of a working key does not get the value', async () => {
     await world.start()
-    await world.applyKey(spec(NEW), 'older')
-    await world.settle()
+    await world.settledKey(spec(NEW), 'older')
     await world.pass(5)
     await applied(OLD)
-    await world.applyKey(spec(OLD), 'older')
-    await world.settle()
+    await world.settledKey(spec(OLD), 'older')
     expect([await admitted(), await admitted('older')]).toEqual([[OLD], [NEW]])
     expect(await condition('Accepted', 'older')).toBe('False DuplicateKey')
   })
@@ -194,8 +187,7 @@ describe('two keys with one value', () => {
   test('the value passes to the other key when the overlap of a rotation is over', async () => {
     await imported(OLD)
     await applied(NEW, 300)
-    await world.applyKey(spec(OLD), 'twin')
-    await world.settle()
+    await world.settledKey(spec(OLD), 'twin')
     expect(await condition('Accepted', 'twin')).toBe('False DuplicateKey')
     await after(301)
     expect([await admitted(), await admitted('twin')]).toEqual([[NEW], [OLD]])
@@ -203,8 +195,7 @@ describe('two keys with one value', () => {
 
   test('the hash of a generated key is refused as well', async () => {
     await world.start()
-    await world.applyKey({}, 'generated')
-    await world.settle()
+    await world.settledKey({}, 'generated')
     await applied(await world.value('generated'))
     expect(await condition('Accepted')).toBe('False DuplicateKey')
     expect((await world.keyRecords()).map(({ name }) => name)).toEqual(['generated'])
@@ -213,8 +204,7 @@ describe('two keys with one value', () => {
   test('a revoked key keeps its value from others', async () => {
     await imported()
     await applied(OLD, undefined, { state: 'Revoked' })
-    await world.applyKey(spec(OLD), 'twin')
-    await world.settle()
+    await world.settledKey(spec(OLD), 'twin')
     expect(await admitted('twin')).toEqual([])
   })
 })

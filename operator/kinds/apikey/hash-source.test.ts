@@ -10,19 +10,6 @@ describe('a lost entry', () => {
   const { apiKey } = withStatus(taken([former, present], hashSpec('sk-present')))
   const hashes = (verifiers: ReturnType<typeof restoredHashes>): string[] => verifiers.map(({ hash }) => hash)
 
-  test('gets its values from the record, with the end of the former value', () => {
-    const restored = restoredHashes(apiKey, { verifiers: [former, present] })
-    expect(restored).toMatchObject([
-      { id: former.id, hash: former.hash, expiresMs: former.expiresMs, origin: 'Hash' },
-      { id: present.id, hash: present.hash, expiresMs: null },
-    ])
-    expect(restored[1]?.number).toBeGreaterThan(restored[0]?.number ?? 0)
-  })
-
-  test('gets its present value from the manifest, without a record', () => {
-    expect(restoredHashes(apiKey, undefined)).toMatchObject([{ id: present.id, hash: present.hash }])
-  })
-
   test('gets no value that was forged in Redis: neither another id nor another hash under the id of the status', () => {
     const forged = { id: present.id, hash: hashCredential('sk-forged'), expiresMs: null }
     const foreign = { id: 'another', hash: hashCredential('sk-forged'), expiresMs: null }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { hashSpec, hashVerifier, notTaken, taken } from '../../../test/support/hash-keys.ts'
-import { edited, failure, fresh, heldKey, NOW } from '../../../test/support/observed-key.ts'
+import { edited, failure, heldKey, NOW } from '../../../test/support/observed-key.ts'
 import { nextStep } from './steps.ts'
 import type { Observed } from './observed.ts'
 
@@ -57,8 +57,4 @@ describe('a former value', () => {
     const observed = taken([hashVerifier('sk-b')], hashSpec('sk-b'))
     expect(step({ ...observed, isDuplicate: true })).toMatchObject({ do: 'commit', level: 'urgent', entry: { verifiers: [] } })
   })
-})
-
-test('a generated key never takes a hash', () => {
-  expect(step(fresh())).toMatchObject({ do: 'mint' })
 })

@@ -56,17 +56,6 @@ describe('gateways that hold limits', () => {
     if (expected !== 'Unknown') expect(new Scene().poll(process(), live)).toBe(expected)
   })
 
-  test('an old gateway is reported at once, and the end of the last old gateway a minute later', async () => {
-    const scene = new Scene()
-    expect(scene.poll(process())).toBe('Current')
-    expect(scene.poll(process(), old())).toBe('TooOld')
-    expect(scene.poll(process())).toBe('TooOld')
-    await scene.passed(59_999)
-    expect(scene.poll(process())).toBe('TooOld')
-    await scene.passed(1)
-    expect(scene.poll(process())).toBe('Current')
-  })
-
   test('a gateway that restarts often causes no status writes each time', async () => {
     const scene = new Scene()
     scene.poll(old())

@@ -27,11 +27,6 @@ async function applyModel(spec: ModelSpec, name = 'llama', namespace = SHOP): Pr
   await world.settle()
 }
 
-async function applied(spec: Partial<ApiKeySpec>, name = 'bot'): Promise<void> {
-  await world.applyKey(spec, name)
-  await world.settle()
-}
-
 /** Status writes of ApiKeys from now on. */
 function statusWrites(): () => number {
   const before = world.writes.length
@@ -40,14 +35,13 @@ function statusWrites(): () => number {
 
 describe('limits of a key', () => {
   test('reach the gateways as integers, and follow edits', async () => {
-    await world.start()
-    await applied({ limits: { requestsPerMinute: 60 }, budgets: [MONTH] })
+    await world.issuedKey({ limits: { requestsPerMinute: 60 }, budgets: [MONTH] })
     expect((await world.keyRecords())[0]).toMatchObject({
       limits: { requestsPerMinute: 60 },
       budgets: [{ name: 'month', amount: 25_000_000 }],
     })
     expect((await world.keyringEntries())[0], 'durable too').toMatchObject({ budgets: [{ amount: 25_000_000 }] })
-    await applied({ limits: { requestsPerMinute: 5 } })
+    await world.settledKey({ limits: { requestsPerMinute: 5 } })
     const [record] = await world.keyRecords()
     expect(record).toMatchObject({ limits: { requestsPerMinute: 5 } })
     expect(record?.budgets).toBeUndefined()
@@ -55,8 +49,7 @@ describe('limits of a key', () => {
   })
 
   test('survive a lost Redis and a lost keyring; a restart then writes nothing', async () => {
-    await world.start()
-    await applied({ limits: { requestsPerMinute: 60 }, budgets: [MONTH], onStoreUnavailable: 'LocalShare' })
+    await world.issuedKey({ limits: { requestsPerMinute: 60 }, budgets: [MONTH], onStoreUnavailable: 'LocalShare' })
     const text = (await keyText()).replace(/"rev":\d+/, '')
     const written = world.writes.length
     await world.restart()
@@ -65,13 +58,12 @@ describe('limits of a key', () => {
   })
 
   test('need the feature of a gateway, and a suspension needs none', async () => {
-    await world.start()
-    await applied({ limits: { requestsPerMinute: 60 } })
+    await world.issuedKey({ limits: { requestsPerMinute: 60 } })
     expect(await keyText()).toContain('"needs":["limits"]')
-    await applied({ limits: { requestsPerMinute: 60 }, state: 'Suspended' })
+    await world.settledKey({ limits: { requestsPerMinute: 60 }, state: 'Suspended' })
     expect(await keyText()).toContain('"state":"Suspended"')
     expect(await keyText()).not.toContain('needs')
-    await applied({ limits: { requestsPerMinute: 60 }, state: 'Active' })
+    await world.settledKey({ limits: { requestsPerMinute: 60 }, state: 'Active' })
     expect(await keyText()).toContain('"needs":["limits"]')
   })
 })
@@ -80,20 +72,18 @@ describe('a budget in a time zone that does not exist', () => {
   const typo: Budget = { ...MONTH, amount: '99', timeZone: 'Europe/Atlantis' }
 
   test('issues no key, and the condition names the field and the remedy', async () => {
-    await world.start()
-    await applied({ budgets: [typo] })
+    await world.issuedKey({ budgets: [typo] })
     expect(await world.condition(apiKeys, 'bot', 'Accepted')).toBe('False InvalidTimeZone')
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('False NotAccepted')
     expect(await world.message(apiKeys, 'bot', 'Accepted')).toMatch(/spec\.budgets\[month\]\.timeZone is Europe\/Atlantis.*Europe\/Berlin/)
     expect([await world.value(), await world.keyRecords()]).toEqual(['', []])
-    await applied({ budgets: [MONTH] })
+    await world.settledKey({ budgets: [MONTH] })
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
   })
 
   test('leaves the budgets of a working key unchanged, and delays no other part of the edit', async () => {
-    await world.start()
-    await applied({ budgets: [MONTH] })
-    await applied({ budgets: [typo], models: ['llama'], state: 'Suspended' })
+    await world.issuedKey({ budgets: [MONTH] })
+    await world.settledKey({ budgets: [typo], models: ['llama'], state: 'Suspended' })
     expect((await world.keyRecords())[0]).toMatchObject({ state: 'Suspended', models: [['llama']], budgets: [{ amount: 25_000_000 }] })
     expect(await world.condition(apiKeys, 'bot', 'Accepted')).toBe('False InvalidTimeZone')
   })
@@ -107,14 +97,13 @@ describe('a reading of the ledger about a key', () => {
   const budgetEvents = () => world.events.map(({ reason }) => reason).filter((reason) => reason.startsWith('Budget'))
 
   test('makes the key not Ready as soon as a budget is used up, and Ready when the amount is raised, with two Events in all', async () => {
-    await world.start()
-    await applied({ budgets: [MONTH] })
+    await world.issuedKey({ budgets: [MONTH] })
     await world.readUsage(spent(20_000_000))
     await world.settle()
     await world.readUsage(spent(25_000_000))
     await world.drained()
     expect(await world.condition(apiKeys, 'bot', 'Ready'), 'a minute has not passed').toBe('False BudgetExhausted')
-    await applied({ budgets: [{ ...MONTH, amount: '100' }] })
+    await world.settledKey({ budgets: [{ ...MONTH, amount: '100' }] })
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
     await world.readUsage(spent(90_000_000))
     await world.pass(61)
@@ -124,13 +113,12 @@ describe('a reading of the ledger about a key', () => {
   })
 
   test('belongs to the ApiKey: another ApiKey with the same name shows no use', async () => {
-    await world.start()
-    await applied({ budgets: [MONTH] })
+    await world.issuedKey({ budgets: [MONTH] })
     await world.readUsage(spent(5_000_000))
     await world.settle()
     await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
     await world.settle()
-    await applied({ budgets: [MONTH] })
+    await world.settledKey({ budgets: [MONTH] })
     expect((await world.key()).status?.usage).toBeUndefined()
   })
 })
@@ -139,7 +127,7 @@ describe('LimitsEnforceable', () => {
   test('names a model without a price, and changes when the model gets a price, loses it and is deleted', async () => {
     await world.start()
     await applyModel({ maxOutputTokens: 4096 })
-    await applied({ budgets: [MONTH] })
+    await world.settledKey({ budgets: [MONTH] })
     expect(await enforceable()).toBe('False PriceMissing')
     expect(await world.message(apiKeys, 'bot', 'LimitsEnforceable')).toContain('llama')
     await applyModel(PRICED)
@@ -159,14 +147,13 @@ describe('LimitsEnforceable', () => {
   ])('needs no price for a budget of %s', async (_, spec) => {
     await world.start()
     await applyModel({ maxOutputTokens: 4096 })
-    await applied(spec)
+    await world.settledKey(spec)
     expect(await enforceable()).toBe('True Enforceable')
   })
 
   test('reports a rollback of the gateways on every key with limits at once, and its end after a minute', async () => {
-    await world.start()
-    await applied({ limits: { requestsPerMinute: 1 } })
-    await applied({}, 'free')
+    await world.issuedKey({ limits: { requestsPerMinute: 1 } })
+    await world.settledKey({}, 'free')
     world.reports = { features: [] }
     await world.pass(2)
     await world.settle()
@@ -180,11 +167,10 @@ describe('LimitsEnforceable', () => {
   })
 
   test('a limit that an old pod cannot read is not shown as programmed', async () => {
-    await world.start()
-    await applied({})
+    await world.issuedKey({})
     const uid = (await world.key()).metadata.uid ?? ''
     world.reports = { features: [], unreadable: [uid] }
-    await applied({ limits: { requestsPerMinute: 1 } })
+    await world.settledKey({ limits: { requestsPerMinute: 1 } })
     expect(await world.condition(apiKeys, 'bot', 'Programmed')).toBe('False Unconfirmed')
     expect(await world.message(apiKeys, 'bot', 'Programmed')).toContain('gateway-0')
     expect(await enforceable()).toBe('False GatewayTooOld')
@@ -195,8 +181,7 @@ describe('LimitsEnforceable', () => {
     await world.start()
     await applyModel(PRICED)
     for (let count = 0; count < KEYS; count += 1) await world.applyKey({ budgets: [MONTH] }, `bot-${count}`)
-    await world.applyKey({}, 'free')
-    await world.settle()
+    await world.settledKey({}, 'free')
     const lost = statusWrites()
     await applyModel({ ...PRICED, pricing: undefined })
     expect([lost(), await enforceable('bot-0'), await enforceable(`bot-${KEYS - 1}`)]).toEqual([

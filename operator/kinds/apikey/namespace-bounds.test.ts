@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
-import type { ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { apiKeyRow } from './kind.ts'
 
@@ -13,16 +12,10 @@ afterEach(() => world.stop())
 
 const condition = (type: string, name = 'bot') => world.condition(apiKeys, name, type)
 
-async function applied(spec: Partial<ApiKeySpec> = {}): Promise<void> {
-  await world.applyKey(spec)
-  await world.settle()
-}
-
 test('a key beyond the bound of its namespace waits with a condition, and is issued when the bound is raised', async () => {
   await world.start({ maxApiKeysPerNamespace: 1 })
-  await applied()
-  await world.applyKey({}, 'second')
-  await world.settle()
+  await world.settledKey()
+  await world.settledKey({}, 'second')
   expect([await condition('Accepted', 'second'), await condition('Ready', 'second')]).toEqual([
     'False NamespaceLimitReached',
     'False NotAccepted',
@@ -41,13 +34,12 @@ test('a key beyond the model bytes of its namespace waits with a condition, and 
   await world.applyKey({ models: ['m'.repeat(256)] })
   for (let n = 0; n < 31; n += 1) await world.applyKey({ models: [`${n}`.padEnd(256, 'm')] }, `other-${n}`)
   await world.settle()
-  await world.applyKey({ models: ['n'] }, 'second')
-  await world.settle()
+  await world.settledKey({ models: ['n'] }, 'second')
   expect([await condition('Ready', 'other-30'), await condition('SecretIssued', 'second')]).toEqual(['True Ready', 'False KeyringFull'])
   const note = expect.stringMatching(/namespace .* 8193 bytes.*maxModelBytesPerNamespace/)
   expect(world.events).toContainEqual({ name: 'second', reason: 'KeyringFull', note })
   expect(world.logs.join('\n'), 'the keyring itself works').not.toContain('cannot be written')
-  await applied({ models: ['m'] })
+  await world.settledKey({ models: ['m'] })
   await world.pass(300)
   await world.settle()
   expect(await condition('Ready', 'second')).toBe('True Ready')

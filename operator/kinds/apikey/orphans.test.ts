@@ -1,9 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { hashCredential } from '#contract/values/credential.ts'
 import { SHOP } from '../../../test/support/objects.ts'
-import type { WorldCall } from '../../../test/support/operator-process.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
-import type { ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { KubeError } from '#kube/port.ts'
 import { apiKeyRow } from './kind.ts'
@@ -18,41 +16,22 @@ afterEach(() => world.stop())
 
 const condition = (type: string) => world.condition(apiKeys, 'bot', type)
 
-/** Starts an operator and issues one key. */
-async function issued(): Promise<string> {
-  await world.start()
-  return await edited()
-}
-
-/** Applies the key and settles. @returns the value in its Secret */
-async function edited(spec: Partial<ApiKeySpec> = {}): Promise<string> {
-  await world.applyKey(spec)
-  await world.settle()
-  return await world.value()
-}
-
 async function removeByForce(): Promise<void> {
   await world.objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
   await world.objects.remove(apiKeys, BOT)
 }
 
-function refuse(isMeant: (call: WorldCall) => boolean, error: KubeError): void {
-  world.beforeCall = (call) => {
-    if (isMeant(call)) throw error
-  }
-}
-
 describe('an entry without its ApiKey', () => {
   test('is refused from the takeover on, and ended when a live read has confirmed the deletion', async () => {
-    await issued()
+    await world.issuedKey()
     await world.stopProcesses()
     await removeByForce()
-    refuse(
+    world.refuse(
       (call) => call.plural === 'apikeys' && (call.verb === 'list' || call.verb === 'get'),
       new KubeError('Unreachable', 0, 'no answer'),
     )
     await world.start()
-    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked', verifiers: [{}] }]) // so that its clients get the reason
     expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
     world.beforeCall = () => undefined
     await world.pass(300)
@@ -64,7 +43,7 @@ describe('an entry without its ApiKey', () => {
   test('works again once a live read has found the ApiKey, if only the cache lacks it', async () => {
     await world.start()
     world.freezeWatch('Standbys')
-    const value = await edited()
+    const value = await world.settledKey()
     await world.restart()
     expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
     expect(await world.keyRecords()).toMatchObject([{ state: 'Active', verifiers: [{ hash: hashCredential(value) }] }])
@@ -76,7 +55,7 @@ describe('an entry without its ApiKey', () => {
   test('stays refused if a live read finds the ApiKey being deleted', async () => {
     await world.start()
     world.freezeWatch('Standbys')
-    await edited()
+    await world.settledKey()
     await world.serve(['gateway-0'], ['gateway-9'])
     await world.objects.remove(apiKeys, BOT)
     await world.restart()
@@ -87,15 +66,15 @@ describe('an entry without its ApiKey', () => {
   })
 
   test('of a namespace that is no longer watched is ended without a live read, which may be forbidden', async () => {
-    await issued()
-    refuse(({ plural, verb }) => plural === 'apikeys' && verb === 'get', new KubeError('Forbidden', 403, 'no Role'))
+    await world.issuedKey()
+    world.refuse(({ plural, verb }) => plural === 'apikeys' && verb === 'get', new KubeError('Forbidden', 403, 'no Role'))
     await world.restart({ watchNamespaces: ['elsewhere'] })
     expect(await world.keyRecords()).toEqual([])
     expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
   })
 
   test('of a namespace that the operator may not read continues to work: its ApiKey may exist', async () => {
-    await issued()
+    await world.issuedKey()
     world.refusedNamespaces.add(SHOP)
     await world.restart({ watchNamespaces: [SHOP] })
     expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
@@ -103,10 +82,10 @@ describe('an entry without its ApiKey', () => {
   })
 
   test('is ended although another ApiKey has its name', async () => {
-    await issued()
+    await world.issuedKey()
     await world.stopProcesses()
     await removeByForce()
-    const value = await edited()
+    const value = await world.settledKey()
     expect(value).toBe('')
     await world.start()
     const alive = (await world.keyringEntries()).filter(({ deletedMs }) => deletedMs === null)
@@ -117,7 +96,7 @@ describe('an entry without its ApiKey', () => {
   test('is read live every minute while only the cache lacks the ApiKey, which may be deleted meanwhile', async () => {
     await world.start()
     world.freezeWatch('Standbys')
-    await edited()
+    await world.settledKey()
     await world.restart()
     await removeByForce()
     await world.pass(61)
@@ -127,7 +106,7 @@ describe('an entry without its ApiKey', () => {
   })
 
   test('is ended in the keyring during an outage of Redis, and on the gateways afterwards', async () => {
-    await issued()
+    await world.issuedKey()
     world.storeDown = true
     await removeByForce()
     await world.settle()

@@ -4,7 +4,6 @@ import { MemoryProjection } from '../../../standalone/memory-projection.ts'
 import { secret, SHOP } from '../../../test/support/objects.ts'
 import type { WorldCall } from '../../../test/support/operator-process.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
-import type { ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { KubeError } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
@@ -21,19 +20,6 @@ afterEach(() => world.stop())
 const condition = (type: string, name = 'bot') => world.condition(apiKeys, name, type)
 const reasons = (): string[] => world.events.map(({ reason }) => reason)
 
-/** Starts an operator and issues one key. */
-async function issued(spec: Partial<ApiKeySpec> = {}): Promise<string> {
-  await world.start()
-  return await edited(spec)
-}
-
-/** Applies the key and settles. @returns the value in its Secret */
-async function edited(spec: Partial<ApiKeySpec> = {}): Promise<string> {
-  await world.applyKey(spec)
-  await world.settle()
-  return await world.value()
-}
-
 async function deleted(): Promise<void> {
   await world.objects.remove(apiKeys, BOT)
   await world.settle()
@@ -44,16 +30,10 @@ async function loseSecrets(namespace: string): Promise<void> {
     await world.objects.remove(secrets, { namespace: metadata.namespace ?? '', name: metadata.name })
 }
 
-function refuse(isMeant: (call: WorldCall) => boolean, error: KubeError): void {
-  world.beforeCall = (call) => {
-    if (isMeant(call)) throw error
-  }
-}
-
 const isUserSecret = ({ plural, name }: WorldCall): boolean => plural === 'secrets' && name === 'bot'
 
 test('an edit that meets a conflict in the keyring is decided again at once, and the log reports no failure', async () => {
-  await issued()
+  await world.issuedKey()
   world.conflictFive('keyring')
   await world.applyKey({ state: 'Suspended' })
   await world.during(world.sleep(500))
@@ -63,7 +43,7 @@ test('an edit that meets a conflict in the keyring is decided again at once, and
 
 describe('issuing', () => {
   test('an ApiKey becomes a Secret that configures an SDK, a record on the gateways, and Ready', async () => {
-    const value = await issued({ models: ['llama-*'] })
+    const value = await world.issuedKey({ models: ['llama-*'] })
     expect(credentialForm(value).form).toBe('own')
     expect([await condition('Ready'), await condition('Programmed')]).toEqual(['True Ready', 'True Programmed'])
     expect((await world.key()).status?.programmed).toMatchObject({ ready: 2, total: 2 })
@@ -82,7 +62,7 @@ describe('issuing', () => {
   })
 
   test('only the Secret has the value: not the status, Events, logs, the keyring or the projection', async () => {
-    const value = await issued()
+    const value = await world.issuedKey()
     const elsewhere = JSON.stringify([
       await world.key(),
       world.events,
@@ -99,7 +79,7 @@ describe('issuing', () => {
   test('a new key reads no Secret before its status, and writes finalizer, Secret and status once', async () => {
     const reads: string[] = []
     world.beforeCall = ({ verb, plural, name }) => void (verb === 'get' && reads.push(`${plural} ${name}`))
-    await issued()
+    await world.issuedKey()
     expect(reads.filter((read) => read === 'secrets bot')).toEqual([])
     expect(world.writes.filter((write) => !write.includes('hg-'))).toEqual([
       'patch apikeys bot',
@@ -110,7 +90,7 @@ describe('issuing', () => {
 
   test('a foreign Secret with the wanted name stays unchanged, and no working value is left over', async () => {
     const foreign = await world.objects.create(secrets, secret('bot', { a: 'b' }))
-    await issued()
+    await world.issuedKey()
     expect([await condition('SecretIssued'), await condition('Stalled')]).toEqual(['False SecretConflict', 'True SecretConflict'])
     expect(await world.secret()).toEqual(foreign)
     expect((await world.keyRecords()).flatMap(({ verifiers }) => verifiers)).toEqual([])
@@ -121,17 +101,17 @@ describe('issuing', () => {
   })
 
   test('the status reports an expired key, and the key works again after its end is moved', async () => {
-    await issued({ ttlSeconds: 60 })
+    await world.issuedKey({ ttlSeconds: 60 })
     await world.pass(61)
     await world.settle()
     expect([await condition('Ready'), await condition('Expired')]).toEqual(['False Expired', 'True Expired'])
-    await edited({ ttlSeconds: 600 })
+    await world.settledKey({ ttlSeconds: 600 })
     expect(await condition('Ready')).toBe('True Ready')
   })
 
   test('a key whose Secret a quota refuses leaves no live verifier, is minted at most twice, and is issued when the quota is raised', async () => {
-    refuse((call) => isUserSecret(call) && call.verb === 'create', new KubeError('QuotaExceeded', 403, 'exceeded quota: tiny'))
-    await issued()
+    world.refuse((call) => isUserSecret(call) && call.verb === 'create', new KubeError('QuotaExceeded', 403, 'exceeded quota: tiny'))
+    await world.issuedKey()
     await world.pass(3_600)
     await world.settle()
     expect(await condition('SecretIssued')).toBe('False QuotaExceeded')
@@ -152,7 +132,7 @@ describe('issuing', () => {
     world.afterCall = (call) => {
       if (isUserSecret(call) && call.verb === 'create' && lost++ === 0) throw new KubeError('Unreachable', 0, 'no answer')
     }
-    const value = await issued()
+    const value = await world.issuedKey()
     expect(lost).toBeGreaterThan(0)
     expect(await condition('Ready')).toBe('True Ready')
     expect((await world.keyRecords())[0]?.verifiers.map(({ hash }) => hash)).toEqual([hashCredential(value)])
@@ -161,8 +141,8 @@ describe('issuing', () => {
 
 describe('changing', () => {
   test('Revoked deletes the Secret and keeps the object and its record, so that gateways can give the reason', async () => {
-    await issued()
-    await edited({ state: 'Revoked' })
+    await world.issuedKey()
+    await world.settledKey({ state: 'Revoked' })
     expect(await world.secret()).toBeUndefined()
     expect((await world.keyRecords())[0]).toMatchObject({ state: 'Revoked' })
     expect(await condition('Ready')).toBe('False Revoked')
@@ -170,25 +150,25 @@ describe('changing', () => {
   })
 
   test('a deleted Secret is reported and no new key is minted: the issued value continues to work', async () => {
-    await issued()
+    await world.issuedKey()
     const before = await world.keyRecords()
     await world.objects.remove(secrets, BOT)
-    await edited({ displayName: 'look again' })
+    await world.settledKey({ displayName: 'look again' })
     expect(await condition('SecretIssued')).toBe('False SecretMissing')
     expect((await world.keyRecords())[0]?.verifiers).toEqual(before[0]?.verifiers)
     expect(await world.secret()).toBeUndefined()
   })
 
   test('a value that a user changed stays, and the condition says that it is not the key', async () => {
-    await issued()
+    await world.issuedKey()
     await world.apply(secrets, secret('bot', { SERVICE_API_KEY: 'mine' }))
-    await edited({ displayName: 'look again' })
+    await world.settledKey({ displayName: 'look again' })
     expect(await condition('SecretIssued')).toBe('False SecretModified')
     expect(await world.value()).toBe('mine')
   })
 
   test('a restart and repeated events cause no writes', async () => {
-    await issued()
+    await world.issuedKey()
     const [writes, meta] = [world.writes.length, await world.memory.meta()]
     world.watches.isDoubled = true
     await world.restart()
@@ -197,7 +177,7 @@ describe('changing', () => {
   })
 
   test('many edits of one key become few revisions, and the last edit takes effect', async () => {
-    await issued()
+    await world.issuedKey()
     const before = (await world.memory.meta())?.revision ?? 0
     for (let n = 0; n < 60; n += 1) {
       await world.applyKey({ models: Array.from({ length: n + 1 }, (_, index) => `m-${index}`).concat('*') })
@@ -209,7 +189,7 @@ describe('changing', () => {
   })
 
   test('an edit that restricts does not wait for other edits', async () => {
-    await issued()
+    await world.issuedKey()
     for (let n = 0; n < 10; n += 1) {
       await world.applyKey({ models: ['*', ...Array.from({ length: n + 1 }, (_, index) => `m-${index}`)] })
       await world.pass(0.01)
@@ -222,8 +202,7 @@ describe('changing', () => {
   test('a write to an object that has changed since its read is tried again', async () => {
     await world.start()
     await world.applyKey()
-    await world.applyKey({ displayName: 'changed before the watch delivered the first state' })
-    await world.settle()
+    await world.settledKey({ displayName: 'changed before the watch delivered the first state' })
     expect(await condition('Ready')).toBe('True Ready')
     expect(world.logs.join('\n')).not.toContain('failed')
   })
@@ -231,7 +210,7 @@ describe('changing', () => {
 
 describe('deleting', () => {
   test('the object is deleted only after the gateways have removed the key; the keyring remembers the revocation', async () => {
-    await issued()
+    await world.issuedKey()
     await deleted()
     expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
     expect(await world.keyRecords()).toEqual([])
@@ -244,7 +223,7 @@ describe('deleting', () => {
   test.each([3_600_000, -3_600_000])(
     'the bound is measured on the monotonic clock, even if the wall clock is corrected by %i ms',
     async (ms) => {
-      await issued()
+      await world.issuedKey()
       await world.serve(['gateway-0'], ['gateway-9'])
       await deleted()
       world.now += ms
@@ -258,13 +237,16 @@ describe('deleting', () => {
 
   test.each<[string, () => Promise<unknown> | void]>([
     ['that is deleted already', () => world.objects.remove(secrets, BOT)],
-    ['that cannot be read', () => refuse((call) => isUserSecret(call) && call.verb === 'get', new KubeError('Forbidden', 403, 'no right'))],
+    [
+      'that cannot be read',
+      () => world.refuse((call) => isUserSecret(call) && call.verb === 'get', new KubeError('Forbidden', 403, 'no right')),
+    ],
     [
       'that cannot be deleted',
-      () => refuse((call) => isUserSecret(call) && call.verb === 'remove', new KubeError('Forbidden', 403, 'no right')),
+      () => world.refuse((call) => isUserSecret(call) && call.verb === 'remove', new KubeError('Forbidden', 403, 'no right')),
     ],
   ])('a Secret %s does not delay the deletion', async (_what, harm) => {
-    await issued()
+    await world.issuedKey()
     await harm()
     await deleted()
     expect(await world.objects.get(apiKeys, BOT)).toBeUndefined()
@@ -274,7 +256,7 @@ describe('deleting', () => {
 
 describe('loss', () => {
   test('after the loss of keyring, Secret and Redis the status says KeyLost, and no key is minted', async () => {
-    await issued()
+    await world.issuedKey()
     await world.stopProcesses()
     world.memory = new MemoryProjection({ now: () => world.now })
     await loseSecrets('')

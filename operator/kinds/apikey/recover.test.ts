@@ -2,15 +2,17 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { hashCredential, mintCredential, type Credential } from '#contract/values/credential.ts'
 import { decodeKeyRecord } from '#contract/records/key-record.ts'
 import { ObjectStore } from '../../../standalone/object-store.ts'
+import { FakeKubePort } from '../../../test/support/fake-kube-port.ts'
 import { FaultyProjectionStore } from '../../../test/support/faulty-projection-store.ts'
 import { ManualClock, settle } from '../../../test/support/manual-clock.ts'
 import { apiKey, SHOP } from '../../../test/support/objects.ts'
+import { openedKeyring } from '../../../test/support/opened-keyring.ts'
 import { writer } from '../../../test/support/records.ts'
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
-import { Keyring } from '../../shards/keyring.ts'
+import type { Keyring } from '../../shards/keyring.ts'
 import { addStandardIndexes } from '#kube/indexes.ts'
-import { KubeError, type KubePort, uidOf } from '#kube/port.ts'
+import { KubeError, uidOf } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
 import { entryOf, recordText } from './keyring-entry.ts'
 import { recoverEntries, type Recovery, startRecords } from './start-records.ts'
@@ -20,45 +22,25 @@ const URL = 'https://models.example'
 const BOT = { namespace: SHOP, name: 'bot' }
 
 let objects: ObjectStore
+/** The API server as the recovery reads it. */
+let kube: FakeKubePort
 let store: FaultyProjectionStore
 let clock: ManualClock
 let keyring: Keyring
 let events: string[]
-let reads: string[]
 let credential: Credential
 let id: string
 
-/** The API server with another read of Secrets. */
-function kube(get: KubePort['get']): KubePort {
-  return {
-    get,
-    list: (...args) => objects.list(...args),
-    create: (...args) => objects.create(...args),
-    update: (...args) => objects.update(...args),
-    replace: (...args) => objects.replace(...args),
-    patch: (...args) => objects.patch(...args),
-    applyStatus: (...args) => objects.applyStatus(...args),
-    remove: (...args) => objects.remove(...args),
-  }
-}
-
-/** Records the names of read Secrets. */
-const noting = (): KubePort =>
-  kube((resource, ref) => {
-    reads.push(`${resource.plural} ${ref.name}`)
-    return objects.get(resource, ref)
-  })
-
-const deps = (port = noting()) => ({
+const deps = () => ({
   keyring,
-  kube: port,
+  kube,
   apiKeys: objects.informer<ApiKey>(apiKeys),
   recordEvent: (_object: unknown, reason: string, note: string) => void events.push(`${reason}: ${note}`),
   clock,
   version: () => 1,
   settings: { publicURL: URL },
 })
-const recover = (port = noting()): Promise<Recovery> => recoverEntries(deps(port).apiKeys.list(), deps(port), store)
+const recover = (): Promise<Recovery> => recoverEntries(deps().apiKeys.list(), deps(), store)
 const key = async (): Promise<ApiKey> => {
   const found = await objects.get(apiKeys, BOT)
   if (!found) throw new Error('no ApiKey')
@@ -89,23 +71,13 @@ async function report(): Promise<void> {
 beforeEach(async () => {
   clock = new ManualClock()
   objects = new ObjectStore({ now: () => clock.now() })
+  kube = new FakeKubePort(objects)
   store = new FaultyProjectionStore()
   ;({ credential, id } = mintCredential())
   events = []
-  reads = []
   addStandardIndexes(objects.informer<ApiKey>(apiKeys))
   await objects.create(apiKeys, apiKey('bot', { models: ['llama'] }, { finalizers: [FINALIZER] }))
-  const assertLeading = (): void => undefined
-  keyring = new Keyring({
-    kube: objects,
-    namespace: 'headgate',
-    clock,
-    shards: 2,
-    maxModelBytesPerNamespace: Infinity,
-    assertLeading,
-    warn: () => undefined,
-  })
-  await keyring.load()
+  keyring = await openedKeyring(objects, clock)
 })
 
 describe('an entry that the keyring lost', () => {
@@ -119,7 +91,7 @@ describe('an entry that the keyring lost', () => {
       verifiers: [{ id, hash: hashCredential(credential), state: 'Issued', prefix: 'sk-hg1Ab…wxyz', createdMs: Date.UTC(2025, 11, 1) }],
     })
     expect(events).toEqual(['KeyringRestored: The keyring had lost the key; it was restored from Redis. The key works on.'])
-    expect(reads).toEqual([])
+    expect(kube.calls).toEqual([])
   })
 
   test('gets its policy from the manifest, not from the record', async () => {
@@ -186,8 +158,8 @@ describe('an entry that the keyring lost', () => {
 
   test('stays open if its Secret cannot be read now, so that its record stays', async () => {
     await report()
-    const port = kube(() => Promise.reject(new KubeError('Forbidden', 403, 'no')))
-    expect(await recover(port)).toEqual({ restored: 0, open: new Set([uidOf(await key())]) })
+    kube.before = () => Promise.reject(new KubeError('Forbidden', 403, 'no'))
+    expect(await recover()).toEqual({ restored: 0, open: new Set([uidOf(await key())]) })
   })
 
   test('is among the records of the start before it is durable, so that no valid key is refused', async () => {
@@ -225,10 +197,7 @@ test('Secrets are read for at most ten seconds; the other keys are recovered one
     const created = await objects.create(apiKeys, apiKey(`bot-${index}`, {}, { finalizers: [FINALIZER] }))
     await objects.applyStatus(apiKeys, { ...created, status: { keyID: 'known' } } as ApiKey)
   }
-  const slow = kube(async () => {
-    await clock.advance(11_000)
-    return undefined
-  })
-  const { open } = await recover(slow)
+  kube.before = () => clock.advance(11_000)
+  const { open } = await recover()
   expect(open.size).toBe(41 - 32) // 32 concurrent reads
 })

@@ -2,16 +2,14 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import { ObjectStore } from '../../../standalone/object-store.ts'
-import { ManualClock } from '../../../test/support/manual-clock.ts'
-import { apiKey, SHOP } from '../../../test/support/objects.ts'
+import { apiKey } from '../../../test/support/objects.ts'
 import { edited, entryFor, issued, verifierOf } from '../../../test/support/observed-key.ts'
+import { openedKeyring } from '../../../test/support/opened-keyring.ts'
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
-import { Keyring } from '../../shards/keyring.ts'
+import type { Keyring } from '../../shards/keyring.ts'
 import { addStandardIndexes } from '#kube/indexes.ts'
 import { newestEntries, startRecords } from './start-records.ts'
-
-const BOT = { namespace: SHOP, name: 'bot' }
 
 describe('the records of a new leader', () => {
   let objects: ObjectStore
@@ -21,18 +19,7 @@ describe('the records of a new leader', () => {
   beforeEach(async () => {
     objects = new ObjectStore()
     addStandardIndexes(objects.informer<ApiKey>(apiKeys))
-    const assertLeading = (): void => undefined
-    const clock = new ManualClock()
-    keyring = new Keyring({
-      kube: objects,
-      namespace: 'headgate',
-      clock,
-      shards: 2,
-      maxModelBytesPerNamespace: Infinity,
-      assertLeading,
-      warn: () => undefined,
-    })
-    await keyring.load()
+    keyring = await openedKeyring(objects)
     key = await objects.create(apiKeys, apiKey('bot', { models: ['a'] }, { finalizers: [FINALIZER] }))
     await commit(entryFor(key, [verifierOf(1)]))
   })
@@ -74,25 +61,6 @@ describe('the records of a new leader', () => {
       if (name === 'first') await keyring.flush()
     }
     expect(names).toEqual(['bot', 'first', 'second'])
-  })
-
-  test('refuse a key that is being deleted', async () => {
-    await objects.remove(apiKeys, BOT)
-    expect(await records()).toMatchObject([{ state: 'Revoked' }])
-  })
-
-  test('refuse a key without an ApiKey, with its verifiers, so that its clients get the reason', async () => {
-    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
-    await objects.remove(apiKeys, BOT)
-    const [record] = await records()
-    expect(record).toMatchObject({ state: 'Revoked' })
-    expect(record?.verifiers).toHaveLength(1)
-  })
-
-  test('are the entries themselves if the ApiKey exists, or if its namespace cannot be read', async () => {
-    await objects.patch(apiKeys, BOT, [{ op: 'remove', path: '/metadata/finalizers' }])
-    await objects.remove(apiKeys, BOT)
-    expect(await records(({ uid }) => uid === key.metadata.uid)).toMatchObject([{ state: 'Active', models: [['a']] }])
   })
 
   test('have the pending entry rather than the durable entry', async () => {

@@ -46,18 +46,9 @@ function deleting(change: Partial<Observed> = {}): Observed {
 }
 
 describe('issuing a key, in the order of its promises', () => {
-  test('nothing is minted before the finalizer', () => {
-    const key = heldKey({}, { finalizers: ['somebody/else'] })
-    expect(nextStep(fresh({}, key))).toEqual({ do: 'add-finalizer', level: 'create' })
-  })
-
   test('a finalizer that was removed from an existing key is added again before new keys get theirs', () => {
     const { finalizers: _none, ...metadata } = idle().apiKey.metadata
     expect(nextStep(idle({ apiKey: { ...idle().apiKey, metadata } }))).toEqual({ do: 'add-finalizer', level: 'change' })
-  })
-
-  test('the first generation is minted without a read of the Secret, because the write shows whether the name is free', () => {
-    expect(nextStep(fresh())).toEqual({ do: 'mint', level: 'create', number: 1 })
   })
 
   test('the next generation goes before new keys, and its number follows all former numbers', () => {
@@ -223,15 +214,6 @@ describe('an edit that restricts', () => {
     ['a Secret that cannot be written', { failures: [failure('SecretWrite', 'QuotaExceeded')] }],
   ])('is urgent and does not wait for %s', (_what, change) => {
     expect(nextStep({ ...suspended, ...change })).toMatchObject({ ...urgent, entry: { state: 'Suspended', generation: 2 } })
-  })
-
-  test.each<[string, Parameters<typeof edited>[1]]>([
-    ['a suspension', { state: 'Suspended' }],
-    ['a revocation', { state: 'Revoked' }],
-    ['a removed model', { models: ['llama'] }],
-    ['an end', { ttlSeconds: 3600 }],
-  ])('is urgent for %s', (_what, spec) => {
-    expect(nextStep(edited(idle(), spec))).toMatchObject(urgent)
   })
 
   test('also restricts a key that is not issued yet', () => {

@@ -6,6 +6,7 @@ import { secret, servedModel, service, SHOP, slice } from '../../../test/support
 import type { WorldCall } from '../../../test/support/operator-process.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { servedModels } from '#api/resources.ts'
+import type { ServedModel } from '#api/served-model.ts'
 import { KubeError } from '#kube/port.ts'
 import { endpointSlices, secrets, services } from '#kube/resources.ts'
 import { servedModelRow } from './kind.ts'
@@ -38,11 +39,15 @@ describe('reconcile of a ServedModel', () => {
   const becomes = async (type: string, value: string, name = 'llama'): Promise<void> => {
     expect(await settled(() => condition(type, name))).toBe(value)
   }
+  const readyModel = async (spec?: Spec): Promise<ServedModel> => {
+    await served()
+    const model = await apply('llama', spec)
+    await becomes('Ready', 'True Ready')
+    return model
+  }
 
   test('a model with a Service reaches the gateways with the addresses of its pods, and is Ready', async () => {
-    await served()
-    await apply('llama', { servedName: 'llama-3.1-8b', backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, weight: 3 }] })
-    await becomes('Ready', 'True Ready')
+    await readyModel({ servedName: 'llama-3.1-8b', backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, weight: 3 }] })
     expect(await record()).toMatchObject({
       servedName: 'llama-3.1-8b',
       allowedNamespaces: ['shop'],
@@ -61,9 +66,7 @@ describe('reconcile of a ServedModel', () => {
   })
 
   test('the record follows the pods without an edit of the ServedModel', async () => {
-    await served()
-    await apply('llama')
-    await becomes('Ready', 'True Ready')
+    await readyModel()
     await world.apply(endpointSlices, slice('llama', ['10.0.0.1', '10.0.0.2']))
     expect(await settled(async () => (await backend())?.endpoints)).toEqual(['10.0.0.1:8080', '10.0.0.2:8080'])
     await world.objects.remove(endpointSlices, { namespace: SHOP, name: 'llama-1' })
@@ -109,6 +112,11 @@ describe('reconcile of a ServedModel', () => {
     }
     const issue = (value: string, metadata: Parameters<typeof secret>[2] = FOR_MODELS_EXAMPLE) =>
       world.apply(secrets, secret('upstream', { token: value }, metadata))
+    const readyWith = async (value: string): Promise<void> => {
+      await issue(value)
+      await apply('llama', withCredential)
+      await becomes('Ready', 'True Ready')
+    }
 
     test.each<[string, Parameters<typeof secret>[1], Parameters<typeof secret>[2], string, string]>([
       ['without the label', { token: 'x' }, {}, 'SecretNotFound', 'lacks the label headgate.dev/upstream-auth'],
@@ -126,9 +134,7 @@ describe('reconcile of a ServedModel', () => {
     })
 
     test('a rotation reaches the record together with the former check sum, and both values stay mounted', async () => {
-      await issue('first')
-      await apply('llama', withCredential)
-      await becomes('Ready', 'True Ready')
+      await readyWith('first')
       await issue('second')
       await edited()
       expect(await settled(() => backend())).toMatchObject({ credentialSum: sumOf('second'), formerCredentialSum: sumOf('first') })
@@ -147,9 +153,7 @@ describe('reconcile of a ServedModel', () => {
     })
 
     test('the deletion of the Secret takes the backend away from the gateways', async () => {
-      await issue('x')
-      await apply('llama', withCredential)
-      await becomes('Ready', 'True Ready')
+      await readyWith('x')
       await world.objects.remove(secrets, { namespace: SHOP, name: 'upstream' })
       await edited()
       await becomes('Accepted', 'False SecretNotFound')
@@ -158,9 +162,7 @@ describe('reconcile of a ServedModel', () => {
 
     describe('with an unreadable Secret', () => {
       test('stays in use as last read, and the status says so until a read succeeds', async () => {
-        await issue('x')
-        await apply('llama', withCredential)
-        await becomes('Ready', 'True Ready')
+        await readyWith('x')
         world.beforeCall = withoutSecret
         await edited()
         await becomes('Accepted', 'Unknown SecretUnreadable')
@@ -172,9 +174,7 @@ describe('reconcile of a ServedModel', () => {
       })
 
       test('stops neither a start nor other models; record and mounted value stay', async () => {
-        await issue('x')
-        await apply('llama', withCredential)
-        await becomes('Ready', 'True Ready')
+        await readyWith('x')
         expect(await settled(mounted)).toEqual(['x'])
         const before = await record()
         world.beforeCall = withoutSecret
@@ -238,9 +238,7 @@ describe('reconcile of a ServedModel', () => {
   describe('the bound of a namespace', () => {
     test('keeps the youngest waiting without record, name and credential; a freed place goes to the oldest of them', async () => {
       await restart({ maxServedModelsPerNamespace: 1 })
-      await served()
-      await apply('llama', { servedName: 'x' })
-      await becomes('Ready', 'True Ready')
+      await readyModel({ servedName: 'x' })
       for (const name of ['second', 'third']) {
         await world.pass(5)
         await apply(name, { servedName: 'x', aliases: [name] })
@@ -269,9 +267,7 @@ describe('reconcile of a ServedModel', () => {
   })
 
   test('a restart writes nothing new', async () => {
-    await served()
-    await apply('llama', { aliases: ['small'] })
-    await becomes('Ready', 'True Ready')
+    await readyModel({ aliases: ['small'] })
     expect(await settled(coldStart)).toHaveLength(1)
     const [before, revision] = [await record(), (await world.memory.meta())?.revision]
     await restart()
@@ -297,9 +293,7 @@ describe('reconcile of a ServedModel', () => {
     })
 
     test('during an outage of Redis takes effect after the outage', async () => {
-      await served()
-      await apply('llama')
-      await becomes('Ready', 'True Ready')
+      await readyModel()
       world.storeDown = true
       await world.objects.remove(servedModels, LLAMA)
       await world.settle()
@@ -308,9 +302,7 @@ describe('reconcile of a ServedModel', () => {
     })
 
     test('and a new one of the same name is another model', async () => {
-      await served()
-      const first = await apply('llama')
-      await becomes('Ready', 'True Ready')
+      const first = await readyModel()
       await world.objects.remove(servedModels, LLAMA)
       const second = await apply('llama')
       expect(await settled(async () => (await world.modelRecords()).map(({ uid }) => uid))).toEqual([second.metadata.uid])
@@ -319,9 +311,7 @@ describe('reconcile of a ServedModel', () => {
   })
 
   test('the status shows endpoints that a gateway cannot reach, until the gateway reaches them', async () => {
-    await served()
-    const { metadata } = await apply('llama')
-    await becomes('Ready', 'True Ready')
+    const { metadata } = await readyModel()
     world.reports = { backends: { [`${metadata.uid}/one`]: { up: 0, total: 1 } } }
     await becomes('BackendsHealthy', 'False Unreachable')
     world.reports = {}

@@ -3,11 +3,12 @@
  * then starts and stops attacks by name.
  */
 import { createSocket } from 'node:dgram'
-import { createServer, type AddressInfo, connect, type Server, type Socket } from 'node:net'
+import { createServer, connect, type Server, type Socket } from 'node:net'
 import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
 import { type Attack, ATTACKS, type AttackOrder, type AttackPorts, type AttackSite, SILENT_NAMES } from './attack-protocol.ts'
+import { listening } from '../listening.ts'
 import { issuedKey } from '../records.ts'
 
 // the measured clients stand for other machines: on the shared core they have priority over the attackers
@@ -83,8 +84,7 @@ const START: Readonly<Record<Attack, (isRunning: AbortSignal) => void>> = {
 
 async function serve(answer: (socket: Socket) => void): Promise<number> {
   const server: Server = createServer((socket) => socket.on('error', () => undefined).on('data', () => answer(socket)))
-  await new Promise<void>((resolve) => server.listen(0, site.host, resolve))
-  return (server.address() as AddressInfo).port
+  return listening(server, site.host)
 }
 
 const json = (body: Buffer, more = ''): Buffer =>
