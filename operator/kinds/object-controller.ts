@@ -1,7 +1,7 @@
 /** The controller of every kind: maps events to the queue, and runs what is particular to a kind through its `Kind`. */
 import type { ApiKind } from '#api/kind.ts'
 import { UID_INDEX } from '#kube/indexes.ts'
-import { type Informer, type ObjectRef, refOf } from '#kube/port.ts'
+import { type ObjectRef, refOf } from '#kube/port.ts'
 import { inTurns } from '../loop/in-parallel.ts'
 import type { Level } from '../loop/level.ts'
 import { createReconcile, isWait, type Reconcile } from '../loop/reconciler.ts'
@@ -11,17 +11,11 @@ import type { Kind, KindRow, OperatorContext, Wake } from './kind.ts'
 /** Most objects per turn of the event loop. */
 const TURN = 100
 
-interface Queue {
-  readonly name: string
-  readonly reconcile: Reconcile
-  /** The informer whose objects are resynced; absent for items that are not objects. */
-  readonly informer?: Informer
-}
-
 export class ObjectController {
   readonly api: ApiKind
   readonly kind: Kind
-  readonly queues: readonly Queue[]
+  /** Of the kind, and of its items that are not objects. */
+  readonly queues: ReadonlyArray<{ readonly name: string; readonly reconcile: Reconcile }>
   readonly #context: OperatorContext
   #isFollowing = false
 
@@ -30,11 +24,7 @@ export class ObjectController {
     this.api = api
     this.kind = kind
     this.#context = context
-    this.queues = [kind, ...(kind.others ?? [])].map((one) => ({
-      name: one.name,
-      reconcile: createReconcile(one, context),
-      ...(one === kind && { informer: kind.informer }),
-    }))
+    this.queues = [kind, ...(kind.others ?? [])].map((one) => ({ name: one.name, reconcile: createReconcile(one, context) }))
   }
 
   /** Subscribes to the watches, and loads durable state. @returns every record that must be in the projection */

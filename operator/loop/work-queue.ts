@@ -1,31 +1,17 @@
 import { type Cancel, type Clock, sleep } from '#platform/clock.ts'
 import { Capacity } from './capacity.ts'
+import type { OperatorMetrics } from '../metrics.ts'
 import { itemKey, type Item } from './item.ts'
 import { highest, LEVELS, type Level } from './level.ts'
 import { PriorityQueue } from './priority-queue.ts'
 import type { Reconcile, Requeue } from './reconciler.ts'
 
 /** How a run ended. `requeue_after` = well, and runs again. */
-type Outcome = 'success' | 'requeue_after' | 'error'
-
-/** Metrics of the queue and of its runs; durations in seconds. */
-export interface WorkQueueMetrics {
-  depth(level: Level, items: number): void
-  added(level: Level): void
-  retried(): void
-  /** From being added to being taken. */
-  waited(level: Level, seconds: number): void
-  /** From being taken to being done. */
-  worked(seconds: number): void
-  /** @param panic the error is a programmer's mistake */
-  reconciled(kind: string, outcome: Outcome, seconds: number, panic: boolean): void
-  /** Called once; the queue is read at each scrape. */
-  watching(queue: Pick<WorkQueue, 'slots' | 'active' | 'unfinished'>): void
-}
+export type Outcome = 'success' | 'requeue_after' | 'error'
 
 export interface WorkQueueOptions {
   readonly clock: Clock
-  readonly metrics?: WorkQueueMetrics | undefined
+  readonly metrics?: OperatorMetrics['queue'] | undefined
   /** By kind. Read at each run, so it may be filled after construction. */
   readonly kinds: Readonly<Record<string, Reconcile>>
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
