@@ -14,11 +14,11 @@ import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { ShardFull } from '../../shards/shard-writer.ts'
-import { type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
+import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
 import { LimitWatch } from './limit-watch.ts'
 import { KeyMemory } from './memory.ts'
-import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
+import { createOrphans, ORPHAN_QUEUE } from './orphans.ts'
 import { ShownUsage } from './shown-usage.ts'
 import { usageStatus, weigh } from './usage.ts'
 import { CredentialVault } from './vault.ts'
@@ -165,7 +165,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
       uids: () => Array.from(keyring.entries(), ({ uid }) => uid),
       budgetsOf: (uid) => (newest(uid)?.deletedMs === null ? newest(uid)?.budgets : undefined),
       mayExist: (uid) =>
-        newest(uid)?.deletedMs === null || keyring.isUnreadable(uid) || keyring.isDamaged(uid) || hasApiKey({ uid }, cache),
+        newest(uid)?.deletedMs === null || keyring.isUnreadable(uid) || keyring.isDamaged(uid) || findByUid(uid, cache) !== undefined,
       onRead: (uid, usage) => shownUsage.read(uid, usage),
       onLoss: (uid) => {
         const apiKey = findByUid(uid, cache)
@@ -233,7 +233,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   #enqueueOrphans(): void {
     void inTurns(this.#deps.keyring.entries(), TURN, (entry) => {
-      if (entry.deletedMs === null && !hasApiKey(entry, this.informer)) this.#enqueueOrphan(entry)
+      if (entry.deletedMs === null && !findByUid(entry.uid, this.informer)) this.#enqueueOrphan(entry)
     })
   }
 

@@ -13,10 +13,11 @@ import { namespaceOf, uidOf } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
 import { inParallel, inTurns } from '../../loop/in-parallel.ts'
 import type { ProjectionChange, ProjectionStore } from '../../projection/store.ts'
+import { findByUid } from '../kind.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { isHashKey, restoredHashes } from './hash-source.ts'
 import { entryOf, recordText } from './keyring-entry.ts'
-import { findByUid, hasApiKey, refusedRecord, scopeOf } from './orphans.ts'
+import { refusedRecord, scopeOf } from './orphans.ts'
 import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
 
 /** Most concurrent reads of Secrets. */
@@ -69,7 +70,7 @@ async function flush({ keyring, clock }: ApiKeyDeps): Promise<void> {
 /** Entries in watched and synced namespaces whose ApiKey is not in the cache. */
 function orphansIn(deps: ApiKeyDeps): readonly KeyringEntry[] {
   return [...deps.keyring.entries()].filter(
-    (entry) => entry.deletedMs === null && scopeOf(entry.namespace, deps) === 'Watched' && !hasApiKey(entry, deps.apiKeys),
+    (entry) => entry.deletedMs === null && scopeOf(entry.namespace, deps) === 'Watched' && !findByUid(entry.uid, deps.apiKeys),
   )
 }
 

@@ -63,7 +63,7 @@ function project(step: ModelStep, { ref, model, text, desired }: ObservedModel, 
   deps.projection.want('model', uidOf(model), text, step.level)
   if (desired.record === undefined) deps.models.delete(uidOf(model))
   else deps.models.set(desired.record)
-  deps.memory.setWanted(ref, uidOf(model), { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
+  deps.memory.setWanted(ref, uidOf(model), text, desired.record)
 }
 
 function mount(observed: ObservedModel, deps: ServedModelDeps): void {

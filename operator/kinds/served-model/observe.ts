@@ -16,8 +16,7 @@ import type {
   ObservedProjection,
   ServiceEndpoints,
 } from './observed.ts'
-import { isNarrower, publishingOf } from './publishing.ts'
-import { selects } from './publishing.ts'
+import { isNarrower, publishingOf, selects } from './publishing.ts'
 import { MOUNT_DELAY_MS, statusOf } from './status.ts'
 import type { EndpointSlice, Service } from '#kube/resources.ts'
 
@@ -60,19 +59,21 @@ function observeModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps)
   const version = deps.version()
   const text = desired.record && encodeModelRecord(desired.record, version)
   const projection = observeProjection(uid, { text, desired }, deps)
-  const forMs = deps.memory.mountedForMs(uid)
-  const refusal = deps.mounted.refusal(uid)
-  const isRefused = refusal !== undefined
-  const isDue = isRefused && (forMs >= MOUNT_RETRY_MS || isKubeError(refusal, 'Conflict')) // another process has written: set again at once
-  const isSet = deps.memory.mounted(uid) === mountKey({ desired, backends: around.backends }, version)
-  const mounted = { isCurrent: isSet && !isDue, isRefused, forMs }
-  const { confirmation, storeAvailable } = projection
-  const progress = { confirmation, storeAvailable, mountedForMs: mounted.forMs }
-  const status = statusOf(around, desired, progress, deps.clock.now())
+  const mounted = observeMounted(uid, mountKey({ desired, backends: around.backends }, version), deps)
+  const status = statusOf(around, desired, { ...projection, mountedForMs: mounted.forMs }, deps.clock.now())
   const credentials = around.hasPlace ? credentialsOf(model) : []
   const timing = observeTiming(credentials, mounted, deps)
   const unread = around.hasPlace ? unreadCredential(around) : undefined
   return { ...around, state: 'Present', ref, desired, text, projection, mounted, status, unread, ...timing }
+}
+
+function observeMounted(uid: string, key: string, { memory, mounted, clock }: ServedModelDeps): ObservedModel['mounted'] {
+  const last = memory.get(uid)?.mounted
+  const forMs = clock.monotonic() - (last?.atMs ?? -Infinity)
+  const refusal = mounted.refusal(uid)
+  const isRefused = refusal !== undefined
+  const isDue = isRefused && (forMs >= MOUNT_RETRY_MS || isKubeError(refusal, 'Conflict')) // another process has written: set again at once
+  return { isCurrent: last?.key === key && !isDue, isRefused, forMs }
 }
 
 function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSurroundings {
@@ -130,19 +131,18 @@ function observeProjection(
   { text, desired }: { readonly text: string | undefined; readonly desired: DesiredModel },
   deps: ServedModelDeps,
 ): ObservedProjection {
-  const { memory } = deps
-  const wanted = memory.wanted(uid)
+  const { wanted, isKept = false } = deps.memory.get(uid) ?? {}
   const isWanted = wanted !== undefined && wanted.text === text
   const revision = isWanted && text !== undefined ? deps.projection.present('model', uid, text)?.revision : undefined
   const hadRecord = wanted?.text !== undefined
   return {
     isWanted,
-    isKept: memory.isKept(uid),
+    isKept,
     hadRecord,
     isRestricted: hadRecord && (desired.record === undefined || isNarrower(desired.record.allowedNamespaces, wanted.allowedNamespaces)),
     revision,
     confirmation: revision === undefined ? undefined : deps.acknowledgements.confirmation(revision, uid),
-    sinceMs: memory.wantedForMs(uid),
+    sinceMs: deps.clock.monotonic() - (wanted?.atMs ?? -Infinity),
     storeAvailable: deps.projection.available,
   }
 }
