@@ -38,9 +38,9 @@ export interface PreparedKeys {
 
 /** Restores lost entries, and reads live which keys without an ApiKey in the cache exist. The keyring must be loaded. */
 export async function prepareKeys(deps: ApiKeyDeps): Promise<PreparedKeys> {
-  const { keyring, apiKeys: cache, clock, store } = deps
+  const { keyring, apiKeys: cache, clock } = deps
   const open = await recover(cache.list(), deps)
-  const unknown = (await unknownRecords(deps, store)).filter(({ namespace }) => scopeOf(namespace, deps) !== 'NotWatched')
+  const unknown = (await unknownRecords(deps)).filter(({ namespace }) => scopeOf(namespace, deps) !== 'NotWatched')
   const existing = await readExisting([...orphansIn(deps), ...unknown], deps)
   const missed = unknown.flatMap(({ uid }) => existing.get(uid) ?? []) // by a cache whose watch was cut off
   const missedOpen = await recover(missed, deps)
@@ -156,32 +156,26 @@ export async function recoverEntries(apiKeys: Iterable<ApiKey>, deps: RecoverDep
   if (lost.length === 0) return { restored: 0, open: new Set() }
   const records = await recordsOf(store, () => Promise.resolve(lost.map(uidOf)))
   const candidates = lost.filter((apiKey) => apiKey.status?.keyID !== undefined || records.has(uidOf(apiKey)))
-  const byStatus = candidates.filter((apiKey) => {
-    const record = records.get(uidOf(apiKey))
-    return restore(apiKey, verifiersByStatus(apiKey, record, deps.clock.now()), record === undefined ? 'its manifest' : 'Redis', deps)
-  })
-  const restored = new Set(byStatus)
-  const others = candidates.filter((apiKey) => !restored.has(apiKey) && !isHashKey(apiKey))
   const untilMs = deps.clock.monotonic() + READ_FOR_MS
   const open = new Set<string>()
-  const bySecret = await inParallel(others, READS, async (apiKey) => {
+  const restored = await inParallel(candidates, READS, async (apiKey) => {
+    const record = records.get(uidOf(apiKey))
+    const byStatus = verifiersByStatus(apiKey, record, deps.clock.now())
+    if (byStatus.length > 0 || isHashKey(apiKey)) return restore(apiKey, byStatus, record === undefined ? 'its manifest' : 'Redis', deps)
     const secret = deps.clock.monotonic() < untilMs ? await read(apiKey, deps) : undefined
     if (secret === undefined) open.add(uidOf(apiKey))
-    const found = secret && verifierBySecret(apiKey, secret, records.get(uidOf(apiKey)))
+    const found = secret && verifierBySecret(apiKey, secret, record)
     return found !== undefined && restore(apiKey, [issuedVerifier(apiKey, found, deps.clock.now())], 'its Secret', deps)
   })
-  return { restored: byStatus.length + bySecret.filter(Boolean).length, open }
+  return { restored: restored.filter(Boolean).length, open }
 }
 
 /**
  * Lists records in Redis whose keys are neither in the keyring nor in the cache: left over from a deletion, or valid keys whose entries were
  * lost while the watch of this process was cut off. Only a live read can decide.
  */
-async function unknownRecords(
-  { keyring, apiKeys }: Pick<ApiKeyDeps, 'keyring' | 'apiKeys'>,
-  store: ProjectionStore,
-): Promise<readonly Pick<KeyRecord, 'uid' | 'namespace'>[]> {
-  const known = new Set([...apiKeys.list()].map(uidOf))
+async function unknownRecords({ keyring, apiKeys: cache, store }: ApiKeyDeps): Promise<readonly KeyRecord[]> {
+  const known = new Set([...cache.list()].map(uidOf))
   const isUnknown = (uid: string): boolean => !known.has(uid) && keyring.get(uid) === undefined && keyring.pending(uid) === undefined
   const records = await recordsOf(store, async (epoch) => (await store.ids(epoch, 'key')).filter(isUnknown))
   return [...records.values()]

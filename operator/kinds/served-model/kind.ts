@@ -122,7 +122,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   }
 
   keeps(uid: string): boolean {
-    return this.#unreadable.has(uid) || this.#deps.memory.get(uid)?.isKept === true
+    return this.#unreadable.has(uid) || this.#deps.memory.get(uid).isKept === true
   }
 
   isUnproven({ status }: ServedModel): boolean {
@@ -176,7 +176,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
       mounted.setModel(uid, { namespace: ref.namespace, text: mountText(desired, version()), credentials: [] })
       memory.setMounted(ref, uid, mountKey(observed, version()), true)
     }
-    if (desired.keepsMounted && (!isStandingKnown || memory.get(uid)?.isKept === true)) {
+    if (desired.keepsMounted && (!isStandingKnown || memory.get(uid).isKept === true)) {
       memory.setKept(ref, uid)
       return undefined
     }

@@ -36,8 +36,8 @@ export class ModelMemory {
     return this.#uids.get(refKey(ref))
   }
 
-  get(uid: string): Readonly<RememberedModel> | undefined {
-    return this.#models.get(uid)
+  get(uid: string): Readonly<RememberedModel> {
+    return this.#models.get(uid) ?? {}
   }
 
   /** @param record the record with this text; undefined: no record */

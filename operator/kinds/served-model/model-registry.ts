@@ -95,7 +95,7 @@ export class ModelRegistry {
     const uid = (after ?? before)?.metadata.uid ?? ''
     const former = this.#places.get(uid)?.model
     if (present === undefined && former === undefined) return NOTHING
-    const unused = this.#moveUses(former, present)
+    const unused = this.#moveUses(uid, former, present)
     return this.#changes(present === undefined ? this.#delete(uid) : this.#put(present), unused)
   }
 
@@ -143,8 +143,7 @@ export class ModelRegistry {
     return { uid, ref, createdMs: created, names: namesOf(model), isPublished: publishingOf(model, this.#rules) === 'Published' }
   }
 
-  #moveUses(before: ServedModel | undefined, after: ServedModel | undefined): readonly CredentialRef[] {
-    const uid = (after ?? before)?.metadata.uid ?? ''
+  #moveUses(uid: string, before: ServedModel | undefined, after: ServedModel | undefined): readonly CredentialRef[] {
     for (const service of servicesOf(before)) this.#services.delete(service, uid)
     for (const service of servicesOf(after)) this.#services.add(service, uid)
     this.#selecting.delete(uid)

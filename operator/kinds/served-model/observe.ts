@@ -1,4 +1,5 @@
 /** Observes the state of one ServedModel from memory: caches, registry and projection, never from the API server. Decides nothing. */
+import type { Clock } from '#platform/clock.ts'
 import { encodeModelRecord } from '#contract/records/model-record.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
@@ -68,8 +69,8 @@ function observeModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps)
 }
 
 function observeMounted(uid: string, key: string, { memory, mounted, clock }: ServedModelDeps): ObservedModel['mounted'] {
-  const last = memory.get(uid)?.mounted
-  const forMs = clock.monotonic() - (last?.atMs ?? -Infinity)
+  const last = memory.get(uid).mounted
+  const forMs = ageMs(last, clock)
   const refusal = mounted.refusal(uid)
   const isRefused = refusal !== undefined
   const isDue = isRefused && (forMs >= MOUNT_RETRY_MS || isKubeError(refusal, 'Conflict')) // another process has written: set again at once
@@ -131,20 +132,24 @@ function observeProjection(
   { text, desired }: { readonly text: string | undefined; readonly desired: DesiredModel },
   deps: ServedModelDeps,
 ): ObservedProjection {
-  const { wanted, isKept = false } = deps.memory.get(uid) ?? {}
+  const { wanted, isKept } = deps.memory.get(uid)
   const isWanted = wanted !== undefined && wanted.text === text
   const revision = isWanted && text !== undefined ? deps.projection.present('model', uid, text)?.revision : undefined
   const hadRecord = wanted?.text !== undefined
   return {
     isWanted,
-    isKept,
+    isKept: isKept === true,
     hadRecord,
     isRestricted: hadRecord && (desired.record === undefined || isNarrower(desired.record.allowedNamespaces, wanted.allowedNamespaces)),
     revision,
     confirmation: revision === undefined ? undefined : deps.acknowledgements.confirmation(revision, uid),
-    sinceMs: deps.clock.monotonic() - (wanted?.atMs ?? -Infinity),
+    sinceMs: ageMs(wanted, deps.clock),
     storeAvailable: deps.projection.available,
   }
+}
+
+function ageMs(given: { readonly atMs: number } | undefined, clock: Clock): number {
+  return given === undefined ? Infinity : clock.monotonic() - given.atMs
 }
 
 function observeTiming(
