@@ -40,10 +40,10 @@ export interface OperatorSettings extends Pick<
   | 'maxModelBytesPerNamespace'
   | 'maxServedModelsPerNamespace'
   | 'redisTakeOver'
+  | 'watchNamespaces'
+  | 'formerNamespaces'
+  | 'publishingNamespaces'
 > {
-  readonly watchNamespaces: readonly string[]
-  readonly formerNamespaces: readonly string[]
-  readonly publishingNamespaces: readonly string[]
   /** Shards of the model records and of the backend credentials; default: the number that the chart mounts. */
   readonly mountedShards?: number
   /** Standalone only. */

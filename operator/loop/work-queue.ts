@@ -49,7 +49,8 @@ export class WorkQueue {
   readonly #processing = new Map<string, Taken>()
   /** Items added while they are worked on. */
   readonly #again = new Map<string, { readonly level: Level; readonly sinceMs: number }>()
-  readonly #idleWaiters: Array<() => void> = []
+  /** Aborted when the queue is closed and no run is left. */
+  readonly #ended = new AbortController()
   #isDispatching = false
   #cancelHold: Cancel | undefined
   /** Monotonic ms of the last start at each level. */
@@ -117,9 +118,7 @@ export class WorkQueue {
   /** Stops handing out items, and waits for the work under way. @returns whether the work ended within `timeoutMs` */
   async stop(timeoutMs: number): Promise<boolean> {
     this.#close()
-    const ended = new AbortController()
-    const idle = this.#idle().then(() => ended.abort())
-    await Promise.race([idle, sleep(this.#options.clock, timeoutMs, ended.signal)])
+    if (this.active > 0) await sleep(this.#options.clock, timeoutMs, this.#ended.signal)
     return this.active === 0
   }
 
@@ -131,11 +130,6 @@ export class WorkQueue {
     for (const { cancel } of this.#delayed.values()) cancel()
     this.#delayed.clear()
     this.#reportDepths()
-  }
-
-  #idle(): Promise<void> {
-    if (this.#processing.size === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#idleWaiters.push(resolve))
   }
 
   /** Seconds of work so far on items that are not done: the sum, and the longest one. Shows a stuck run. */
@@ -204,7 +198,7 @@ export class WorkQueue {
     this.#again.delete(key)
     if (again) this.#ready.add(item, again.level, again.sinceMs)
     this.#dispatchSoon()
-    if (this.#processing.size === 0) for (const wake of this.#idleWaiters.splice(0)) wake()
+    if (this.#state === 'Closed' && this.active === 0) this.#ended.abort()
   }
 
   #startable(): readonly Level[] {

@@ -9,7 +9,8 @@ import { sleep, systemClock as clock } from '#platform/clock.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import { createLog } from '#platform/log.ts'
 import { API_KINDS } from '#api/kinds.ts'
-import { releaseAll, type Released, type ReleasedKind, totalOf } from '../kinds/release.ts'
+import type { HeldKind } from '../kinds/finalizer.ts'
+import { releaseAll, type Released, totalOf } from '../kinds/release.ts'
 import { loadConfig, type OperatorConfig } from '../config.ts'
 import { connect, type Connections } from '../connect.ts'
 import { LEASE_NAME } from '#kube/leader.ts'
@@ -138,7 +139,7 @@ async function releaseAlone(
   return totalOf(outcomes)
 }
 
-async function releaseIn(namespace: string, kind: ReleasedKind, kube: Connections['kube']): Promise<Released> {
+async function releaseIn(namespace: string, kind: HeldKind, kube: Connections['kube']): Promise<Released> {
   try {
     return await releaseAll(kind, await kube.list(kind.resource, namespace), { kube })
   } catch (error) {

@@ -12,7 +12,7 @@ import { inTurns } from '../../loop/in-parallel.ts'
 import type { Acknowledgements } from '../../projection/acknowledgements.ts'
 import type { LiveProcess } from '../../projection/store.ts'
 import type { OperatorContext } from '../kind.ts'
-import type { ProjectedModel, ProjectedModels } from '../served-model/projected-models.ts'
+import { type ProjectedModel, type ProjectedModels, union } from '../served-model/projected-models.ts'
 import { isLimited } from '#policy/effective.ts'
 import { policyOf } from './keyring-entry.ts'
 import type { GatewayLimits } from './observed.ts'
@@ -61,7 +61,7 @@ export class LimitWatch {
 
   /** @param namespaces namespaces in which the callable models, their prices or their bounds may have changed */
   #changed(namespaces: Namespaces): void {
-    this.#dirty = this.#dirty === '*' || namespaces === '*' ? '*' : [...new Set([...this.#dirty, ...namespaces])]
+    this.#dirty = union(this.#dirty, namespaces)
     if (this.#dirty.length > 0) this.#cancel ??= this.#deps.clock.after(COLLECT_MS, () => this.#check())
   }
 

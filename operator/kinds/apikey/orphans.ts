@@ -87,7 +87,6 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
     },
     nextStep: (observed): Step | Wait | undefined => firstAnswer(CHECKS, observed),
     async apply(step, { entry, now }) {
-      deps.leader.assertLeading()
       if (step.do === 'read-live') {
         const live = await deps.kube.get(apiKeys, { namespace: entry.namespace, name: entry.name })
         confirmed.set(entry.uid, { state: liveState(entry, live), untilMs: deps.clock.monotonic() + CONFIRM_AGAIN_MS })

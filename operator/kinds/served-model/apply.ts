@@ -14,7 +14,6 @@ import type { DeletedModel, Observed, ObservedModel } from './observed.ts'
 
 /** @throws KubeError if the API server refuses the call. A refused read of a Secret throws nothing */
 export async function apply(step: ModelStep, observed: Observed, deps: ServedModelDeps): Promise<void> {
-  deps.leader.assertLeading()
   if (observed.state === 'Deleted') return forget(observed, deps)
   switch (step.do) {
     case 'read-credential':
