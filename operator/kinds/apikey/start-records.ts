@@ -104,40 +104,33 @@ type RecordDeps = Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'version'>
 export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntry) => boolean): Promise<readonly ProjectionChange[]> {
   const records: ProjectionChange[] = []
   await inTurns(newestEntries(deps), TURN, (entry) => {
-    const text = textOf(entry, findByUid(entry.uid, deps.apiKeys), deps.version(), exists)
+    const text = textOf(entry, deps, exists)
     if (text !== undefined) records.push({ kind: 'key', op: 'put', id: entry.uid, text })
   })
   return records
 }
 
-/** Also yields entries that were just recovered: they may become durable between two turns, so the yielded uids are remembered. */
+/** Also yields entries that were just recovered. The uids are listed first, because an entry may become durable between two turns. */
 export function* newestEntries({ keyring, apiKeys: cache }: Omit<RecordDeps, 'version'>): Iterable<KeyringEntry> {
-  const yielded = new Set<string>()
-  for (const entry of keyring.entries()) {
-    yielded.add(entry.uid)
-    yield keyring.pending(entry.uid) ?? entry
-  }
-  for (const { metadata } of cache.list()) {
-    const uid = metadata.uid ?? ''
-    const recovered = yielded.has(uid) ? undefined : (keyring.pending(uid) ?? keyring.get(uid))
-    if (recovered) yield recovered
+  const uids = new Set([...Array.from(keyring.entries(), ({ uid }) => uid), ...Array.from(cache.list(), uidOf)])
+  for (const uid of uids) {
+    const entry = keyring.pending(uid) ?? keyring.get(uid)
+    if (entry) yield entry
   }
 }
 
 function textOf(
   entry: KeyringEntry,
-  apiKey: ApiKey | undefined,
-  version: number,
+  { apiKeys: cache, version }: RecordDeps,
   exists: (entry: KeyringEntry) => boolean,
 ): string | undefined {
   if (entry.deletedMs !== null) return undefined
-  if (apiKey === undefined) return exists(entry) ? recordText(entry, version) : refusedRecord(entry, version)
-  if (apiKey.metadata.deletionTimestamp !== undefined) return refusedRecord(entry, version)
+  const apiKey = findByUid(entry.uid, cache)
+  if (apiKey === undefined) return exists(entry) ? recordText(entry, version()) : refusedRecord(entry, version())
+  if (apiKey.metadata.deletionTimestamp !== undefined) return refusedRecord(entry, version())
   const isCacheCurrent = (apiKey.metadata.generation ?? 0) >= entry.generation // otherwise the entry is newer than the cache: it may have a suspension
-  return recordText(
-    isCacheCurrent ? entryOf(apiKey, { verifiers: entry.verifiers, revision: entry.revision, version, former: entry }) : entry,
-    version,
-  )
+  const { verifiers, revision } = entry
+  return recordText(isCacheCurrent ? entryOf(apiKey, { verifiers, revision, version: version(), former: entry }) : entry, version())
 }
 
 export interface Recovery {
@@ -245,14 +238,10 @@ async function read(apiKey: ApiKey, { kube, settings: { publicURL } }: RecoverDe
   }
 }
 
-function restore(
-  apiKey: ApiKey,
-  verifiers: readonly KeyringVerifier[],
-  from: string,
-  { keyring, recordEvent, version }: RecoverDeps,
-): boolean {
+function restore(apiKey: ApiKey, verifiers: readonly KeyringVerifier[], from: string, deps: RecoverDeps): boolean {
   if (verifiers.length === 0) return false
+  const { keyring, version } = deps
   keyring.commit(entryOf(apiKey, { verifiers, revision: keyring.revision, version: version() }), 'change', { isRestored: true })
-  recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
+  deps.recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
   return true
 }

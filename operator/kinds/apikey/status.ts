@@ -179,10 +179,8 @@ function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }
   if (refusal) return refusal
   if (accepted.reason !== 'Accepted') return { reason: 'NotAccepted', message: accepted.message }
   if (isKeyLost(observed)) return lossOf(observed)
-  const isIssued = observed.verifier?.state === 'Issued'
-  if (!isIssued && !isHashKey(observed.apiKey)) return { reason: 'SecretNotIssued', message: issued.message }
-  const isProgrammed = isIssued && (programmed.reason === 'Programmed' || wasReady(observed))
-  if (!isProgrammed) return { reason: 'NotProgrammed', message: programmed.message }
+  if (observed.verifier?.state !== 'Issued' && !isHashKey(observed.apiKey)) return { reason: 'SecretNotIssued', message: issued.message }
+  if (!worksOnGateways(observed, programmed)) return { reason: 'NotProgrammed', message: programmed.message }
   if (exhausted) return { reason: 'BudgetExhausted', message: exhausted.message }
   return { reason: 'Ready', message: 'The key works on every gateway.' }
 }
@@ -218,9 +216,14 @@ function lossOf({ apiKey }: Observed): Outcome<'Ready'> {
 /** Reasons of Ready that imply that every gateway had the key. */
 const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted'])
 
-/** Whether this value was Ready before. Ready waits only for the first programming, so a later edit of the policy does not make it flap. */
-function wasReady({ apiKey, verifier }: Observed): boolean {
-  return apiKey.status?.keyID === verifier?.id && WORKED.has(findCondition(apiKey.status?.conditions, 'Ready')?.reason)
+/**
+ * Whether the issued value works on the gateways. Ready waits only for the first programming of a value, so a later edit of the policy does not
+ * make it flap.
+ */
+function worksOnGateways({ apiKey, verifier }: Observed, programmed: Outcome<'Programmed'>): boolean {
+  if (verifier?.state !== 'Issued') return false
+  if (programmed.reason === 'Programmed') return true
+  return apiKey.status?.keyID === verifier.id && WORKED.has(findCondition(apiKey.status.conditions, 'Ready')?.reason)
 }
 
 function programmedOf(observed: Observed): Outcome<'Programmed'> {

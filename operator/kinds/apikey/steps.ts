@@ -158,7 +158,7 @@ function voidUndelivered(observed: Observed): Answer {
   if (entry === undefined || verifier?.state !== 'Minted' || isWaitingForKeyring(observed)) return undefined
   const isPossible = observed.holdsCredential && observed.apiKey.spec.state !== 'Revoked'
   if (!isPossible && secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
-  if (isPossible && !isNameTaken(observed) && !isWriteRefused(observed)) return undefined
+  if (isPossible && !isRefused(observed)) return undefined
   return { do: 'commit', level: 'change', entry: wantedEntry(observed, withState(entry.verifiers, verifier, 'Voided')) }
 }
 
@@ -335,9 +335,9 @@ const REFUSALS: ReadonlySet<Failure['code']> = new Set([
   'Other',
 ])
 
-/** Whether the API server refuses the Secret. A later try may succeed, but this process must not hold the value until then. */
-function isWriteRefused({ failures }: Observed): boolean {
-  return failures.some(({ topic, code }) => topic === 'SecretWrite' && REFUSALS.has(code))
+/** Whether the Secret cannot be written. A later try may succeed, but this process must not hold the value until then. */
+function isRefused(observed: Observed): boolean {
+  return isNameTaken(observed) || observed.failures.some(({ topic, code }) => topic === 'SecretWrite' && REFUSALS.has(code))
 }
 
 /** Whether the status says that the value was delivered. The status may exist although a crash lost the mark in the keyring. */

@@ -21,6 +21,8 @@ import { isNarrower, publishingOf, selects } from './publishing.ts'
 import { MOUNT_DELAY_MS, statusOf } from './status.ts'
 import type { EndpointSlice, Service } from '#kube/resources.ts'
 
+type BackendSpec = ServedModel['spec']['backends'][number]
+
 /** Most endpoints of one backend in a record. */
 const MAX_ENDPOINTS = 1_000
 /** Time after which a refused write of the mounted Secrets is tried again, ms. */
@@ -95,7 +97,7 @@ function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSu
   }
 }
 
-function observeBackend(model: ServedModel, spec: ServedModel['spec']['backends'][number], deps: ServedModelDeps): ObservedBackend {
+function observeBackend(model: ServedModel, spec: BackendSpec, deps: ServedModelDeps): ObservedBackend {
   const namespace = namespaceOf(model)
   const { service, authSecretRef } = spec
   const found =
@@ -114,22 +116,17 @@ function observeBackend(model: ServedModel, spec: ServedModel['spec']['backends'
   }
 }
 
-function observeCredential(
-  uid: string,
-  spec: ServedModel['spec']['backends'][number],
-  ref: CredentialRef,
-  { credentials, memory }: ServedModelDeps,
-): ObservedCredential {
-  const read = credentials.observe(ref)
+function observeCredential(uid: string, spec: BackendSpec, ref: CredentialRef, deps: ServedModelDeps): ObservedCredential {
+  const read = deps.credentials.observe(ref)
   if (read.state !== 'Unread' && read.state !== 'Unreadable') return read
-  const known = memory.adoptedCredential(uid, spec)
+  const known = deps.memory.adoptedCredential(uid, spec)
   if (known === undefined) return read
   return { state: 'Adopted', ...known, ...(read.state === 'Unreadable' ? { unreadable: read.problem } : {}) }
 }
 
 function observeProjection(
   uid: string,
-  { text, desired }: { readonly text: string | undefined; readonly desired: DesiredModel },
+  { text, desired }: Pick<ObservedModel, 'text' | 'desired'>,
   deps: ServedModelDeps,
 ): ObservedProjection {
   const { wanted, isKept } = deps.memory.get(uid)
