@@ -20,7 +20,7 @@ import { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
 import { itemOf } from './loop/item.ts'
 import type { Level } from './loop/level.ts'
-import { Resync } from './loop/resync.ts'
+import { resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import { ProjectedModels } from './kinds/served-model/projected-models.ts'
 import { Acknowledgements } from './projection/acknowledgements.ts'
@@ -44,7 +44,6 @@ export class Operator {
   readonly #deps: OperatorDeps
   readonly #controllers: readonly ObjectController[]
   readonly #queue: WorkQueue
-  readonly #resync: Resync
   readonly #projection: Projection
   readonly #acknowledgements: Acknowledgements
   readonly #subjects: Subjects
@@ -61,7 +60,7 @@ export class Operator {
   /** @param deps leadership must be held before `start` */
   constructor(deps: OperatorDeps, rows: readonly KindRow[] = KINDS) {
     this.#deps = deps
-    const { informers, clock, random, metrics } = deps
+    const { informers, clock, metrics } = deps
     this.#ownWrites = new OwnWrites(clock)
     for (const { api } of rows) {
       addStandardIndexes(informers.of(api.resource))
@@ -76,10 +75,7 @@ export class Operator {
     this.#queue = new WorkQueue({ kinds: reconciles, clock, held, metrics: metrics?.queue })
     this.#context = this.#createContext()
     this.#controllers = rows.map((row) => new ObjectController(row, this.#context))
-    const queues = this.#controllers.flatMap((controller) => controller.queues)
-    for (const { name, reconcile } of queues) reconciles[name] = reconcile
-    const resynced = queues.flatMap(({ name, informer }) => (informer ? [{ kind: name, informer }] : []))
-    this.#resync = new Resync({ clock, random, kinds: resynced, enqueue: (item, level) => this.#queue.add(item, level) })
+    for (const { name, reconcile } of this.#controllers.flatMap(({ queues }) => queues)) reconciles[name] = reconcile
   }
 
   /** Why this leader cannot work yet; undefined once it works. */
@@ -136,14 +132,19 @@ export class Operator {
     this.#reportUnreadable()
     this.#scheduleCheck()
     this.#queue.start()
-    this.#resync.start()
+    this.#resync()
     this.#block(undefined)
+  }
+
+  #resync(): void {
+    const { clock, random } = this.#deps
+    const kinds = this.#controllers.map(({ kind: { name, informer } }) => ({ kind: name, informer }))
+    void resync({ clock, random, kinds, enqueue: (item, level) => this.#queue.add(item, level) }, this.#stopping.signal)
   }
 
   async #end(withinMs: number): Promise<void> {
     this.#stopping.abort()
     this.#cancelCheck()
-    this.#resync.stop()
     this.#acknowledgements.stop()
     await this.#queue.stop(withinMs)
     await this.#subjects.ledger?.stop()

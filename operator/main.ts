@@ -12,7 +12,7 @@ import { loadConfig } from './config.ts'
 import { connect, type Connections, REDIS_COMMAND_MS } from './connect.ts'
 import { createHealthServer } from './health.ts'
 import { uninstall } from './uninstall/uninstall.ts'
-import { UninstallListener } from './uninstall/uninstall-listener.ts'
+import { serveUninstalls } from './uninstall/uninstall-listener.ts'
 
 const [command] = process.argv.slice(2)
 if (command === 'uninstall') process.exitCode = await uninstall(process.argv.slice(3), processEnv())
@@ -42,7 +42,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     await lease.acquire()
     if (!lease.leading) return
     operator = new Operator(connections.operator)
-    new UninstallListener({ lease, operator, clock, log: processLog.log }).start()
+    serveUninstalls({ lease, operator, clock, log: processLog.log })
     await operator.start()
   }
   lead().catch(failed.reject)

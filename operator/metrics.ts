@@ -3,19 +3,19 @@ import type { ReflectorMetrics, ReflectorProbe } from '#kube/reflector.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
 import type { Informer } from '#kube/port.ts'
-import type { WorkQueueMetrics } from './loop/work-queue.ts'
-import type { LedgerMetrics, OperatorMetrics } from './operator-deps.ts'
+import type { Level } from './loop/level.ts'
+import type { Outcome, WorkQueue } from './loop/work-queue.ts'
 
 const RECONCILE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 const QUEUE_BUCKETS = [0.0001, 0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300]
 /** Promised: p99 below 0.3 s, at most 1 s; the bound of the wait is 30 s. */
 const REVOCATION_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.2, 0.3, 0.5, 1, 2, 5, 10, 30, 60]
 const COMMIT_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10]
-/** Name of the one queue. */
-const QUEUE = 'headgate-operator'
 
 /** All metrics of one operator process. The registry is not global, so each test has its own. */
 export type MetricsRegistry = ReturnType<typeof createMetricsRegistry>
+/** Metrics of the operator's work; absent in standalone. */
+export type OperatorMetrics = ReturnType<MetricsRegistry['operator']>
 
 /**
  * Makes the metrics: those of controller-runtime and client-go under their usual names, so that stock dashboards work, and Headgate's as
@@ -76,7 +76,7 @@ class Meter {
   }
 }
 
-function operatorMetrics(meter: Meter): (keys: Informer<ApiKey>) => OperatorMetrics {
+function operatorMetrics(meter: Meter) {
   const own = <L extends string = never>(name: string, help: string, ...labels: L[]): Gauge<L> =>
     meter.gauge(`headgate_operator_${name}`, help, ...labels)
   const counted = (name: string, help: string): ((count?: number) => void) => {
@@ -103,41 +103,45 @@ function operatorMetrics(meter: Meter): (keys: Informer<ApiKey>) => OperatorMetr
   const unreadableEntries = own('unreadable_entries', 'Durable entries that this version cannot read and leaves alone.', 'set')
   const startBlocked = own('start_blocked', '1 while this process leads and cannot start, by reason.', 'reason')
   const foreign = own('installation_foreign', '1 while Redis belongs to another installation.')
-  const metrics: OperatorMetrics = {
-    committed: (shard, bytes, seconds) => {
+  const metrics = {
+    committed: (shard: number, bytes: number, seconds: number) => {
       keyringBytes.set({ shard: String(shard) }, bytes)
       commitSeconds.observe(seconds)
     },
-    revoked: (seconds) => revocationSeconds.observe(seconds),
-    polled: ({ revision, watermark, waiting }) => {
+    /** @param seconds from the write of a revocation to its last acknowledgement, on the monotonic clock */
+    revoked: (seconds: number) => revocationSeconds.observe(seconds),
+    polled: ({ revision, watermark, waiting }: { readonly revision: number; readonly watermark: number; readonly waiting: number }) => {
       projectionRevision.set(revision)
       projectionWatermark.set(watermark)
       statusPending.set(waiting)
     },
-    unreadableEntries: (set, count) => unreadableEntries.set({ set }, count),
+    /** Entries that this version cannot read. @param set keyring, models, upstream, spend */
+    unreadableEntries: (set: string, count: number) => unreadableEntries.set({ set }, count),
     orphaned: counted('orphans_total', 'Keys revoked because their ApiKey does not exist.'),
-    startBlocked: (reason) => {
+    /** Why a leader cannot start; undefined if it can. */
+    startBlocked: (reason: string | undefined) => {
       startBlocked.reset()
       if (reason !== undefined) startBlocked.set({ reason }, 1)
     },
     eventDropped: counted('events_dropped_total', 'Events not written because too many waited.'),
-    installationForeign: (isForeign) => foreign.set(isForeign ? 1 : 0),
+    installationForeign: (isForeign: boolean) => foreign.set(isForeign ? 1 : 0),
     ledger: ledgerMetrics(meter, counted),
     queue: queueMetrics(meter),
   }
-  return (keys) => {
+  return (keys: Informer<ApiKey>) => {
     meter.pulled('headgate_operator_apikeys', 'ApiKeys by state.', 'state', () => countByState(keys))
     return metrics
   }
 }
 
-function ledgerMetrics({ registry }: Meter, counted: (name: string, help: string) => (count?: number) => void): LedgerMetrics {
+function ledgerMetrics({ registry }: Meter, counted: (name: string, help: string) => (count: number) => void) {
   return {
     read: counted('ledger_reads_total', 'Reads of the budgets of one key.'),
     restored: counted('ledger_restores_total', 'Keys of which Redis had lost spend that was restored.'),
     reaped: counted('ledger_reaped_holds_total', 'Holds of gateway processes that died, counted as spent.'),
     swept: counted('ledger_swept_keys_total', 'Redis keys dropped that belonged to no ApiKey or were damaged.'),
-    checkpointAge: (seconds) =>
+    /** @param seconds called at each scrape: the time for which the oldest known spend has waited to become durable */
+    checkpointAge: (seconds: () => number) =>
       void new Gauge({
         name: 'headgate_operator_spend_checkpoint_age_seconds',
         help: 'How long the oldest known spend waits to become durable.',
@@ -178,23 +182,26 @@ function reflectorMetrics(meter: Meter): ReflectorMetrics {
 }
 
 /** One queue serves all kinds. Its runs are counted by kind, in the label that stock dashboards expect. */
-function queueMetrics(meter: Meter): WorkQueueMetrics {
-  const name = QUEUE
+function queueMetrics(meter: Meter) {
+  const name = 'headgate-operator'
   const depth = meter.gauge('workqueue_depth', 'Items that wait, by level.', 'name', 'priority')
   const adds = meter.counter('workqueue_adds_total', 'Items added, by level.', 'name', 'priority')
   const retries = meter.counter('workqueue_retries_total', 'Items added again after a failure.', 'name')
   const waited = meter.histogram('workqueue_queue_duration_seconds', 'Wait in the queue, by level.', QUEUE_BUCKETS, 'name', 'priority')
   const worked = meter.histogram('workqueue_work_duration_seconds', 'Work on an item.', QUEUE_BUCKETS, 'name')
   return {
-    depth: (priority, items) => depth.set({ name, priority }, items),
-    added: (priority) => adds.inc({ name, priority }),
+    depth: (priority: Level, items: number) => depth.set({ name, priority }, items),
+    added: (priority: Level) => adds.inc({ name, priority }),
     retried: () => retries.inc({ name }),
-    waited: (priority, seconds) => waited.observe({ name, priority }, seconds),
-    worked: (seconds) => worked.observe({ name }, seconds),
+    /** @param seconds from being added to being taken */
+    waited: (priority: Level, seconds: number) => waited.observe({ name, priority }, seconds),
+    /** @param seconds from being taken to being done */
+    worked: (seconds: number) => worked.observe({ name }, seconds),
     reconciled: reconcileMetrics(meter),
-    watching: (queue) => {
+    /** Called once; the queue is read at each scrape. */
+    watching: (queue: Pick<WorkQueue, 'slots' | 'active' | 'unfinished'>) => {
       const pulled = (metric: string, help: string, label: string, value: () => number): void =>
-        meter.pulled(metric, help, label, () => [[QUEUE, value()]])
+        meter.pulled(metric, help, label, () => [[name, value()]])
       const longest = 'workqueue_longest_running_processor_seconds'
       pulled('controller_runtime_max_concurrent_reconciles', 'Reconciles at once.', 'controller', () => queue.slots)
       pulled('controller_runtime_active_workers', 'Reconciles under way.', 'controller', () => queue.active)
@@ -204,12 +211,13 @@ function queueMetrics(meter: Meter): WorkQueueMetrics {
   }
 }
 
-function reconcileMetrics(meter: Meter): WorkQueueMetrics['reconciled'] {
+/** `panic`: the error of the run is a programmer's mistake. */
+function reconcileMetrics(meter: Meter) {
   const total = meter.counter('controller_runtime_reconcile_total', 'Reconciles by result.', 'controller', 'result')
   const errors = meter.counter('controller_runtime_reconcile_errors_total', 'Reconciles that failed.', 'controller')
   const panics = meter.counter('controller_runtime_reconcile_panics_total', 'Reconciles that met a bug.', 'controller')
   const time = meter.histogram('controller_runtime_reconcile_time_seconds', 'Length of a reconcile.', RECONCILE_BUCKETS, 'controller')
-  return (controller, result, seconds, panic) => {
+  return (controller: string, result: Outcome, seconds: number, panic: boolean) => {
     total.inc({ controller, result })
     time.observe({ controller }, seconds)
     errors.inc({ controller }, result === 'error' ? 1 : 0) // present from the first run, so that a rate over it means something

@@ -7,7 +7,7 @@ import type { EventRecorder } from '#kube/events.ts'
 import type { OperatorLedgerStore } from './books/ledger-store.ts'
 import type { Informer, KubeObject, KubePort, Resource } from '#kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
-import type { WorkQueueMetrics } from './loop/work-queue.ts'
+import type { OperatorMetrics } from './metrics.ts'
 import type { ProjectionStore } from './projection/store.ts'
 
 /** The caches that reconcile reads. */
@@ -40,45 +40,17 @@ export interface OperatorSettings extends Pick<
   | 'maxModelBytesPerNamespace'
   | 'maxServedModelsPerNamespace'
   | 'redisTakeOver'
+  | 'watchNamespaces'
+  | 'formerNamespaces'
+  | 'publishingNamespaces'
 > {
-  readonly watchNamespaces: readonly string[]
-  readonly formerNamespaces: readonly string[]
-  readonly publishingNamespaces: readonly string[]
   /** Shards of the model records and of the backend credentials; default: the number that the chart mounts. */
   readonly mountedShards?: number
   /** Standalone only. */
   readonly allowLoopback: boolean
 }
 
-export interface LedgerMetrics {
-  /** Counts read subjects. */
-  read(subjects: number): void
-  /** Counts subjects whose lost spend was restored. */
-  restored(subjects: number): void
-  /** Counts holds of dead processes that were settled as spent. */
-  reaped(holds: number): void
-  /** Counts dropped Redis keys without an ApiKey. */
-  swept(keys: number): void
-  /** @param seconds called at each scrape: the time for which the oldest known spend has waited to become durable */
-  checkpointAge(seconds: () => number): void
-}
-
-export interface OperatorMetrics {
-  committed(shard: number, bytes: number, seconds: number): void
-  /** @param seconds from the write of a revocation to its last acknowledgement, on the monotonic clock */
-  revoked(seconds: number): void
-  polled(state: { readonly revision: number; readonly watermark: number; readonly waiting: number }): void
-  /** Entries that this version cannot read. @param set keyring, models, upstream, spend */
-  unreadableEntries(set: string, count: number): void
-  orphaned(keys: number): void
-  /** Why a leader cannot start; undefined if it can. */
-  startBlocked(reason: string | undefined): void
-  /** An Event was dropped because too many wait. */
-  eventDropped(): void
-  installationForeign(isForeign: boolean): void
-  readonly ledger: LedgerMetrics
-  readonly queue: WorkQueueMetrics
-}
+export type LedgerMetrics = OperatorMetrics['ledger']
 
 export interface OperatorDeps {
   readonly kube: KubePort

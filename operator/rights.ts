@@ -3,7 +3,9 @@
  * and a test compares the table with the API server's audit log, both ways: an unused right fails, and so does a use without a right.
  * Pure data.
  */
+import type { ApiKind } from '#api/kind.ts'
 import { LEASE_NAME } from '#kube/leader.ts'
+import type { Resource } from '#kube/port.ts'
 
 /** A verb of RBAC; `patch` is server-side apply too. */
 export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'delete'
@@ -14,11 +16,9 @@ export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'd
  */
 export type Where = 'own' | 'watched' | 'former' | 'cluster'
 
-/** One of Headgate's kinds, as far as rights are concerned. */
-export interface KindRights {
-  readonly resource: { readonly plural: string; readonly namespaced: boolean }
-  /** The finalizer that the operator puts on every object of the kind; undefined = none, then it owns no other objects either. */
-  readonly finalizer: string | undefined
+/** One of Headgate's kinds, as far as rights are concerned. A kind without a finalizer owns no other objects either. */
+export interface KindRights extends Pick<ApiKind, 'finalizer'> {
+  readonly resource: Pick<Resource, 'plural' | 'namespaced'>
 }
 
 /** One row: the same verbs on one resource. */

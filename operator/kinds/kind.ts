@@ -1,6 +1,7 @@
 /** The interface of a kind to the operator. A new kind is a folder that exports a row, and that row in `kinds.ts`. */
 import type { ApiKind } from '#api/kind.ts'
 import type { EventReason } from '#api/event-table.ts'
+import { UID_INDEX } from '#kube/indexes.ts'
 import type { OwnWrites } from '#kube/own-writes.ts'
 import type { Informer, KubeObject, ObjectRef } from '#kube/port.ts'
 import type { Subjects } from '../books/subject-ledger.ts'
@@ -55,6 +56,11 @@ export function watch<T extends KubeObject>(
   return { subscribe: (enqueue) => informer.subscribe((before, after) => enqueue(wakes(before, after))) }
 }
 
+export function findByUid<T extends KubeObject>(uid: string, informer: Pick<Informer<T>, 'byIndex'>): T | undefined {
+  for (const object of informer.byIndex(UID_INDEX, uid)) return object
+  return undefined
+}
+
 /** A kind, for the controller that all kinds share. Optional members are for kinds with durable state, records or other items. */
 export interface Kind<T extends KubeObject = KubeObject, Observed = unknown, Step extends StepBase = StepBase> extends Reconciled<
   Observed,
@@ -67,15 +73,11 @@ export interface Kind<T extends KubeObject = KubeObject, Observed = unknown, Ste
   readonly others?: readonly Reconciled[]
   /** Newest revision in the durable state. A store with a lower revision has lost data. */
   readonly revision?: number
-  /** Called once, right before the watches, when the caches are filled. */
-  follow?(): void
-  /** Loads durable state. @returns every record that must be in the projection @throws KubeError; the caller tries again */
+  /** Called when the caches are filled, and again after an error. Loads durable state. @returns every record that must be in the projection @throws KubeError; the caller tries again */
   prepare?(): Promise<readonly ProjectionChange[]>
   start?(): void
   /** Writes all changes that are not durable yet. */
   stop?(): Promise<void>
-  /** The object with this uid; undefined if there is none. */
-  refOf?(uid: string): ObjectRef | undefined
   /** Called when a record without an object was written to Redis. */
   orphaned?(uid: string): void
   /** Whether an unwanted record must stay in Redis because its source cannot be read now. */

@@ -1,27 +1,20 @@
 /** The controller of every kind: maps events to the queue, and runs what is particular to a kind through its `Kind`. */
 import type { ApiKind } from '#api/kind.ts'
-import { UID_INDEX } from '#kube/indexes.ts'
-import { type Informer, type ObjectRef, refOf } from '#kube/port.ts'
+import { type ObjectRef, refOf } from '#kube/port.ts'
 import { inTurns } from '../loop/in-parallel.ts'
 import type { Level } from '../loop/level.ts'
 import { createReconcile, isWait, type Reconcile } from '../loop/reconciler.ts'
 import type { ProjectionChange } from '../projection/store.ts'
-import type { Kind, KindRow, OperatorContext, Wake } from './kind.ts'
+import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake } from './kind.ts'
 
 /** Most objects per turn of the event loop. */
 const TURN = 100
 
-interface Queue {
-  readonly name: string
-  readonly reconcile: Reconcile
-  /** The informer whose objects are resynced; absent for items that are not objects. */
-  readonly informer?: Informer
-}
-
 export class ObjectController {
   readonly api: ApiKind
   readonly kind: Kind
-  readonly queues: readonly Queue[]
+  /** Of the kind, and of its items that are not objects. */
+  readonly queues: ReadonlyArray<{ readonly name: string; readonly reconcile: Reconcile }>
   readonly #context: OperatorContext
   #isFollowing = false
 
@@ -30,11 +23,7 @@ export class ObjectController {
     this.api = api
     this.kind = kind
     this.#context = context
-    this.queues = [kind, ...(kind.others ?? [])].map((one) => ({
-      name: one.name,
-      reconcile: createReconcile(one, context),
-      ...(one === kind && { informer: kind.informer }),
-    }))
+    this.queues = [kind, ...(kind.others ?? [])].map((one) => ({ name: one.name, reconcile: createReconcile(one, context) }))
   }
 
   /** Subscribes to the watches, and loads durable state. @returns every record that must be in the projection */
@@ -50,8 +39,8 @@ export class ObjectController {
 
   /** Called when a record of this kind is in Redis, and when its outcome may have changed. */
   onChanged(uid: string): void {
-    const ref = this.#refOf(uid)
-    if (ref) this.#enqueueDue(ref, 'change')
+    const object = findByUid(uid, this.kind.informer)
+    if (object) this.#enqueueDue(refOf(object), 'change')
     else this.kind.orphaned?.(uid)
   }
 
@@ -73,18 +62,11 @@ export class ObjectController {
   #follow(): void {
     if (this.#isFollowing) return
     this.#isFollowing = true
-    this.kind.follow?.()
     for (const { subscribe } of this.kind.watches) subscribe((wakes) => this.#wake(wakes))
   }
 
   #wake(wakes: Iterable<Wake>): void {
     for (const { ref, level, delayMs = 0 } of wakes) this.#context.enqueueAfter(this.kind.name, ref, delayMs, level)
-  }
-
-  #refOf(uid: string): ObjectRef | undefined {
-    if (this.kind.refOf) return this.kind.refOf(uid)
-    for (const object of this.kind.informer.byIndex(UID_INDEX, uid)) return refOf(object)
-    return undefined
   }
 
   /** Enqueues an object that has work, at the level of its next step; or at the time of its next change. */

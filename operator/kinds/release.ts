@@ -4,9 +4,9 @@
  */
 import { sleep } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
-import type { ApiKind } from '#api/kind.ts'
 import { isKubeError, type KubeObject, type KubePort, refOf } from '#kube/port.ts'
 import { inParallel } from '../loop/in-parallel.ts'
+import { type HeldKind, isHeld, removeFinalizer } from './finalizer.ts'
 import type { OperatorContext } from './kind.ts'
 
 /** Most concurrent API calls. */
@@ -28,11 +28,9 @@ export interface ReleaseDeps {
   readonly onReleased?: (object: KubeObject) => void
 }
 
-export type ReleasedKind = Pick<ApiKind, 'resource' | 'finalizer'>
-
 /** Releases every object with the finalizer of its kind. A failure does not stop the others. */
-export async function releaseAll(kind: ReleasedKind, objects: Iterable<KubeObject>, deps: ReleaseDeps): Promise<Released> {
-  const held = [...objects].filter((object) => placeOf(object, kind) >= 0)
+export async function releaseAll(kind: HeldKind, objects: Iterable<KubeObject>, deps: ReleaseDeps): Promise<Released> {
+  const held = [...objects].filter((object) => isHeld(object, kind))
   const outcomes = await inParallel(held, CALLS, async (object) => {
     const isReleased = await release(kind, object, deps).catch(() => false)
     if (isReleased) deps.onReleased?.(object)
@@ -49,13 +47,13 @@ export type FormerNamespacesDeps = Pick<OperatorContext, 'kube' | 'clock' | 'log
  * with the remedy.
  * @param stopped ends the tries
  */
-export async function releaseFormer(kinds: readonly ReleasedKind[], deps: FormerNamespacesDeps, stopped: AbortSignal): Promise<void> {
+export async function releaseFormer(kinds: readonly HeldKind[], deps: FormerNamespacesDeps, stopped: AbortSignal): Promise<void> {
   const held = kinds.filter(({ resource, finalizer }) => finalizer !== undefined && resource.namespaced)
   const { formerNamespaces } = deps.settings
   await Promise.all(held.flatMap((kind) => formerNamespaces.map((namespace) => releaseNamespace(kind, namespace, deps, stopped))))
 }
 
-async function releaseNamespace(kind: ReleasedKind, namespace: string, deps: FormerNamespacesDeps, stopped: AbortSignal): Promise<void> {
+async function releaseNamespace(kind: HeldKind, namespace: string, deps: FormerNamespacesDeps, stopped: AbortSignal): Promise<void> {
   const { kube, log, clock, recordEvent } = deps
   const those = `${kind.resource.kind}s of namespace ${namespace}, which is no longer watched,`
   const note = 'The namespace is no longer watched: the key is revoked and its finalizer removed.'
@@ -78,27 +76,17 @@ export function totalOf(all: readonly Released[]): Released {
   return { released: sum('released'), failed: sum('failed') }
 }
 
-/** @returns the place of the operator's finalizer; -1 if the object does not have it */
-function placeOf({ metadata }: KubeObject, { finalizer }: ReleasedKind): number {
-  return finalizer === undefined ? -1 : (metadata.finalizers ?? []).indexOf(finalizer)
-}
-
 /** @returns true if the finalizer is removed @throws KubeError */
-async function release(kind: ReleasedKind, object: KubeObject, { kube }: ReleaseDeps): Promise<boolean> {
+async function release(kind: HeldKind, object: KubeObject, { kube }: ReleaseDeps): Promise<boolean> {
   let present: KubeObject | undefined = object
-  for (let tries = 0; tries < TRIES; tries += 1) {
-    const place = present === undefined ? -1 : placeOf(present, kind)
-    if (present === undefined || place < 0) return true
-    const path = `/metadata/finalizers/${place}`
+  for (let tries = 0; tries < TRIES && present !== undefined && isHeld(present, kind); tries += 1) {
     try {
-      const test = { op: 'test', path, value: kind.finalizer } as const
-      await kube.patch(kind.resource, refOf(present), [test, { op: 'remove', path }])
+      await removeFinalizer(kind, present, kube)
       return true
     } catch (error) {
-      if (isKubeError(error, 'NotFound')) return true
-      if (!isKubeError(error, 'Invalid', 'Conflict')) throw error
+      if (!isKubeError(error, 'Conflict')) throw error
       present = await kube.get(kind.resource, refOf(present))
     }
   }
-  return present === undefined || placeOf(present, kind) < 0
+  return present === undefined || !isHeld(present, kind)
 }

@@ -21,6 +21,7 @@ describe('a reconcile', () => {
   let warnings: unknown[]
   let fail: (step: string) => Error | undefined
   let reconcile: Reconcile
+  let isLeading: boolean
 
   const step = (what: string, level: Level = 'change'): StepBase => ({ do: what, level })
   const refusal = (code: KubeErrorCode = 'Forbidden'): KubeError => new KubeError(code, 403, `said ${code}`)
@@ -56,7 +57,12 @@ describe('a reconcile', () => {
     fail = () => undefined
     plan = { steps: [], report: undefined, nextChangeAtMs: undefined, hadFailures: false }
     const record = (...parts: unknown[]): void => void warnings.push(parts)
-    reconcile = createReconcile(kind, { clock, random: () => 0.5, log: { info: record, warn: record, error: record } as never })
+    isLeading = true
+    const assertLeading = (): void => {
+      if (!isLeading) throw new Error('not leading')
+    }
+    const leader = { assertLeading }
+    reconcile = createReconcile(kind, { clock, random: () => 0.5, leader, log: { info: record, warn: record, error: record } as never })
   })
 
   const planned = (...steps: Array<StepBase | Wait>): void => void (plan = { ...(plan as Plan), steps })
@@ -66,6 +72,13 @@ describe('a reconcile', () => {
     planned(step('a'), step('b'))
     expect(await reconcile(REF, 'change')).toEqual({})
     expect(log).toEqual(['a', '(a done)', 'b', '(b done)', '(settled)'])
+  })
+
+  test('applies no step while another process leads', async () => {
+    planned(step('a'))
+    isLeading = false
+    expect(await reconcile(REF, 'change')).toMatchObject({ failure: 'step' })
+    expect(log).toEqual([])
   })
 
   test('does nothing for an object that does not exist', async () => {

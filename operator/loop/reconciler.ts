@@ -7,6 +7,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { isKubeError, type KubeError, type ObjectRef, refKey, retryAfterMs } from '#kube/port.ts'
+import type { Leadership } from '../operator-deps.ts'
 import { isLower, type Level } from './level.ts'
 
 /** A step to apply. */
@@ -68,6 +69,7 @@ export interface ReconcilerDeps {
   readonly log: Log
   /** [0, 1) */
   readonly random: () => number
+  readonly leader: Pick<Leadership, 'assertLeading'>
 }
 
 /** After a conflict the next event of the watch suffices, which takes milliseconds. */
@@ -152,6 +154,7 @@ class Reconciler<Observed, Step extends StepBase> {
   async #take(step: Step, observed: Observed, ref: ObjectRef): Promise<Requeue | undefined> {
     const kind = this.#kind
     try {
+      this.#deps.leader.assertLeading()
       await kind.apply(step, observed)
     } catch (error) {
       if (!isKubeError(error)) throw error

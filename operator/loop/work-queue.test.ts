@@ -3,7 +3,8 @@ import { ManualClock, settle } from '../../test/support/manual-clock.ts'
 import type { Item } from './item.ts'
 import type { Level } from './level.ts'
 import type { Reconcile, Requeue } from './reconciler.ts'
-import { WorkQueue, type WorkQueueMetrics } from './work-queue.ts'
+import type { OperatorMetrics } from '../metrics.ts'
+import { WorkQueue } from './work-queue.ts'
 
 const item = (name: string): Item => ({ kind: 'ApiKey', ref: { namespace: 'shop', name } })
 
@@ -35,7 +36,7 @@ beforeEach(() => {
   ends = new Map()
   results = []
   answer = {}
-  const metrics: WorkQueueMetrics = {
+  const metrics: OperatorMetrics['queue'] = {
     depth: () => undefined,
     added: (level) => log.push(`added ${level}`),
     retried: () => log.push('retried'),

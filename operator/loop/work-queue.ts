@@ -1,31 +1,17 @@
 import { type Cancel, type Clock, sleep } from '#platform/clock.ts'
 import { Capacity } from './capacity.ts'
+import type { OperatorMetrics } from '../metrics.ts'
 import { itemKey, type Item } from './item.ts'
 import { highest, LEVELS, type Level } from './level.ts'
 import { PriorityQueue } from './priority-queue.ts'
 import type { Reconcile, Requeue } from './reconciler.ts'
 
 /** How a run ended. `requeue_after` = well, and runs again. */
-type Outcome = 'success' | 'requeue_after' | 'error'
-
-/** Metrics of the queue and of its runs; durations in seconds. */
-export interface WorkQueueMetrics {
-  depth(level: Level, items: number): void
-  added(level: Level): void
-  retried(): void
-  /** From being added to being taken. */
-  waited(level: Level, seconds: number): void
-  /** From being taken to being done. */
-  worked(seconds: number): void
-  /** @param panic the error is a programmer's mistake */
-  reconciled(kind: string, outcome: Outcome, seconds: number, panic: boolean): void
-  /** Called once; the queue is read at each scrape. */
-  watching(queue: Pick<WorkQueue, 'slots' | 'active' | 'unfinished'>): void
-}
+export type Outcome = 'success' | 'requeue_after' | 'error'
 
 export interface WorkQueueOptions {
   readonly clock: Clock
-  readonly metrics?: WorkQueueMetrics | undefined
+  readonly metrics?: OperatorMetrics['queue'] | undefined
   /** By kind. Read at each run, so it may be filled after construction. */
   readonly kinds: Readonly<Record<string, Reconcile>>
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
@@ -63,7 +49,8 @@ export class WorkQueue {
   readonly #processing = new Map<string, Taken>()
   /** Items added while they are worked on. */
   readonly #again = new Map<string, { readonly level: Level; readonly sinceMs: number }>()
-  readonly #idleWaiters: Array<() => void> = []
+  /** Aborted when the queue is closed and no run is left. */
+  readonly #ended = new AbortController()
   #isDispatching = false
   #cancelHold: Cancel | undefined
   /** Monotonic ms of the last start at each level. */
@@ -131,9 +118,7 @@ export class WorkQueue {
   /** Stops handing out items, and waits for the work under way. @returns whether the work ended within `timeoutMs` */
   async stop(timeoutMs: number): Promise<boolean> {
     this.#close()
-    const ended = new AbortController()
-    const idle = this.#idle().then(() => ended.abort())
-    await Promise.race([idle, sleep(this.#options.clock, timeoutMs, ended.signal)])
+    if (this.active > 0) await sleep(this.#options.clock, timeoutMs, this.#ended.signal)
     return this.active === 0
   }
 
@@ -145,11 +130,6 @@ export class WorkQueue {
     for (const { cancel } of this.#delayed.values()) cancel()
     this.#delayed.clear()
     this.#reportDepths()
-  }
-
-  #idle(): Promise<void> {
-    if (this.#processing.size === 0) return Promise.resolve()
-    return new Promise((resolve) => this.#idleWaiters.push(resolve))
   }
 
   /** Seconds of work so far on items that are not done: the sum, and the longest one. Shows a stuck run. */
@@ -218,7 +198,7 @@ export class WorkQueue {
     this.#again.delete(key)
     if (again) this.#ready.add(item, again.level, again.sinceMs)
     this.#dispatchSoon()
-    if (this.#processing.size === 0) for (const wake of this.#idleWaiters.splice(0)) wake()
+    if (this.#state === 'Closed' && this.active === 0) this.#ended.abort()
   }
 
   #startable(): readonly Level[] {

@@ -3,11 +3,11 @@ import { encodeRequest, encodeResult, readRequest, readResult, REQUEST_ANNOTATIO
 
 const NOW = Date.UTC(2026, 0, 1)
 const MINUTE = 60_000
-const asked = (atMs: number): Record<string, string> => ({ [REQUEST_ANNOTATION]: encodeRequest({ id: 'one', atMs }) })
+const asked = (atMs: number): Record<string, string> => ({ [REQUEST_ANNOTATION]: encodeRequest('one', atMs) })
 
 describe('a request to uninstall', () => {
   test('is read as it was written', () => {
-    expect(readRequest(asked(NOW), NOW)).toEqual({ id: 'one', atMs: NOW })
+    expect(readRequest(asked(NOW), NOW)).toBe('one')
     expect(readRequest({}, NOW)).toBeUndefined()
   })
 
@@ -26,10 +26,10 @@ describe('a request to uninstall', () => {
 })
 
 describe('the result', () => {
-  const annotations = { [RESULT_ANNOTATION]: encodeResult({ id: 'one', released: 500, failed: 2 }) }
+  const annotations = { [RESULT_ANNOTATION]: encodeResult('one', { released: 500, failed: 2 }) }
 
   test('is read as it was written', () => {
-    expect(readResult(annotations, 'one')).toEqual({ id: 'one', released: 500, failed: 2 })
+    expect(readResult(annotations, 'one')).toEqual({ released: 500, failed: 2 })
   })
 
   test('of another request, or without any annotation, is no result', () => {

@@ -1,8 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
 import type { AnnotationListener } from '#kube/leader.ts'
-import { encodeRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './uninstall-listener.ts'
-import { UninstallListener } from './uninstall-listener.ts'
+import { encodeRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION, serveUninstalls } from './uninstall-listener.ts'
 
 describe('the leader while Headgate is uninstalled', () => {
   let clock: ManualClock
@@ -19,7 +18,7 @@ describe('the leader while Headgate is uninstalled', () => {
     fail = {}
     errors = []
     const record = (line: unknown): void => void errors.push(String(line))
-    const listener = new UninstallListener({
+    serveUninstalls({
       clock,
       log: { info: () => undefined, warn: record, error: record } as never,
       operator: {
@@ -39,7 +38,6 @@ describe('the leader while Headgate is uninstalled', () => {
         },
       },
     })
-    listener.start()
   })
 
   async function see(change: Readonly<Record<string, string>> = {}): Promise<void> {
@@ -48,7 +46,7 @@ describe('the leader while Headgate is uninstalled', () => {
     await settle()
   }
   const request = (id = 'one', agoMs = 0): Record<string, string> => ({
-    [REQUEST_ANNOTATION]: encodeRequest({ id, atMs: clock.now() - agoMs }),
+    [REQUEST_ANNOTATION]: encodeRequest(id, clock.now() - agoMs),
   })
 
   test('releases every ApiKey once, and writes the result to the Lease', async () => {

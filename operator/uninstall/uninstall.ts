@@ -9,7 +9,8 @@ import { sleep, systemClock as clock } from '#platform/clock.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import { createLog } from '#platform/log.ts'
 import { API_KINDS } from '#api/kinds.ts'
-import { releaseAll, type Released, type ReleasedKind, totalOf } from '../kinds/release.ts'
+import type { HeldKind } from '../kinds/finalizer.ts'
+import { releaseAll, type Released, totalOf } from '../kinds/release.ts'
 import { loadConfig, type OperatorConfig } from '../config.ts'
 import { connect, type Connections } from '../connect.ts'
 import { LEASE_NAME } from '#kube/leader.ts'
@@ -37,8 +38,6 @@ Run this command before you remove Headgate. The Helm chart runs it in a pre-del
 The command reads the same environment variables as the operator. Its exit code is 0 even after an error: it prints each
 remaining step.
 `
-/** Time for the leader, ms. Then this process takes over. */
-const LEADER_WITHIN_MS = 25_000
 /** Longest time of the command, ms: an uninstall may take a minute. */
 const TOTAL_MS = 50_000
 const POLL_MS = 500
@@ -80,9 +79,9 @@ async function run(config: OperatorConfig, kubeconfig: string | undefined, isPur
   const { log } = createLog('uninstall', 'error')
   const connections = connect(config, log, kubeconfig, (reason) => print(`uninstall: ${reason.message}`))
   try {
-    const { released, failed } = (await askLeader(connections, config)) ?? (await releaseAlone(connections, config))
+    const { released, failed } = await releaseObjects(connections, config)
     print(`uninstall: ${released} ${HELD} were released${failed > 0 ? `, ${failed} could not be` : ''}`)
-    if (isPurge) await purge(connections, config, print)
+    if (isPurge) await purge(connections, config)
     else print('uninstall: the keyring is kept; after a new installation the same keys work')
   } finally {
     connections.redis.close()
@@ -90,46 +89,27 @@ async function run(config: OperatorConfig, kubeconfig: string | undefined, isPur
   }
 }
 
-/** @returns undefined if no leader answers in time */
-async function askLeader({ kube }: Connections, { namespace, leaseTimes }: OperatorConfig): Promise<Released | undefined> {
+/** Asks the leader, and waits for the Lease meanwhile: as soon as no operator leads, this process releases the objects itself. */
+async function releaseObjects({ kube, lease }: Connections, config: OperatorConfig): Promise<Released> {
   const id = randomUUID()
-  const untilMs = clock.monotonic() + LEADER_WITHIN_MS
-  const holder = new HolderWatch(leaseTimes.durationMs)
+  const taken = lease.acquire()
   let isAsked = false
-  while (clock.monotonic() < untilMs) {
-    const lease = await kube.get(leases, { namespace, name: LEASE_NAME })
-    if (!lease || !holder.isAlive(lease)) return undefined
-    const result = readResult(lease.metadata.annotations ?? {}, id)
-    if (result) return result
-    isAsked ||= await ask(kube, lease, id)
-    await sleep(clock, POLL_MS)
+  while (!lease.leading) {
+    const found = await kube.get(leases, { namespace: config.namespace, name: LEASE_NAME })
+    const result = readResult(found?.metadata.annotations ?? {}, id)
+    if (result) {
+      await lease.release() // ends the wait
+      return result
+    }
+    if (found?.spec?.holderIdentity) isAsked ||= await ask(kube, found, id)
+    await Promise.race([taken, sleep(clock, POLL_MS)])
   }
-  print('uninstall: the leader does not answer; this process continues without it')
-  return undefined
-}
-
-/** Distinguishes a live leader from a dead one by its renewals, on the clock of this process. */
-class HolderWatch {
-  readonly #durationMs: number
-  #renewTime: string | null | undefined
-  #seenAtMs = 0
-
-  constructor(durationMs: number) {
-    this.#durationMs = durationMs
-  }
-
-  isAlive({ spec }: Lease): boolean {
-    if (!spec?.holderIdentity) return false
-    const now = clock.monotonic()
-    if (spec.renewTime !== this.#renewTime) this.#seenAtMs = now
-    this.#renewTime = spec.renewTime
-    return now - this.#seenAtMs <= this.#durationMs
-  }
+  return await releaseAlone({ kube, lease }, config)
 }
 
 /** @returns false if the leader has renewed the Lease since the read */
 async function ask(kube: Connections['kube'], lease: Lease, id: string): Promise<boolean> {
-  const annotations = { ...lease.metadata.annotations, [REQUEST_ANNOTATION]: encodeRequest({ id, atMs: clock.now() }) }
+  const annotations = { ...lease.metadata.annotations, [REQUEST_ANNOTATION]: encodeRequest(id, clock.now()) }
   try {
     await kube.update(leases, { ...lease, metadata: { ...lease.metadata, annotations } })
     print(`uninstall: waiting for the leader to release all ${HELD}`)
@@ -139,10 +119,12 @@ async function ask(kube: Connections['kube'], lease: Lease, id: string): Promise
   }
 }
 
-/** Takes the Lease, so that no operator that starts in the meantime adds the finalizers again. */
-async function releaseAlone({ kube, lease }: Connections, { watchNamespaces, formerNamespaces }: OperatorConfig): Promise<Released> {
-  print('uninstall: no operator leads; taking the Lease')
-  await lease.acquire()
+/** Holds the Lease meanwhile, so that no operator that starts in the meantime adds the finalizers again. */
+async function releaseAlone(
+  { kube, lease }: Pick<Connections, 'kube' | 'lease'>,
+  { watchNamespaces, formerNamespaces }: OperatorConfig,
+): Promise<Released> {
+  print('uninstall: no operator leads; this process holds the Lease')
   const watched = watchNamespaces.length === 0 ? [''] : [...new Set([...watchNamespaces, ...formerNamespaces])]
   const outcomes: Released[] = []
   for (const kind of HELD_KINDS) {
@@ -157,7 +139,7 @@ async function releaseAlone({ kube, lease }: Connections, { watchNamespaces, for
   return totalOf(outcomes)
 }
 
-async function releaseIn(namespace: string, kind: ReleasedKind, kube: Connections['kube']): Promise<Released> {
+async function releaseIn(namespace: string, kind: HeldKind, kube: Connections['kube']): Promise<Released> {
   try {
     return await releaseAll(kind, await kube.list(kind.resource, namespace), { kube })
   } catch (error) {
@@ -172,11 +154,7 @@ function print(text: string): void {
 }
 
 /** Tries each part on its own, and prints each part that cannot be deleted. */
-async function purge(
-  { kube, redis }: Connections,
-  { namespace, redisKeyPrefix }: OperatorConfig,
-  print: (text: string) => void,
-): Promise<void> {
+async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }: OperatorConfig): Promise<void> {
   const attempt = async (what: string, remove: () => Promise<string>): Promise<void> => {
     try {
       print(`uninstall: ${await remove()}`)

@@ -1,10 +1,12 @@
 /** Applies one step: at most one API call. Every step may be repeated after a crash. The next `observe` shows the effects of the step. */
 import { credentialPrefix, hashCredential, mintCredential, randomKeyID } from '#contract/values/credential.ts'
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
-import { type ApiKey, FINALIZER } from '#api/apikey.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { apiKeyKind } from '#api/apikey-kind.ts'
 import { apiKeys } from '#api/resources.ts'
 import { identityOf, isKubeError, KubeError, namespaceOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '#kube/port.ts'
-import { secrets } from '#kube/resources.ts'
+import { type Secret, secrets } from '#kube/resources.ts'
+import { addFinalizer, removeFinalizer } from '../finalizer.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { eventsOf } from './events.ts'
 import { endedEarly, hashFacts, isHashKey, withHash } from './hash-source.ts'
@@ -13,14 +15,14 @@ import { wasProgrammed } from './key-state.ts'
 import type { Observed } from './observed.ts'
 import { statusOf } from './status.ts'
 import type { Step } from './step.ts'
-import { type ObservedSecret, observeSecret, refreshedSecret, secretName, trialSecret, userSecret } from './user-secret.ts'
+import { observeSecret, refreshedSecret, secretName, trialSecret, userSecret } from './user-secret.ts'
 
 type Of<Do extends Step['do']> = Extract<Step, { do: Do }>
 type Applied = Promise<void> | void
 type Applications = { readonly [Do in Step['do']]: (step: Of<Do>, observed: Observed, deps: ApiKeyDeps) => Applied }
 
 const APPLICATIONS: Applications = {
-  'add-finalizer': addFinalizer,
+  'add-finalizer': hold,
   'read-live': readLive,
   'read-secret': readSecret,
   'try-secret': trySecret,
@@ -33,29 +35,16 @@ const APPLICATIONS: Applications = {
   'refresh-secret': refreshSecret,
   'delete-secret': deleteSecret,
   'write-status': writeStatus,
-  'remove-finalizer': removeFinalizer,
+  'remove-finalizer': release,
 }
 
 /** @throws KubeError; the reconciler then tries the step again after a pause */
 export async function apply<Do extends Step['do']>(step: Of<Do>, observed: Observed, deps: ApiKeyDeps): Promise<void> {
-  deps.leader.assertLeading()
   await APPLICATIONS[step.do](step, observed, deps)
 }
 
-/** The API server answers 422 if a `test` of a patch fails, because the cached object is outdated. A Conflict is tried again at once. */
-function asConflict(error: unknown): never {
-  if (!isKubeError(error, 'Invalid')) throw error
-  throw new KubeError('Conflict', error.status, error.message, { cause: error })
-}
-
-async function addFinalizer(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
-  const operations: PatchOperation[] = [
-    { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
-    apiKey.metadata.finalizers
-      ? { op: 'add', path: '/metadata/finalizers/-', value: FINALIZER }
-      : { op: 'add', path: '/metadata/finalizers', value: [FINALIZER] },
-  ]
-  deps.ownWrites.remember(await deps.kube.patch(apiKeys, refOf(apiKey), operations).catch(asConflict))
+async function hold(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  deps.ownWrites.remember(await addFinalizer(apiKeyKind, apiKey, deps.kube))
 }
 
 async function readLive(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
@@ -68,12 +57,7 @@ async function readLive(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Pr
 }
 
 async function readSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
-  try {
-    rememberSecret(apiKey, observeSecret(apiKey, await deps.kube.get(secrets, secretRef(apiKey)), deps.settings.publicURL), deps)
-  } catch (error) {
-    if (apiKey.metadata.deletionTimestamp === undefined) throw error
-    rememberSecret(apiKey, { state: 'Unreadable' }, deps) // garbage collection removes the Secret of a deleted ApiKey
-  }
+  await rememberAfter(apiKey, deps, () => deps.kube.get(secrets, secretRef(apiKey)))
 }
 
 async function trySecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
@@ -151,17 +135,17 @@ async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey }: Observe
   try {
     const written = await deps.kube.create(secrets, userSecret(apiKey, credential, deps.settings.publicURL, verifier))
     deps.vault.drop(verifier.id)
-    rememberSecret(apiKey, observeSecret(apiKey, written, deps.settings.publicURL), deps)
+    rememberSecret(apiKey, written, deps)
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists')) throw error
-    await readSecret({ do: 'read-secret', level: 'change' }, { apiKey } as Observed, deps) // an own write whose answer was lost, or the name is taken
+    rememberSecret(apiKey, await deps.kube.get(secrets, secretRef(apiKey)), deps) // an own write whose answer was lost, or the name is taken
   }
 }
 
 async function refreshSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
   const secret = await deps.kube.get(secrets, secretRef(apiKey))
   const wanted = secret && refreshedSecret(apiKey, secret, deps.settings.publicURL)
-  if (!secret || !wanted) return rememberSecret(apiKey, observeSecret(apiKey, secret, deps.settings.publicURL), deps)
+  if (!secret || !wanted) return rememberSecret(apiKey, secret, deps)
   const operations: PatchOperation[] = [
     { op: 'test', path: '/metadata/resourceVersion', value: secret.metadata.resourceVersion },
     { op: 'add', path: '/data', value: wanted.data },
@@ -169,17 +153,14 @@ async function refreshSecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps
     { op: 'add', path: '/metadata/annotations', value: wanted.metadata.annotations },
   ]
   const written = await deps.kube.patch(secrets, secretRef(apiKey), operations)
-  rememberSecret(apiKey, observeSecret(apiKey, written, deps.settings.publicURL), deps)
+  rememberSecret(apiKey, written, deps)
 }
 
 async function deleteSecret({ uid }: Of<'delete-secret'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
-  try {
+  await rememberAfter(apiKey, deps, async () => {
     await deps.kube.remove(secrets, secretRef(apiKey), { uid })
-    rememberSecret(apiKey, { state: 'Absent' }, deps)
-  } catch (error) {
-    if (apiKey.metadata.deletionTimestamp === undefined) throw error
-    rememberSecret(apiKey, { state: 'Unreadable' }, deps) // as in readSecret: a deletion never waits for the Secret
-  }
+    return undefined
+  })
 }
 
 async function writeStatus(_step: Step, observed: Observed, deps: ApiKeyDeps): Promise<void> {
@@ -193,25 +174,14 @@ async function writeStatus(_step: Step, observed: Observed, deps: ApiKeyDeps): P
   for (const { reason, note } of eventsOf(observed, status)) deps.recordEvent(apiKey, reason, note)
 }
 
-async function removeFinalizer(step: Of<'remove-finalizer'>, observed: Observed, deps: ApiKeyDeps): Promise<void> {
+async function release(step: Of<'remove-finalizer'>, observed: Observed, deps: ApiKeyDeps): Promise<void> {
   const { apiKey } = observed
   if (step.hadKey) reportRevocation(step.isConfirmed, observed, deps)
-  await patchFinalizerAway(apiKey, deps)
+  await removeFinalizer(apiKeyKind, apiKey, deps.kube)
   // the answer to this patch has the resourceVersion of the request, so only memory knows that the cached object is outdated
   if (deps.apiKeys.get(refOf(apiKey))?.metadata.uid === uidOf(apiKey)) deps.memory.released(uidOf(apiKey))
   deps.projection.forget('key', uidOf(apiKey))
   if (step.isConfirmed && step.hadKey) deps.metrics?.revoked((observed.projected?.forMs ?? 0) / 1000)
-}
-
-/** Removes the finalizer. An ApiKey that is already absent counts as released. */
-async function patchFinalizerAway(apiKey: ApiKey, { kube }: ApiKeyDeps): Promise<void> {
-  const operations: PatchOperation[] = [
-    { op: 'test', path: '/metadata/resourceVersion', value: apiKey.metadata.resourceVersion },
-    { op: 'remove', path: `/metadata/finalizers/${apiKey.metadata.finalizers?.indexOf(FINALIZER) ?? -1}` },
-  ]
-  await kube.patch(apiKeys, refOf(apiKey), operations).catch((error: unknown) => {
-    if (!isKubeError(error, 'NotFound')) asConflict(error)
-  })
 }
 
 function reportRevocation(isConfirmed: boolean, { apiKey, confirmation }: Observed, deps: ApiKeyDeps): void {
@@ -231,8 +201,19 @@ function reportRevocation(isConfirmed: boolean, { apiKey, confirmation }: Observ
   )
 }
 
-function rememberSecret(apiKey: ApiKey, secret: ObservedSecret, deps: ApiKeyDeps): void {
-  deps.memory.rememberSecret(uidOf(apiKey), apiKey.metadata.generation ?? 0, secret)
+/** Remembers the Secret that a call returns. Garbage collection removes the Secret of a deleted ApiKey, so an error does not delay a deletion. */
+async function rememberAfter(apiKey: ApiKey, deps: ApiKeyDeps, call: () => Promise<Secret | undefined>): Promise<void> {
+  try {
+    rememberSecret(apiKey, await call(), deps)
+  } catch (error) {
+    if (apiKey.metadata.deletionTimestamp === undefined) throw error
+    deps.memory.rememberSecret(uidOf(apiKey), apiKey.metadata.generation ?? 0, { state: 'Unreadable' })
+  }
+}
+
+/** @param secret as the API server returned it; undefined: there is none */
+function rememberSecret(apiKey: ApiKey, secret: Secret | undefined, { memory, settings }: ApiKeyDeps): void {
+  memory.rememberSecret(uidOf(apiKey), apiKey.metadata.generation ?? 0, observeSecret(apiKey, secret, settings.publicURL))
 }
 
 function secretRef(apiKey: ApiKey): ObjectRef {

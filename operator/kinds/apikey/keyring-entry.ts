@@ -82,14 +82,10 @@ function isEarlier(present: Pick<KeyringEntry, 'expiresMs'>, wanted: Pick<Keyrin
 
 /** @returns whether the wanted entry stops a value: such an edit does not even wait to share a revision with others */
 export function stops(present: KeyringEntry, wanted: KeyringEntry, now: number = 0): boolean {
-  return isStricterState(present.state, wanted.state) || endsVerifier(present, wanted, now)
+  return STRICTNESS[wanted.state] > STRICTNESS[present.state] || endsVerifier(present, wanted, now)
 }
 
 const STRICTNESS = { Active: 0, Suspended: 1, Revoked: 2 } as const
-
-function isStricterState(present: KeyringEntry['state'], wanted: KeyringEntry['state']): boolean {
-  return STRICTNESS[wanted] > STRICTNESS[present]
-}
 
 function endsVerifier(present: KeyringEntry, wanted: KeyringEntry, now: number): boolean {
   const alive = new Set(wanted.verifiers.filter(isLive).map(({ id }) => id))

@@ -14,11 +14,11 @@ import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { ShardFull } from '../../shards/shard-writer.ts'
-import { type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
+import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
 import { LimitWatch } from './limit-watch.ts'
 import { KeyMemory } from './memory.ts'
-import { createOrphans, findByUid, hasApiKey, ORPHAN_QUEUE } from './orphans.ts'
+import { createOrphans, ORPHAN_QUEUE } from './orphans.ts'
 import { ShownUsage } from './shown-usage.ts'
 import { usageStatus, weigh } from './usage.ts'
 import { CredentialVault } from './vault.ts'
@@ -46,6 +46,8 @@ export interface ApiKeyDeps extends OperatorContext {
   readonly memory: KeyMemory
   readonly limits: LimitWatch
   readonly shownUsage: ShownUsage
+  /** @returns whether there is such an ApiKey */
+  readonly enqueueKey: (uid: string, level: Level) => boolean
 }
 
 class ApiKeys implements Kind<ApiKey, Observed, Step> {
@@ -61,7 +63,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   constructor(context: OperatorContext) {
     this.#deps = createDeps(context, (uids) => {
-      for (const uid of uids) this.#entryChanged(uid)
+      for (const uid of uids) if (!this.#deps.enqueueKey(uid, 'change')) this.orphaned(uid)
     })
     this.informer = this.#deps.apiKeys
     this.watches = [watch(this.informer, (before, after) => this.#changed(before, after))]
@@ -125,9 +127,9 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     keyring.stop()
   }
 
-  orphaned(uid: string): void {
+  orphaned(uid: string, delayMs = 0): void {
     const entry = this.#deps.keyring.get(uid)
-    if (entry?.deletedMs === null) this.#enqueueOrphan(entry)
+    if (entry?.deletedMs === null) this.#enqueueOrphan(entry, delayMs)
   }
 
   keeps(uid: string): boolean {
@@ -159,18 +161,15 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   #subjects(): SubjectKind {
-    const { keyring, apiKeys: cache, shownUsage, enqueue } = this.#deps
+    const { keyring, apiKeys: cache, shownUsage, enqueueKey } = this.#deps
     const newest = (uid: string): KeyringEntry | undefined => keyring.pending(uid) ?? keyring.get(uid)
     return {
       uids: () => Array.from(keyring.entries(), ({ uid }) => uid),
       budgetsOf: (uid) => (newest(uid)?.deletedMs === null ? newest(uid)?.budgets : undefined),
       mayExist: (uid) =>
-        newest(uid)?.deletedMs === null || keyring.isUnreadable(uid) || keyring.isDamaged(uid) || hasApiKey({ uid }, cache),
+        newest(uid)?.deletedMs === null || keyring.isUnreadable(uid) || keyring.isDamaged(uid) || findByUid(uid, cache) !== undefined,
       onRead: (uid, usage) => shownUsage.read(uid, usage),
-      onLoss: (uid) => {
-        const apiKey = findByUid(uid, cache)
-        if (apiKey) enqueue(KIND, refOf(apiKey), 'background')
-      },
+      onLoss: (uid) => void enqueueKey(uid, 'background'),
     }
   }
 
@@ -202,14 +201,8 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     enqueue(ORPHAN_QUEUE, { namespace: namespaceOf(apiKey), name: uid }, 'urgent')
   }
 
-  #entryChanged(uid: string): void {
-    const apiKey = findByUid(uid, this.informer)
-    if (apiKey) this.#deps.enqueue(KIND, refOf(apiKey), 'change')
-    else this.orphaned(uid)
-  }
-
   #settled(uid: string, error: Error | undefined): void {
-    const { memory, keyring, subjects, enqueue } = this.#deps
+    const { memory, subjects, enqueueKey } = this.#deps
     subjects.changed(uid)
     if (error === undefined) {
       this.#keyringOutage.works()
@@ -217,10 +210,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     }
     const isFailed = error !== undefined && !isKubeError(error, 'Conflict') // after a conflict the change is decided again at once
     if (isFailed) this.#commitFailed(uid, error)
-    const apiKey = findByUid(uid, this.informer)
-    const entry = keyring.get(uid)
-    if (apiKey) enqueue(KIND, refOf(apiKey), isFailed ? 'background' : 'change')
-    else if (entry?.deletedMs === null) this.#enqueueOrphan(entry, isFailed ? ORPHAN_RETRY_MS : 0)
+    if (!enqueueKey(uid, isFailed ? 'background' : 'change')) this.orphaned(uid, isFailed ? ORPHAN_RETRY_MS : 0)
   }
 
   #commitFailed(uid: string, error: Error): void {
@@ -233,7 +223,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   #enqueueOrphans(): void {
     void inTurns(this.#deps.keyring.entries(), TURN, (entry) => {
-      if (entry.deletedMs === null && !hasApiKey(entry, this.informer)) this.#enqueueOrphan(entry)
+      if (entry.deletedMs === null && !findByUid(entry.uid, this.informer)) this.#enqueueOrphan(entry)
     })
   }
 
@@ -264,10 +254,9 @@ function topicOf(step: Step['do']): FailureTopic {
 }
 
 /** @param onAdopted called with keys whose entries another process has written */
-export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>) => void): ApiKeyDeps {
-  const { kube, clock, settings, leader, log, metrics, acknowledgements, models, version } = context
+function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>) => void): ApiKeyDeps {
+  const { kube, clock, settings, leader, log, metrics, version } = context
   const apiKeys = context.informer(apiKeyKind)
-  const enqueue = (ref: ObjectRef, level: Level): void => context.enqueue(apiKeyKind.resource.kind, ref, level)
   apiKeys.addIndex(HASH_INDEX, hashesOf)
   const keyring = new Keyring({
     kube,
@@ -282,16 +271,14 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
     onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),
     onAdopted,
     onReleased: (hash) => {
-      for (const claimant of apiKeys.byIndex(HASH_INDEX, hash)) enqueue(refOf(claimant), 'change')
+      for (const claimant of apiKeys.byIndex(HASH_INDEX, hash)) context.enqueue(KIND, refOf(claimant), 'change')
     },
   })
-  const limits = new LimitWatch({
-    apiKeys,
-    live: () => acknowledgements.live,
-    clock,
-    enqueue: (ref) => enqueue(ref, 'background'),
-  })
-  models.onChanged((namespaces) => limits.changed(namespaces))
+  const enqueueKey = (uid: string, level: Level): boolean => {
+    const apiKey = findByUid(uid, apiKeys)
+    if (apiKey) context.enqueue(KIND, refOf(apiKey), level)
+    return apiKey !== undefined
+  }
   const shownUsage = new ShownUsage({
     clock,
     weigh: (uid, usage) => {
@@ -301,10 +288,8 @@ export function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<
       const { budgets } = effective(keyring.get(uid) ?? {})
       return weigh(apiKey.status ?? {}, usageStatus(apiKey.status, budgets, usage), budgets)
     },
-    enqueue: (uid) => {
-      const apiKey = findByUid(uid, apiKeys)
-      if (apiKey) enqueue(refOf(apiKey), 'background')
-    },
+    enqueue: (uid) => void enqueueKey(uid, 'background'),
   })
-  return { ...context, apiKeys, keyring, vault: new CredentialVault(clock), memory: new KeyMemory(clock), limits, shownUsage }
+  const limits = new LimitWatch({ ...context, apiKeys })
+  return { ...context, apiKeys, keyring, vault: new CredentialVault(clock), memory: new KeyMemory(clock), limits, shownUsage, enqueueKey }
 }

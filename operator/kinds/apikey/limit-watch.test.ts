@@ -5,6 +5,7 @@ import { acknowledgement } from '../../../test/support/records.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { refKey } from '#kube/port.ts'
 import type { LiveProcess } from '../../projection/store.ts'
+import type { ModelsListener } from '../served-model/projected-models.ts'
 import { LimitWatch } from './limit-watch.ts'
 
 const limits = { requestsPerMinute: 1 }
@@ -25,11 +26,13 @@ class Scene {
   readonly enqueued: string[] = []
   live: readonly LiveProcess[] = []
   keys = KEYS
+  changed: ModelsListener = () => undefined
   readonly watch = new LimitWatch({
     apiKeys: { list: () => this.keys },
-    live: () => this.live,
+    acknowledgements: this,
+    models: { onChanged: (listener) => void (this.changed = listener) },
     clock: this.clock,
-    enqueue: (ref) => void this.enqueued.push(refKey(ref)),
+    enqueue: (_kind, ref) => void this.enqueued.push(refKey(ref)),
   })
 
   poll(...live: readonly LiveProcess[]): string {
@@ -77,11 +80,11 @@ describe('keys that a change may affect', () => {
 
   test('are keys of the changed namespaces, and many changes are collected into one', async () => {
     const scene = new Scene()
-    for (let count = 0; count < 100; count += 1) scene.watch.changed(['bank'])
+    for (let count = 0; count < 100; count += 1) scene.changed(['bank'])
     expect(await scene.passed(1_000)).toEqual(['bank/bank-limited'])
-    scene.watch.changed(['bank'])
-    scene.watch.changed('*')
-    scene.watch.changed(['bank'])
+    scene.changed(['bank'])
+    scene.changed('*')
+    scene.changed(['bank'])
     expect(await scene.passed(1_000)).toEqual(['shop/limited', 'bank/bank-limited'])
     expect(await scene.passed(10_000)).toEqual([])
   })

@@ -3,13 +3,16 @@
  * change may affect thousands of keys. The watch collects changes for a second. Then it enqueues the affected keys at background level, some
  * per turn. The operator writes only statuses that differ.
  */
-import type { Cancel, Clock } from '#platform/clock.ts'
+import type { Cancel } from '#platform/clock.ts'
 import { LIMITS_FEATURE } from '#contract/records/format.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import { type Informer, namespaceOf, type ObjectRef, refOf } from '#kube/port.ts'
+import { apiKeys } from '#api/resources.ts'
+import { type Informer, namespaceOf, refOf } from '#kube/port.ts'
 import { inTurns } from '../../loop/in-parallel.ts'
+import type { Acknowledgements } from '../../projection/acknowledgements.ts'
 import type { LiveProcess } from '../../projection/store.ts'
-import type { ProjectedModel } from '../served-model/projected-models.ts'
+import type { OperatorContext } from '../kind.ts'
+import { type ProjectedModel, type ProjectedModels, union } from '../served-model/projected-models.ts'
 import { isLimited } from '#policy/effective.ts'
 import { policyOf } from './keyring-entry.ts'
 import type { GatewayLimits } from './observed.ts'
@@ -23,12 +26,10 @@ const TURN = 500
 
 type Namespaces = ProjectedModel['allowedNamespaces']
 
-export interface LimitWatchDeps {
+interface LimitWatchDeps extends Pick<OperatorContext, 'clock' | 'enqueue'> {
   readonly apiKeys: Pick<Informer<ApiKey>, 'list'>
-  /** Heartbeats of the last poll; empty if no poll was answered. */
-  readonly live: () => readonly LiveProcess[]
-  readonly clock: Clock
-  readonly enqueue: (ref: ObjectRef) => void
+  readonly acknowledgements: Pick<Acknowledgements, 'live'>
+  readonly models: Pick<ProjectedModels, 'onChanged'>
 }
 
 export class LimitWatch {
@@ -40,6 +41,7 @@ export class LimitWatch {
 
   constructor(deps: LimitWatchDeps) {
     this.#deps = deps
+    deps.models.onChanged((namespaces) => this.#changed(namespaces))
   }
 
   get gateways(): GatewayLimits {
@@ -47,19 +49,19 @@ export class LimitWatch {
   }
 
   polled(): void {
-    const serving = this.#deps.live().filter(({ acknowledgement }) => acknowledgement?.ready !== false)
+    const serving = this.#deps.acknowledgements.live.filter(({ acknowledgement }) => acknowledgement?.ready !== false)
     if (serving.length === 0) return // no gateway serves, or Redis does not answer: the last known state stays
     const nowMs = this.#deps.clock.monotonic()
     if (serving.some(lacksLimits)) this.#tooOldAtMs = nowMs
     const next = nowMs - this.#tooOldAtMs < CURRENT_AFTER_MS ? 'TooOld' : 'Current'
     if (next === this.#gateways) return
     this.#gateways = next
-    this.changed('*')
+    this.#changed('*')
   }
 
   /** @param namespaces namespaces in which the callable models, their prices or their bounds may have changed */
-  changed(namespaces: Namespaces): void {
-    this.#dirty = this.#dirty === '*' || namespaces === '*' ? '*' : [...new Set([...this.#dirty, ...namespaces])]
+  #changed(namespaces: Namespaces): void {
+    this.#dirty = union(this.#dirty, namespaces)
     if (this.#dirty.length > 0) this.#cancel ??= this.#deps.clock.after(COLLECT_MS, () => this.#check())
   }
 
@@ -72,7 +74,8 @@ export class LimitWatch {
     this.#dirty = []
     this.#cancel = undefined
     void inTurns([...this.#deps.apiKeys.list()], TURN, (apiKey) => {
-      if (isLimited(policyOf(apiKey)) && dirty?.has(namespaceOf(apiKey)) !== false) this.#deps.enqueue(refOf(apiKey))
+      if (isLimited(policyOf(apiKey)) && dirty?.has(namespaceOf(apiKey)) !== false)
+        this.#deps.enqueue(apiKeys.kind, refOf(apiKey), 'background')
     })
   }
 }

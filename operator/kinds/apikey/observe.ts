@@ -6,7 +6,7 @@ import { createdMs, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { HASH_INDEX, hashSource, verifierOfHash } from './hash-source.ts'
 import { currentVerifier, policyOf, recordText } from './keyring-entry.ts'
-import type { Observed, Projected } from './observed.ts'
+import type { Observed } from './observed.ts'
 
 /** @returns undefined if there is no such ApiKey, or if this process has released it */
 export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
@@ -16,7 +16,8 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
   const uid = uidOf(apiKey)
   if (deps.memory.isReleased(uid)) return undefined
   const own = ownState(apiKey, deps)
-  const projected = isUnmade(apiKey, own) ? undefined : projectedOf(uid, own.entry, own.version, deps)
+  // without a readable entry: the proof that the gateways have no record, if there is one
+  const projected = isUnmade(apiKey, own) ? undefined : deps.projection.present('key', uid, own.entry && recordText(own.entry, own.version))
   return {
     apiKey,
     ...own,
@@ -78,11 +79,6 @@ function isUnmade({ metadata, spec }: ApiKey, { entry, isUnreadable }: ReturnTyp
 
 function limitOf(namespace: string, { keyring, settings: { maxApiKeysPerNamespace: most } }: ApiKeyDeps): number | undefined {
   return keyring.countIn(namespace) >= most ? most : undefined
-}
-
-/** The projected record. Without a readable entry: the proof that the gateways have no record, if there is one. */
-function projectedOf(uid: string, entry: KeyringEntry | undefined, version: number, deps: ApiKeyDeps): Projected | undefined {
-  return deps.projection.present('key', uid, entry && recordText(entry, version))
 }
 
 /**

@@ -4,6 +4,7 @@ import type { ApiKey } from '#api/apikey.ts'
 import type { KubeErrorCode } from '#kube/port.ts'
 import type { Interval } from '../../shards/spend-entry.ts'
 import type { Confirmation } from '../../projection/acknowledgements.ts'
+import type { Projection } from '../../projection/projection.ts'
 import type { SubjectUsage } from '../../books/subject-ledger.ts'
 import type { ObservedSecret } from './user-secret.ts'
 
@@ -17,12 +18,6 @@ export interface Failure {
   readonly message: string
   /** ms until the keyring may be written again; 0 for the other topics, whose steps have a back-off of their own. */
   readonly retryInMs: number
-}
-
-export interface Projected {
-  readonly revision: number
-  /** ms since this process wrote or found the record. */
-  readonly forMs: number
 }
 
 /** Whether every serving gateway enforces limits. Unknown: no gateway was polled yet. */
@@ -41,8 +36,8 @@ export interface Observed {
   readonly secret: ObservedSecret
   readonly isSecretWritable: boolean
   readonly holdsCredential: boolean
-  /** undefined until the projection is known to have the record, or for a deleted key to lack it. */
-  readonly projected: Projected | undefined
+  /** The revision of the record, and ms since then; undefined until the projection is known to have the record, or for a deleted key to lack it. */
+  readonly projected: ReturnType<Projection['present']>
   readonly isProjecting: boolean
   /** Progress of the record on the gateways; undefined until the record is projected. */
   readonly confirmation: Confirmation | undefined

@@ -7,9 +7,9 @@ import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
-import { UID_INDEX } from '#kube/indexes.ts'
 import type { ObjectRef } from '#kube/port.ts'
 import { type Check, firstAnswer, type Reconciled, type StepBase, type Wait } from '../../loop/reconciler.ts'
+import { findByUid } from '../kind.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { recordText } from './keyring-entry.ts'
 
@@ -54,15 +54,6 @@ export function refusedRecord(entry: KeyringEntry, version: number): string | un
   return recordText({ ...entry, state: 'Revoked' }, version)
 }
 
-export function hasApiKey({ uid }: Pick<KeyringEntry, 'uid'>, apiKeyCache: ApiKeyDeps['apiKeys']): boolean {
-  return findByUid(uid, apiKeyCache) !== undefined
-}
-
-export function findByUid(uid: string, apiKeyCache: ApiKeyDeps['apiKeys']): ApiKey | undefined {
-  for (const apiKey of apiKeyCache.byIndex(UID_INDEX, uid)) return apiKey
-  return undefined
-}
-
 export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step> {
   const { keyring, projection } = deps
   const confirmed = new Map<string, { readonly state: LiveState; readonly untilMs: number }>()
@@ -80,7 +71,7 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
     name: ORPHAN_QUEUE,
     observe({ name: uid }: ObjectRef) {
       const entry = keyring.pending(uid) ?? keyring.get(uid)
-      if (entry === undefined || entry.deletedMs !== null || hasApiKey(entry, deps.apiKeys)) {
+      if (entry === undefined || entry.deletedMs !== null || findByUid(uid, deps.apiKeys)) {
         confirmed.delete(uid)
         return undefined
       }
@@ -96,7 +87,6 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
     },
     nextStep: (observed): Step | Wait | undefined => firstAnswer(CHECKS, observed),
     async apply(step, { entry, now }) {
-      deps.leader.assertLeading()
       if (step.do === 'read-live') {
         const live = await deps.kube.get(apiKeys, { namespace: entry.namespace, name: entry.name })
         confirmed.set(entry.uid, { state: liveState(entry, live), untilMs: deps.clock.monotonic() + CONFIRM_AGAIN_MS })

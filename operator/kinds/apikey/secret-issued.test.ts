@@ -101,7 +101,7 @@ describe('SecretIssued', () => {
     ['it is being made', minted(), 'Pending', /^The key is being made\.$/],
     ['its entry is of a newer version', { ...lost(), isUnreadable: true }, 'EntryUnreadable', /until the operator is updated\.$/],
   ])('gives reason and message if %s', (_what, observed, reason, message) => {
-    expect(secretIssued(observed)).toMatchObject({ type: 'SecretIssued', reason, message: expect.stringMatching(message) })
+    expect(secretIssued(observed)).toMatchObject({ reason, message: expect.stringMatching(message) })
   })
 
   test('a voided key gives the reason of the refused write, and does not say that the key is being made', () => {

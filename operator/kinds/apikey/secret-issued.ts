@@ -5,23 +5,21 @@ import { isKeyLost, isNameTaken } from './key-state.ts'
 import type { Failure, Observed } from './observed.ts'
 import { secretName } from './user-secret.ts'
 
-type SecretIssued = Extract<ApiKeyCondition, { type: 'SecretIssued' }>
-type Outcome = Pick<SecretIssued, 'reason' | 'message'>
+type Outcome = Pick<Extract<ApiKeyCondition, { type: 'SecretIssued' }>, 'reason' | 'message'>
 
 const NOT_APPLICABLE: Outcome = {
   reason: 'NotApplicable',
   message: 'spec.source.type is Hash: the value exists elsewhere, and no Secret is written.',
 }
 
-export function secretIssued(observed: Observed): SecretIssued {
+/** @returns reason and message of the condition */
+export function secretIssued(observed: Observed): Outcome {
   const { apiKey, isUnreadable, verifier } = observed
-  if (!isUnreadable && isHashKey(apiKey)) return { type: 'SecretIssued', ...NOT_APPLICABLE }
-  const outcome = isUnreadable ? unreadable(observed) : verifier?.state === 'Issued' ? issued(observed, verifier.hash) : notIssued(observed)
-  return { type: 'SecretIssued', ...outcome }
-}
-
-function unreadable({ apiKey }: Observed): Outcome {
-  return { reason: 'EntryUnreadable', message: `Secret ${secretName(apiKey)} is left as it is until the operator is updated.` }
+  if (isUnreadable)
+    return { reason: 'EntryUnreadable', message: `Secret ${secretName(apiKey)} is left as it is until the operator is updated.` }
+  if (isHashKey(apiKey)) return NOT_APPLICABLE
+  if (verifier?.state === 'Issued') return issued(observed, verifier.hash)
+  return stopped(observed) ?? blocked(observed) ?? failed(observed) ?? waiting(observed)
 }
 
 /** The outcome for an issued key, by the state of its Secret. */
@@ -29,8 +27,7 @@ function issued({ secret, apiKey, failures }: Observed, hash: string): Outcome {
   const name = secretName(apiKey)
   const isRevoked = apiKey.spec.state === 'Revoked'
   const unread = failures.find(({ topic }) => topic === 'SecretRead')
-  if (unread)
-    return { reason: 'SecretUnreadable', message: `Secret ${name} cannot be read: ${unread.message}. The key works. ${readRemedy(unread)}` }
+  if (unread) return unreadable(unread, `${name} cannot be read: ${unread.message}. The key works.`)
   switch (secret.state) {
     case 'Absent':
       return isRevoked
@@ -57,14 +54,12 @@ function issued({ secret, apiKey, failures }: Observed, hash: string): Outcome {
   }
 }
 
-function readRemedy({ code }: Failure): string {
-  return code === 'Forbidden'
-    ? "Grant the operator's ServiceAccount get on secrets in this namespace."
-    : 'The administrator finds the reason in the log of the API server; the operator tries again by itself.'
-}
-
-function notIssued(observed: Observed): Outcome {
-  return stopped(observed) ?? blocked(observed) ?? failed(observed) ?? waiting(observed)
+function unreadable({ code }: Failure, what: string): Outcome {
+  const remedy =
+    code === 'Forbidden'
+      ? "Grant the operator's ServiceAccount get on secrets in this namespace."
+      : 'The administrator finds the reason in the log of the API server; the operator tries again by itself.'
+  return { reason: 'SecretUnreadable', message: `Secret ${what} ${remedy}` }
 }
 
 /** The outcome if no key will be issued for this manifest. */
@@ -90,8 +85,7 @@ function failed({ failures, apiKey }: Observed): Outcome | undefined {
   const name = secretName(apiKey)
   const [failure] = failures
   if (failure === undefined) return undefined
-  if (failure.topic === 'SecretRead')
-    return { reason: 'SecretUnreadable', message: `Secret ${name} cannot be read: ${failure.message}. ${readRemedy(failure)}` }
+  if (failure.topic === 'SecretRead') return unreadable(failure, `${name} cannot be read: ${failure.message}.`)
   if (failure.topic === 'Keyring') return keyringFailure(failure)
   return refusedWrite(failure, name)
 }

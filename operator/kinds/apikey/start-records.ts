@@ -13,10 +13,11 @@ import { namespaceOf, uidOf } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
 import { inParallel, inTurns } from '../../loop/in-parallel.ts'
 import type { ProjectionChange, ProjectionStore } from '../../projection/store.ts'
+import { findByUid } from '../kind.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { isHashKey, restoredHashes } from './hash-source.ts'
 import { entryOf, recordText } from './keyring-entry.ts'
-import { findByUid, hasApiKey, refusedRecord, scopeOf } from './orphans.ts'
+import { refusedRecord, scopeOf } from './orphans.ts'
 import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
 
 /** Most concurrent reads of Secrets. */
@@ -37,9 +38,9 @@ export interface PreparedKeys {
 
 /** Restores lost entries, and reads live which keys without an ApiKey in the cache exist. The keyring must be loaded. */
 export async function prepareKeys(deps: ApiKeyDeps): Promise<PreparedKeys> {
-  const { keyring, apiKeys: cache, clock, store } = deps
+  const { keyring, apiKeys: cache, clock } = deps
   const open = await recover(cache.list(), deps)
-  const unknown = (await unknownRecords(deps, store)).filter(({ namespace }) => scopeOf(namespace, deps) !== 'NotWatched')
+  const unknown = (await unknownRecords(deps)).filter(({ namespace }) => scopeOf(namespace, deps) !== 'NotWatched')
   const existing = await readExisting([...orphansIn(deps), ...unknown], deps)
   const missed = unknown.flatMap(({ uid }) => existing.get(uid) ?? []) // by a cache whose watch was cut off
   const missedOpen = await recover(missed, deps)
@@ -69,7 +70,7 @@ async function flush({ keyring, clock }: ApiKeyDeps): Promise<void> {
 /** Entries in watched and synced namespaces whose ApiKey is not in the cache. */
 function orphansIn(deps: ApiKeyDeps): readonly KeyringEntry[] {
   return [...deps.keyring.entries()].filter(
-    (entry) => entry.deletedMs === null && scopeOf(entry.namespace, deps) === 'Watched' && !hasApiKey(entry, deps.apiKeys),
+    (entry) => entry.deletedMs === null && scopeOf(entry.namespace, deps) === 'Watched' && !findByUid(entry.uid, deps.apiKeys),
   )
 }
 
@@ -103,40 +104,33 @@ type RecordDeps = Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'version'>
 export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntry) => boolean): Promise<readonly ProjectionChange[]> {
   const records: ProjectionChange[] = []
   await inTurns(newestEntries(deps), TURN, (entry) => {
-    const text = textOf(entry, findByUid(entry.uid, deps.apiKeys), deps.version(), exists)
+    const text = textOf(entry, deps, exists)
     if (text !== undefined) records.push({ kind: 'key', op: 'put', id: entry.uid, text })
   })
   return records
 }
 
-/** Also yields entries that were just recovered: they may become durable between two turns, so the yielded uids are remembered. */
+/** Also yields entries that were just recovered. The uids are listed first, because an entry may become durable between two turns. */
 export function* newestEntries({ keyring, apiKeys: cache }: Omit<RecordDeps, 'version'>): Iterable<KeyringEntry> {
-  const yielded = new Set<string>()
-  for (const entry of keyring.entries()) {
-    yielded.add(entry.uid)
-    yield keyring.pending(entry.uid) ?? entry
-  }
-  for (const { metadata } of cache.list()) {
-    const uid = metadata.uid ?? ''
-    const recovered = yielded.has(uid) ? undefined : (keyring.pending(uid) ?? keyring.get(uid))
-    if (recovered) yield recovered
+  const uids = new Set([...Array.from(keyring.entries(), ({ uid }) => uid), ...Array.from(cache.list(), uidOf)])
+  for (const uid of uids) {
+    const entry = keyring.pending(uid) ?? keyring.get(uid)
+    if (entry) yield entry
   }
 }
 
 function textOf(
   entry: KeyringEntry,
-  apiKey: ApiKey | undefined,
-  version: number,
+  { apiKeys: cache, version }: RecordDeps,
   exists: (entry: KeyringEntry) => boolean,
 ): string | undefined {
   if (entry.deletedMs !== null) return undefined
-  if (apiKey === undefined) return exists(entry) ? recordText(entry, version) : refusedRecord(entry, version)
-  if (apiKey.metadata.deletionTimestamp !== undefined) return refusedRecord(entry, version)
+  const apiKey = findByUid(entry.uid, cache)
+  if (apiKey === undefined) return exists(entry) ? recordText(entry, version()) : refusedRecord(entry, version())
+  if (apiKey.metadata.deletionTimestamp !== undefined) return refusedRecord(entry, version())
   const isCacheCurrent = (apiKey.metadata.generation ?? 0) >= entry.generation // otherwise the entry is newer than the cache: it may have a suspension
-  return recordText(
-    isCacheCurrent ? entryOf(apiKey, { verifiers: entry.verifiers, revision: entry.revision, version, former: entry }) : entry,
-    version,
-  )
+  const { verifiers, revision } = entry
+  return recordText(isCacheCurrent ? entryOf(apiKey, { verifiers, revision, version: version(), former: entry }) : entry, version())
 }
 
 export interface Recovery {
@@ -155,32 +149,26 @@ export async function recoverEntries(apiKeys: Iterable<ApiKey>, deps: RecoverDep
   if (lost.length === 0) return { restored: 0, open: new Set() }
   const records = await recordsOf(store, () => Promise.resolve(lost.map(uidOf)))
   const candidates = lost.filter((apiKey) => apiKey.status?.keyID !== undefined || records.has(uidOf(apiKey)))
-  const byStatus = candidates.filter((apiKey) => {
-    const record = records.get(uidOf(apiKey))
-    return restore(apiKey, verifiersByStatus(apiKey, record, deps.clock.now()), record === undefined ? 'its manifest' : 'Redis', deps)
-  })
-  const restored = new Set(byStatus)
-  const others = candidates.filter((apiKey) => !restored.has(apiKey) && !isHashKey(apiKey))
   const untilMs = deps.clock.monotonic() + READ_FOR_MS
   const open = new Set<string>()
-  const bySecret = await inParallel(others, READS, async (apiKey) => {
+  const restored = await inParallel(candidates, READS, async (apiKey) => {
+    const record = records.get(uidOf(apiKey))
+    const byStatus = verifiersByStatus(apiKey, record, deps.clock.now())
+    if (byStatus.length > 0 || isHashKey(apiKey)) return restore(apiKey, byStatus, record === undefined ? 'its manifest' : 'Redis', deps)
     const secret = deps.clock.monotonic() < untilMs ? await read(apiKey, deps) : undefined
     if (secret === undefined) open.add(uidOf(apiKey))
-    const found = secret && verifierBySecret(apiKey, secret, records.get(uidOf(apiKey)))
+    const found = secret && verifierBySecret(apiKey, secret, record)
     return found !== undefined && restore(apiKey, [issuedVerifier(apiKey, found, deps.clock.now())], 'its Secret', deps)
   })
-  return { restored: byStatus.length + bySecret.filter(Boolean).length, open }
+  return { restored: restored.filter(Boolean).length, open }
 }
 
 /**
  * Lists records in Redis whose keys are neither in the keyring nor in the cache: left over from a deletion, or valid keys whose entries were
  * lost while the watch of this process was cut off. Only a live read can decide.
  */
-async function unknownRecords(
-  { keyring, apiKeys }: Pick<ApiKeyDeps, 'keyring' | 'apiKeys'>,
-  store: ProjectionStore,
-): Promise<readonly Pick<KeyRecord, 'uid' | 'namespace'>[]> {
-  const known = new Set([...apiKeys.list()].map(uidOf))
+async function unknownRecords({ keyring, apiKeys: cache, store }: ApiKeyDeps): Promise<readonly KeyRecord[]> {
+  const known = new Set([...cache.list()].map(uidOf))
   const isUnknown = (uid: string): boolean => !known.has(uid) && keyring.get(uid) === undefined && keyring.pending(uid) === undefined
   const records = await recordsOf(store, async (epoch) => (await store.ids(epoch, 'key')).filter(isUnknown))
   return [...records.values()]
@@ -250,14 +238,10 @@ async function read(apiKey: ApiKey, { kube, settings: { publicURL } }: RecoverDe
   }
 }
 
-function restore(
-  apiKey: ApiKey,
-  verifiers: readonly KeyringVerifier[],
-  from: string,
-  { keyring, recordEvent, version }: RecoverDeps,
-): boolean {
+function restore(apiKey: ApiKey, verifiers: readonly KeyringVerifier[], from: string, deps: RecoverDeps): boolean {
   if (verifiers.length === 0) return false
+  const { keyring, version } = deps
   keyring.commit(entryOf(apiKey, { verifiers, revision: keyring.revision, version: version() }), 'change', { isRestored: true })
-  recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
+  deps.recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
   return true
 }

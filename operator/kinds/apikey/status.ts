@@ -19,11 +19,12 @@ import type { Interval } from '../../shards/spend-entry.ts'
 /** Most models that a message names. */
 const NAMED_MODELS = 5
 
-type ConditionOf<Type extends ApiKeyCondition['type']> = Extract<ApiKeyCondition, { type: Type }>
 /** Most characters of the column of models. */
 const MODELS_COLUMN = 60
 /** Most pods that a message names. */
 const NAMED_PODS = 10
+
+type Outcome<Type extends ApiKeyCondition['type']> = Pick<Extract<ApiKeyCondition, { type: Type }>, 'reason' | 'message'>
 
 /** The whole status: server-side apply removes every field that is not sent. */
 export function statusOf(observed: Observed): ApiKeyStatus {
@@ -90,66 +91,71 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   const programmed = programmedOf(observed)
   const exhausted = exhaustedOf(observed)
   const ready = readyOf(observed, { accepted, issued, programmed, exhausted })
-  const list: ApiKeyCondition[] = [ready, accepted, issued, programmed, limitsEnforceable(observed)]
+  const list: ApiKeyCondition[] = [
+    { type: 'Ready', ...ready },
+    { type: 'Accepted', ...accepted },
+    { type: 'SecretIssued', ...issued },
+    { type: 'Programmed', ...programmed },
+    { type: 'LimitsEnforceable', ...limitsEnforceable(observed) },
+  ]
   if (ready.reason === 'Suspended') list.push({ type: 'Suspended', reason: 'Suspended', message: ready.message })
   const rotating = rotatingOf(observed)
-  if (rotating) list.push(rotating)
-  if (exhausted) list.push(exhausted)
+  if (rotating) list.push({ type: 'Rotating', ...rotating })
+  if (exhausted) list.push({ type: 'BudgetExhausted', ...exhausted })
   if (isExpired(observed)) list.push({ type: 'Expired', reason: 'Expired', message: expiredMessage(observed) })
   const stalled = stalledOf(ready, accepted, issued)
-  return stalled ? [...list, stalled] : list
+  if (stalled) list.push({ type: 'Stalled', ...stalled })
+  return list
 }
 
 /** The condition Stalled, for errors that only a person can fix. */
 function stalledOf(
-  ready: ConditionOf<'Ready'>,
-  accepted: ConditionOf<'Accepted'>,
-  issued: ConditionOf<'SecretIssued'>,
-): ConditionOf<'Stalled'> | undefined {
-  const type = 'Stalled'
-  if (ready.reason === 'KeyLost') return { type, reason: 'KeyLost', message: ready.message }
+  ready: Outcome<'Ready'>,
+  accepted: Outcome<'Accepted'>,
+  issued: Outcome<'SecretIssued'>,
+): Outcome<'Stalled'> | undefined {
+  if (ready.reason === 'KeyLost') return { reason: 'KeyLost', message: ready.message }
   if (ready.reason === 'NotAccepted' && (accepted.reason === 'DuplicateKey' || accepted.reason === 'SourceInvalid'))
-    return { type, reason: accepted.reason, message: accepted.message }
-  if (issued.reason === 'SecretConflict' && ready.reason === 'SecretNotIssued')
-    return { type, reason: 'SecretConflict', message: issued.message }
+    return { reason: accepted.reason, message: accepted.message }
+  if (issued.reason === 'SecretConflict' && ready.reason === 'SecretNotIssued') return { reason: 'SecretConflict', message: issued.message }
   return undefined
 }
 
-function acceptedOf(observed: Observed): ConditionOf<'Accepted'> {
+function acceptedOf(observed: Observed): Outcome<'Accepted'> {
   const { namespaceLimit, entry, apiKey } = observed
   if (namespaceLimit !== undefined && entry === undefined) {
     const message =
       `Namespace ${apiKey.metadata.namespace ?? ''} has ${namespaceLimit} keys, as many as it may have; keys deleted within 24 hours count. ` +
       'Delete keys that are not used, or ask the administrator to raise operator.settings.maxApiKeysPerNamespace.'
-    return { type: 'Accepted', reason: 'NamespaceLimitReached', message }
+    return { reason: 'NamespaceLimitReached', message }
   }
-  return zoneUnknown(apiKey) ?? sourceRefused(observed) ?? { type: 'Accepted', reason: 'Accepted', message: 'The manifest is applied.' }
+  return zoneUnknown(apiKey) ?? sourceRefused(observed) ?? { reason: 'Accepted', message: 'The manifest is applied.' }
 }
 
-function zoneUnknown({ spec, status }: ApiKey): ConditionOf<'Accepted'> | undefined {
+function zoneUnknown({ spec, status }: ApiKey): Outcome<'Accepted'> | undefined {
   const [budget] = budgetsWithoutZone(spec)
   if (budget === undefined) return undefined
   const effect = status?.keyID === undefined ? 'Until then no key is issued.' : 'Until then the key works on with the budgets that it had.'
   const message = `spec.budgets[${budget.name}].timeZone is ${budget.timeZone ?? ''}, and there is no such time zone. Write an IANA name such as Europe/Berlin. ${effect}`
-  return { type: 'Accepted', reason: 'InvalidTimeZone', message }
+  return { reason: 'InvalidTimeZone', message }
 }
 
 /** Refusals of the source. The message does not name the other key or its namespace, which only their owner may know. */
-function sourceRefused({ apiKey, isDuplicate, verifier }: Observed): ConditionOf<'Accepted'> | undefined {
+function sourceRefused({ apiKey, isDuplicate, verifier }: Observed): Outcome<'Accepted'> | undefined {
   const source = hashSource(apiKey)
   if (source === undefined || apiKey.spec.state === 'Revoked') return undefined
   const effect = verifier === undefined ? 'Until then the key does not work.' : 'Until then the key works with the value that it had.'
   if (isDuplicate) {
     const message = `spec.source.hash.sha256: another key has this value, and a value belongs to one key. Correct the SHA-256, or delete the other ApiKey. ${effect}`
-    return { type: 'Accepted', reason: 'DuplicateKey', message }
+    return { reason: 'DuplicateKey', message }
   }
   if (!isHintTheValue(source)) return undefined
   const message = `spec.source.hash.hint is the whole value of the key, so everybody who may read this ApiKey knows the value. Make another value, and set its SHA-256 and a hint of its last 4 characters. ${effect}`
-  return { type: 'Accepted', reason: 'SourceInvalid', message }
+  return { reason: 'SourceInvalid', message }
 }
 
 /** The condition Rotating, for working values that the manifest no longer names. */
-function rotatingOf({ apiKey, entry, verifier, now }: Observed): ConditionOf<'Rotating'> | undefined {
+function rotatingOf({ apiKey, entry, verifier, now }: Observed): Outcome<'Rotating'> | undefined {
   if (!isHashKey(apiKey) || apiKey.spec.state === 'Revoked') return undefined
   const ends = (entry?.verifiers ?? [])
     .filter((one) => one.id !== verifier?.id && isAliveAt(one, now))
@@ -158,104 +164,85 @@ function rotatingOf({ apiKey, entry, verifier, now }: Observed): ConditionOf<'Ro
   const last = rfc3339(Math.max(...ends))
   const subject = ends.length === 1 ? `The former value works until ${last}.` : `${ends.length} former values work, the last until ${last}.`
   const message = `${subject} Set spec.rotation.overlapSeconds to 0 to end it now.`
-  return { type: 'Rotating', reason: 'OverlapActive', message }
+  return { reason: 'OverlapActive', message }
 }
 
 interface OtherConditions {
-  readonly accepted: ConditionOf<'Accepted'>
-  readonly issued: ConditionOf<'SecretIssued'>
-  readonly programmed: ConditionOf<'Programmed'>
-  readonly exhausted: ConditionOf<'BudgetExhausted'> | undefined
+  readonly accepted: Outcome<'Accepted'>
+  readonly issued: Outcome<'SecretIssued'>
+  readonly programmed: Outcome<'Programmed'>
+  readonly exhausted: Outcome<'BudgetExhausted'> | undefined
 }
 
-function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }: OtherConditions): ConditionOf<'Ready'> {
-  const type = 'Ready'
-  const early = unreadableOf(observed) ?? refusalOf(observed)
-  if (early) return early
-  if (accepted.reason !== 'Accepted') return { type, reason: 'NotAccepted', message: accepted.message }
-  const lost = lossOf(observed)
-  if (lost) return lost
-  const { verifier } = observed
-  if (verifier?.state !== 'Issued') return withoutValue(observed, issued, programmed)
-  if (programmed.reason !== 'Programmed' && !wasReady(observed, verifier.id))
-    return { type, reason: 'NotProgrammed', message: programmed.message }
-  if (exhausted) return { type, reason: 'BudgetExhausted', message: exhausted.message }
-  return { type, reason: 'Ready', message: 'The key works on every gateway.' }
-}
-
-/** The reason of a key without an issued value. A key with source.type Hash only waits for the keyring and the gateways. */
-function withoutValue(
-  { apiKey }: Observed,
-  issued: ConditionOf<'SecretIssued'>,
-  programmed: ConditionOf<'Programmed'>,
-): ConditionOf<'Ready'> {
-  if (isHashKey(apiKey)) return { type: 'Ready', reason: 'NotProgrammed', message: programmed.message }
-  return { type: 'Ready', reason: 'SecretNotIssued', message: issued.message }
+function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }: OtherConditions): Outcome<'Ready'> {
+  const refusal = refusalOf(observed)
+  if (refusal) return refusal
+  if (accepted.reason !== 'Accepted') return { reason: 'NotAccepted', message: accepted.message }
+  if (isKeyLost(observed)) return lossOf(observed)
+  if (observed.verifier?.state !== 'Issued' && !isHashKey(observed.apiKey)) return { reason: 'SecretNotIssued', message: issued.message }
+  if (!worksOnGateways(observed, programmed)) return { reason: 'NotProgrammed', message: programmed.message }
+  if (exhausted) return { reason: 'BudgetExhausted', message: exhausted.message }
+  return { reason: 'Ready', message: 'The key works on every gateway.' }
 }
 
 /** The condition BudgetExhausted. A revoked key has none: its budgets no longer matter. */
-function exhaustedOf(observed: Observed): ConditionOf<'BudgetExhausted'> | undefined {
+function exhaustedOf(observed: Observed): Outcome<'BudgetExhausted'> | undefined {
   const exhausted = exhaustedBudgets(effective(observed.entry ?? {}).budgets, shownStatus(observed))
   if (exhausted.length === 0 || observed.apiKey.spec.state === 'Revoked') return undefined
   const sentences = exhausted.map((budget) => `Budget ${budget.name} is used up: requests answer 402 ${untilWhen(budget)}.`)
-  return { type: 'BudgetExhausted', reason: 'BudgetExhausted', message: sentences.join(' ') }
-}
-
-function refusalOf(observed: Observed): ConditionOf<'Ready'> | undefined {
-  const type = 'Ready'
-  const { state } = observed.apiKey.spec
-  if (state === 'Revoked') return { type, reason: 'Revoked', message: 'The key is revoked for good. For a new key, create a new ApiKey.' }
-  if (state === 'Suspended')
-    return { type, reason: 'Suspended', message: 'spec.state is Suspended. Set it to Active to let the key work again.' }
-  return isExpired(observed) ? { type, reason: 'Expired', message: expiredMessage(observed) } : undefined
+  return { reason: 'BudgetExhausted', message: sentences.join(' ') }
 }
 
 /** The status of an unreadable entry promises nothing, not even a refusal. */
-function unreadableOf({ isUnreadable }: Observed): ConditionOf<'Ready'> | undefined {
-  if (!isUnreadable) return undefined
-  const message =
-    'A newer version of Headgate wrote the keyring entry of this key, and this version cannot read it. The entry is left as it is. Update the operator.'
-  return { type: 'Ready', reason: 'EntryUnreadable', message }
+const UNREADABLE: Outcome<'Ready'> = {
+  reason: 'EntryUnreadable',
+  message:
+    'A newer version of Headgate wrote the keyring entry of this key, and this version cannot read it. The entry is left as it is. Update the operator.',
 }
 
-function lossOf(observed: Observed): ConditionOf<'Ready'> | undefined {
-  const type = 'Ready'
-  if (!isKeyLost(observed)) return undefined
-  const name = secretName(observed.apiKey)
-  return {
-    type,
-    reason: 'KeyLost',
-    message: `No copy of the hash of the key is left. Delete the ApiKey and Secret ${name} and apply the ApiKey again.`,
-  }
+function refusalOf(observed: Observed): Outcome<'Ready'> | undefined {
+  const { state } = observed.apiKey.spec
+  if (observed.isUnreadable) return UNREADABLE
+  if (state === 'Revoked') return { reason: 'Revoked', message: 'The key is revoked for good. For a new key, create a new ApiKey.' }
+  if (state === 'Suspended') return { reason: 'Suspended', message: 'spec.state is Suspended. Set it to Active to let the key work again.' }
+  return isExpired(observed) ? { reason: 'Expired', message: expiredMessage(observed) } : undefined
+}
+
+function lossOf({ apiKey }: Observed): Outcome<'Ready'> {
+  const message = `No copy of the hash of the key is left. Delete the ApiKey and Secret ${secretName(apiKey)} and apply the ApiKey again.`
+  return { reason: 'KeyLost', message }
 }
 
 /** Reasons of Ready that imply that every gateway had the key. */
 const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted'])
 
-/** Whether this value was Ready before. Ready waits only for the first programming, so a later edit of the policy does not make it flap. */
-function wasReady({ apiKey }: Observed, verifierId: string): boolean {
-  return apiKey.status?.keyID === verifierId && WORKED.has(findCondition(apiKey.status.conditions, 'Ready')?.reason)
+/**
+ * Whether the issued value works on the gateways. Ready waits only for the first programming of a value, so a later edit of the policy does not
+ * make it flap.
+ */
+function worksOnGateways({ apiKey, verifier }: Observed, programmed: Outcome<'Programmed'>): boolean {
+  if (verifier?.state !== 'Issued') return false
+  if (programmed.reason === 'Programmed') return true
+  return apiKey.status?.keyID === verifier.id && WORKED.has(findCondition(apiKey.status.conditions, 'Ready')?.reason)
 }
 
-function programmedOf(observed: Observed): ConditionOf<'Programmed'> {
-  const type = 'Programmed'
+function programmedOf(observed: Observed): Outcome<'Programmed'> {
   const keyring = observed.failures.find(({ topic }) => topic === 'Keyring')
-  if (keyring && (observed.verifier?.state === 'Issued' || isHashKey(observed.apiKey))) return { type, ...notDurable(keyring) }
+  if (keyring && (observed.verifier?.state === 'Issued' || isHashKey(observed.apiKey))) return notDurable(keyring)
   if (observed.isUnreadable || (wasProgrammed(observed) && observed.projected !== undefined)) return unchanged(observed.apiKey)
   return progressOf(observed)
 }
 
-function progressOf(observed: Observed): ConditionOf<'Programmed'> {
-  const type = 'Programmed'
+function progressOf(observed: Observed): Outcome<'Programmed'> {
   const { confirmation, projected, storeAvailable } = observed
   if (!storeAvailable || confirmation?.state === 'Unknown')
-    return { type, reason: 'StoreUnreachable', message: 'Redis does not answer, so it is unknown which gateways have the key.' }
-  if (projected === undefined || !confirmation) return { type, reason: 'Pending', message: 'The record of the key is not in Redis yet.' }
+    return { reason: 'StoreUnreachable', message: 'Redis does not answer, so it is unknown which gateways have the key.' }
+  if (projected === undefined || !confirmation) return { reason: 'Pending', message: 'The record of the key is not in Redis yet.' }
   return confirmationOf(confirmation, projected.revision, isSettledOnGateways(observed))
 }
 
 /** The message for an edit that the gateways have, but the keyring does not. */
-function notDurable({ code, message }: Failure): Pick<ConditionOf<'Programmed'>, 'reason' | 'message'> {
+function notDurable({ code, message }: Failure): Outcome<'Programmed'> {
   if (code === 'KeyringFull') {
     const remedy = 'Shorten spec.models, delete keys that are not needed, or ask the administrator; the operator tries again by itself.'
     return { reason: 'KeyringFull', message: `The keyring has no room for the newest edit of this key (${message}). ${remedy}` }
@@ -264,19 +251,18 @@ function notDurable({ code, message }: Failure): Pick<ConditionOf<'Programmed'>,
   return { reason: 'Pending', message: `The newest change of this key is not in the keyring yet (${message}). ${remedy}` }
 }
 
-function unchanged({ status }: ApiKey): ConditionOf<'Programmed'> {
+function unchanged({ status }: ApiKey): Outcome<'Programmed'> {
   const before = findCondition(status?.conditions, 'Programmed')
-  if (before?.reason === 'Programmed') return { type: 'Programmed', reason: 'Programmed', message: before.message }
-  return { type: 'Programmed', reason: 'Pending', message: before?.message ?? 'The record of the key cannot be written by this version.' }
+  if (before?.reason === 'Programmed') return { reason: 'Programmed', message: before.message }
+  return { reason: 'Pending', message: before?.message ?? 'The record of the key cannot be written by this version.' }
 }
 
-function confirmationOf({ ready, total, missing }: Confirmation, revision: number, isSettled: boolean): ConditionOf<'Programmed'> {
-  const type = 'Programmed'
-  if (total === 0) return { type, reason: 'NoGateways', message: 'No gateway pod serves. Start one; the key is in Redis already.' }
+function confirmationOf({ ready, total, missing }: Confirmation, revision: number, isSettled: boolean): Outcome<'Programmed'> {
+  if (total === 0) return { reason: 'NoGateways', message: 'No gateway pod serves. Start one; the key is in Redis already.' }
   const count = `${ready} of ${total} gateway pods have acknowledged revision ${revision}`
-  if (isSettled) return { type, reason: 'Programmed', message: `${count}.` }
+  if (isSettled) return { reason: 'Programmed', message: `${count}.` }
   const named = missing.slice(0, NAMED_PODS).join(', ')
-  return { type, reason: 'Unconfirmed', message: `${count}; not yet: ${named}${missing.length > NAMED_PODS ? ', …' : ''}.` }
+  return { reason: 'Unconfirmed', message: `${count}; not yet: ${named}${missing.length > NAMED_PODS ? ', …' : ''}.` }
 }
 
 function programmedCount(observed: Observed): ApiKeyStatus['programmed'] {
@@ -299,32 +285,31 @@ function modelsColumn({ models }: EffectivePolicy): string {
   return text.length > MODELS_COLUMN ? `${text.slice(0, MODELS_COLUMN - 1)}…` : text
 }
 
-export function limitsEnforceable(observed: Observed): ConditionOf<'LimitsEnforceable'> {
-  const type = 'LimitsEnforceable'
+export function limitsEnforceable(observed: Observed): Outcome<'LimitsEnforceable'> {
   const { apiKey, entry } = observed
   if (!isLimited(policyOf(apiKey, entry)) && budgetsWithoutZone(apiKey.spec).length === 0)
-    return { type, reason: 'Enforceable', message: 'The key has no limits and no budgets.' }
+    return { reason: 'Enforceable', message: 'The key has no limits and no budgets.' }
   return (
     tooOld(observed) ??
     spendUncertain(observed) ??
     priceMissing(observed) ??
-    outputUnbounded(observed) ?? { type, reason: 'Enforceable', message: 'Every gateway enforces all limits and budgets.' }
+    outputUnbounded(observed) ?? { reason: 'Enforceable', message: 'Every gateway enforces all limits and budgets.' }
   )
 }
 
 /** Until the first poll of the gateways, the status stays as it is. */
-function tooOld({ apiKey, gatewayLimits }: Observed): ConditionOf<'LimitsEnforceable'> | undefined {
+function tooOld({ apiKey, gatewayLimits }: Observed): Outcome<'LimitsEnforceable'> | undefined {
   const before = findCondition(apiKey.status?.conditions, 'LimitsEnforceable')?.reason
   const isTooOld = gatewayLimits === 'Unknown' ? before === 'GatewayTooOld' : gatewayLimits === 'TooOld'
   if (!isTooOld) return undefined
   const message =
     'A gateway pod runs a version that cannot enforce limits. It refuses the key with 503, or admits it with the last record without limits. Update all gateway pods.'
-  return { type: 'LimitsEnforceable', reason: 'GatewayTooOld', message }
+  return { reason: 'GatewayTooOld', message }
 }
 
 /** Names the period, so that a user can compare it with other records of the spend. */
-function spendUncertain({ spendLoss }: Observed): ConditionOf<'LimitsEnforceable'> | undefined {
-  return spendLoss && { type: 'LimitsEnforceable', reason: 'SpendUncertain', message: lossMessage(spendLoss) }
+function spendUncertain({ spendLoss }: Observed): Outcome<'LimitsEnforceable'> | undefined {
+  return spendLoss && { reason: 'SpendUncertain', message: lossMessage(spendLoss) }
 }
 
 function lossMessage({ fromMs, toMs }: Interval): string {
@@ -334,20 +319,20 @@ function lossMessage({ fromMs, toMs }: Interval): string {
   )
 }
 
-function priceMissing({ unpricedModels }: Observed): ConditionOf<'LimitsEnforceable'> | undefined {
+function priceMissing({ unpricedModels }: Observed): Outcome<'LimitsEnforceable'> | undefined {
   if (unpricedModels.length === 0) return undefined
   const message =
     `A budget in Currency cannot count models without a price, so requests for ${named(unpricedModels)} are refused. ` +
     'Set pricing in the ServedModel ("0" is a price), or remove the model from spec.models.'
-  return { type: 'LimitsEnforceable', reason: 'PriceMissing', message }
+  return { reason: 'PriceMissing', message }
 }
 
-function outputUnbounded({ unboundedModels }: Observed): ConditionOf<'LimitsEnforceable'> | undefined {
+function outputUnbounded({ unboundedModels }: Observed): Outcome<'LimitsEnforceable'> | undefined {
   if (unboundedModels.length === 0) return undefined
   const message =
     `Answers of ${named(unboundedModels)} have no known bound, so requests without max_tokens may overspend a budget. ` +
     'Set maxOutputTokens or contextTokens in the ServedModel.'
-  return { type: 'LimitsEnforceable', reason: 'OutputUnbounded', message }
+  return { reason: 'OutputUnbounded', message }
 }
 
 function named(models: readonly string[]): string {

@@ -55,8 +55,7 @@ const LIVING: readonly KeyCheck[] = [
   removeRevoked,
   awaitGateways,
   awaitDelivery,
-  readSecret,
-  refreshSecret,
+  checkSecret,
   reportStep,
   awaitEvents,
 ]
@@ -67,7 +66,7 @@ const DELETED: readonly KeyCheck[] = [
   projectDeletion,
   awaitProof,
   readSecretOfDeleted,
-  deleteSecretOfDeleted,
+  deleteOwnSecret,
   removeFinalizer,
 ]
 
@@ -115,32 +114,18 @@ function reportUnreadable(observed: Observed): Answer {
 
 /** Takes the hash of the manifest, durable and live at once. Only a rotation that ends the former value is urgent. */
 function takeHash(observed: Observed): Answer {
-  if (!lacksHash(observed) || !mayTakeHash(observed)) return undefined
-  if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }
   const { entry, apiKey } = observed
-  const isUrgent = entry !== undefined && hashSource(apiKey)?.overlapMs === 0
-  const id = entry === undefined && isHashReported(apiKey) ? apiKey.status?.keyID : undefined
-  return { do: 'take-hash', level: isUrgent ? 'urgent' : levelOf(hasHistory(observed)), id }
-}
-
-function lacksHash({ apiKey, entry }: Observed): boolean {
   const source = hashSource(apiKey)
-  return source !== undefined && verifierOfHash(source, entry?.verifiers) === undefined
+  if (source === undefined || verifierOfHash(source, entry?.verifiers) || !mayTakeHash(observed, source)) return undefined
+  if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }
+  if (entry !== undefined) return { do: 'take-hash', level: source.overlapMs === 0 ? 'urgent' : 'change', id: undefined }
+  return { do: 'take-hash', level: levelOf(apiKey.status !== undefined), id: isHashReported(apiKey) ? apiKey.status?.keyID : undefined }
 }
 
-function hasHistory({ apiKey, entry }: Observed): boolean {
-  return entry !== undefined || apiKey.status !== undefined
-}
-
-function mayTakeHash(observed: Observed): boolean {
-  const { apiKey, entry, namespaceLimit } = observed
-  if (apiKey.spec.state === 'Revoked' || isWaitingForKeyring(observed) || refusesSource(observed)) return false
+function mayTakeHash(observed: Observed, source: NonNullable<ReturnType<typeof hashSource>>): boolean {
+  const { apiKey, entry, namespaceLimit, isDuplicate } = observed
+  if (apiKey.spec.state === 'Revoked' || isDuplicate || isHintTheValue(source) || isWaitingForKeyring(observed)) return false
   return entry !== undefined || (namespaceLimit === undefined && budgetsWithoutZone(apiKey.spec).length === 0)
-}
-
-function refusesSource({ apiKey, isDuplicate }: Observed): boolean {
-  const source = hashSource(apiKey)
-  return source !== undefined && (isDuplicate || isHintTheValue(source))
 }
 
 function restoreLost(observed: Observed): Answer {
@@ -177,10 +162,6 @@ function voidUndelivered(observed: Observed): Answer {
   return { do: 'commit', level: 'change', entry: wantedEntry(observed, withState(entry.verifiers, verifier, 'Voided')) }
 }
 
-function isRefused(observed: Observed): boolean {
-  return isNameTaken(observed) || isWriteRefused(observed.failures)
-}
-
 /** Commits a changed manifest. Many edits of one key become few revisions. */
 function commitEdit(observed: Observed): Answer {
   const { entry } = observed
@@ -192,10 +173,10 @@ function commitEdit(observed: Observed): Answer {
 }
 
 function mint(observed: Observed): Answer {
-  const { entry, secret } = observed
+  const { entry, secret, failures } = observed
   if (!needsMaterial(observed) || !mayMint(observed)) return undefined
   const level = levelOf(entry !== undefined)
-  if (entry !== undefined || hasWriteFailed(observed)) {
+  if (entry !== undefined || failures.some(({ topic }) => topic === 'SecretWrite')) {
     if (secret.state === 'Unknown') return { do: 'read-secret', level }
     if (!observed.isSecretWritable) return { do: 'try-secret', level }
   }
@@ -279,18 +260,11 @@ function isNotReported({ apiKey }: Observed, { id, state }: KeyringVerifier): bo
   return state === 'Minted' || (isHashKey(apiKey) && apiKey.status?.keyID !== id)
 }
 
-/** Reads the Secret of an issued key, only for the status. */
-function readSecret(observed: Observed): Answer {
-  const { apiKey, secret, verifier } = observed
-  return !isHashKey(apiKey) && verifier?.state === 'Issued' && secret.state === 'Unknown'
-    ? { do: 'read-secret', level: 'background' }
-    : undefined
-}
-
-function refreshSecret({ apiKey, secret, verifier }: Observed): Answer {
-  return !isHashKey(apiKey) && verifier?.state === 'Issued' && secret.state === 'Ours' && !secret.current
-    ? { do: 'refresh-secret', level: 'background' }
-    : undefined
+/** Reads the Secret of an issued key for the status, and refreshes an outdated Secret. */
+function checkSecret({ apiKey, secret, verifier }: Observed): Answer {
+  if (isHashKey(apiKey) || verifier?.state !== 'Issued') return undefined
+  if (secret.state === 'Unknown') return { do: 'read-secret', level: 'background' }
+  return secret.state === 'Ours' && !secret.current ? { do: 'refresh-secret', level: 'background' } : undefined
 }
 
 /** Acknowledgements and Redis enqueue the object. States that cause no event are checked again after a time. */
@@ -338,10 +312,6 @@ function readSecretOfDeleted(observed: Observed): Answer {
   return !isHashKey(apiKey) && secret.state === 'Unknown' && hadKey(entry) ? { do: 'read-secret', level: 'change' } : undefined
 }
 
-function deleteSecretOfDeleted(observed: Observed): Answer {
-  return deleteOwnSecret(observed)
-}
-
 function removeFinalizer(observed: Observed): Answer {
   return { do: 'remove-finalizer', level: 'change', isConfirmed: isSettledOnGateways(observed), hadKey: hadKey(observed.entry) }
 }
@@ -365,13 +335,9 @@ const REFUSALS: ReadonlySet<Failure['code']> = new Set([
   'Other',
 ])
 
-/** Whether the API server refuses the Secret. A later try may succeed, but this process must not hold the value until then. */
-function isWriteRefused(failures: readonly Failure[]): boolean {
-  return failures.some(({ topic, code }) => topic === 'SecretWrite' && REFUSALS.has(code))
-}
-
-function hasWriteFailed({ failures }: Observed): boolean {
-  return failures.some(({ topic }) => topic === 'SecretWrite')
+/** Whether the Secret cannot be written. A later try may succeed, but this process must not hold the value until then. */
+function isRefused(observed: Observed): boolean {
+  return isNameTaken(observed) || observed.failures.some(({ topic, code }) => topic === 'SecretWrite' && REFUSALS.has(code))
 }
 
 /** Whether the status says that the value was delivered. The status may exist although a crash lost the mark in the keyring. */

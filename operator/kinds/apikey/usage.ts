@@ -15,7 +15,7 @@ export type ShownStatus = Pick<ApiKeyStatus, 'usage' | 'lastUsedTime'>
 /** The parts of the status about use. Without a reading, as after a start of the operator, the present parts stay. */
 export function usageStatus(
   status: ApiKeyStatus | undefined,
-  budgets: readonly BudgetRecord[] = [],
+  budgets: readonly BudgetRecord[],
   usage: SubjectUsage | undefined,
 ): ShownStatus {
   const entries = budgets.flatMap((budget) => entryOf(budget, status, usage) ?? [])
@@ -24,7 +24,7 @@ export function usageStatus(
 }
 
 /** @returns the budgets that refuse requests, as the status shows them */
-export function exhaustedBudgets(budgets: readonly BudgetRecord[] = [], shown: ShownStatus): readonly BudgetRecord[] {
+export function exhaustedBudgets(budgets: readonly BudgetRecord[], shown: ShownStatus): readonly BudgetRecord[] {
   const isUsedUp = ({ name }: BudgetRecord): boolean =>
     (shown.usage ?? []).some(({ budget, percent }) => budget === name && percent >= FULL)
   return budgets.filter((budget) => budget.onExceeded === 'Block' && isUsedUp(budget))
@@ -47,7 +47,7 @@ export interface Weight {
   readonly size: number
 }
 
-export function weigh(before: ShownStatus, after: ShownStatus, budgets: readonly BudgetRecord[] = []): Weight {
+export function weigh(before: ShownStatus, after: ShownStatus, budgets: readonly BudgetRecord[]): Weight {
   const isBlocking = (name: string): boolean => budgets.some((one) => one.name === name && one.onExceeded === 'Block')
   const moves = (after.usage ?? []).map((entry) => moveOf(sameWindow(before.usage, entry), entry))
   const size = Math.max(0, ...moves)

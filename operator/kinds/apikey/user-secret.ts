@@ -2,7 +2,8 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { namespaceOf, uidOf } from '#kube/port.ts'
-import { type Credential, credentialForm, credentialPrefix, hashCredential, type KeyHash } from '#contract/values/credential.ts'
+import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import { credentialForm, credentialPrefix, hashCredential, type KeyHash } from '#contract/values/credential.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import type { Secret } from '#kube/resources.ts'
 
@@ -58,14 +59,10 @@ function secretEntries(apiKey: ApiKey, credential: string, publicURL: string): R
 
 /** The Secret of a trial write, with everything but a key. The write shows whether quota, policies and rights admit the real Secret. */
 export function trialSecret(apiKey: ApiKey, publicURL: string): Secret {
-  return secretAround(apiKey, 'trial', publicURL, { id: 'trial', number: 0 })
+  return userSecret(apiKey, 'trial', publicURL, { id: 'trial', number: 0 })
 }
 
-export function userSecret(apiKey: ApiKey, credential: Credential, publicURL: string, verifier: { id: string; number: number }): Secret {
-  return secretAround(apiKey, credential, publicURL, verifier)
-}
-
-function secretAround(apiKey: ApiKey, value: string, publicURL: string, verifier: { id: string; number: number }): Secret {
+export function userSecret(apiKey: ApiKey, value: string, publicURL: string, verifier: Pick<KeyringVerifier, 'id' | 'number'>): Secret {
   return {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -134,11 +131,7 @@ function credentialIn(secret: Secret): string {
 }
 
 /** Updates all but the value and foreign keys. @returns undefined if nothing must change */
-export function refreshedSecret(
-  apiKey: ApiKey,
-  secret: Secret,
-  publicURL: string,
-): (Pick<Secret, 'data'> & Pick<Secret, 'metadata'>) | undefined {
+export function refreshedSecret(apiKey: ApiKey, secret: Secret, publicURL: string): Pick<Secret, 'data' | 'metadata'> | undefined {
   const former = templateOf(secret)
   const data = merged(secret.data, former.entries, encoded(secretEntries(apiKey, credentialIn(secret), publicURL)))
   const labels = merged(secret.metadata.labels, former.labels, wantedLabels(apiKey))

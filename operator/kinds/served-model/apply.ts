@@ -14,7 +14,6 @@ import type { DeletedModel, Observed, ObservedModel } from './observed.ts'
 
 /** @throws KubeError if the API server refuses the call. A refused read of a Secret throws nothing */
 export async function apply(step: ModelStep, observed: Observed, deps: ServedModelDeps): Promise<void> {
-  deps.leader.assertLeading()
   if (observed.state === 'Deleted') return forget(observed, deps)
   switch (step.do) {
     case 'read-credential':
@@ -63,7 +62,7 @@ function project(step: ModelStep, { ref, model, text, desired }: ObservedModel, 
   deps.projection.want('model', uidOf(model), text, step.level)
   if (desired.record === undefined) deps.models.delete(uidOf(model))
   else deps.models.set(desired.record)
-  deps.memory.setWanted(ref, uidOf(model), { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
+  deps.memory.setWanted(ref, uidOf(model), text, desired.record)
 }
 
 function mount(observed: ObservedModel, deps: ServedModelDeps): void {

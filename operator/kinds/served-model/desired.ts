@@ -57,11 +57,8 @@ function modelRecord({ model, publishing, selectedNamespaces }: ModelSurrounding
   }
 }
 
-function pricingOf({
-  inputPerMillion,
-  outputPerMillion,
-  cachedInputPerMillion,
-}: NonNullable<ServedModel['spec']['pricing']>): ModelPricing {
+function pricingOf(pricing: NonNullable<ServedModel['spec']['pricing']>): ModelPricing {
+  const { inputPerMillion, outputPerMillion, cachedInputPerMillion } = pricing
   return {
     inputPerMillion: toMicros(inputPerMillion),
     outputPerMillion: toMicros(outputPerMillion),

@@ -12,16 +12,15 @@ import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import { BackendHealth } from '../../projection/backend-health.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
-import { type Kind, type KindRow, type OperatorContext, type Wake, type Watch, watch } from '../kind.ts'
+import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, type Watch, watch } from '../kind.ts'
 import { CredentialMemory } from './credential-memory.ts'
 import { ModelMemory } from './model-memory.ts'
 import { credentialsOf, ModelRegistry } from './model-registry.ts'
-import type { PublishingRules } from './publishing.ts'
 import { apply } from './apply.ts'
 import type { NameTakeover } from './name-index.ts'
 import { mountKey, mountText, observe } from './observe.ts'
 import type { Observed, ObservedModel } from './observed.ts'
-import { selects } from './publishing.ts'
+import { type PublishingRules, selects } from './publishing.ts'
 import { type ModelStep, nextStep, reportStatus } from './steps.ts'
 
 const KIND = servedModelKind.resource.kind
@@ -65,8 +64,8 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
       ...(namespaces ? [watch(namespaces, (before, after) => this.#onNamespace(before, after))] : []),
     ]
     deps.mounted.onSettled((uid) => {
-      const ref = this.refOf(uid)
-      if (ref) context.enqueue(KIND, ref, 'background')
+      const model = findByUid(uid, this.informer)
+      if (model) context.enqueue(KIND, refOf(model), 'background')
     })
   }
 
@@ -90,12 +89,9 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
     return observed.state === 'Present' ? observed.nextChangeAtMs : undefined
   }
 
-  follow(): void {
-    for (const model of this.informer.list()) this.#deps.registry.update(undefined, model)
-  }
-
   /** Reads only memory and Redis, so that no Secret can stop a start. Models with a credential keep their present record until it is read. */
   async prepare(): Promise<readonly ProjectionChange[]> {
+    for (const model of this.informer.list()) this.#deps.registry.update(undefined, model)
     await Promise.all([this.#deps.mounted.load(), this.#deps.informers.namespaces?.synced]) // without the labels of namespaces, selectors would select none
     const standing = await this.#standingRecords().catch(() => undefined) // without Redis nothing can be lost there
     if (standing !== undefined) await this.#adopt(standing)
@@ -121,16 +117,12 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
     mounted.stop()
   }
 
-  refOf(uid: string): ObjectRef | undefined {
-    return this.#deps.registry.refOf(uid)
-  }
-
   orphaned(uid: string): void {
     this.#deps.projection.forget('model', uid)
   }
 
   keeps(uid: string): boolean {
-    return this.#unreadable.has(uid) || this.#deps.memory.isKept(uid)
+    return this.#unreadable.has(uid) || this.#deps.memory.get(uid).isKept === true
   }
 
   isUnproven({ status }: ServedModel): boolean {
@@ -184,12 +176,11 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
       mounted.setModel(uid, { namespace: ref.namespace, text: mountText(desired, version()), credentials: [] })
       memory.setMounted(ref, uid, mountKey(observed, version()), true)
     }
-    if (desired.keepsMounted && (!isStandingKnown || memory.isKept(uid))) {
+    if (desired.keepsMounted && (!isStandingKnown || memory.get(uid).isKept === true)) {
       memory.setKept(ref, uid)
       return undefined
     }
-    if (text !== undefined || memory.uidOf(ref) !== undefined)
-      memory.setWanted(ref, uid, { text, allowedNamespaces: desired.record?.allowedNamespaces ?? [] })
+    if (text !== undefined || memory.uidOf(ref) !== undefined) memory.setWanted(ref, uid, text, desired.record)
     return text
   }
 
@@ -202,7 +193,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
     for (const credential of credentialsOf(after)) credentials.expire(credential)
     yield { ref: refOf(object), level: levelOf(before, after) }
     for (const ref of affected) yield { ref, level: 'change' }
-    this.#enqueueInTurns(losers)
+    void inTurns(losers, PER_TURN, (ref) => this.#deps.enqueue(KIND, ref, 'background')) // thousands of models may want one name
     for (const takeover of takeovers) this.#report(takeover, after)
   }
 
@@ -232,18 +223,11 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   #report({ name, from, to }: NameTakeover, changed: ServedModel | undefined): void {
     const note = `The published name "${name}" is now served by ServedModel ${refKey(to.ref)}; before it was ${refKey(from.ref)}, in another namespace.`
     for (const { ref, uid } of [from, to]) {
-      const model = uidOf(changed ?? NO_OBJECT) === uid ? changed : this.informer.get(ref)
-      if (model && uidOf(model) === uid) this.#deps.recordEvent(model, 'NameTakenOver', note)
+      const model = changed?.metadata.uid === uid ? changed : this.informer.get(ref)
+      if (model?.metadata.uid === uid) this.#deps.recordEvent(model, 'NameTakenOver', note)
     }
   }
-
-  /** At background level: thousands of models may want one name. */
-  #enqueueInTurns(refs: readonly ObjectRef[]): void {
-    void inTurns(refs, PER_TURN, (ref) => this.#deps.enqueue(KIND, ref, 'background'))
-  }
 }
-
-const NO_OBJECT = { apiVersion: '', kind: '', metadata: { name: '' } }
 
 /** Deletions, and edits that take a model away from a namespace, are urgent. */
 function levelOf(before: ServedModel | undefined, after: ServedModel | undefined): Level {

@@ -5,17 +5,6 @@ import type { ServedModel } from '#api/served-model.ts'
 import { type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
 import type { Allowed } from './publishing.ts'
 
-interface Handed<T> {
-  readonly value: T
-  readonly atMs: number
-}
-
-export interface WantedRecord {
-  /** undefined: no record. */
-  readonly text: string | undefined
-  readonly allowedNamespaces: Allowed
-}
-
 type BackendSpec = ServedModel['spec']['backends'][number]
 
 interface AdoptedCredential {
@@ -23,10 +12,12 @@ interface AdoptedCredential {
   readonly former?: string
 }
 
-interface Memory {
-  wanted?: Handed<WantedRecord>
-  /** The `mountKey` that was handed to the mounted Secrets. */
-  mounted?: Handed<string>
+export interface RememberedModel {
+  /** The record that the projection was given, and when, ms monotonic. `text` undefined: no record. */
+  wanted?: { readonly text: string | undefined; readonly allowedNamespaces: Allowed; readonly atMs: number }
+  /** The `mountKey` that the mounted Secrets were given, and when, ms monotonic. */
+  mounted?: { readonly key: string; readonly atMs: number }
+  /** Redis may have a record of an earlier process. That record stays until this process has another record to replace it. */
   isKept?: boolean
   /** By the whole spec of the backend: an edited backend may have another address. */
   adopted?: ReadonlyMap<string, AdoptedCredential>
@@ -34,7 +25,7 @@ interface Memory {
 
 export class ModelMemory {
   readonly #clock: Clock
-  readonly #models = new Map<string, Memory>()
+  readonly #models = new Map<string, RememberedModel>()
   readonly #uids = new Map<string, string>()
 
   constructor(clock: Clock) {
@@ -45,36 +36,20 @@ export class ModelMemory {
     return this.#uids.get(refKey(ref))
   }
 
-  wanted(uid: string): WantedRecord | undefined {
-    return this.#models.get(uid)?.wanted?.value
+  get(uid: string): Readonly<RememberedModel> {
+    return this.#models.get(uid) ?? {}
   }
 
-  wantedForMs(uid: string): number {
-    return this.#ageMs(this.#models.get(uid)?.wanted)
-  }
-
-  setWanted(ref: ObjectRef, uid: string, wanted: WantedRecord): void {
-    const memory = this.#of(ref, uid)
-    memory.wanted = { value: wanted, atMs: this.#clock.monotonic() }
-    delete memory.isKept
-  }
-
-  mounted(uid: string): string | undefined {
-    return this.#models.get(uid)?.mounted?.value
-  }
-
-  mountedForMs(uid: string): number {
-    return this.#ageMs(this.#models.get(uid)?.mounted)
+  /** @param record the record with this text; undefined: no record */
+  setWanted(ref: ObjectRef, uid: string, text: string | undefined, record: Pick<ModelRecord, 'allowedNamespaces'> | undefined): void {
+    const model = this.#of(ref, uid)
+    model.wanted = { text, allowedNamespaces: record?.allowedNamespaces ?? [], atMs: this.#clock.monotonic() }
+    delete model.isKept
   }
 
   /** @param isOld the pods probably have had these entries since before this process started */
-  setMounted(ref: ObjectRef, uid: string, mounted: string, isOld = false): void {
-    this.#of(ref, uid).mounted = { value: mounted, atMs: isOld ? -Infinity : this.#clock.monotonic() }
-  }
-
-  /** Redis may have a record of an earlier process. That record stays until this process has another record to replace it. */
-  isKept(uid: string): boolean {
-    return this.#models.get(uid)?.isKept === true
+  setMounted(ref: ObjectRef, uid: string, key: string, isOld = false): void {
+    this.#of(ref, uid).mounted = { key, atMs: isOld ? -Infinity : this.#clock.monotonic() }
   }
 
   setKept(ref: ObjectRef, uid: string): void {
@@ -98,7 +73,7 @@ export class ModelMemory {
     }
     const uid = uidOf(model)
     this.#of(refOf(model), uid).adopted = adopted
-    this.setWanted(refOf(model), uid, { text, allowedNamespaces: record.allowedNamespaces })
+    this.setWanted(refOf(model), uid, text, record)
   }
 
   adoptedCredential(uid: string, spec: BackendSpec): AdoptedCredential | undefined {
@@ -110,15 +85,11 @@ export class ModelMemory {
     if (this.#uids.get(refKey(ref)) === uid) this.#uids.delete(refKey(ref))
   }
 
-  #of(ref: ObjectRef, uid: string): Memory {
+  #of(ref: ObjectRef, uid: string): RememberedModel {
     const known = this.#models.get(uid) ?? {}
     this.#models.set(uid, known)
     this.#uids.set(refKey(ref), uid)
     return known
-  }
-
-  #ageMs(handed: Handed<unknown> | undefined): number {
-    return handed === undefined ? Infinity : this.#clock.monotonic() - handed.atMs
   }
 }
 

@@ -92,10 +92,10 @@ export class ModelRegistry {
   /** Applies one change of the watch. An object that is being deleted counts as deleted. */
   update(before: ServedModel | undefined, after: ServedModel | undefined): RegistryChanges {
     const present = after?.metadata.deletionTimestamp === undefined ? after : undefined
-    const uid = uidOf(after ?? before ?? NO_OBJECT)
+    const uid = (after ?? before)?.metadata.uid ?? ''
     const former = this.#places.get(uid)?.model
     if (present === undefined && former === undefined) return NOTHING
-    const unused = this.#moveUses(former, present)
+    const unused = this.#moveUses(uid, former, present)
     return this.#changes(present === undefined ? this.#delete(uid) : this.#put(present), unused)
   }
 
@@ -143,8 +143,7 @@ export class ModelRegistry {
     return { uid, ref, createdMs: created, names: namesOf(model), isPublished: publishingOf(model, this.#rules) === 'Published' }
   }
 
-  #moveUses(before: ServedModel | undefined, after: ServedModel | undefined): readonly CredentialRef[] {
-    const uid = uidOf(after ?? before ?? NO_OBJECT)
+  #moveUses(uid: string, before: ServedModel | undefined, after: ServedModel | undefined): readonly CredentialRef[] {
     for (const service of servicesOf(before)) this.#services.delete(service, uid)
     for (const service of servicesOf(after)) this.#services.add(service, uid)
     this.#selecting.delete(uid)
@@ -169,7 +168,6 @@ export class ModelRegistry {
 }
 
 const NOTHING: RegistryChanges = { affected: [], losers: [], takeovers: [], unusedCredentials: [] }
-const NO_OBJECT = { apiVersion: '', kind: '', metadata: { name: '' } }
 
 export function credentialsOf(model: ServedModel | undefined): readonly CredentialRef[] {
   if (model === undefined) return []

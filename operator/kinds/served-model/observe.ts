@@ -1,4 +1,5 @@
 /** Observes the state of one ServedModel from memory: caches, registry and projection, never from the API server. Decides nothing. */
+import type { Clock } from '#platform/clock.ts'
 import { encodeModelRecord } from '#contract/records/model-record.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
@@ -16,10 +17,11 @@ import type {
   ObservedProjection,
   ServiceEndpoints,
 } from './observed.ts'
-import { isNarrower, publishingOf } from './publishing.ts'
-import { selects } from './publishing.ts'
+import { isNarrower, publishingOf, selects } from './publishing.ts'
 import { MOUNT_DELAY_MS, statusOf } from './status.ts'
 import type { EndpointSlice, Service } from '#kube/resources.ts'
+
+type BackendSpec = ServedModel['spec']['backends'][number]
 
 /** Most endpoints of one backend in a record. */
 const MAX_ENDPOINTS = 1_000
@@ -60,19 +62,21 @@ function observeModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps)
   const version = deps.version()
   const text = desired.record && encodeModelRecord(desired.record, version)
   const projection = observeProjection(uid, { text, desired }, deps)
-  const forMs = deps.memory.mountedForMs(uid)
-  const refusal = deps.mounted.refusal(uid)
-  const isRefused = refusal !== undefined
-  const isDue = isRefused && (forMs >= MOUNT_RETRY_MS || isKubeError(refusal, 'Conflict')) // another process has written: set again at once
-  const isSet = deps.memory.mounted(uid) === mountKey({ desired, backends: around.backends }, version)
-  const mounted = { isCurrent: isSet && !isDue, isRefused, forMs }
-  const { confirmation, storeAvailable } = projection
-  const progress = { confirmation, storeAvailable, mountedForMs: mounted.forMs }
-  const status = statusOf(around, desired, progress, deps.clock.now())
+  const mounted = observeMounted(uid, mountKey({ desired, backends: around.backends }, version), deps)
+  const status = statusOf(around, desired, { ...projection, mountedForMs: mounted.forMs }, deps.clock.now())
   const credentials = around.hasPlace ? credentialsOf(model) : []
   const timing = observeTiming(credentials, mounted, deps)
   const unread = around.hasPlace ? unreadCredential(around) : undefined
   return { ...around, state: 'Present', ref, desired, text, projection, mounted, status, unread, ...timing }
+}
+
+function observeMounted(uid: string, key: string, { memory, mounted, clock }: ServedModelDeps): ObservedModel['mounted'] {
+  const last = memory.get(uid).mounted
+  const forMs = ageMs(last, clock)
+  const refusal = mounted.refusal(uid)
+  const isRefused = refusal !== undefined
+  const isDue = isRefused && (forMs >= MOUNT_RETRY_MS || isKubeError(refusal, 'Conflict')) // another process has written: set again at once
+  return { isCurrent: last?.key === key && !isDue, isRefused, forMs }
 }
 
 function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSurroundings {
@@ -93,7 +97,7 @@ function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSu
   }
 }
 
-function observeBackend(model: ServedModel, spec: ServedModel['spec']['backends'][number], deps: ServedModelDeps): ObservedBackend {
+function observeBackend(model: ServedModel, spec: BackendSpec, deps: ServedModelDeps): ObservedBackend {
   const namespace = namespaceOf(model)
   const { service, authSecretRef } = spec
   const found =
@@ -112,39 +116,37 @@ function observeBackend(model: ServedModel, spec: ServedModel['spec']['backends'
   }
 }
 
-function observeCredential(
-  uid: string,
-  spec: ServedModel['spec']['backends'][number],
-  ref: CredentialRef,
-  { credentials, memory }: ServedModelDeps,
-): ObservedCredential {
-  const read = credentials.observe(ref)
+function observeCredential(uid: string, spec: BackendSpec, ref: CredentialRef, deps: ServedModelDeps): ObservedCredential {
+  const read = deps.credentials.observe(ref)
   if (read.state !== 'Unread' && read.state !== 'Unreadable') return read
-  const known = memory.adoptedCredential(uid, spec)
+  const known = deps.memory.adoptedCredential(uid, spec)
   if (known === undefined) return read
   return { state: 'Adopted', ...known, ...(read.state === 'Unreadable' ? { unreadable: read.problem } : {}) }
 }
 
 function observeProjection(
   uid: string,
-  { text, desired }: { readonly text: string | undefined; readonly desired: DesiredModel },
+  { text, desired }: Pick<ObservedModel, 'text' | 'desired'>,
   deps: ServedModelDeps,
 ): ObservedProjection {
-  const { memory } = deps
-  const wanted = memory.wanted(uid)
+  const { wanted, isKept } = deps.memory.get(uid)
   const isWanted = wanted !== undefined && wanted.text === text
   const revision = isWanted && text !== undefined ? deps.projection.present('model', uid, text)?.revision : undefined
   const hadRecord = wanted?.text !== undefined
   return {
     isWanted,
-    isKept: memory.isKept(uid),
+    isKept: isKept === true,
     hadRecord,
     isRestricted: hadRecord && (desired.record === undefined || isNarrower(desired.record.allowedNamespaces, wanted.allowedNamespaces)),
     revision,
     confirmation: revision === undefined ? undefined : deps.acknowledgements.confirmation(revision, uid),
-    sinceMs: memory.wantedForMs(uid),
+    sinceMs: ageMs(wanted, deps.clock),
     storeAvailable: deps.projection.available,
   }
+}
+
+function ageMs(given: { readonly atMs: number } | undefined, clock: Clock): number {
+  return given === undefined ? Infinity : clock.monotonic() - given.atMs
 }
 
 function observeTiming(

@@ -97,6 +97,6 @@ function projectedModel(record: ModelRecord): ProjectedModel {
   }
 }
 
-function union(a: ProjectedModel['allowedNamespaces'], b: ProjectedModel['allowedNamespaces']): ProjectedModel['allowedNamespaces'] {
+export function union(a: ProjectedModel['allowedNamespaces'], b: ProjectedModel['allowedNamespaces']): ProjectedModel['allowedNamespaces'] {
   return a === '*' || b === '*' ? '*' : [...new Set([...a, ...b])]
 }

@@ -1,17 +1,12 @@
 /** Derives the status of a ServedModel. Pure. */
 import { conditionList, findCondition } from '#api/condition-list.ts'
-import { SERVED_MODEL_CONDITIONS } from '#api/conditions.ts'
+import { SERVED_MODEL_CONDITIONS, type ServedModelCondition } from '#api/conditions.ts'
 import type { ServedModel, ServedModelStatus } from '#api/served-model.ts'
-import type { Confirmation } from '../../projection/acknowledgements.ts'
 import { servedName } from './names.ts'
-import type { DesiredModel, ModelSurroundings, ObservedBackend, Problem } from './observed.ts'
+import type { DesiredModel, ModelSurroundings, ObservedBackend, ObservedProjection, Problem } from './observed.ts'
 
-type Table = typeof SERVED_MODEL_CONDITIONS
-type ConditionFor<Type extends keyof Table> = {
-  readonly type: Type
-  readonly reason: keyof Table[Type]['reasons'] & string
-  readonly message: string
-}
+type ConditionFor<Type extends ServedModelCondition['type']> = Extract<ServedModelCondition, { type: Type }>
+
 const ALIASES_COLUMN = 60
 const MAX_MESSAGE = 4_096
 /** Time within which the kubelet usually updates the files of a pod after a change of a Secret, ms. */
@@ -19,10 +14,7 @@ export const MOUNT_DELAY_MS = 120_000
 /** Problems that only an edit of this object ends. A change of other objects ends all other problems. */
 const STALLING = new Set<Problem['reason']>(['AddressRefused', 'NameConflict'])
 
-export interface ModelProgress {
-  /** undefined until the record is written, or if there is none. */
-  readonly confirmation: Confirmation | undefined
-  readonly storeAvailable: boolean
+export interface ModelProgress extends Pick<ObservedProjection, 'confirmation' | 'storeAvailable'> {
   /** ms since the mounted credentials of the model changed. */
   readonly mountedForMs: number
 }

@@ -1,6 +1,7 @@
 /** The kind Toy as the operator runs it: its row in the operator's table of kinds. */
 import { conditionList, sameStatus } from '#api/condition-list.ts'
 import { refOf, uidOf } from '#kube/port.ts'
+import { addFinalizer, isHeld, removeFinalizer } from '../../../operator/kinds/finalizer.ts'
 import { type Kind, type KindRow, type OperatorContext, watch } from '../../../operator/kinds/kind.ts'
 import { type Check, firstAnswer, type StepBase } from '../../../operator/loop/reconciler.ts'
 import { type Toy, TOY_CONDITIONS, TOY_RECORD, toyCodec, toyKind } from './toy-kind.ts'
@@ -21,8 +22,6 @@ export const toyRow: KindRow = { api: toyKind, create: toys }
 
 function toys({ informer, kube, clock, ownWrites, projection }: OperatorContext): Kind<Toy, ObservedToy, Step> {
   const cache = informer(toyKind)
-  const patch = async ({ toy }: ObservedToy, path: string, op: object): Promise<void> =>
-    ownWrites.remember(await kube.patch(toyKind.resource, refOf(toy), [{ path: `/metadata/finalizers${path}`, ...op } as never]))
   return {
     name: toyKind.resource.kind,
     informer: cache,
@@ -38,9 +37,9 @@ function toys({ informer, kube, clock, ownWrites, projection }: OperatorContext)
     nextStep: (observed) => firstAnswer(CHECKS, observed),
     async apply(step, observed) {
       const { toy, text } = observed
-      if (step.do === 'add-finalizer') return await patch(observed, '', { op: 'add', value: [toyKind.finalizer] })
+      if (step.do === 'add-finalizer') return ownWrites.remember(await addFinalizer(toyKind, toy, kube))
       if (step.do === 'project') return projection.want(TOY_RECORD, uidOf(toy), text, step.level)
-      if (step.do === 'remove-finalizer') return await patch(observed, '/0', { op: 'remove' })
+      if (step.do === 'remove-finalizer') return await removeFinalizer(toyKind, toy, kube)
       ownWrites.remember(await kube.applyStatus(toyKind.resource, { ...toy, status: statusOf(observed) }))
     },
   }
@@ -53,15 +52,11 @@ function recordText({ metadata, spec }: Toy): string | undefined {
 }
 
 const CHECKS: ReadonlyArray<Check<ObservedToy, Step>> = [
-  ({ toy, text }) => (text !== undefined && !isHeld(toy) ? { do: 'add-finalizer', level: 'create' } : undefined),
+  ({ toy, text }) => (text !== undefined && !isHeld(toy, toyKind) ? { do: 'add-finalizer', level: 'create' } : undefined),
   ({ isProjected }) => (isProjected ? undefined : { do: 'project', level: 'change' }),
-  ({ toy, text }) => (text === undefined && isHeld(toy) ? { do: 'remove-finalizer', level: 'change' } : undefined),
+  ({ toy, text }) => (text === undefined && isHeld(toy, toyKind) ? { do: 'remove-finalizer', level: 'change' } : undefined),
   (observed) => (sameStatus(statusOf(observed), observed.toy.status) ? undefined : { do: 'write-status', level: 'background' }),
 ]
-
-function isHeld({ metadata }: Toy): boolean {
-  return metadata.finalizers?.includes(toyKind.finalizer ?? '') === true
-}
 
 /** A toy that may lose all its pieces counts as broken. */
 function statusOf({ toy: { metadata, spec, status }, now }: ObservedToy): NonNullable<Toy['status']> {
