@@ -6,7 +6,7 @@
 import { randomUUID } from 'node:crypto'
 import { isDeepStrictEqual } from 'node:util'
 import { API_GROUP } from '#api/metadata.ts'
-import { ObjectIndex } from '#kube/object-cache.ts'
+import { type ChangeListener, ObjectCache } from '#kube/object-cache.ts'
 import { KubeError, namespaceOf, refKey, refOf, uidOf } from '#kube/port.ts'
 import type { CreateOptions, Informer, KubeObject, KubePort, ObjectMeta, ObjectRef } from '#kube/port.ts'
 import type { PatchOperation, Preconditions, Resource } from '#kube/port.ts'
@@ -55,7 +55,7 @@ export class ObjectStore implements KubePort {
   restore(stored: readonly StoredObject[]): void {
     for (const { resource, object } of stored) {
       this.#version = Math.max(this.#version, Number(object.metadata.resourceVersion ?? 0))
-      this.#table(resource).objects.set(refKey(refOf(object)), deepFreeze(object))
+      this.#table(resource).put(deepFreeze(object))
       this.#homes.set(uidOf(object), namespaceOf(object))
     }
     for (const { resource, object } of stored) this.#collectIfOrphan(resource, object)
@@ -193,7 +193,8 @@ export class ObjectStore implements KubePort {
     this.#version += 1
     if (before) this.#homes.delete(uidOf(before))
     if (after) this.#homes.set(uidOf(after), namespaceOf(after))
-    this.#table(resource).change(ref, before, after && deepFreeze(after))
+    if (after) this.#table(resource).put(deepFreeze(after))
+    else if (before) this.#table(resource).remove(before)
   }
 
   #table(resource: Resource): ObjectTable {
@@ -214,17 +215,15 @@ export class ObjectStore implements KubePort {
   }
 }
 
-type Listener = (before: KubeObject | undefined, after: KubeObject | undefined) => void
-
 /** The objects of one kind. As an informer it is never behind, because it is the store itself. */
-class ObjectTable implements Informer {
+class ObjectTable extends ObjectCache<KubeObject> implements Informer {
   readonly synced = Promise.resolve()
   readonly resource: Resource
-  readonly objects = new Map<string, KubeObject>()
-  readonly #listeners: Listener[] = []
-  readonly #index = new ObjectIndex<KubeObject>()
 
   constructor(resource: Resource) {
+    super((error) => {
+      throw error
+    })
     this.resource = resource
   }
 
@@ -232,32 +231,9 @@ class ObjectTable implements Informer {
     return true
   }
 
-  addIndex(name: string, valuesOf: (object: KubeObject) => readonly string[]): void {
-    this.#index.add(name, valuesOf, this.list())
-  }
-
-  byIndex(name: string, value: string): Iterable<KubeObject> {
-    return this.#index.get(name, value)
-  }
-
-  get(ref: ObjectRef): KubeObject | undefined {
-    return this.objects.get(refKey(ref))
-  }
-
-  list(): Iterable<KubeObject> {
-    return this.objects.values()
-  }
-
-  subscribe(listener: Listener): void {
-    this.#listeners.push(listener)
-    for (const object of [...this.objects.values()]) listener(undefined, object)
-  }
-
-  change(ref: ObjectRef, before: KubeObject | undefined, after: KubeObject | undefined): void {
-    if (after) this.objects.set(refKey(ref), after)
-    else this.objects.delete(refKey(ref))
-    this.#index.change(before, after)
-    for (const listener of this.#listeners) listener(before, after)
+  override subscribe(listener: ChangeListener<KubeObject>): void {
+    super.subscribe(listener)
+    for (const object of [...this.list()]) listener(undefined, object)
   }
 }
 

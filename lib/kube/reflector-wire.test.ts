@@ -6,6 +6,7 @@ import type { StoredObject } from '../../standalone/object-store.ts'
 import { createLog } from '#platform/log.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { KubeCredentials } from './kube-credentials.ts'
+import { ObjectCache } from './object-cache.ts'
 import { RawClient } from './raw-client.ts'
 import { Reflector } from './reflector.ts'
 import { secrets, type Secret } from './resources.ts'
@@ -16,6 +17,7 @@ const hurriedClock: Clock = { ...systemClock, after: (delayMs, callback) => syst
 
 let server: FakeApiServer
 let transport: Transport
+let cache: ObjectCache<Secret>
 let reflector: Reflector<Secret>
 let heard: string[]
 let wake: () => void
@@ -26,10 +28,13 @@ beforeEach(async () => {
   transport = new Transport({ credentials: new KubeCredentials(kubeconfig), clock: systemClock })
   const source = new RawClient({ transport, clock: systemClock })
   const { log: logger } = createLog('test', 'error')
-  reflector = new Reflector(secrets, { namespace: 'shop' }, { source, clock: hurriedClock, logger, random: Math.random })
+  cache = new ObjectCache((error) => {
+    throw error
+  })
+  reflector = new Reflector(secrets, { namespace: 'shop' }, cache, { source, clock: hurriedClock, logger, random: Math.random })
   heard = []
   wake = () => undefined
-  reflector.subscribe((before, after) => {
+  cache.subscribe((before, after) => {
     const name = (after ?? before)?.metadata.name ?? ''
     heard.push(before ? (after ? `~${name}` : `-${name}`) : `+${name}`)
     wake()
@@ -140,7 +145,7 @@ test('duplicate and late events, other namespaces and characters split between p
     await new Promise((resolve) => setImmediate(resolve))
   }
   await toHear('+a', '~a', '+ü🔑')
-  expect(reflector.get({ namespace: 'shop', name: 'a' })?.metadata.labels).toEqual({ note: 'Schlüssel 🔑' })
+  expect(cache.get({ namespace: 'shop', name: 'a' })?.metadata.labels).toEqual({ note: 'Schlüssel 🔑' })
 })
 
 test('the reflector continues after 500, 429, RST and an unknown ERROR in the stream', async () => {
