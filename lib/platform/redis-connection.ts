@@ -25,10 +25,7 @@ export interface RedisTimeouts {
 
 /** A command of Redis failed. The message names the reason and the remedy, and never a secret. */
 export class StoreUnavailable extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.name = 'StoreUnavailable'
-  }
+  override readonly name = 'StoreUnavailable'
 }
 
 const CONNECT_TIMEOUT_MS = 1_000

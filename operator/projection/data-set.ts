@@ -27,10 +27,7 @@ export interface DataSetDeps {
 
 /** The error of a store that belongs to another installation or a newer version. The operator writes nothing until an administrator decides. */
 export class ForeignStore extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'ForeignStore'
-  }
+  override readonly name = 'ForeignStore'
 }
 
 /** Epoch and revision of the data set that this leader writes. */

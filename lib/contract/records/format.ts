@@ -29,13 +29,9 @@ export interface FormatHead {
   readonly needs?: readonly string[]
 }
 
-/** A text of another build that this build must not use. It is not damaged and stays as it is. */
+/** A text of another build that this build must not use: `version 2`, `needs limits2`. It is not damaged and stays as it is. */
 export class UnknownVersion extends Error {
-  /** @param what for example `version 2` or `needs limits2` */
-  constructor(what: string) {
-    super(what)
-    this.name = 'UnknownVersion'
-  }
+  override readonly name = 'UnknownVersion'
 }
 
 /** The oldest version that this build writes: for readers that do not announce their versions. */
