@@ -125,16 +125,11 @@ export type KubeErrorCode =
   | 'Other'
 
 /** Details of a failed call beyond code, status and message. */
-export interface KubeErrorDetails {
-  readonly cause?: unknown
-  readonly retryAfterSeconds?: number | undefined
-  readonly namespace?: string | undefined
-  readonly policy?: string | undefined
-  readonly reason?: string | undefined
-}
+type KubeErrorDetails = Partial<Pick<KubeError, 'cause' | 'retryAfterSeconds' | 'namespace' | 'policy' | 'reason'>>
 
 /** A failed call. The message names verb, resource, object and the server's reason, but never a body, which may hold a Secret. */
 export class KubeError extends Error {
+  override readonly name: string = 'KubeError'
   readonly code: KubeErrorCode
   /** HTTP status; 0 when there was no answer. */
   readonly status: number
@@ -149,7 +144,6 @@ export class KubeError extends Error {
 
   constructor(code: KubeErrorCode, status: number, message: string, details: KubeErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
-    this.name = 'KubeError'
     this.code = code
     this.status = status
     this.retryAfterSeconds = details.retryAfterSeconds

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers'
 import { sleep, type Clock } from '#platform/clock.ts'
 import {
   type CreateOptions,
@@ -8,6 +9,7 @@ import {
   type Preconditions,
   type Resource,
   apiVersionOf,
+  identityOf,
   isKubeError,
   refKey,
   refOf,
@@ -69,14 +71,10 @@ interface RawList<T> {
  * create, update, replace and patch are not: after a lost answer only the caller knows whether a second try is right.
  */
 export class RawClient implements KubePort {
-  readonly #transport: KubeTransport
-  readonly #retry: { readonly clock: Clock; readonly random: () => number }
-  readonly #isDedicated: boolean
+  readonly #options: RawClientOptions
 
   constructor(options: RawClientOptions) {
-    this.#transport = options.transport
-    this.#retry = { clock: options.clock, random: options.random ?? Math.random }
-    this.#isDedicated = options.isDedicated ?? false
+    this.#options = options
   }
 
   async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
@@ -186,8 +184,8 @@ export class RawClient implements KubePort {
       timeoutSeconds: String(at.timeoutSeconds),
     }
     try {
-      const stream = await this.#transport.open(resourcePath(resource, selection, query), signal)
-      if (stream.status !== 200) throw refusal(asked, { ...stream, text: await textOf(stream.body) })
+      const stream = await this.#options.transport.open(resourcePath(resource, selection, query), signal)
+      if (stream.status !== 200) throw new StatusError(asked, { ...stream, text: await text(stream.body) })
       yield* watchEvents(stream.body)
     } catch (error) {
       throw error instanceof StatusError ? error : unreachable(asked, error)
@@ -227,20 +225,22 @@ export class RawClient implements KubePort {
       return await call()
     } catch (error) {
       if (!isTransient(error)) throw error
-      await sleep(this.#retry.clock, (retryAfterMs(error) ?? 0) + this.#retry.random() * RETRY_WITHIN_MS)
+      const { clock, random = Math.random } = this.#options
+      await sleep(clock, (retryAfterMs(error) ?? 0) + random() * RETRY_WITHIN_MS)
       return call()
     }
   }
 
   /** The caller gives the type, since the API server has validated its objects. */
   async #json<T>(asked: Asked, call: KubeCall): Promise<T> {
+    const { transport, isDedicated = false } = this.#options
     let answer
     try {
-      answer = await this.#transport.call(this.#isDedicated ? { ...call, isDedicated: true } : call)
+      answer = await transport.call({ ...call, isDedicated })
     } catch (error) {
       throw unreachable(asked, error)
     }
-    if (answer.status < 200 || answer.status > 299) throw refusal(asked, answer)
+    if (answer.status < 200 || answer.status > 299) throw new StatusError(asked, answer)
     try {
       return JSON.parse(answer.text)
     } catch {
@@ -274,18 +274,6 @@ function ask(verb: string, resource: Resource, ref: ObjectRef): Asked {
   }
 }
 
-function refusal(
-  asked: Asked,
-  answer: { status: number; text: string; headers: Readonly<Record<string, string | string[] | undefined>> },
-): StatusError {
-  const retryAfter = answer.headers['retry-after']
-  return new StatusError(asked, {
-    status: answer.status,
-    text: answer.text,
-    retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
-  })
-}
-
 /**
  * Returns undefined if the server says that this object does not exist. A 404 for the whole path (the CRD was deleted) is an error: an
  * orphan check that read such a 404 as "object deleted" would revoke every key.
@@ -302,17 +290,10 @@ function listQuery({ labelSelector }: Selection, resourceVersion: string): Recor
 }
 
 function statusOnly(resource: Resource, object: KubeObject): unknown {
-  const { name, namespace, uid } = object.metadata // uid: a recreated object must not inherit the status of its predecessor
   return {
     apiVersion: apiVersionOf(resource),
     kind: resource.kind,
-    metadata: { name, ...(namespace ? { namespace } : {}), ...(uid ? { uid } : {}) },
+    metadata: identityOf(object), // a recreated object must not inherit the status of its predecessor
     status: 'status' in object ? object.status : undefined,
   }
-}
-
-async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of body) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8')
 }

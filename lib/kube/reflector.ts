@@ -3,22 +3,14 @@ import type { OutageLog } from '#platform/outage-log.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import type { ObjectCache } from './object-cache.ts'
 import { isKubeError, retryAfterMs, type KubeError, type KubeObject, type Resource } from './port.ts'
-import type { ListResult, Selection } from './raw-client.ts'
+import type { RawClient, Selection } from './raw-client.ts'
 import { BackOff } from '#platform/back-off.ts'
 import { cacheable, resourceName } from './resources.ts'
 import { StatusError } from './status-error.ts'
 import type { WatchEvent } from './watch-events.ts'
 
-/** Where a reflector reads; `RawClient` is one. */
-export interface ListWatchSource {
-  listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>>
-  watch(
-    resource: Resource,
-    selection: Selection,
-    at: { resourceVersion: string; timeoutSeconds: number },
-    signal: AbortSignal,
-  ): AsyncIterable<WatchEvent>
-}
+/** Where a reflector reads. */
+export type ListWatchSource = Pick<RawClient, 'listAt' | 'watch'>
 
 /** Why the reflector listed all objects again. */
 export type RelistReason = 'Start' | 'Expired' | 'VersionTooLarge'
