@@ -264,22 +264,27 @@ export class LeaderLease {
   }
 
   async #tryTake(): Promise<boolean> {
-    const { kube, clock, identity, namespace } = this.#options
+    const { kube, clock } = this.#options
     const current = await this.#read()
     const sentAtMs = clock.monotonic()
     if (current && !this.#free(current)) return false
-    // this process is already the holder after a take whose answer was lost: the leader does not change, so the fence stays
-    const isMine = current?.spec?.holderIdentity === identity
-    const leaseTransitions = (current?.spec?.leaseTransitions ?? 0) + (isMine ? 0 : 1)
-    const spec = { ...this.#spec(current), acquireTime: this.#time(), leaseTransitions }
-    const created: Lease = { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: LEASE_NAME, namespace }, spec }
+    const wanted = this.#taken(current)
     try {
-      this.#remember(await (current ? kube.update(leases, { ...current, spec }) : kube.create(leases, created)), sentAtMs)
+      this.#remember(await (current ? kube.update(leases, wanted) : kube.create(leases, wanted)), sentAtMs)
       return true
     } catch (error) {
       if (isKubeError(error, 'Conflict', 'AlreadyExists')) return false // another process was faster
       throw error
     }
+  }
+
+  #taken(current: Lease | undefined): Lease {
+    const { identity, namespace } = this.#options
+    // this process is already the holder after a take whose answer was lost: the leader does not change, so the fence stays
+    const isMine = current?.spec?.holderIdentity === identity
+    const leaseTransitions = (current?.spec?.leaseTransitions ?? 0) + (isMine ? 0 : 1)
+    const spec = { ...this.#spec(current), acquireTime: this.#time(), leaseTransitions }
+    return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: LEASE_NAME, namespace }, ...current, spec }
   }
 
   #free(lease: Lease): boolean {

@@ -40,17 +40,15 @@ export class StatusError extends KubeError {
     const body = readStatus(answer.text)
     const refusal = policyRefusal(answer.status, body?.message ?? '')
     const code = refusal?.code ?? codeOf(answer.status, body)
-    const { namespace } = asked
-    const { policy, reason } = refusal ?? {}
-    const retryAfterSeconds = waitSeconds([answer.headers?.['retry-after']].flat()[0] ?? body?.details?.retryAfterSeconds)
     const message = describe(asked, { status: answer.status, code, body, refusal })
-    super(code, answer.status, message, { namespace, policy, reason, retryAfterSeconds })
+    super(code, answer.status, message, { ...refusal, namespace: asked.namespace, retryAfterSeconds: waitSeconds(answer, body) })
     this.served = answer.status !== 404 || body !== undefined
     this.versionTooLarge = causes(body).includes('ResourceVersionTooLarge')
   }
 }
 
-function waitSeconds(asked: string | number | undefined): number | undefined {
+function waitSeconds({ headers }: Partial<KubeAnswer>, body: StatusBody | undefined): number | undefined {
+  const asked = headers?.['retry-after'] ?? body?.details?.retryAfterSeconds
   const seconds = Number(asked ?? Number.NaN)
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined
 }

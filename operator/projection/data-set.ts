@@ -2,23 +2,17 @@
 import { randomUUID } from 'node:crypto'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import type { ProjectionMeta } from '#contract/records/revision-log.ts'
+import type { Leadership } from '../operator-deps.ts'
 import type { ProjectionChange, ProjectionStore, WriteOutcome } from './store.ts'
 
 const WENT_BACK = 'the store went back to an older state'
 
-export interface DataSetDeps {
+export interface DataSetDeps extends Leadership {
   readonly store: ProjectionStore
   /** Called when the store was prepared for this leader. */
   readonly onPrepared: () => Promise<void>
   /** Called before these changes are written, so that a gateway that learns a record finds its data. In a rebuild: all records. */
   readonly beforeWrite: (changes: readonly ProjectionChange[], how: 'write' | 'rebuild') => Promise<void>
-  /** Fencing token of this leader. */
-  readonly fence: () => number
-  /** Raises the fencing token above the one in the store. After the Lease was deleted, the store would otherwise refuse every write for ever. */
-  readonly raiseFence: (stored: number) => Promise<void>
-  readonly assertLeading: () => void
-  /** Called when a newer leader has written: this process must end. */
-  readonly onFenced: (fence: number) => void
   /** Identity of this installation, durable beside the keyring. */
   readonly installation: () => string
   /** Replace the projection of another installation or of a newer layout. */

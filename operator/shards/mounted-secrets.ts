@@ -165,8 +165,7 @@ export class MountedSecrets {
   }
 
   #setRecord(uid: string, text: string | undefined): void {
-    const present = this.#models.state(uid) === 'Pending' ? this.#models.pending(uid) : this.#models.get(uid)
-    if (present?.text === text) return
+    if (this.#models.newest(uid)?.text === text) return
     if (text === undefined) this.#models.remove(uid, 'change')
     else this.#models.commit({ uid, text }, 'change')
   }
@@ -174,9 +173,7 @@ export class MountedSecrets {
   #use(entry: CredentialEntry): void {
     this.#unusedSince.delete(entry.sum)
     this.#refused.delete(entry.sum)
-    const isPending = this.#credentials.state(entry.sum) === 'Pending'
-    const present = isPending ? this.#credentials.pending(entry.sum) : this.#credentials.get(entry.sum)
-    if (!present) this.#credentials.commit(entry, 'change')
+    if (!this.#credentials.newest(entry.sum)) this.#credentials.commit(entry, 'change')
   }
 
   #unused(sums: readonly string[]): void {

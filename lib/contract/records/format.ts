@@ -85,6 +85,18 @@ export const namespaceField: z.ZodString = z.string().min(1).max(253)
 export const timeField: z.ZodInt = z.int().nonnegative()
 const revisionField = z.int().nonnegative()
 
+/** The uid of a record of any version. */
+export const withUid: z.ZodObject<{ uid: z.ZodString }> = z.object({ uid: recordFields.uid })
+
+/** Reads the uid in a record's text of any version. @returns undefined for a damaged text */
+export function uidIn(text: string): string | undefined {
+  try {
+    return withUid.safeParse(JSON.parse(text)).data?.uid
+  } catch {
+    return undefined // damage, which the caller reports
+  }
+}
+
 type DeepReadonly<T> = T extends string | number | boolean | null | undefined
   ? T
   : T extends ReadonlyArray<infer Item>

@@ -63,15 +63,6 @@ export function writeKeyringEntry(entry: KeyringEntry, former?: KeyringEntry): s
   return codec.encode({ ...kept, ...entry, verifiers }, entry.version)
 }
 
-/** Reads the id of an entry's text of any version. */
-export function keyringEntryUid(text: string): string | undefined {
-  try {
-    return z.object({ uid: entryBody.shape.uid }).safeParse(JSON.parse(text)).data?.uid
-  } catch {
-    return undefined // damage, which the caller reports
-  }
-}
-
 /** Whether two entries are equal except for their revision and unknown fields. */
 export function sameEntry(a: KeyringEntry, b: KeyringEntry): boolean {
   return isDeepStrictEqual(content(a), content(b))

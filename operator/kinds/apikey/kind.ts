@@ -197,7 +197,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     const uid = uidOf(apiKey)
     memory.forget(uid)
     shownUsage.forget(uid)
-    subjects.deleted(uid)
+    subjects.ledger?.deleted(uid)
     acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
     enqueue(ORPHAN_QUEUE, { namespace: namespaceOf(apiKey), name: uid }, 'urgent')
   }
@@ -210,7 +210,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   #settled(uid: string, error: Error | undefined): void {
     const { memory, keyring, subjects, enqueue } = this.#deps
-    subjects.changed(uid)
+    subjects.ledger?.changed(uid)
     if (error === undefined) {
       this.#keyringOutage.works()
       memory.succeeded(uid, 'Keyring')
