@@ -98,10 +98,6 @@ export class ObjectStore implements KubePort {
     return typed(resource, this.#replace(call, before, object))
   }
 
-  replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
-    return this.update(resource, object)
-  }
-
   async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
     const call = { verb: 'patch', resource, ref }
     const before = this.#require(call)

@@ -3,12 +3,6 @@ import type { Informer, KubeObject, Resource } from './port.ts'
 import { Reflector, type ReflectorDeps, type ReflectorScope } from './reflector.ts'
 import { resourceName } from './resources.ts'
 
-/** How an informer starts. */
-export interface InformerOptions {
-  /** Whether the start goes on if the API server refuses a cluster-wide list. After a refused list of one namespace it always goes on. */
-  readonly mayBeRefused?: boolean
-}
-
 /** Creates informers for the namespaces that the operator watches, and starts and stops all of them together. */
 export class InformerFactory {
   readonly #deps: ReflectorDeps
@@ -21,8 +15,12 @@ export class InformerFactory {
     this.#namespaces = namespaces
   }
 
-  /** Creates an informer, which `start` starts. With several namespaces one watch per namespace fills it. */
-  createInformer<T extends KubeObject>(resource: Resource<T>, options: InformerOptions = {}): Informer<T> {
+  /**
+   * Creates an informer, which `start` starts. With several namespaces one watch per namespace fills it.
+   * @param options.mayBeRefused the start goes on if the API server refuses a cluster-wide list. After a refused list of one namespace it always
+   * goes on
+   */
+  createInformer<T extends KubeObject>(resource: Resource<T>, options: { readonly mayBeRefused?: boolean } = {}): Informer<T> {
     const namespaces = resource.namespaced && this.#namespaces.length > 0 ? this.#namespaces : ['']
     const scopes = namespaces.map((namespace) => ({ namespace, mayBeRefused: namespace !== '' || options.mayBeRefused === true }))
     const cache = new WatchedCache(resource, scopes, this.#deps)

@@ -55,7 +55,7 @@ export class KubeCredentials {
     try {
       await this.#config.applyToHTTPSOptions(options)
     } catch (error) {
-      throw credentialError(error)
+      throw new Error(`credentials for the API server: ${reasonOf(error)}`)
     }
     return { server: serverOf(this.#config), tls: tlsOf(options), headers: headersOf(options) }
   }
@@ -129,10 +129,6 @@ function headersOf(options: RequestOptions): Record<string, string> {
 }
 
 /** The message of a plugin may quote its output, and so a token. Only the kind of failure is kept. */
-function credentialError(error: unknown): Error {
-  return new Error(`credentials for the API server: ${reasonOf(error)}`)
-}
-
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown failure'
   return 'syscall' in error ? error.message : `${error.name} while it was read`

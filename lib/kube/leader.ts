@@ -260,7 +260,8 @@ export class LeaderLease {
     if (current?.spec?.holderIdentity !== this.#options.identity) return this.#lose(TAKEN)
     const wanted = edit({ ...current, spec: this.#spec(current) })
     this.#lease = undefined // a write without an answer may have been applied: then the next write must read first
-    this.#remember(await this.#options.kube.update(leases, wanted), sentAtMs)
+    const { metadata } = await this.#options.kube.update(leases, wanted)
+    this.#remember({ ...wanted, metadata }, sentAtMs)
   }
 
   async #tryTake(): Promise<boolean> {
@@ -270,7 +271,8 @@ export class LeaderLease {
     if (current && !this.#free(current)) return false
     const wanted = this.#taken(current)
     try {
-      this.#remember(await (current ? kube.update(leases, wanted) : kube.create(leases, wanted)), sentAtMs)
+      const { metadata } = await (current ? kube.update(leases, wanted) : kube.create(leases, wanted))
+      this.#remember({ ...wanted, metadata }, sentAtMs)
       return true
     } catch (error) {
       if (isKubeError(error, 'Conflict', 'AlreadyExists')) return false // another process was faster

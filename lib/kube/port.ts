@@ -77,10 +77,8 @@ export interface KubePort {
   list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]>
   /** @param options.dryRun the server checks quota, admission and schema, and stores nothing */
   create<T extends KubeObject>(resource: Resource<T>, object: T, options?: CreateOptions): Promise<T>
-  /** PUT; `metadata.resourceVersion` guards it. */
-  update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
-  /** Like `update`, but the answer is the metadata alone: for objects so large that a full answer costs time. */
-  replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>>
+  /** PUT; `metadata.resourceVersion` guards it. The answer is the metadata alone, since a full answer of a large object costs time. */
+  update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>>
   /** JSON-Patch. A failed `test` is KubeError Conflict or Invalid. */
   patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T>
   /** Server-side apply of the whole status under our field manager; of the rest of `object` only name, namespace and uid count. */

@@ -17,7 +17,7 @@ import {
 } from './port.ts'
 import { normalized, resourceName, resourcePath, type Target } from './resources.ts'
 import { StatusError, unreachable, type Asked } from './status-error.ts'
-import type { KubeCall, KubeTransport } from './transport.ts'
+import type { KubeCall, Transport } from './transport.ts'
 import { watchEvents, type WatchEvent } from './watch-events.ts'
 
 /** Field manager of all writes. */
@@ -36,7 +36,7 @@ const PAGE = 500
 
 /** What `RawClient` needs. */
 export interface RawClientOptions {
-  readonly transport: KubeTransport
+  readonly transport: Pick<Transport, 'call' | 'open'>
   readonly clock: Clock
   /** [0, 1); default Math.random */
   readonly random?: () => number
@@ -68,7 +68,7 @@ interface RawList<T> {
 
 /**
  * The Kubernetes API in plain JSON. get, list, applyStatus and remove of a known uid are sent a second time after 429, 5xx or a broken connection;
- * create, update, replace and patch are not: after a lost answer only the caller knows whether a second try is right.
+ * create, update and patch are not: after a lost answer only the caller knows whether a second try is right.
  */
 export class RawClient implements KubePort {
   readonly #options: RawClientOptions
@@ -108,12 +108,13 @@ export class RawClient implements KubePort {
     return this.#object(resource, ask('create', resource, refOf(object)), { method: 'POST', path, body: JSON.stringify(object) })
   }
 
-  async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
-    return this.#object(resource, ask('update', resource, refOf(object)), updateOf(resource, object))
-  }
-
-  async replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
-    return this.#json(ask('update', resource, refOf(object)), { ...updateOf(resource, object), accept: METADATA_ONLY })
+  async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
+    return this.#object(resource, ask('update', resource, refOf(object)), {
+      method: 'PUT',
+      path: resourcePath(resource, refOf(object), { fieldManager: FIELD_MANAGER }),
+      accept: METADATA_ONLY,
+      body: JSON.stringify(object),
+    })
   }
 
   async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
@@ -259,10 +260,6 @@ function isTransient(error: unknown): boolean {
 function hasLabel({ metadata }: KubeObject, selector: string): boolean {
   const at = selector.indexOf('=')
   return metadata.labels?.[selector.slice(0, at)] === selector.slice(at + 1)
-}
-
-function updateOf(resource: Resource, object: KubeObject): KubeCall {
-  return { method: 'PUT', path: resourcePath(resource, refOf(object), { fieldManager: FIELD_MANAGER }), body: JSON.stringify(object) }
 }
 
 function ask(verb: string, resource: Resource, ref: ObjectRef): Asked {

@@ -303,7 +303,7 @@ describe('damage done with the rights of a gateway is repaired while the operato
   async function proven(uid: string, revision: number): Promise<string[]> {
     const live = await store.liveProcesses()
     return live.map((one) => {
-      const pods = new ServingPods({ live: [one], slices: [], epoch: 'e1' })
+      const pods = new ServingPods([one], [], 'e1')
       return pods.hasApplied(revision, uid) ? one.process : `${one.process.slice(0, 20)}: no`
     })
   }

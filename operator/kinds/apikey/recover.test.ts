@@ -35,7 +35,6 @@ function kube(get: KubePort['get']): KubePort {
     list: (...args) => objects.list(...args),
     create: (...args) => objects.create(...args),
     update: (...args) => objects.update(...args),
-    replace: (...args) => objects.replace(...args),
     patch: (...args) => objects.patch(...args),
     applyStatus: (...args) => objects.applyStatus(...args),
     remove: (...args) => objects.remove(...args),
