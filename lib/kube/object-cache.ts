@@ -7,7 +7,7 @@ export type ChangeListener<T> = (before: T | undefined, after: T | undefined) =>
 export class ObjectCache<T extends KubeObject> {
   readonly #objects = new Map<string, T>()
   readonly #listeners: Array<ChangeListener<T>> = []
-  readonly #index = new ObjectIndex<T>()
+  readonly #indexes = new Map<string, ObjectIndex<T>>()
   readonly #onListenerError: (error: unknown) => void
 
   /** @param onListenerError called when a listener threw; the cache has the event, and the other listeners still run */
@@ -27,14 +27,21 @@ export class ObjectCache<T extends KubeObject> {
     this.#listeners.push(listener)
   }
 
-  /** Indexes all objects, present and future, under the values that a function gives. */
+  /** Indexes all objects, present and future, once. @throws Error if the name belongs to another function */
   addIndex(name: string, valuesOf: IndexFunction<T>): void {
-    this.#index.add(name, valuesOf, this.list())
+    const taken = this.#indexes.get(name)
+    if (taken?.valuesOf === valuesOf) return
+    if (taken) throw new Error(`the index ${name} was added twice, by two functions`)
+    const index = new ObjectIndex(valuesOf)
+    for (const object of this.list()) index.insert(object)
+    this.#indexes.set(name, index)
   }
 
-  /** Objects that an index has under a value. */
+  /** Objects that an index has under a value. @throws Error for an index that does not exist */
   byIndex(name: string, value: string): Iterable<T> {
-    return this.#index.get(name, value)
+    const index = this.#indexes.get(name)
+    if (!index) throw new Error(`there is no index ${name}`)
+    return index.get(value)
   }
 
   /**
@@ -77,7 +84,10 @@ export class ObjectCache<T extends KubeObject> {
   }
 
   #notify(before: T | undefined, after: T | undefined): void {
-    this.#index.change(before, after)
+    for (const index of this.#indexes.values()) {
+      if (before) index.remove(before)
+      if (after) index.insert(after)
+    }
     for (const listener of this.#listeners) {
       try {
         listener(before, after)
@@ -101,49 +111,32 @@ export function isOlderVersion(version: string | undefined, than: string | undef
 /** The values under which an index finds an object. */
 type IndexFunction<T> = (object: T) => readonly string[]
 
-/** Named indexes over the objects of one kind, as client-go's Indexer has them. */
+/** Objects by the values that a function gives, as one index of client-go's Indexer. */
 class ObjectIndex<T extends KubeObject> {
-  readonly #indexes = new Map<string, { readonly valuesOf: IndexFunction<T>; readonly entries: Map<string, Map<string, T>> }>()
+  readonly valuesOf: IndexFunction<T>
+  readonly #entries = new Map<string, Map<string, T>>()
 
-  /** Adds an index, once. @param present the known objects. @throws Error if the name belongs to another function */
-  add(name: string, valuesOf: IndexFunction<T>, present: Iterable<T>): void {
-    const taken = this.#indexes.get(name)
-    if (taken?.valuesOf === valuesOf) return
-    if (taken) throw new Error(`the index ${name} was added twice, by two functions`)
-    this.#indexes.set(name, { valuesOf, entries: new Map() })
-    for (const object of present) this.#insert(name, object)
+  constructor(valuesOf: IndexFunction<T>) {
+    this.valuesOf = valuesOf
   }
 
-  /** Objects under a value. @throws Error for an index that does not exist */
-  *get(name: string, value: string): Iterable<T> {
-    const index = this.#indexes.get(name)
-    if (!index) throw new Error(`there is no index ${name}`)
-    yield* index.entries.get(value)?.values() ?? []
+  get(value: string): Iterable<T> {
+    return this.#entries.get(value)?.values() ?? []
   }
 
-  /** Follows a change of one object. */
-  change(before: T | undefined, after: T | undefined): void {
-    for (const name of this.#indexes.keys()) {
-      if (before) this.#remove(name, before)
-      if (after) this.#insert(name, after)
+  insert(object: T): void {
+    for (const value of this.valuesOf(object)) {
+      const objects = this.#entries.get(value) ?? new Map<string, T>()
+      objects.set(keyOf(object), object)
+      this.#entries.set(value, objects)
     }
   }
 
-  #insert(name: string, object: T): void {
-    const index = this.#indexes.get(name)
-    for (const value of index?.valuesOf(object) ?? []) {
-      const objects = index?.entries.get(value) ?? new Map<string, T>()
-      objects.set(refKey(refOf(object)), object)
-      index?.entries.set(value, objects)
-    }
-  }
-
-  #remove(name: string, object: T): void {
-    const index = this.#indexes.get(name)
-    for (const value of index?.valuesOf(object) ?? []) {
-      const objects = index?.entries.get(value)
-      objects?.delete(refKey(refOf(object)))
-      if (objects?.size === 0) index?.entries.delete(value)
+  remove(object: T): void {
+    for (const value of this.valuesOf(object)) {
+      const objects = this.#entries.get(value)
+      objects?.delete(keyOf(object))
+      if (objects?.size === 0) this.#entries.delete(value)
     }
   }
 }

@@ -44,9 +44,6 @@ export interface RawClientOptions {
   readonly isDedicated?: boolean
 }
 
-/** How a call is sent: once, or again when that is safe. */
-type Sender = <R>(call: () => Promise<R>) => Promise<R>
-
 /** Which objects to list or watch. */
 export interface Selection {
   /** '' = all */
@@ -91,14 +88,11 @@ export class RawClient implements KubePort {
    * lists with a selector (429). Lists without one are then read from the namespace alone, past the cache.
    */
   async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]> {
-    const listed = async (selection: Selection): Promise<readonly T[]> =>
-      (await this.#pages(resource, selection, '', (call) => this.#twice(call))).items
-    if (labelSelector === undefined) return listed({ namespace })
     try {
-      return await listed({ namespace, labelSelector })
+      return (await this.#twice(() => this.listAt(resource, { namespace, ...(labelSelector && { labelSelector }) }, ''))).items
     } catch (error) {
-      if (!isKubeError(error, 'TooManyRequests')) throw error
-      return (await listed({ namespace })).filter((object) => hasLabel(object, labelSelector))
+      if (labelSelector === undefined || !isKubeError(error, 'TooManyRequests')) throw error
+      return (await this.list(resource, namespace)).filter((object) => hasLabel(object, labelSelector))
     }
   }
 
@@ -158,12 +152,20 @@ export class RawClient implements KubePort {
 
   /**
    * All selected objects, as of one moment, in pages: one answer with 100,000 objects would exceed memory and deadline. Each call is sent once:
-   * the caller, the reflector, has a back-off of its own and must log every failure.
+   * the reflector has a back-off of its own and must log every failure.
    * @param resourceVersion '' = the newest; else at least as new as that
    * @throws KubeError Expired when the pages took longer than the server keeps that state
    */
-  listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>> {
-    return this.#pages(resource, selection, resourceVersion, (call) => call())
+  async listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>> {
+    const asked = ask('list', resource, { namespace: selection.namespace, name: '' })
+    const items: T[] = []
+    let next = listQuery(selection, resourceVersion)
+    for (;;) {
+      const page = await this.#json<RawList<T>>(asked, { method: 'GET', path: resourcePath(resource, selection, next) })
+      for (const item of page.items ?? []) items.push(normalized(resource, item))
+      if (!page.metadata?.continue) return { items, resourceVersion: page.metadata?.resourceVersion ?? '' }
+      next = { ...listQuery(selection, ''), continue: page.metadata.continue } // the token holds the version; both together are refused
+    }
   }
 
   /**
@@ -190,24 +192,6 @@ export class RawClient implements KubePort {
       yield* watchEvents(stream.body)
     } catch (error) {
       throw error instanceof StatusError ? error : unreachable(asked, error)
-    }
-  }
-
-  async #pages<T extends KubeObject>(
-    resource: Resource<T>,
-    selection: Selection,
-    resourceVersion: string,
-    send: Sender,
-  ): Promise<ListResult<T>> {
-    const items: T[] = []
-    let next = listQuery(selection, resourceVersion)
-    for (;;) {
-      const call: KubeCall = { method: 'GET', path: resourcePath(resource, selection, next) }
-      const asked = ask('list', resource, { namespace: selection.namespace, name: '' })
-      const page = await send(() => this.#json<RawList<T>>(asked, call))
-      for (const item of page.items ?? []) items.push(normalized(resource, item))
-      if (!page.metadata?.continue) return { items, resourceVersion: page.metadata?.resourceVersion ?? '' }
-      next = { ...listQuery(selection, ''), continue: page.metadata.continue } // the token holds the version; both together are refused
     }
   }
 

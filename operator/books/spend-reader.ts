@@ -94,16 +94,8 @@ export class SpendReader {
       this.#seenOf(uid).usedMs = clock.now()
       this.#schedule.name(uid, clock.monotonic())
     }
-    const due = this.#schedule.take(clock.monotonic())
-    for (let at = 0; at < due.length && !isStopped(); at += READ_AT_ONCE) {
-      const some = due.slice(at, at + READ_AT_ONCE)
-      try {
-        await this.#read(some)
-      } catch (error) {
-        this.#schedule.giveBack(due.slice(at), clock.monotonic())
-        throw error
-      }
-    }
+    const due = this.#schedule.due(clock.monotonic())
+    for (let at = 0; at < due.length && !isStopped(); at += READ_AT_ONCE) await this.#read(due.slice(at, at + READ_AT_ONCE))
   }
 
   async #read(due: readonly string[]): Promise<void> {
@@ -111,6 +103,7 @@ export class SpendReader {
     const nowMs = clock.now()
     const asked = due.map((uid) => presentWindows(subjects.budgetsOf(uid) ?? [], nowMs))
     const reads = await store.read(due.map((subject, at) => ({ subject, fields: (asked[at] ?? []).map(({ field }) => field) })))
+    this.#schedule.wasRead(due, clock.monotonic())
     metrics?.read(due.length)
     const broken: string[] = []
     const low: SubjectCheckpoints[] = []

@@ -52,17 +52,16 @@ export class DataSet {
 
   /** First contact: adopts a data set that is ours and up to date. @returns why it must be rebuilt otherwise @throws ForeignStore */
   async takeOver(): Promise<string | undefined> {
-    const { store, assertLeading, onPrepared } = this.#deps
-    assertLeading()
-    await store.prepare()
-    await onPrepared()
-    const meta = await store.meta()
+    const meta = await this.#prepared()
     if (meta === undefined) return 'the store is empty'
     const foreign = this.#foreign(meta)
     if (foreign !== undefined) return foreign
     if (meta.revision < this.#revision) return 'the store is older than the keyring'
     await this.#claim(meta)
-    if (await this.#isAhead()) return WENT_BACK
+    // After a failover to a lagging replica, gateways may have applied more than the store holds; their acknowledgements would then prove too
+    // much. A present leader knows its newest revision, so a false claim of a gateway causes one rebuild per leader.
+    const live = await this.#deps.store.liveProcesses()
+    if (live.some(({ isAhead }) => isAhead)) return WENT_BACK
     this.#epoch = meta.epoch
     this.#revision = meta.revision
     return undefined
@@ -91,11 +90,8 @@ export class DataSet {
 
   /** Writes everything under a new epoch. @returns the revision of the switch */
   async rebuild(records: readonly ProjectionChange[]): Promise<number> {
-    const { store, assertLeading, onPrepared, beforeWrite } = this.#deps
-    assertLeading()
-    await store.prepare()
-    await onPrepared()
-    const meta = await store.meta()
+    const { store, beforeWrite } = this.#deps
+    const meta = await this.#prepared()
     const revision = Math.max(this.#revision, meta?.revision ?? 0) + 1
     if (meta !== undefined && this.#epoch === '') await this.#outbid(meta.fence)
     const epoch = randomUUID()
@@ -105,6 +101,14 @@ export class DataSet {
     this.#epoch = epoch
     this.#revision = revision
     return revision
+  }
+
+  async #prepared(): Promise<ProjectionMeta | undefined> {
+    const { store, assertLeading, onPrepared } = this.#deps
+    assertLeading()
+    await store.prepare()
+    await onPrepared()
+    return await store.meta()
   }
 
   #writer() {
@@ -150,15 +154,6 @@ export class DataSet {
   /** Raises the fence above the stored one: after the Lease was deleted its count starts again, and the store would refuse every write. */
   async #outbid(stored: number): Promise<void> {
     if (stored >= this.#deps.fence() && stored !== this.#claimed) await this.#deps.raiseFence(stored)
-  }
-
-  /**
-   * After a failover to a lagging replica, gateways may have applied more than the store holds; their acknowledgements would then prove too
-   * much. Only a new leader reads them: a present leader knows its newest revision. So a false claim of a gateway causes one rebuild per leader.
-   */
-  async #isAhead(): Promise<boolean> {
-    const live = await this.#deps.store.liveProcesses()
-    return live.some(({ isAhead }) => isAhead === true)
   }
 }
 

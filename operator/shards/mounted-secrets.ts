@@ -120,8 +120,8 @@ export class MountedSecrets {
 
   /** Why a part of the model, as set last, is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */
   refusal(uid: string): Error | undefined {
-    const refused = [uid, ...this.#sumsOf(uid)].find((id) => this.#refused.has(id))
-    return refused === undefined ? undefined : this.#refused.get(refused)
+    const sums = this.#uses.get(uid)?.bytes.keys() ?? []
+    return [uid, ...sums].map((id) => this.#refused.get(id)).find((error) => error !== undefined)
   }
 
   /** Reads every shard again, in the background. A shard that was deleted or damaged meanwhile is written again from memory. */
@@ -139,10 +139,6 @@ export class MountedSecrets {
     this.#cancelSweep?.()
     this.#models.stop()
     this.#credentials.stop()
-  }
-
-  #sumsOf(uid: string): readonly string[] {
-    return [...(this.#uses.get(uid)?.bytes.keys() ?? [])]
   }
 
   /** Bytes of all distinct credentials that the models of a namespace would use with this use. */
