@@ -21,7 +21,6 @@ export interface EventRecorder {
   record(object: KubeObject, text: EventText): void
 }
 
-/** What `KubeEventRecorder` needs. */
 export interface EventRecorderDeps {
   readonly kube: KubePort
   readonly clock: Clock

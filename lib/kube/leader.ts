@@ -18,7 +18,6 @@ export interface LeaseTimes {
   readonly retryMs: number
 }
 
-/** What `LeaderLease` needs. */
 export interface LeaderOptions {
   /** A client with connections of its own (`RawClient` with isDedicated): load must not depose the leader. */
   readonly kube: KubePort

@@ -34,7 +34,6 @@ const LONGEST_RETRY_AFTER_MS = 1_000
 /** Maximum number of objects in a page; the server itself sets no maximum. */
 const PAGE = 500
 
-/** What `RawClient` needs. */
 export interface RawClientOptions {
   readonly transport: Pick<Transport, 'call' | 'open'>
   readonly clock: Clock

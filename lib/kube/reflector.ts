@@ -15,7 +15,6 @@ export type ListWatchSource = Pick<RawClient, 'listAt' | 'watch'>
 /** Why the reflector listed all objects again. */
 export type RelistReason = 'Start' | 'Expired' | 'VersionTooLarge'
 
-/** Metrics of a reflector. */
 export interface ReflectorMetrics {
   relisted(resource: string, reason: RelistReason): void
   /** Called once for each reflector. Each scrape reads the probe. */
@@ -35,7 +34,6 @@ export interface ReflectorScope extends Selection {
   readonly mayBeRefused?: boolean
 }
 
-/** What a reflector needs besides its scope. */
 export interface ReflectorDeps {
   readonly source: ListWatchSource
   readonly clock: Clock

@@ -16,7 +16,6 @@ const statusBody = z.object({
     .optional(),
 })
 
-/** A parsed Status. */
 export type StatusBody = z.infer<typeof statusBody>
 
 /** The request, for the message. */

@@ -32,7 +32,6 @@ export interface KubeStream {
   readonly body: AsyncIterable<Uint8Array>
 }
 
-/** What `Transport` needs. */
 export interface TransportOptions {
   readonly credentials: KubeCredentials
   readonly clock: Clock
