@@ -135,9 +135,7 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     const subject = this.#subjectOf(name)
     const isSettled = name === settledSubjects(this.#prefix)
     const isForeign = subject === undefined && !isSettled
-    const isOfAnotherKind = kind !== 'none' && kind !== (isSettled ? 'set' : 'hash') // none: it was deleted during the walk
-    const isTooLarge = kind === 'hash' && (Number(bytes) < 0 || Number(bytes) > MAX_KEY_BYTES) // the set is emptied each second
-    return { name, subject, isDamaged: isForeign || isOfAnotherKind || isTooLarge }
+    return { name, subject, isDamaged: isForeign || isOfAnotherKind(kind, isSettled ? 'set' : 'hash') || isTooLarge(kind, Number(bytes)) }
   }
 
   #subjectOf(name: string): string | undefined {
@@ -162,6 +160,16 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     }
     return replies
   }
+}
+
+/** A key that was deleted during the walk has the type `none`. */
+function isOfAnotherKind(kind: string, wanted: 'hash' | 'set'): boolean {
+  return kind !== 'none' && kind !== wanted
+}
+
+/** Whether a hash is too large. The set of settled subjects has no bound, because it is emptied each second. */
+function isTooLarge(kind: string, bytes: number): boolean {
+  return kind === 'hash' && (bytes < 0 || bytes > MAX_KEY_BYTES)
 }
 
 /** Whether the error means damage: a key of another type, or a value that the functions refuse. */

@@ -271,8 +271,7 @@ export class SecretShards<Entry> {
   #enqueue(id: string, entry: Entry | undefined, level: Level): void {
     const shard = this.#shardOf(id)
     const former = shard.pending.get(id)
-    const known = entry ?? shard.get(id)
-    const group = former?.group ?? ((known !== undefined && this.#options.groupOf?.(known)) || '')
+    const group = former?.group ?? this.#groupOf(entry ?? shard.get(id))
     const sinceMs = former?.sinceMs ?? this.#options.clock.monotonic()
     const isUrgent = level === 'urgent' || former?.isUrgent === true
     if (!former) this.#count(group, 1)
@@ -280,6 +279,10 @@ export class SecretShards<Entry> {
     shard.isUrgent ||= isUrgent
     this.#schedule(shard, group)
     this.#changedOne(id)
+  }
+
+  #groupOf(entry: Entry | undefined): string {
+    return (entry !== undefined && this.#options.groupOf?.(entry)) || ''
   }
 
   #schedule(shard: Shard<Entry>, group: string): void {
