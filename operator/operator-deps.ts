@@ -22,10 +22,13 @@ export interface OperatorInformers {
 }
 
 export interface Leadership {
+  /** Fencing token of this leader. */
   readonly fence: () => number
+  /** Raises the fencing token above the one in the store. After the Lease was deleted, the store would otherwise refuse every write for ever. */
   readonly raiseFence: (stored: number) => Promise<void>
+  /** @throws NotLeadingError */
   readonly assertLeading: () => void
-  /** Called when another leader has written to the store: this process must end. */
+  /** Called when a newer leader has written to the store: this process must end. */
   readonly onFenced: (fence: number) => void
 }
 

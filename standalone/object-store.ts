@@ -55,7 +55,7 @@ export class ObjectStore implements KubePort {
   restore(stored: readonly StoredObject[]): void {
     for (const { resource, object } of stored) {
       this.#version = Math.max(this.#version, Number(object.metadata.resourceVersion ?? 0))
-      this.#table(resource).upsert(deepFreeze(object))
+      this.#table(resource).put(deepFreeze(object))
       this.#homes.set(uidOf(object), namespaceOf(object))
     }
     for (const { resource, object } of stored) this.#collectIfOrphan(resource, object)
@@ -96,10 +96,6 @@ export class ObjectStore implements KubePort {
       throw refused('Invalid', call, 'metadata.resourceVersion: must be specified for an update')
     assertSame(call, before, object.metadata)
     return this.#replace(call, before, object)
-  }
-
-  replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
-    return this.update(resource, object)
   }
 
   async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
@@ -193,7 +189,7 @@ export class ObjectStore implements KubePort {
     this.#version += 1
     if (before) this.#homes.delete(uidOf(before))
     if (after) this.#homes.set(uidOf(after), namespaceOf(after))
-    if (after) this.#table(resource).upsert(deepFreeze(after))
+    if (after) this.#table(resource).put(deepFreeze(after))
     else if (before) this.#table(resource).remove(before)
   }
 

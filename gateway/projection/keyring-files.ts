@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { breathe } from '#platform/clock.ts'
-import { parseFormat, UnknownVersion } from '#contract/records/format.ts'
-import { type KeyringEntry, keyringEntryUid, readKeyringEntry } from '#contract/records/keyring-entry.ts'
+import { parseFormat, uidIn, UnknownVersion } from '#contract/records/format.ts'
+import { type KeyringEntry, readKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import { unpackShard } from '#contract/records/shard-text.ts'
 
@@ -27,7 +27,7 @@ const SHARD_NAME = new RegExp(`^(?:${KEYRING_FOLDER}|${MODELS_FOLDER})/\\d+-\\d+
 /** A file that is absent, damaged or of another version removes nothing: the last good content of its shard stays in use. */
 export class KeyringFiles {
   readonly #dir: string
-  readonly #keyring = new ShardFiles<KeyringEntry>({ read: readKeyringEntry, idOf: ({ uid }) => uid, idIn: keyringEntryUid })
+  readonly #keyring = new ShardFiles<KeyringEntry>({ read: readKeyringEntry, idOf: ({ uid }) => uid, idIn: uidIn })
   readonly #models = new ShardFiles<string>({ read: readModel, idOf: modelUid, idIn: modelUid })
   #base: string
 

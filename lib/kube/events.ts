@@ -21,7 +21,6 @@ export interface EventRecorder {
   record(object: KubeObject, text: EventText): void
 }
 
-/** What `KubeEventRecorder` needs. */
 export interface EventRecorderDeps {
   readonly kube: KubePort
   readonly clock: Clock
@@ -48,7 +47,7 @@ const MAX_OBJECT_NAME = 236
 export class KubeEventRecorder implements EventRecorder {
   readonly #deps: EventRecorderDeps
   readonly #series = new EventSeries()
-  readonly #writes = new BoundedWrites(MAX_WRITES, MAX_WAITING)
+  readonly #writes = new BoundedWrites()
 
   constructor(deps: EventRecorderDeps) {
     this.#deps = deps
@@ -133,20 +132,13 @@ interface BackgroundWrite {
 
 /** Runs writes in the background: a few at once and the others in order. When too many wait, the oldest is dropped. */
 class BoundedWrites {
-  readonly #maxRunning: number
-  readonly #maxWaiting: number
   readonly #waiting: BackgroundWrite[] = []
   readonly #idleWaiters: Array<() => void> = []
   #running = 0
 
-  constructor(maxRunning: number, maxWaiting: number) {
-    this.#maxRunning = maxRunning
-    this.#maxWaiting = maxWaiting
-  }
-
   add(write: BackgroundWrite): void {
     this.#waiting.push(write)
-    if (this.#running === this.#maxRunning && this.#waiting.length > this.#maxWaiting) this.#waiting.shift()?.dropped()
+    if (this.#running === MAX_WRITES && this.#waiting.length > MAX_WAITING) this.#waiting.shift()?.dropped()
     this.#next()
   }
 
@@ -157,7 +149,7 @@ class BoundedWrites {
   }
 
   #next(): void {
-    while (this.#running < this.#maxRunning) {
+    while (this.#running < MAX_WRITES) {
       const write = this.#waiting.shift()
       if (!write) break
       this.#running += 1

@@ -27,19 +27,7 @@ export function slicesOf(slices: Pick<Informer<EndpointSlice>, 'byIndex'>, names
   return slices.byIndex(SERVICE_INDEX, `${namespace}/${service}`)
 }
 
-/** `namespace/service` of a slice. */
-export function serviceOf(slice: EndpointSlice): string {
-  return `${namespaceOf(slice)}/${slice.metadata.labels?.[SERVICE_LABEL] ?? ''}`
-}
-
-function uids(object: KubeObject): readonly string[] {
-  return [uidOf(object)]
-}
-
-function namespaces(object: KubeObject): readonly string[] {
-  return [namespaceOf(object)]
-}
-
-function services(slice: EndpointSlice): readonly string[] {
-  return [serviceOf(slice)]
-}
+/** A second call of `addIndex` must pass the same function, hence the names. */
+const uids = (object: KubeObject): readonly string[] => [uidOf(object)]
+const namespaces = (object: KubeObject): readonly string[] => [namespaceOf(object)]
+const services = (slice: EndpointSlice): readonly string[] => [`${namespaceOf(slice)}/${slice.metadata.labels?.[SERVICE_LABEL] ?? ''}`]

@@ -1,17 +1,13 @@
+import { ObjectCache } from './object-cache.ts'
+import type { Informer, KubeObject, Resource } from './port.ts'
 import { Reflector, type ReflectorDeps, type ReflectorScope } from './reflector.ts'
-import type { Informer, KubeObject, ObjectRef, Resource } from './port.ts'
-
-/** How an informer starts. */
-export interface InformerOptions {
-  /** Whether the start goes on if the API server refuses a cluster-wide list. After a refused list of one namespace it always goes on. */
-  readonly mayBeRefused?: boolean
-}
+import { resourceName } from './resources.ts'
 
 /** Creates informers for the namespaces that the operator watches, and starts and stops all of them together. */
 export class InformerFactory {
   readonly #deps: ReflectorDeps
   readonly #namespaces: readonly string[]
-  readonly #reflectors: Array<{ start(): void; stop(): void; readonly synced: Promise<void>; readonly dead: boolean }> = []
+  readonly #reflectors: Array<Pick<Reflector<KubeObject>, 'start' | 'stop' | 'synced' | 'dead'>> = []
 
   /** @param namespaces to watch; empty = all, by one watch of the whole cluster */
   constructor(deps: ReflectorDeps, namespaces: readonly string[]) {
@@ -19,14 +15,17 @@ export class InformerFactory {
     this.#namespaces = namespaces
   }
 
-  /** Creates an informer, which `start` starts. With several namespaces the informer merges one watch per namespace. */
-  createInformer<T extends KubeObject>(resource: Resource<T>, options: InformerOptions = {}): Informer<T> {
+  /**
+   * Creates an informer, which `start` starts. With several namespaces one watch per namespace fills it.
+   * @param options.mayBeRefused the start goes on if the API server refuses a cluster-wide list. After a refused list of one namespace it always
+   * goes on
+   */
+  createInformer<T extends KubeObject>(resource: Resource<T>, options: { readonly mayBeRefused?: boolean } = {}): Informer<T> {
     const namespaces = resource.namespaced && this.#namespaces.length > 0 ? this.#namespaces : ['']
-    const scopeOf = (namespace: string): ReflectorScope => ({ namespace, mayBeRefused: namespace !== '' || options.mayBeRefused === true })
-    const reflectors = new Map(namespaces.map((each) => [each, new Reflector(resource, scopeOf(each), this.#deps)]))
-    this.#reflectors.push(...reflectors.values())
-    const [only] = reflectors.values()
-    return reflectors.size === 1 && only ? only : new MergedInformer(reflectors)
+    const scopes = namespaces.map((namespace) => ({ namespace, mayBeRefused: namespace !== '' || options.mayBeRefused === true }))
+    const cache = new WatchedCache(resource, scopes, this.#deps)
+    this.#reflectors.push(...cache.reflectors.values())
+    return cache
   }
 
   /** Begins to list and watch; call it after all listeners are subscribed. */
@@ -50,37 +49,19 @@ export class InformerFactory {
   }
 }
 
-/** Several namespaces as one informer. */
-class MergedInformer<T extends KubeObject> implements Informer<T> {
+/** A cache with one reflector per namespace. */
+class WatchedCache<T extends KubeObject> extends ObjectCache<T> implements Informer<T> {
   readonly synced: Promise<void>
-  readonly #byNamespace: ReadonlyMap<string, Informer<T>>
+  readonly reflectors: ReadonlyMap<string, Reflector<T>>
 
-  constructor(byNamespace: ReadonlyMap<string, Informer<T>>) {
-    this.#byNamespace = byNamespace
-    this.synced = Promise.all([...byNamespace.values()].map((informer) => informer.synced)).then(() => undefined)
+  constructor(resource: Resource<T>, scopes: readonly ReflectorScope[], deps: ReflectorDeps) {
+    const where = { resource: resourceName(resource) }
+    super((error) => deps.logger.error({ ...where, err: error }, 'a listener of the watch threw'))
+    this.reflectors = new Map(scopes.map((scope) => [scope.namespace, new Reflector(resource, scope, this, deps)]))
+    this.synced = Promise.all([...this.reflectors.values()].map(({ synced }) => synced)).then(() => undefined)
   }
 
   isSynced(namespace: string): boolean {
-    return this.#byNamespace.get(namespace)?.isSynced(namespace) ?? false
-  }
-
-  get(ref: ObjectRef): T | undefined {
-    return this.#byNamespace.get(ref.namespace)?.get(ref)
-  }
-
-  *list(): Iterable<T> {
-    for (const informer of this.#byNamespace.values()) yield* informer.list()
-  }
-
-  subscribe(listener: (before: T | undefined, after: T | undefined) => void): void {
-    for (const informer of this.#byNamespace.values()) informer.subscribe(listener)
-  }
-
-  addIndex(name: string, valuesOf: (object: T) => readonly string[]): void {
-    for (const informer of this.#byNamespace.values()) informer.addIndex(name, valuesOf)
-  }
-
-  *byIndex(name: string, value: string): Iterable<T> {
-    for (const informer of this.#byNamespace.values()) yield* informer.byIndex(name, value)
+    return (this.reflectors.get('') ?? this.reflectors.get(namespace))?.isSynced ?? false
   }
 }

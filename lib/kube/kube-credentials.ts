@@ -55,7 +55,7 @@ export class KubeCredentials {
     try {
       await this.#config.applyToHTTPSOptions(options)
     } catch (error) {
-      throw credentialError(error)
+      throw new Error(`credentials for the API server: ${reasonOf(error)}`)
     }
     return { server: serverOf(this.#config), tls: tlsOf(options), headers: headersOf(options) }
   }
@@ -64,11 +64,8 @@ export class KubeCredentials {
 function load(kubeconfig: string | undefined): KubeConfig {
   const config = new KubeConfig()
   try {
-    if (kubeconfig)
-      kubeconfig
-        .split(delimiter)
-        .filter(Boolean)
-        .forEach((file, index) => loadFile(config, file, index))
+    const files = kubeconfig?.split(delimiter).filter(Boolean)
+    if (files?.length) files.forEach((file, index) => loadFile(config, file, index))
     else config.loadFromCluster()
   } catch (error) {
     throw new KubeConfigError(`KUBECONFIG ${kubeconfig ?? ''}: ${reasonOf(error)}; name a readable kubeconfig`, { cause: error })
@@ -91,15 +88,11 @@ function loadFile(config: KubeConfig, file: string, index: number): void {
 /** client-node reads token files only in pods. This function passes the `tokenFile` of a kubeconfig to the same authenticator. */
 function useTokenFiles(config: KubeConfig, file: string): void {
   const text: { users?: ReadonlyArray<{ name?: string; user?: { tokenFile?: string } }> } = parse(readFileSync(file, 'utf8'))
-  for (const { name, user } of text.users ?? []) {
-    const known = name === undefined ? null : config.getUser(name)
-    if (!known || !user?.tokenFile) continue
-    config.users = config.users.map((other) =>
-      other === known
-        ? { ...known, authProvider: { name: 'tokenFile', config: { tokenFile: resolve(dirname(file), user.tokenFile ?? '') } } }
-        : other,
-    )
-  }
+  config.users = config.users.map((known) => {
+    const tokenFile = text.users?.find(({ name }) => name === known.name)?.user?.tokenFile
+    if (!tokenFile) return known
+    return { ...known, authProvider: { name: 'tokenFile', config: { tokenFile: resolve(dirname(file), tokenFile) } } }
+  })
 }
 
 function serverOf(config: KubeConfig): string {
@@ -129,10 +122,6 @@ function headersOf(options: RequestOptions): Record<string, string> {
 }
 
 /** The message of a plugin may quote its output, and so a token. Only the kind of failure is kept. */
-function credentialError(error: unknown): Error {
-  return new Error(`credentials for the API server: ${reasonOf(error)}`)
-}
-
 function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown failure'
   return 'syscall' in error ? error.message : `${error.name} while it was read`

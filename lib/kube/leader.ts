@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util'
 import type { Log } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
@@ -17,7 +18,6 @@ export interface LeaseTimes {
   readonly retryMs: number
 }
 
-/** What `LeaderLease` needs. */
 export interface LeaderOptions {
   /** A client with connections of its own (`RawClient` with isDedicated): load must not depose the leader. */
   readonly kube: KubePort
@@ -76,7 +76,9 @@ export class LeaderLease {
   #renewedAtMs = 0
   #writing: Promise<unknown> = Promise.resolve()
   #acquiring: Promise<void> = Promise.resolve()
-  readonly #annotations = new AnnotationListeners()
+  #listener: AnnotationListener = () => undefined
+  /** The annotations that the listener has received. */
+  #announced: Lease['metadata']['annotations']
 
   /** @throws RangeError for times that cannot work */
   constructor(options: LeaderOptions) {
@@ -120,7 +122,7 @@ export class LeaderLease {
       if (taken) {
         this.#state = 'Leading'
         logger.info({ identity: this.#options.identity, fence: this.#fence }, 'leading')
-        this.#annotations.changed(this.#lease)
+        this.#announce()
         void this.#renewLoop()
         return
       }
@@ -128,10 +130,11 @@ export class LeaderLease {
     }
   }
 
-  /** Adds a listener for the annotations of the Lease: it is called now if this process leads, and whenever a renewal finds them changed. */
+  /** Sets the listener for the annotations of the Lease: it is called now if this process leads, and whenever a renewal finds them changed. */
   onAnnotations(listener: AnnotationListener): void {
-    this.#annotations.add(listener)
-    if (this.#state === 'Leading') this.#annotations.changed(this.#lease)
+    this.#listener = listener
+    this.#announced = undefined
+    this.#announce()
   }
 
   /**
@@ -139,7 +142,7 @@ export class LeaderLease {
    * @throws NotLeadingError; KubeError when the Lease cannot be written
    */
   async annotate(patch: AnnotationPatch): Promise<void> {
-    await this.#exclusive(() => this.#bounded(() => this.#change((current) => withAnnotations(current, patch))))
+    await this.#exclusive(() => this.#change((current) => withAnnotations(current, patch)))
     this.assertLeading()
   }
 
@@ -150,7 +153,11 @@ export class LeaderLease {
    * @throws NotLeadingError; KubeError when the Lease cannot be written
    */
   async raiseFence(stored: number): Promise<number> {
-    await this.#exclusive(() => this.#bounded(() => this.#liftFence(stored)))
+    await this.#exclusive(async () => {
+      this.assertLeading()
+      if (this.#fence > stored) return
+      await this.#change((current) => ({ ...current, spec: { ...current.spec, leaseTransitions: stored + 1 } }))
+    })
     return this.fence
   }
 
@@ -162,7 +169,7 @@ export class LeaderLease {
     await this.#acquiring
     if (isLost || this.#overdue()) return
     try {
-      await this.#exclusive(() => this.#bounded(() => this.#handBack()))
+      await this.#exclusive(() => this.#handBack())
     } catch (error) {
       this.#options.logger.warn({ err: error }, 'the Lease was not handed back; a standby takes over when it has run out')
     }
@@ -186,7 +193,7 @@ export class LeaderLease {
       const lagMs = Math.round(startedAtMs - plannedMs)
       if (lagMs > times.retryMs) logger.warn({ lagMs }, 'the event loop was blocked; renewing the Lease late')
       if (this.#state !== 'Leading') return
-      if (!this.#overdue()) await this.#exclusive(() => this.#step('renew the Lease', () => this.#renew()))
+      if (!this.#overdue()) await this.#step('renew the Lease', () => this.#renew())
       if (this.#state === 'Leading' && this.#overdue()) this.#lose('the Lease could not be renewed in time')
     }
   }
@@ -194,11 +201,10 @@ export class LeaderLease {
   /** One try. @returns false when it failed, which is logged */
   async #step(what: string, run: () => Promise<boolean>): Promise<boolean> {
     try {
-      const done = await this.#bounded(run)
+      const done = await this.#exclusive(run)
       this.#outage.works()
       return done
     } catch (error) {
-      this.#lease = undefined // a write without an answer may have been applied: the next write must read first
       const reason = error instanceof Error ? error.message : 'unknown failure'
       const remedy = isKubeError(error, 'Unreachable') ? '; check that the API server runs and can be reached' : ''
       this.#outage.failed(`cannot ${what} ${this.#options.namespace}/${LEASE_NAME}: ${reason}${remedy}`)
@@ -223,12 +229,6 @@ export class LeaderLease {
     }
   }
 
-  async #liftFence(stored: number): Promise<void> {
-    this.assertLeading()
-    if (this.#fence > stored) return
-    await this.#change((current) => ({ ...current, spec: { ...current.spec, leaseTransitions: stored + 1 } }))
-  }
-
   async #renew(): Promise<boolean> {
     await this.#change((current) => current)
     return this.#state === 'Leading'
@@ -242,7 +242,15 @@ export class LeaderLease {
       if (!isKubeError(error, 'Conflict')) throw error
       await this.#write(edit)
     }
-    if (this.#state === 'Leading') this.#annotations.changed(this.#lease)
+    this.#announce()
+  }
+
+  #announce(): void {
+    if (this.#state !== 'Leading' || !this.#lease) return
+    const { annotations = {} } = this.#lease.metadata
+    if (isDeepStrictEqual(annotations, this.#announced)) return
+    this.#announced = annotations
+    this.#listener(annotations)
   }
 
   async #write(edit: (current: Lease) => Lease): Promise<void> {
@@ -250,31 +258,34 @@ export class LeaderLease {
     const current = this.#lease ?? (await this.#read())
     if (current?.spec?.holderIdentity !== this.#options.identity) return this.#lose(TAKEN)
     const wanted = edit({ ...current, spec: this.#spec(current) })
-    this.#remember(await this.#forgetOnError(() => this.#options.kube.update(leases, wanted)), sentAtMs)
+    this.#lease = undefined // a write without an answer may have been applied: then the next write must read first
+    const { metadata } = await this.#options.kube.update(leases, wanted)
+    this.#remember({ ...wanted, metadata }, sentAtMs)
   }
 
   async #tryTake(): Promise<boolean> {
-    const { kube, clock, identity, namespace } = this.#options
+    const { kube, clock } = this.#options
     const current = await this.#read()
     const sentAtMs = clock.monotonic()
-    if (!current) {
-      const metadata = { name: LEASE_NAME, namespace }
-      const spec = { ...this.#spec(undefined), acquireTime: this.#time(), leaseTransitions: 1 }
-      this.#remember(await kube.create(leases, { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata, spec }), sentAtMs)
-      return true
-    }
-    if (!this.#free(current)) return false
-    // this process is already the holder after a take whose answer was lost: the leader does not change, so the fence stays
-    const mine = current.spec?.holderIdentity === identity
-    const transitions = (current.spec?.leaseTransitions ?? 0) + (mine ? 0 : 1)
-    const spec = { ...this.#spec(current), acquireTime: this.#time(), leaseTransitions: transitions }
+    if (current && !this.#free(current)) return false
+    const wanted = this.#taken(current)
     try {
-      this.#remember(await kube.update(leases, { ...current, spec }), sentAtMs)
+      const { metadata } = await (current ? kube.update(leases, wanted) : kube.create(leases, wanted))
+      this.#remember({ ...wanted, metadata }, sentAtMs)
       return true
     } catch (error) {
-      if (isKubeError(error, 'Conflict')) return false // another process was faster
+      if (isKubeError(error, 'Conflict', 'AlreadyExists')) return false // another process was faster
       throw error
     }
+  }
+
+  #taken(current: Lease | undefined): Lease {
+    const { identity, namespace } = this.#options
+    // this process is already the holder after a take whose answer was lost: the leader does not change, so the fence stays
+    const isMine = current?.spec?.holderIdentity === identity
+    const leaseTransitions = (current?.spec?.leaseTransitions ?? 0) + (isMine ? 0 : 1)
+    const spec = { ...this.#spec(current), acquireTime: this.#time(), leaseTransitions }
+    return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: LEASE_NAME, namespace }, ...current, spec }
   }
 
   #free(lease: Lease): boolean {
@@ -301,15 +312,6 @@ export class LeaderLease {
     this.#renewedAtMs = Math.max(this.#renewedAtMs, sentAtMs)
   }
 
-  async #forgetOnError(write: () => Promise<Lease>): Promise<Lease> {
-    try {
-      return await write()
-    } catch (error) {
-      this.#lease = undefined
-      throw error
-    }
-  }
-
   #spec(current: Lease | undefined): NonNullable<Lease['spec']> {
     const { identity, times } = this.#options
     return { ...current?.spec, holderIdentity: identity, leaseDurationSeconds: Math.ceil(times.durationMs / 1000), renewTime: this.#time() }
@@ -331,41 +333,17 @@ export class LeaderLease {
     this.#options.onLost(reason)
   }
 
-  /** Renewing and raising the fence change the same object: one at a time. */
+  /** Taking, renewing, annotating and raising the fence change the same object: one at a time. */
   #exclusive<R>(write: () => Promise<R>): Promise<R> {
-    const mine = this.#writing.then(write)
+    const mine = this.#writing.then(() => this.#bounded(write))
     this.#writing = mine.catch(() => undefined) // its own caller receives the error
     return mine
   }
 }
 
-/** Calls each listener when the annotations of the Lease differ from the annotations that this listener received last. */
-class AnnotationListeners {
-  readonly #listeners: Array<{ readonly listener: AnnotationListener; last: string | undefined }> = []
-
-  add(listener: AnnotationListener): void {
-    this.#listeners.push({ listener, last: undefined })
-  }
-
-  /** @param lease as last read or written */
-  changed(lease: Lease | undefined): void {
-    if (!lease) return
-    const annotations = lease.metadata.annotations ?? {}
-    const text = JSON.stringify(Object.entries(annotations).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-    for (const each of this.#listeners) {
-      if (each.last === text) continue
-      each.last = text
-      each.listener(annotations)
-    }
-  }
-}
-
 /** A Lease with its annotations patched. */
 function withAnnotations(lease: Lease, patch: AnnotationPatch): Lease {
-  const annotations = { ...lease.metadata.annotations }
-  for (const [name, value] of Object.entries(patch)) {
-    if (value === null) delete annotations[name]
-    else annotations[name] = value
-  }
+  const patched = Object.entries({ ...lease.metadata.annotations, ...patch })
+  const annotations = Object.fromEntries(patched.flatMap(([name, value]) => (value === null ? [] : [[name, value]])))
   return { ...lease, metadata: { ...lease.metadata, annotations } }
 }

@@ -17,37 +17,27 @@ function cacheWithLog(): { cache: ObjectCache<KubeObject>; log: string[]; errors
 
 const names = (cache: ObjectCache<KubeObject>): string[] => [...cache.list()].map((each) => each.metadata.name)
 
-describe('events', () => {
-  test('a duplicate event calls the listener once', () => {
+describe('changes', () => {
+  test('an unchanged object calls the listener once', () => {
     const { cache, log } = cacheWithLog()
-    cache.upsert(object('a', 5))
-    cache.upsert(object('a', 5))
+    cache.put(object('a', 5))
+    cache.put(object('a', 5))
     expect(log).toEqual(['- > uid-a@5'])
   })
 
   test('an event older than what is known changes nothing, also across a growing number of digits', () => {
     const { cache, log } = cacheWithLog()
-    cache.upsert(object('a', 1000))
-    cache.upsert(object('a', 999))
+    cache.put(object('a', 1000))
+    cache.put(object('a', 999))
     cache.remove(object('a', 998))
     expect(cache.get({ namespace: 'shop', name: 'a' })?.metadata.resourceVersion).toBe('1000')
     expect(log).toHaveLength(1)
   })
 
-  test('a late event does not bring a deleted object back, a newer one of the same name does', () => {
-    const { cache } = cacheWithLog()
-    cache.upsert(object('a', 5))
-    cache.remove(object('a', 7))
-    cache.upsert(object('a', 6))
-    expect(names(cache)).toEqual([])
-    cache.upsert(object('a', 8, 'uid-2'))
-    expect(names(cache)).toEqual(['a'])
-  })
-
   test('an object that was created again under the same name is a removal and an add for the listener', () => {
     const { cache, log } = cacheWithLog()
-    cache.upsert(object('a', 5, 'old'))
-    cache.upsert(object('a', 9, 'new'))
+    cache.put(object('a', 5, 'old'))
+    cache.put(object('a', 9, 'new'))
     expect(log).toEqual(['- > old@5', 'old@5 > -', '- > new@9'])
   })
 
@@ -58,7 +48,7 @@ describe('events', () => {
       throw new Error('listener')
     })
     cache.subscribe((_before, after) => heard.push(after?.metadata.name ?? '-'))
-    cache.upsert(object('a', 1))
+    cache.put(object('a', 1))
     expect(heard).toEqual(['a'])
     expect(errors).toHaveLength(1)
   })
@@ -74,12 +64,21 @@ describe('a whole list', () => {
     expect(names(cache)).toEqual(['a', 'c'])
   })
 
+  test('of one namespace leaves the objects of the others', () => {
+    const { cache } = cacheWithLog()
+    const web = { ...object('b', 2), metadata: { ...object('b', 2).metadata, namespace: 'web' } }
+    cache.replace([object('a', 1)], 'shop')
+    cache.replace([web], 'web')
+    cache.replace([], 'shop')
+    expect(names(cache)).toEqual(['b'])
+  })
+
   test('wins even if it is older, as after a restore of etcd from a backup', () => {
     const { cache } = cacheWithLog()
-    cache.upsert(object('a', 1000))
+    cache.put(object('a', 1000))
     cache.replace([object('a', 50)])
     expect(cache.get({ namespace: 'shop', name: 'a' })?.metadata.resourceVersion).toBe('50')
-    cache.upsert(object('a', 51))
+    cache.put(object('a', 51))
     expect(cache.get({ namespace: 'shop', name: 'a' })?.metadata.resourceVersion).toBe('51')
   })
 })
@@ -89,11 +88,11 @@ describe('indexes', () => {
 
   test('find objects known before and after the index was added, and follow changes and deletions', () => {
     const { cache } = cacheWithLog()
-    cache.upsert(object('a', 5))
+    cache.put(object('a', 5))
     cache.addIndex('uid', (one) => [one.metadata.uid ?? ''])
-    cache.upsert(object('b', 6))
+    cache.put(object('b', 6))
     expect([byUid(cache, 'uid-a'), byUid(cache, 'uid-b')]).toEqual([['a'], ['b']])
-    cache.upsert(object('a', 7, 'uid-new'))
+    cache.put(object('a', 7, 'uid-new'))
     expect([byUid(cache, 'uid-a'), byUid(cache, 'uid-new')]).toEqual([[], ['a']])
     cache.remove(object('b', 8))
     expect(byUid(cache, 'uid-b')).toEqual([])
@@ -106,8 +105,8 @@ describe('indexes', () => {
     cache.addIndex('letters', (one) => one.metadata.name.split(''))
     const seen: number[] = []
     cache.subscribe(() => seen.push([...cache.byIndex('letters', 'b')].length))
-    cache.upsert(object('ab', 1))
-    cache.upsert(object('bc', 2))
+    cache.put(object('ab', 1))
+    cache.put(object('bc', 2))
     cache.remove(object('ab', 3))
     expect(seen).toEqual([1, 2, 1])
   })

@@ -1,20 +1,13 @@
-import { refKey, refOf, type KubeObject, type ObjectRef } from './port.ts'
+import { namespaceOf, refKey, refOf, type KubeObject, type ObjectRef } from './port.ts'
 
 /** Called for every change, with the object before and after. */
 export type ChangeListener<T> = (before: T | undefined, after: T | undefined) => void
 
-/** Maximum number of deletions in memory, against late events. Above it the oldest is forgotten; the next list corrects a wrong object. */
-const MAX_TOMBSTONES = 4096
-
-/**
- * Caches the newest known objects of one kind, from any source. An event that is older than the cached object changes nothing, so duplicate
- * and late events are harmless.
- */
+/** The objects of one kind, with indexes and listeners. An event that is older than the present object changes nothing. */
 export class ObjectCache<T extends KubeObject> {
   readonly #objects = new Map<string, T>()
-  readonly #tombstones = new Map<string, string>()
   readonly #listeners: Array<ChangeListener<T>> = []
-  readonly #index = new ObjectIndex<T>()
+  readonly #indexes = new Map<string, ObjectIndex<T>>()
   readonly #onListenerError: (error: unknown) => void
 
   /** @param onListenerError called when a listener threw; the cache has the event, and the other listeners still run */
@@ -30,78 +23,71 @@ export class ObjectCache<T extends KubeObject> {
     return this.#objects.values()
   }
 
-  get size(): number {
-    return this.#objects.size
-  }
-
   subscribe(listener: ChangeListener<T>): void {
     this.#listeners.push(listener)
   }
 
-  /** Indexes all objects, present and future, under the values that a function gives. */
+  /** Indexes all objects, present and future, once. @throws Error if the name belongs to another function */
   addIndex(name: string, valuesOf: IndexFunction<T>): void {
-    this.#index.add(name, valuesOf, this.list())
+    const taken = this.#indexes.get(name)
+    if (taken?.valuesOf === valuesOf) return
+    if (taken) throw new Error(`the index ${name} was added twice, by two functions`)
+    const index = new ObjectIndex(valuesOf)
+    for (const object of this.list()) index.insert(object)
+    this.#indexes.set(name, index)
   }
 
-  /** Objects that an index has under a value. */
+  /** Objects that an index has under a value. @throws Error for an index that does not exist */
   byIndex(name: string, value: string): Iterable<T> {
-    return this.#index.get(name, value)
+    const index = this.#indexes.get(name)
+    if (!index) throw new Error(`there is no index ${name}`)
+    return index.get(value)
   }
 
-  /** Replaces all objects by a list. Objects that the list lacks count as deleted. The list wins even if it is older (a restored etcd). */
-  replace(objects: readonly T[]): void {
-    this.#tombstones.clear()
-    const missing = new Map(this.#objects)
-    for (const object of objects) missing.delete(keyOf(object))
-    for (const [key, object] of missing) {
-      this.#objects.delete(key)
-      this.#notify(object, undefined)
+  /**
+   * Replaces all objects of a namespace ('' = all) by a list. Objects that the list lacks count as deleted. The list wins even if it is older
+   * (a restored etcd).
+   */
+  replace(objects: readonly T[], namespace = ''): void {
+    const listed = new Set(objects.map(keyOf))
+    for (const [key, object] of this.#objects) {
+      if (listed.has(key) || (namespace !== '' && namespaceOf(object) !== namespace)) continue
+      this.remove(object)
     }
-    for (const object of objects) this.#put(object)
+    for (const object of objects) this.#set(object)
   }
 
   /** An add or a change. */
-  upsert(object: T): void {
-    const key = keyOf(object)
-    const known = this.#objects.get(key)?.metadata.resourceVersion ?? this.#tombstones.get(key)
-    if (isOlderVersion(object.metadata.resourceVersion, known)) return
-    this.#tombstones.delete(key)
-    this.#put(object)
+  put(object: T): void {
+    const before = this.get(refOf(object))
+    if (!isOlderVersion(object.metadata.resourceVersion, before?.metadata.resourceVersion)) this.#set(object)
   }
 
   /** A deletion; `object` is the last state, under the resourceVersion of the deletion itself. */
-  remove(object: T): void {
+  remove(object: KubeObject): void {
     const key = keyOf(object)
     const before = this.#objects.get(key)
-    if (isOlderVersion(object.metadata.resourceVersion, before?.metadata.resourceVersion)) return // the event is about a predecessor with the same name
-    this.#bury(key, object.metadata.resourceVersion)
-    if (!before) return
+    if (!before || isOlderVersion(object.metadata.resourceVersion, before.metadata.resourceVersion)) return
     this.#objects.delete(key)
     this.#notify(before, undefined)
   }
 
-  #put(object: T): void {
+  #set(object: T): void {
     const key = keyOf(object)
     const before = this.#objects.get(key)
-    if (before && before.metadata.resourceVersion === object.metadata.resourceVersion && before.metadata.uid === object.metadata.uid) return
+    const isSame = before?.metadata.uid === object.metadata.uid
+    if (before && isSame && before.metadata.resourceVersion === object.metadata.resourceVersion) return
     this.#objects.set(key, object)
-    if (!before || before.metadata.uid === object.metadata.uid) return this.#notify(before, object)
+    if (!before || isSame) return this.#notify(before, object)
     this.#notify(before, undefined) // deleted and created again in between: two different objects that share a name
     this.#notify(undefined, object)
   }
 
-  #bury(key: string, version: string | undefined): void {
-    if (version === undefined) return
-    this.#tombstones.set(key, version)
-    if (this.#tombstones.size <= MAX_TOMBSTONES) return
-    for (const oldest of this.#tombstones.keys()) {
-      this.#tombstones.delete(oldest)
-      return
-    }
-  }
-
   #notify(before: T | undefined, after: T | undefined): void {
-    this.#index.change(before, after)
+    for (const index of this.#indexes.values()) {
+      if (before) index.remove(before)
+      if (after) index.insert(after)
+    }
     for (const listener of this.#listeners) {
       try {
         listener(before, after)
@@ -123,51 +109,34 @@ export function isOlderVersion(version: string | undefined, than: string | undef
 }
 
 /** The values under which an index finds an object. */
-export type IndexFunction<T> = (object: T) => readonly string[]
+type IndexFunction<T> = (object: T) => readonly string[]
 
-/** Named indexes over the objects of one kind, as client-go's Indexer has them. */
-export class ObjectIndex<T extends KubeObject> {
-  readonly #indexes = new Map<string, { readonly valuesOf: IndexFunction<T>; readonly entries: Map<string, Map<string, T>> }>()
+/** Objects by the values that a function gives, as one index of client-go's Indexer. */
+class ObjectIndex<T extends KubeObject> {
+  readonly valuesOf: IndexFunction<T>
+  readonly #entries = new Map<string, Map<string, T>>()
 
-  /** Adds an index, once. @param present the known objects. @throws Error if the name belongs to another function */
-  add(name: string, valuesOf: IndexFunction<T>, present: Iterable<T>): void {
-    const taken = this.#indexes.get(name)
-    if (taken?.valuesOf === valuesOf) return
-    if (taken) throw new Error(`the index ${name} was added twice, by two functions`)
-    this.#indexes.set(name, { valuesOf, entries: new Map() })
-    for (const object of present) this.#insert(name, object)
+  constructor(valuesOf: IndexFunction<T>) {
+    this.valuesOf = valuesOf
   }
 
-  /** Objects under a value. @throws Error for an index that does not exist */
-  *get(name: string, value: string): Iterable<T> {
-    const index = this.#indexes.get(name)
-    if (!index) throw new Error(`there is no index ${name}`)
-    yield* index.entries.get(value)?.values() ?? []
+  get(value: string): Iterable<T> {
+    return this.#entries.get(value)?.values() ?? []
   }
 
-  /** Follows a change of one object. */
-  change(before: T | undefined, after: T | undefined): void {
-    for (const name of this.#indexes.keys()) {
-      if (before) this.#remove(name, before)
-      if (after) this.#insert(name, after)
+  insert(object: T): void {
+    for (const value of this.valuesOf(object)) {
+      const objects = this.#entries.get(value) ?? new Map<string, T>()
+      objects.set(keyOf(object), object)
+      this.#entries.set(value, objects)
     }
   }
 
-  #insert(name: string, object: T): void {
-    const index = this.#indexes.get(name)
-    for (const value of index?.valuesOf(object) ?? []) {
-      const objects = index?.entries.get(value) ?? new Map<string, T>()
-      objects.set(refKey(refOf(object)), object)
-      index?.entries.set(value, objects)
-    }
-  }
-
-  #remove(name: string, object: T): void {
-    const index = this.#indexes.get(name)
-    for (const value of index?.valuesOf(object) ?? []) {
-      const objects = index?.entries.get(value)
-      objects?.delete(refKey(refOf(object)))
-      if (objects?.size === 0) index?.entries.delete(value)
+  remove(object: T): void {
+    for (const value of this.valuesOf(object)) {
+      const objects = this.#entries.get(value)
+      objects?.delete(keyOf(object))
+      if (objects?.size === 0) this.#entries.delete(value)
     }
   }
 }

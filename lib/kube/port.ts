@@ -77,10 +77,8 @@ export interface KubePort {
   list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]>
   /** @param options.dryRun the server checks quota, admission and schema, and stores nothing */
   create<T extends KubeObject>(resource: Resource<T>, object: T, options?: CreateOptions): Promise<T>
-  /** PUT; `metadata.resourceVersion` guards it. */
-  update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T>
-  /** Like `update`, but the answer is the metadata alone: for objects so large that a full answer costs time. */
-  replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>>
+  /** PUT; `metadata.resourceVersion` guards it. The answer is the metadata alone, since a full answer of a large object costs time. */
+  update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>>
   /** JSON-Patch. A failed `test` is KubeError Conflict or Invalid. */
   patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T>
   /** Server-side apply of the whole status under our field manager; of the rest of `object` only name, namespace and uid count. */
@@ -125,16 +123,11 @@ export type KubeErrorCode =
   | 'Other'
 
 /** Details of a failed call beyond code, status and message. */
-export interface KubeErrorDetails {
-  readonly cause?: unknown
-  readonly retryAfterSeconds?: number | undefined
-  readonly namespace?: string | undefined
-  readonly policy?: string | undefined
-  readonly reason?: string | undefined
-}
+type KubeErrorDetails = Partial<Pick<KubeError, 'cause' | 'retryAfterSeconds' | 'namespace' | 'policy' | 'reason'>>
 
 /** A failed call. The message names verb, resource, object and the server's reason, but never a body, which may hold a Secret. */
 export class KubeError extends Error {
+  override readonly name: string = 'KubeError'
   readonly code: KubeErrorCode
   /** HTTP status; 0 when there was no answer. */
   readonly status: number
@@ -149,7 +142,6 @@ export class KubeError extends Error {
 
   constructor(code: KubeErrorCode, status: number, message: string, details: KubeErrorDetails = {}) {
     super(message, details.cause === undefined ? undefined : { cause: details.cause })
-    this.name = 'KubeError'
     this.code = code
     this.status = status
     this.retryAfterSeconds = details.retryAfterSeconds

@@ -1,3 +1,4 @@
+import { text } from 'node:stream/consumers'
 import { sleep, type Clock } from '#platform/clock.ts'
 import {
   type CreateOptions,
@@ -8,6 +9,7 @@ import {
   type Preconditions,
   type Resource,
   apiVersionOf,
+  identityOf,
   isKubeError,
   refKey,
   refOf,
@@ -15,7 +17,7 @@ import {
 } from './port.ts'
 import { normalized, resourceName, resourcePath, type Target } from './resources.ts'
 import { StatusError, unreachable, type Asked } from './status-error.ts'
-import type { KubeCall, KubeTransport } from './transport.ts'
+import type { KubeCall, Transport } from './transport.ts'
 import { watchEvents, type WatchEvent } from './watch-events.ts'
 
 /** Field manager of all writes. */
@@ -32,18 +34,14 @@ const LONGEST_RETRY_AFTER_MS = 1_000
 /** Maximum number of objects in a page; the server itself sets no maximum. */
 const PAGE = 500
 
-/** What `RawClient` needs. */
 export interface RawClientOptions {
-  readonly transport: KubeTransport
+  readonly transport: Pick<Transport, 'call' | 'open'>
   readonly clock: Clock
   /** [0, 1); default Math.random */
   readonly random?: () => number
   /** All calls use separate connections: for the LeaderLease. */
   readonly isDedicated?: boolean
 }
-
-/** How a call is sent: once, or again when that is safe. */
-type Sender = <R>(call: () => Promise<R>) => Promise<R>
 
 /** Which objects to list or watch. */
 export interface Selection {
@@ -66,17 +64,13 @@ interface RawList<T> {
 
 /**
  * The Kubernetes API in plain JSON. get, list, applyStatus and remove of a known uid are sent a second time after 429, 5xx or a broken connection;
- * create, update, replace and patch are not: after a lost answer only the caller knows whether a second try is right.
+ * create, update and patch are not: after a lost answer only the caller knows whether a second try is right.
  */
 export class RawClient implements KubePort {
-  readonly #transport: KubeTransport
-  readonly #retry: { readonly clock: Clock; readonly random: () => number }
-  readonly #isDedicated: boolean
+  readonly #options: RawClientOptions
 
   constructor(options: RawClientOptions) {
-    this.#transport = options.transport
-    this.#retry = { clock: options.clock, random: options.random ?? Math.random }
-    this.#isDedicated = options.isDedicated ?? false
+    this.#options = options
   }
 
   async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef): Promise<T | undefined> {
@@ -93,14 +87,11 @@ export class RawClient implements KubePort {
    * lists with a selector (429). Lists without one are then read from the namespace alone, past the cache.
    */
   async list<T extends KubeObject>(resource: Resource<T>, namespace: string, labelSelector?: string): Promise<readonly T[]> {
-    const listed = async (selection: Selection): Promise<readonly T[]> =>
-      (await this.#pages(resource, selection, '', (call) => this.#twice(call))).items
-    if (labelSelector === undefined) return listed({ namespace })
     try {
-      return await listed({ namespace, labelSelector })
+      return (await this.#twice(() => this.listAt(resource, { namespace, ...(labelSelector && { labelSelector }) }, ''))).items
     } catch (error) {
-      if (!isKubeError(error, 'TooManyRequests')) throw error
-      return (await listed({ namespace })).filter((object) => hasLabel(object, labelSelector))
+      if (labelSelector === undefined || !isKubeError(error, 'TooManyRequests')) throw error
+      return (await this.list(resource, namespace)).filter((object) => hasLabel(object, labelSelector))
     }
   }
 
@@ -110,12 +101,13 @@ export class RawClient implements KubePort {
     return this.#object(resource, ask('create', resource, refOf(object)), { method: 'POST', path, body: JSON.stringify(object) })
   }
 
-  async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
-    return this.#object(resource, ask('update', resource, refOf(object)), updateOf(resource, object))
-  }
-
-  async replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
-    return this.#json(ask('update', resource, refOf(object)), { ...updateOf(resource, object), accept: METADATA_ONLY })
+  async update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
+    return this.#object(resource, ask('update', resource, refOf(object)), {
+      method: 'PUT',
+      path: resourcePath(resource, refOf(object), { fieldManager: FIELD_MANAGER }),
+      accept: METADATA_ONLY,
+      body: JSON.stringify(object),
+    })
   }
 
   async patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {
@@ -159,12 +151,20 @@ export class RawClient implements KubePort {
 
   /**
    * All selected objects, as of one moment, in pages: one answer with 100,000 objects would exceed memory and deadline. Each call is sent once:
-   * the caller, the reflector, has a back-off of its own and must log every failure.
+   * the reflector has a back-off of its own and must log every failure.
    * @param resourceVersion '' = the newest; else at least as new as that
    * @throws KubeError Expired when the pages took longer than the server keeps that state
    */
-  listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>> {
-    return this.#pages(resource, selection, resourceVersion, (call) => call())
+  async listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>> {
+    const asked = ask('list', resource, { namespace: selection.namespace, name: '' })
+    const items: T[] = []
+    let next = listQuery(selection, resourceVersion)
+    for (;;) {
+      const page = await this.#json<RawList<T>>(asked, { method: 'GET', path: resourcePath(resource, selection, next) })
+      for (const item of page.items ?? []) items.push(normalized(resource, item))
+      if (!page.metadata?.continue) return { items, resourceVersion: page.metadata?.resourceVersion ?? '' }
+      next = { ...listQuery(selection, ''), continue: page.metadata.continue } // the token holds the version; both together are refused
+    }
   }
 
   /**
@@ -186,29 +186,11 @@ export class RawClient implements KubePort {
       timeoutSeconds: String(at.timeoutSeconds),
     }
     try {
-      const stream = await this.#transport.open(resourcePath(resource, selection, query), signal)
-      if (stream.status !== 200) throw refusal(asked, { ...stream, text: await textOf(stream.body) })
+      const stream = await this.#options.transport.open(resourcePath(resource, selection, query), signal)
+      if (stream.status !== 200) throw new StatusError(asked, { ...stream, text: await text(stream.body) })
       yield* watchEvents(stream.body)
     } catch (error) {
       throw error instanceof StatusError ? error : unreachable(asked, error)
-    }
-  }
-
-  async #pages<T extends KubeObject>(
-    resource: Resource<T>,
-    selection: Selection,
-    resourceVersion: string,
-    send: Sender,
-  ): Promise<ListResult<T>> {
-    const items: T[] = []
-    let next = listQuery(selection, resourceVersion)
-    for (;;) {
-      const call: KubeCall = { method: 'GET', path: resourcePath(resource, selection, next) }
-      const asked = ask('list', resource, { namespace: selection.namespace, name: '' })
-      const page = await send(() => this.#json<RawList<T>>(asked, call))
-      for (const item of page.items ?? []) items.push(normalized(resource, item))
-      if (!page.metadata?.continue) return { items, resourceVersion: page.metadata?.resourceVersion ?? '' }
-      next = { ...listQuery(selection, ''), continue: page.metadata.continue } // the token holds the version; both together are refused
     }
   }
 
@@ -227,20 +209,22 @@ export class RawClient implements KubePort {
       return await call()
     } catch (error) {
       if (!isTransient(error)) throw error
-      await sleep(this.#retry.clock, (retryAfterMs(error) ?? 0) + this.#retry.random() * RETRY_WITHIN_MS)
+      const { clock, random = Math.random } = this.#options
+      await sleep(clock, (retryAfterMs(error) ?? 0) + random() * RETRY_WITHIN_MS)
       return call()
     }
   }
 
   /** The caller gives the type, since the API server has validated its objects. */
   async #json<T>(asked: Asked, call: KubeCall): Promise<T> {
+    const { transport, isDedicated = false } = this.#options
     let answer
     try {
-      answer = await this.#transport.call(this.#isDedicated ? { ...call, isDedicated: true } : call)
+      answer = await transport.call({ ...call, isDedicated })
     } catch (error) {
       throw unreachable(asked, error)
     }
-    if (answer.status < 200 || answer.status > 299) throw refusal(asked, answer)
+    if (answer.status < 200 || answer.status > 299) throw new StatusError(asked, answer)
     try {
       return JSON.parse(answer.text)
     } catch {
@@ -261,10 +245,6 @@ function hasLabel({ metadata }: KubeObject, selector: string): boolean {
   return metadata.labels?.[selector.slice(0, at)] === selector.slice(at + 1)
 }
 
-function updateOf(resource: Resource, object: KubeObject): KubeCall {
-  return { method: 'PUT', path: resourcePath(resource, refOf(object), { fieldManager: FIELD_MANAGER }), body: JSON.stringify(object) }
-}
-
 function ask(verb: string, resource: Resource, ref: ObjectRef): Asked {
   return {
     verb,
@@ -272,18 +252,6 @@ function ask(verb: string, resource: Resource, ref: ObjectRef): Asked {
     ...(ref.namespace === '' ? {} : { namespace: ref.namespace }),
     object: ref.namespace !== '' && ref.name !== '' ? refKey(ref) : ref.namespace || ref.name,
   }
-}
-
-function refusal(
-  asked: Asked,
-  answer: { status: number; text: string; headers: Readonly<Record<string, string | string[] | undefined>> },
-): StatusError {
-  const retryAfter = answer.headers['retry-after']
-  return new StatusError(asked, {
-    status: answer.status,
-    text: answer.text,
-    retryAfter: Array.isArray(retryAfter) ? retryAfter[0] : retryAfter,
-  })
 }
 
 /**
@@ -302,17 +270,10 @@ function listQuery({ labelSelector }: Selection, resourceVersion: string): Recor
 }
 
 function statusOnly(resource: Resource, object: KubeObject): unknown {
-  const { name, namespace, uid } = object.metadata // uid: a recreated object must not inherit the status of its predecessor
   return {
     apiVersion: apiVersionOf(resource),
     kind: resource.kind,
-    metadata: { name, ...(namespace ? { namespace } : {}), ...(uid ? { uid } : {}) },
+    metadata: identityOf(object), // a recreated object must not inherit the status of its predecessor
     status: 'status' in object ? object.status : undefined,
   }
-}
-
-async function textOf(body: AsyncIterable<Uint8Array>): Promise<string> {
-  const chunks: Uint8Array[] = []
-  for await (const chunk of body) chunks.push(chunk)
-  return Buffer.concat(chunks).toString('utf8')
 }

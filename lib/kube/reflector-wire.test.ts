@@ -5,6 +5,7 @@ import { temporaryFolder } from '../../test/support/temporary-folder.ts'
 import { createLog } from '#platform/log.ts'
 import { systemClock, type Clock } from '#platform/clock.ts'
 import { KubeCredentials } from './kube-credentials.ts'
+import { ObjectCache } from './object-cache.ts'
 import { RawClient } from './raw-client.ts'
 import { Reflector } from './reflector.ts'
 import { secrets, type Secret } from './resources.ts'
@@ -15,6 +16,7 @@ const hurriedClock: Clock = { ...systemClock, after: (delayMs, callback) => syst
 
 let server: FakeApiServer
 let transport: Transport
+let cache: ObjectCache<Secret>
 let reflector: Reflector<Secret>
 let heard: string[]
 let wake: () => void
@@ -25,10 +27,13 @@ beforeEach(async () => {
   transport = new Transport({ credentials: new KubeCredentials(kubeconfig), clock: systemClock })
   const source = new RawClient({ transport, clock: systemClock })
   const { log: logger } = createLog('test', 'error')
-  reflector = new Reflector(secrets, { namespace: 'shop' }, { source, clock: hurriedClock, logger, random: Math.random })
+  cache = new ObjectCache((error) => {
+    throw error
+  })
+  reflector = new Reflector(secrets, { namespace: 'shop' }, cache, { source, clock: hurriedClock, logger, random: Math.random })
   heard = []
   wake = () => undefined
-  reflector.subscribe((before, after) => {
+  cache.subscribe((before, after) => {
     const name = (after ?? before)?.metadata.name ?? ''
     heard.push(before ? (after ? `~${name}` : `-${name}`) : `+${name}`)
     wake()

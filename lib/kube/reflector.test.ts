@@ -6,6 +6,7 @@ import { KubeError, type KubeObject, type Resource } from './port.ts'
 import type { ListResult, Selection } from './raw-client.ts'
 import { Reflector, SILENCE_MS, type ListWatchSource, type ReflectorProbe } from './reflector.ts'
 import { InformerFactory } from './informer-factory.ts'
+import { ObjectCache } from './object-cache.ts'
 import { StatusError } from './status-error.ts'
 import type { WatchEvent } from './watch-events.ts'
 
@@ -94,6 +95,7 @@ let source: ScriptedSource
 let lines: string[]
 let relists: string[]
 let probe: ReflectorProbe
+let cache: ObjectCache<KubeObject>
 let reflector: Reflector<KubeObject>
 
 beforeEach(() => {
@@ -107,20 +109,19 @@ beforeEach(() => {
       done()
     },
   })
-  reflector = new Reflector(
-    things,
-    { namespace: '' },
-    {
-      source,
-      clock,
-      logger: pino({ level: 'warn' }, sink),
-      random: () => 0.5,
-      metrics: { relisted: (_resource, reason) => relists.push(reason), watching: (_resource, its) => (probe = its) },
-    },
-  )
+  cache = new ObjectCache((error) => {
+    throw error
+  })
+  reflector = new Reflector(things, { namespace: '' }, cache, {
+    source,
+    clock,
+    logger: pino({ level: 'warn' }, sink),
+    random: () => 0.5,
+    metrics: { relisted: (_resource, reason) => relists.push(reason), watching: (_resource, its) => (probe = its) },
+  })
 })
 
-const names = (): string[] => [...reflector.list()].map((each) => each.metadata.name)
+const names = (): string[] => [...cache.list()].map((each) => each.metadata.name)
 
 describe('without errors', () => {
   test('lists from the cache of the server, then watches from that version, with a time limit of 300 to 600 s', async () => {
@@ -167,7 +168,7 @@ describe('without errors', () => {
     await settle()
     source.last.push({ type: 'ADDED', object: { ...thing('a', 11), metadata: { ...thing('a', 11).metadata, managedFields: [{}] } } })
     await settle()
-    expect(reflector.get({ namespace: 'shop', name: 'a' })?.metadata).not.toHaveProperty('managedFields')
+    expect(cache.get({ namespace: 'shop', name: 'a' })?.metadata).not.toHaveProperty('managedFields')
   })
 })
 
@@ -190,7 +191,7 @@ describe('failures', () => {
       { items: [thing('a', 1)], resourceVersion: '90' },
     ]
     const removed: string[] = []
-    reflector.subscribe((before, after) => {
+    cache.subscribe((before, after) => {
       if (before && !after) removed.push(before.metadata.name)
     })
     reflector.start()
@@ -308,7 +309,7 @@ describe('stop', () => {
     let answer = (_result: ListResult<KubeObject>): void => undefined
     source.answers = [new Promise((resolve) => (answer = resolve))]
     let calls = 0
-    reflector.subscribe(() => (calls += 1))
+    cache.subscribe(() => (calls += 1))
     reflector.start()
     await settle()
     reflector.stop()
@@ -401,7 +402,7 @@ test('the copy of an object that kubectl keeps in an annotation is not cached', 
   await settle()
   source.last.push({ type: 'MODIFIED', object: { ...written, metadata: { ...written.metadata, resourceVersion: '11' } } })
   await settle()
-  const [cached] = [...reflector.list()]
+  const [cached] = [...cache.list()]
   expect(cached?.metadata).toMatchObject({ resourceVersion: '11', annotations: { team: 'shop' } })
   expect(Object.keys(cached?.metadata.annotations ?? {})).toEqual(['team'])
 })

@@ -1,29 +1,20 @@
 import type { Log } from '#platform/log.ts'
 import type { OutageLog } from '#platform/outage-log.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
-import { ObjectCache, type ChangeListener } from './object-cache.ts'
-import { isKubeError, retryAfterMs, type KubeError, type Informer, type KubeObject, type ObjectRef, type Resource } from './port.ts'
-import type { ListResult, Selection } from './raw-client.ts'
+import type { ObjectCache } from './object-cache.ts'
+import { isKubeError, retryAfterMs, type KubeError, type KubeObject, type Resource } from './port.ts'
+import type { RawClient, Selection } from './raw-client.ts'
 import { BackOff } from '#platform/back-off.ts'
 import { cacheable, resourceName } from './resources.ts'
 import { StatusError } from './status-error.ts'
 import type { WatchEvent } from './watch-events.ts'
 
-/** Where a reflector reads; `RawClient` is one. */
-export interface ListWatchSource {
-  listAt<T extends KubeObject>(resource: Resource<T>, selection: Selection, resourceVersion: string): Promise<ListResult<T>>
-  watch(
-    resource: Resource,
-    selection: Selection,
-    at: { resourceVersion: string; timeoutSeconds: number },
-    signal: AbortSignal,
-  ): AsyncIterable<WatchEvent>
-}
+/** Where a reflector reads. */
+export type ListWatchSource = Pick<RawClient, 'listAt' | 'watch'>
 
 /** Why the reflector listed all objects again. */
 export type RelistReason = 'Start' | 'Expired' | 'VersionTooLarge'
 
-/** Metrics of a reflector. */
 export interface ReflectorMetrics {
   relisted(resource: string, reason: RelistReason): void
   /** Called once for each reflector. Each scrape reads the probe. */
@@ -43,7 +34,6 @@ export interface ReflectorScope extends Selection {
   readonly mayBeRefused?: boolean
 }
 
-/** What a reflector needs besides its scope. */
 export interface ReflectorDeps {
   readonly source: ListWatchSource
   readonly clock: Clock
@@ -65,16 +55,17 @@ const SHORT_WATCH_MS = 1_000
 const RESTART = { firstMs: 800, maxMs: 30_000, below: 0.5, resetAfterMs: 120_000 }
 
 /**
- * A cache of one selection of objects: LIST, then WATCH from there, for ever. It never gives up: a missing CRD, missing rights and a dead API
- * server are logged with the remedy and tried again.
+ * Keeps a cache equal to one selection of objects: LIST, then WATCH from there, for ever. It never gives up: a missing CRD, missing rights and
+ * a dead API server are logged with the remedy and tried again.
  */
-export class Reflector<T extends KubeObject> implements Informer<T> {
+export class Reflector<T extends KubeObject> {
+  /** Resolves when the first list is in, or was refused and may be refused. */
   readonly synced: Promise<void>
   readonly #resource: Resource<T>
   readonly #scope: ReflectorScope
   readonly #deps: ReflectorDeps
   readonly #name: string
-  readonly #cache: ObjectCache<T>
+  readonly #cache: Pick<ObjectCache<T>, 'replace' | 'put' | 'remove'>
   readonly #stopped = new AbortController()
   readonly #backOff: BackOff
   readonly #log: Log
@@ -91,14 +82,20 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
   #lastEventAtMs: number
   #lastStepAtMs: number
 
-  constructor(resource: Resource<T>, scope: ReflectorScope, deps: ReflectorDeps) {
+  /** @param cache changed by no one else in this scope */
+  constructor(
+    resource: Resource<T>,
+    scope: ReflectorScope,
+    cache: Pick<ObjectCache<T>, 'replace' | 'put' | 'remove'>,
+    deps: ReflectorDeps,
+  ) {
     this.#resource = resource
     this.#scope = scope
     this.#deps = deps
     this.#name = resourceName(resource)
     this.#log = deps.logger
     this.#where = { resource: this.#name, ...(scope.namespace === '' ? {} : { namespace: scope.namespace }) }
-    this.#cache = new ObjectCache((error) => this.#log.error({ ...this.#where, err: error }, 'a listener of the watch threw'))
+    this.#cache = cache
     this.#backOff = new BackOff({ ...RESTART, random: deps.random })
     this.#lastEventAtMs = this.#lastStepAtMs = deps.clock.monotonic()
     this.synced = new Promise((resolve) => (this.#markSynced = resolve))
@@ -108,28 +105,9 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     })
   }
 
-  get(ref: ObjectRef): T | undefined {
-    return this.#cache.get(ref)
-  }
-
-  list(): Iterable<T> {
-    return this.#cache.list()
-  }
-
-  isSynced(namespace: string): boolean {
-    return this.#synced && (this.#scope.namespace === '' || this.#scope.namespace === namespace)
-  }
-
-  subscribe(listener: ChangeListener<T>): void {
-    this.#cache.subscribe(listener)
-  }
-
-  addIndex(name: string, valuesOf: (object: T) => readonly string[]): void {
-    this.#cache.addIndex(name, valuesOf)
-  }
-
-  byIndex(name: string, value: string): Iterable<T> {
-    return this.#cache.byIndex(name, value)
+  /** Whether the first list is in. */
+  get isSynced(): boolean {
+    return this.#synced
   }
 
   /** Begins to list and watch; further calls do nothing. A listener that subscribed before receives every object. */
@@ -176,12 +154,13 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
       return
     }
     if (this.#stopped.signal.aborted) return
-    this.#cache.replace(result.items.map((item) => cacheable(this.#resource, item)))
+    const objects = result.items.map((item) => cacheable(this.#resource, item))
+    this.#cache.replace(objects, this.#scope.namespace)
     this.#version = result.resourceVersion
     this.#relist = undefined
     this.#lastEventAtMs = this.#deps.clock.monotonic()
     this.#deps.metrics?.relisted(this.#name, relist.reason)
-    if (!this.#synced) this.#log.info({ ...this.#where, objects: this.#cache.size }, 'watching')
+    if (!this.#synced) this.#log.info({ ...this.#where, objects: objects.length }, 'watching')
     this.#synced = true
     this.#markSynced()
     this.#recovered()
@@ -226,7 +205,7 @@ export class Reflector<T extends KubeObject> implements Informer<T> {
     this.#recovered()
     if (event.type === 'BOOKMARK') return
     if (event.type === 'DELETED') this.#cache.remove(object)
-    else this.#cache.upsert(object)
+    else this.#cache.put(object)
   }
 
   #recovered(): void {

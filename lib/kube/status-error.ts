@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { KubeError, type KubeErrorCode } from './port.ts'
+import type { KubeAnswer } from './transport.ts'
 
 /** The fields of the API server's Status object that affect decisions. */
 const statusBody = z.object({
@@ -15,7 +16,6 @@ const statusBody = z.object({
     .optional(),
 })
 
-/** A parsed Status. */
 export type StatusBody = z.infer<typeof statusBody>
 
 /** The request, for the message. */
@@ -35,21 +35,19 @@ export class StatusError extends KubeError {
   /** Whether the requested resourceVersion is above all versions of this API server (another server, or a restored etcd). */
   readonly versionTooLarge: boolean
 
-  constructor(asked: Asked, answer: { status: number; text: string; retryAfter?: string | undefined }) {
+  constructor(asked: Asked, answer: Pick<KubeAnswer, 'status' | 'text'> & Partial<KubeAnswer>) {
     const body = readStatus(answer.text)
     const refusal = policyRefusal(answer.status, body?.message ?? '')
     const code = refusal?.code ?? codeOf(answer.status, body)
-    const { namespace } = asked
-    const { policy, reason } = refusal ?? {}
-    const retryAfterSeconds = waitSeconds(answer.retryAfter ?? body?.details?.retryAfterSeconds)
     const message = describe(asked, { status: answer.status, code, body, refusal })
-    super(code, answer.status, message, { namespace, policy, reason, retryAfterSeconds })
+    super(code, answer.status, message, { ...refusal, namespace: asked.namespace, retryAfterSeconds: waitSeconds(answer, body) })
     this.served = answer.status !== 404 || body !== undefined
     this.versionTooLarge = causes(body).includes('ResourceVersionTooLarge')
   }
 }
 
-function waitSeconds(asked: string | number | undefined): number | undefined {
+function waitSeconds({ headers }: Partial<KubeAnswer>, body: StatusBody | undefined): number | undefined {
+  const asked = headers?.['retry-after'] ?? body?.details?.retryAfterSeconds
   const seconds = Number(asked ?? Number.NaN)
   return Number.isFinite(seconds) && seconds >= 0 ? seconds : undefined
 }

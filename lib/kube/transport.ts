@@ -1,4 +1,4 @@
-import { Agent, request, type Dispatcher } from 'undici'
+import { Agent, request } from 'undici'
 import type { Clock } from '#platform/clock.ts'
 import type { KubeAccess, KubeCredentials } from './kube-credentials.ts'
 
@@ -17,7 +17,7 @@ export interface KubeCall {
   readonly isDedicated?: boolean
 }
 
-/** A whole answer. */
+/** A whole answer. Every HTTP status is one. */
 export interface KubeAnswer {
   readonly status: number
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
@@ -32,15 +32,6 @@ export interface KubeStream {
   readonly body: AsyncIterable<Uint8Array>
 }
 
-/** Sends bytes to the API server and reads its answers. Both methods reject with network errors; every HTTP status is an answer. */
-export interface KubeTransport {
-  /** Ends within 30 s, by an answer or an error. */
-  call(call: KubeCall): Promise<KubeAnswer>
-  /** A watch: no time limit once the headers are in (30 s). */
-  open(path: string, signal: AbortSignal): Promise<KubeStream>
-}
-
-/** What `Transport` needs. */
 export interface TransportOptions {
   readonly credentials: KubeCredentials
   readonly clock: Clock
@@ -61,16 +52,14 @@ const RELOAD_EVERY_MS = 5_000
 
 interface Agents {
   readonly identity: string
-  readonly calls: Agent
-  readonly dedicated: Agent
-  readonly watches: Agent
+  readonly pools: Readonly<Record<'calls' | 'dedicated' | 'watches', Agent>>
 }
 
 /**
  * HTTP/1.1 to the API server over three shared connection pools: for calls, for dedicated calls and for watches (no body timeout). The
  * dispatcher of client-node is not used, since it opens a pool per request. Pools are replaced when CA or client certificate change on disk.
  */
-export class Transport implements KubeTransport {
+export class Transport {
   readonly #options: TransportOptions
   #agents: Agents | undefined
   #access: Promise<KubeAccess> | undefined
@@ -81,6 +70,7 @@ export class Transport implements KubeTransport {
     this.#options = options
   }
 
+  /** Ends within 30 s, by an answer or a network error. */
   async call(call: KubeCall): Promise<KubeAnswer> {
     const startedAtMs = this.#options.clock.monotonic()
     const first = await this.#send(call)
@@ -88,6 +78,7 @@ export class Transport implements KubeTransport {
     return first.status === 401 && this.#reloadedSince(startedAtMs) ? this.#send(call) : first
   }
 
+  /** A watch: no time limit once the headers are in (30 s). */
   async open(path: string, signal: AbortSignal): Promise<KubeStream> {
     return this.#observed('WATCH', async (access) => {
       const headers = { ...access.headers, accept: 'application/json' }
@@ -95,7 +86,7 @@ export class Transport implements KubeTransport {
       const cancel = this.#options.clock.after(CALL_DEADLINE_MS, () => deadline.abort(new Error('no answer within 30 s')))
       try {
         const answer = await request(access.server + path, {
-          dispatcher: this.#agentsFor(access).watches,
+          dispatcher: this.#poolsFor(access).watches,
           headers,
           signal: AbortSignal.any([signal, deadline.signal]),
         })
@@ -109,16 +100,16 @@ export class Transport implements KubeTransport {
 
   /** Ends all connections, running calls included. */
   async close(): Promise<void> {
-    const agents = this.#agents
+    const pools = Object.values(this.#agents?.pools ?? {})
     this.#agents = undefined
-    if (agents) await Promise.all([agents.calls, agents.dedicated, agents.watches].map((agent) => agent.destroy()))
+    await Promise.all(pools.map((pool) => pool.destroy()))
   }
 
   #send(call: KubeCall): Promise<KubeAnswer> {
     return this.#observed(call.method, async (access) => {
-      const agents = this.#agentsFor(access)
+      const pools = this.#poolsFor(access)
       const answer = await request(access.server + call.path, {
-        dispatcher: call.isDedicated ? agents.dedicated : agents.calls,
+        dispatcher: call.isDedicated ? pools.dedicated : pools.calls,
         method: call.method,
         headers: {
           ...access.headers,
@@ -166,26 +157,19 @@ export class Transport implements KubeTransport {
     return true
   }
 
-  #agentsFor(access: KubeAccess): Agents {
+  #poolsFor(access: KubeAccess): Agents['pools'] {
     const identity = JSON.stringify(access.tls)
-    if (this.#agents?.identity === identity) return this.#agents
-    retire(this.#agents)
+    if (this.#agents?.identity === identity) return this.#agents.pools
+    // running calls of the old pools finish, and open watches end at their own timeout; no caller waits for either
+    for (const pool of Object.values(this.#agents?.pools ?? {})) pool.close().catch(() => undefined)
     const connect = { ...access.tls, keepAlive: true, keepAliveInitialDelay: 30_000, timeout: 10_000 }
     const common: Agent.Options = { allowH2: false, connect, keepAliveTimeout: 30_000, headersTimeout: HEADERS_TIMEOUT_MS }
-    this.#agents = {
-      identity,
+    const pools = {
       calls: new Agent({ ...common, connections: MAX_CONNECTIONS, bodyTimeout: CALL_DEADLINE_MS }),
       dedicated: new Agent({ ...common, connections: DEDICATED_CONNECTIONS, bodyTimeout: CALL_DEADLINE_MS }),
       watches: new Agent({ ...common, bodyTimeout: 0 }),
     }
-    return this.#agents
-  }
-}
-
-/** Lets running calls of the old pools finish. Open watches end at their own timeout. */
-function retire(agents: Agents | undefined): void {
-  if (!agents) return
-  for (const pool of [agents.calls, agents.dedicated, agents.watches] satisfies Dispatcher[]) {
-    pool.close().catch(() => undefined) // no caller waits, and an error of `close` needs no further step
+    this.#agents = { identity, pools }
+    return pools
   }
 }

@@ -1,12 +1,9 @@
 import { z } from 'zod'
 
 /** One line of a watch. `object` is a Status for ERROR, and has little more than a resourceVersion for BOOKMARK. */
-export interface WatchEvent {
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
-  readonly object: unknown
-}
-
 const watchEvent = z.object({ type: z.enum(['ADDED', 'MODIFIED', 'DELETED', 'BOOKMARK', 'ERROR']), object: z.unknown() })
+
+export type WatchEvent = Readonly<z.infer<typeof watchEvent>>
 
 /** A longer line is not a watch event: no object is that large, since etcd refuses more than 1.5 MB. */
 const MAX_LINE_BYTES = 16 * 1024 * 1024
@@ -26,8 +23,7 @@ export async function* watchEvents(chunks: AsyncIterable<Uint8Array>): AsyncGene
 
 function readEvent(line: string): WatchEvent {
   try {
-    const { type, object } = watchEvent.parse(JSON.parse(line))
-    return { type, object }
+    return watchEvent.parse(JSON.parse(line))
   } catch {
     throw new Error('a line of the watch is not an event') // the cause would quote the line, which may hold a Secret
   }

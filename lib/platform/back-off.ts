@@ -1,4 +1,3 @@
-/** Parameters of a back-off. */
 export interface BackOffOptions {
   readonly firstMs: number
   readonly maxMs: number
@@ -15,7 +14,6 @@ export interface BackOffOptions {
   readonly random?: () => number
 }
 
-/** Details of one failure. */
 export interface BackOffFailure {
   /** Monotonic; needed only with `resetAfterMs` and for `waitMs`. */
   readonly nowMs?: number

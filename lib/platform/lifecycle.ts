@@ -18,10 +18,7 @@ export class Misconfigured extends Error {
 
 /** The process must end and be restarted, for example because it lost its leadership. It exits with this one line. */
 export class Ending extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'Ending'
-  }
+  override readonly name = 'Ending'
 }
 
 /** A running program. */

@@ -17,18 +17,9 @@ export interface RedisSettings {
   readonly caFile?: string | undefined
 }
 
-/** Time-outs of one connection. */
-export interface RedisTimeouts {
-  /** Time-out of a command, ms. It must be above the wait of a blocking read. */
-  readonly commandMs: number
-}
-
 /** A command of Redis failed. The message names the reason and the remedy, and never a secret. */
 export class StoreUnavailable extends Error {
-  constructor(message: string, options?: ErrorOptions) {
-    super(message, options)
-    this.name = 'StoreUnavailable'
-  }
+  override readonly name = 'StoreUnavailable'
 }
 
 const CONNECT_TIMEOUT_MS = 1_000
@@ -40,22 +31,19 @@ const SOCKET_GRACE_MS = 1_000
 /** One connection: a client that fails fast, and functions around it. */
 export class RedisConnection {
   readonly client: Redis
-  readonly #where: string
-  readonly #user: string
-  /** Source of the credentials, for messages. */
-  readonly #credentials: string
+  readonly #place: RedisPlace
   #lastError: Error | undefined
 
   /**
    * Connects at once and reconnects for ever. It throws nothing while Redis does not answer.
    * @param name shown by CLIENT LIST
+   * @param timeouts.commandMs of a command; above the wait of a blocking read
    * @throws Misconfigured when the CA file cannot be read
    */
-  constructor(settings: RedisSettings, name: string, timeouts: RedisTimeouts) {
+  constructor(settings: RedisSettings, name: string, timeouts: { readonly commandMs: number }) {
     const options = connectionOptions(settings, name, timeouts)
-    this.#where = `${options.host ?? ''}:${options.port ?? ''}`
-    this.#user = options.username ?? 'default'
-    this.#credentials = credentialsIn(settings)
+    const where = `${options.host ?? ''}:${options.port ?? ''}`
+    this.#place = { where, user: options.username ?? 'default', credentials: credentialsIn(settings) }
     this.client = new Redis(options)
     this.client.on('error', (error: Error) => (this.#lastError = error))
     this.client.on('ready', () => (this.#lastError = undefined))
@@ -110,7 +98,7 @@ export class RedisConnection {
   #unavailable(error: unknown): StoreUnavailable {
     const own = error instanceof Error ? error : new Error(String(error))
     const reason = /isn't writeable|Connection is closed|max retries per request/.test(own.message) ? (this.#lastError ?? own) : own
-    return new StoreUnavailable(storeErrorLine(reason, { where: this.#where, user: this.#user, credentials: this.#credentials }))
+    return new StoreUnavailable(storeErrorLine(reason, this.#place))
   }
 }
 
@@ -135,7 +123,7 @@ function isDecodable(text: string): boolean {
 }
 
 /** Options of ioredis: host, port and user, and the options to fail fast. A URL alone could not carry the latter. */
-function connectionOptions(settings: RedisSettings, name: string, timeouts: RedisTimeouts): LegacyOptions {
+function connectionOptions(settings: RedisSettings, name: string, { commandMs }: { readonly commandMs: number }): LegacyOptions {
   const url = new URL(settings.url)
   const username = settings.username ?? decodeURIComponent(url.username)
   const password = settings.password ?? decodeURIComponent(url.password)
@@ -154,8 +142,8 @@ function connectionOptions(settings: RedisSettings, name: string, timeouts: Redi
     maxRetriesPerRequest: 0,
     autoResendUnfulfilledCommands: false, // a write must not run twice
     connectTimeout: CONNECT_TIMEOUT_MS,
-    commandTimeout: timeouts.commandMs,
-    socketTimeout: timeouts.commandMs + SOCKET_GRACE_MS,
+    commandTimeout: commandMs,
+    socketTimeout: commandMs + SOCKET_GRACE_MS,
     retryStrategy: (attempt) => Math.min(attempt * RECONNECT_STEP_MS, LONGEST_RECONNECT_DELAY_MS),
   }
 }
@@ -175,7 +163,7 @@ function credentialsIn({ url, username, password }: RedisSettings): string {
 }
 
 /** A connection as messages name it. */
-export interface RedisPlace {
+interface RedisPlace {
   /** Host and port. */
   readonly where: string
   readonly user: string

@@ -35,9 +35,8 @@ export class AgeList<T extends Aged> {
 
   /** @returns the former index of the item; -1 if the list does not have the item */
   delete(item: Aged): number {
-    const index = this.#positionOf(item)
-    if (this.#items[index]?.uid !== item.uid) return -1
-    this.#items.splice(index, 1)
+    const index = this.indexOf(item)
+    if (index >= 0) this.#items.splice(index, 1)
     return index
   }
 

@@ -12,6 +12,7 @@ import type { OperatorLedgerStore } from './ledger-store.ts'
 import { LedgerSweep } from './ledger-sweep.ts'
 import { ProcessWatch } from './process-watch.ts'
 import type { Interval } from '../shards/spend-entry.ts'
+import { shownLoss } from './spend-plan.ts'
 import { SpendReader, type SpendReaderDeps } from './spend-reader.ts'
 import type { Subjects } from './subject-ledger.ts'
 
@@ -50,7 +51,7 @@ export class BudgetLedger {
   constructor(deps: BudgetLedgerDeps) {
     this.#deps = deps
     this.#reader = new SpendReader(deps)
-    this.#census = new LedgerCensus(deps, this.#processes, () => this.#reader.subjects())
+    this.#census = new LedgerCensus({ ...deps, processes: this.#processes, uids: () => this.#reader.subjects() })
     this.#sweep = new LedgerSweep(deps)
     deps.metrics?.checkpointAge(() => deps.checkpoint.ageSeconds)
   }
@@ -80,6 +81,7 @@ export class BudgetLedger {
     this.#reader.changed(uid)
   }
 
+  /** Called when a subject was deleted for certain: its spend is dropped. */
   deleted(uid: string): void {
     this.#reader.drop(uid)
     if (this.#deps.checkpoint.get(uid) !== undefined) this.#deps.checkpoint.remove(uid, 'background')
@@ -101,7 +103,8 @@ export class BudgetLedger {
 
   /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
   loss(uid: string): Interval | undefined {
-    return this.#reader.loss(uid)
+    const entry = this.#deps.checkpoint.get(uid)
+    return entry && shownLoss(entry, this.#deps.clock.now())
   }
 
   /** Seeds the budgets of records on their way to the projection. Never throws: a seed must not delay a revocation. */

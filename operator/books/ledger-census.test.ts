@@ -28,8 +28,8 @@ beforeEach(async () => {
   await store.prepare()
   processes = new ProcessWatch()
   reaped = 0
-  const deps = { store, clock, subjects: { budgetsOf: () => [DAY] }, metrics: { reaped: (holds: number) => void (reaped += holds) } }
-  census = new LedgerCensus(deps, processes, () => store.budgets.keys())
+  const metrics = { reaped: (holds: number) => void (reaped += holds) }
+  census = new LedgerCensus({ store, clock, subjects: { budgetsOf: () => [DAY] }, metrics, processes, uids: () => store.budgets.keys() })
 })
 
 test('the recorded spend of a process is dropped two hours after its end, and not earlier', async () => {

@@ -16,21 +16,19 @@ export interface CensusDeps {
   readonly clock: Clock
   readonly subjects: Pick<Subjects, 'budgetsOf'>
   readonly metrics?: Pick<LedgerMetrics, 'reaped'> | undefined
+  readonly processes: ProcessWatch
+  /** All subjects with budgets. */
+  readonly uids: () => Iterable<string>
 }
 
 export class LedgerCensus {
   readonly #deps: CensusDeps
-  readonly #processes: ProcessWatch
-  readonly #uids: () => Iterable<string>
   #left: string[] = []
   #nextMs = Number.NEGATIVE_INFINITY
   #isDue = false
 
-  /** @param uids all subjects with budgets */
-  constructor(deps: CensusDeps, processes: ProcessWatch, uids: () => Iterable<string>) {
+  constructor(deps: CensusDeps) {
     this.#deps = deps
-    this.#processes = processes
-    this.#uids = uids
   }
 
   /** Requests another walk after the present one, because a process has died. */
@@ -53,13 +51,12 @@ export class LedgerCensus {
     if (!this.#isDue && nowMs < this.#nextMs) return
     this.#isDue = false
     this.#nextMs = nowMs + EVERY_MS
-    this.#left = [...this.#uids()]
+    this.#left = [...this.#deps.uids()]
   }
 
   async #settle(uids: readonly string[], surveys: readonly BudgetSurvey[]): Promise<void> {
-    const { store, clock, metrics } = this.#deps
+    const { store, clock, metrics, processes } = this.#deps
     const nowMs = clock.monotonic()
-    const processes = this.#processes
     for (const { holders, spenders } of surveys) for (const process of [...holders, ...spenders]) processes.met(process, nowMs)
     const dead = listed(uids, (at) => surveys[at]?.holders.filter((process) => processes.isDead(process, nowMs)))
     const ended = listed(uids, (at) => surveys[at]?.spenders.filter((process) => processes.cannotReturn(process, nowMs)))

@@ -98,11 +98,8 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     await this.#each(subjects.map((subject) => this.#call('bury', subject, process)))
   }
 
-  async remove(subjects: readonly string[]): Promise<void> {
-    for (const subject of subjects) {
-      const keys = Object.values(ledgerKeys(this.#prefix, subject))
-      await this.#redis.run((client) => client.unlink(...keys))
-    }
+  remove(subjects: readonly string[]): Promise<void> {
+    return this.unlink(subjects.flatMap((subject) => Object.values(ledgerKeys(this.#prefix, subject))))
   }
 
   async *walk(): AsyncIterable<readonly LedgerKey[]> {
@@ -121,7 +118,7 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
       await this.#redis.run(async (client) => {
         const pipeline = client.pipeline()
         for (const name of names.slice(at, at + BATCH)) pipeline.unlink(name)
-        failed(await pipeline.exec())
+        for (const [error] of (await pipeline.exec()) ?? []) if (error) throw error
       })
     }
   }
@@ -165,10 +162,6 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   }
 }
 
-function failed(results: ReadonlyArray<readonly [error: Error | null, reply: unknown]> | null): void {
-  for (const [error] of results ?? []) if (error) throw error
-}
-
 /** A key that was deleted during the walk has the type `none`. */
 function isOfAnotherKind(kind: string, wanted: 'hash' | 'set'): boolean {
   return kind !== 'none' && kind !== wanted
@@ -179,13 +172,9 @@ function isTooLarge(kind: string, bytes: number): boolean {
   return kind === 'hash' && (bytes < 0 || bytes > MAX_KEY_BYTES)
 }
 
-function isWrongType(error: unknown): boolean {
-  return error instanceof Error && error.message.includes('WRONGTYPE')
-}
-
 /** Whether the error means damage: a key of another type, or a value that the functions refuse. */
 function isDamage(error: Error): boolean {
-  return isWrongType(error) || error.message.includes('ERR ledger:')
+  return error.message.includes('WRONGTYPE') || error.message.includes('ERR ledger:')
 }
 
 function flat(checkpoints: SubjectCheckpoints['checkpoints']): string[] {

@@ -2,8 +2,8 @@
 import type { Clock } from '#platform/clock.ts'
 import type { LedgerMetrics } from '../operator-deps.ts'
 import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
-import type { Interval, SpendEntry } from '../shards/spend-entry.ts'
-import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
+import type { SpendEntry } from '../shards/spend-entry.ts'
+import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, withLoss } from './spend-plan.ts'
 import { SubjectSchedule } from './subject-schedule.ts'
 import type { Subjects, SubjectUsage } from './subject-ledger.ts'
 import type { SecretShards } from '../shards/secret-shards.ts'
@@ -72,12 +72,6 @@ export class SpendReader {
     this.#wentBackAtMs = this.#deps.clock.monotonic()
   }
 
-  /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
-  loss(uid: string): Interval | undefined {
-    const entry = this.#deps.checkpoint.get(uid)
-    return entry && shownLoss(entry, this.#deps.clock.now())
-  }
-
   /** Starts budgets without a seed from their checkpoints: gateways refuse their keys until then. @throws errors of the store */
   async seed(uids: readonly string[]): Promise<void> {
     const { store, assertLeading } = this.#deps
@@ -100,16 +94,8 @@ export class SpendReader {
       this.#seenOf(uid).usedMs = clock.now()
       this.#schedule.name(uid, clock.monotonic())
     }
-    const due = this.#schedule.take(clock.monotonic())
-    for (let at = 0; at < due.length && !isStopped(); at += READ_AT_ONCE) {
-      const some = due.slice(at, at + READ_AT_ONCE)
-      try {
-        await this.#read(some)
-      } catch (error) {
-        this.#schedule.giveBack(due.slice(at), clock.monotonic())
-        throw error
-      }
-    }
+    const due = this.#schedule.due(clock.monotonic())
+    for (let at = 0; at < due.length && !isStopped(); at += READ_AT_ONCE) await this.#read(due.slice(at, at + READ_AT_ONCE))
   }
 
   async #read(due: readonly string[]): Promise<void> {
@@ -117,6 +103,7 @@ export class SpendReader {
     const nowMs = clock.now()
     const asked = due.map((uid) => presentWindows(subjects.budgetsOf(uid) ?? [], nowMs))
     const reads = await store.read(due.map((subject, at) => ({ subject, fields: (asked[at] ?? []).map(({ field }) => field) })))
+    this.#schedule.wasRead(due, clock.monotonic())
     metrics?.read(due.length)
     const broken: string[] = []
     const low: SubjectCheckpoints[] = []

@@ -7,7 +7,6 @@ import type { Acknowledgements } from '../projection/acknowledgements.ts'
 import { servingNames } from '../projection/serving-pods.ts'
 import { SecretShards } from '../shards/secret-shards.ts'
 import { SPEND_SET } from '../shards/sets.ts'
-import type { Interval } from '../shards/spend-entry.ts'
 import { BudgetLedger } from './budget-ledger.ts'
 
 /** A reading of one budget of one subject. The amount is in the record of the subject: a changed amount keeps the spend. */
@@ -56,20 +55,6 @@ export class Subjects {
   /** Adds a kind of subjects, before the ledger starts. */
   add(kind: SubjectKind): void {
     this.#kinds.push(kind)
-  }
-
-  changed(uid: string): void {
-    this.ledger?.changed(uid)
-  }
-
-  /** Called when a subject was deleted for certain: its spend is dropped. */
-  deleted(uid: string): void {
-    this.ledger?.deleted(uid)
-  }
-
-  /** The period in which spend may have been lost; undefined as soon as a status no longer shows the period. */
-  loss(uid: string): Interval | undefined {
-    return this.ledger?.loss(uid)
   }
 
   uids(): readonly string[] {

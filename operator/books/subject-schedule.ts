@@ -41,31 +41,25 @@ export class SubjectSchedule {
     this.#named.set(uid, Math.min(this.#named.get(uid) ?? Infinity, notBeforeMs))
   }
 
-  take(nowMs: number): readonly string[] {
+  /** Subjects to read now, named ones first. They stay due until `wasRead`. */
+  due(nowMs: number): readonly string[] {
     const named: string[] = []
     for (const [uid, notBeforeMs] of this.#named) {
       if (named.length >= NAMED_PER_TURN) break
       if (notBeforeMs <= nowMs) named.push(uid)
     }
-    this.#read(named, nowMs)
-    const idle: string[] = []
+    const due = new Set(named)
     for (const [uid, readAt] of this.#readAt) {
-      if (idle.length >= OTHERS_PER_TURN || readAt > nowMs - IDLE_EVERY_MS) break
-      idle.push(uid)
+      if (due.size >= named.length + OTHERS_PER_TURN || readAt > nowMs - IDLE_EVERY_MS) break
+      due.add(uid)
     }
-    this.#read(idle, nowMs)
-    return [...named, ...idle]
+    return [...due]
   }
 
-  giveBack(due: readonly string[], nowMs: number): void {
-    for (const uid of due) if (this.has(uid)) this.#named.set(uid, nowMs)
-  }
-
-  #read(uids: readonly string[], nowMs: number): void {
+  wasRead(uids: readonly string[], nowMs: number): void {
     for (const uid of uids) {
       this.#named.delete(uid)
-      this.#readAt.delete(uid)
-      this.#readAt.set(uid, nowMs)
+      if (this.#readAt.delete(uid)) this.#readAt.set(uid, nowMs)
     }
   }
 }

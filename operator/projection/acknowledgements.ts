@@ -57,7 +57,7 @@ export class Acknowledgements {
   readonly #delay = new BackOff({ firstMs: FIRST_POLL_MS, maxMs: SLOWEST_POLL_MS, factor: POLL_GROWTH })
   readonly #expected = new Map<string, Expectation>()
   #live: readonly LiveProcess[] = []
-  #pods = new ServingPods({ live: [], slices: [], epoch: '' })
+  #pods = new ServingPods([], [], '')
   #isKnown = false
   #progressAtMs = Number.NEGATIVE_INFINITY
   /** The next poll; undefined while one is under way. */
@@ -151,7 +151,7 @@ export class Acknowledgements {
       return false // the projection reports that the store does not answer
     }
     const former = this.#pods
-    this.#pods = new ServingPods({ live: this.#live, slices: gatewaySlices(), epoch: epoch() })
+    this.#pods = new ServingPods(this.#live, gatewaySlices(), epoch())
     if (!this.#pods.hasSamePods(former) && !this.#isStopped) onServingChanged()
     return true
   }

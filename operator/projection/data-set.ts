@@ -2,23 +2,17 @@
 import { randomUUID } from 'node:crypto'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import type { ProjectionMeta } from '#contract/records/revision-log.ts'
+import type { Leadership } from '../operator-deps.ts'
 import type { ProjectionChange, ProjectionStore, WriteOutcome } from './store.ts'
 
 const WENT_BACK = 'the store went back to an older state'
 
-export interface DataSetDeps {
+export interface DataSetDeps extends Leadership {
   readonly store: ProjectionStore
   /** Called when the store was prepared for this leader. */
   readonly onPrepared: () => Promise<void>
   /** Called before these changes are written, so that a gateway that learns a record finds its data. In a rebuild: all records. */
   readonly beforeWrite: (changes: readonly ProjectionChange[], how: 'write' | 'rebuild') => Promise<void>
-  /** Fencing token of this leader. */
-  readonly fence: () => number
-  /** Raises the fencing token above the one in the store. After the Lease was deleted, the store would otherwise refuse every write for ever. */
-  readonly raiseFence: (stored: number) => Promise<void>
-  readonly assertLeading: () => void
-  /** Called when a newer leader has written: this process must end. */
-  readonly onFenced: (fence: number) => void
   /** Identity of this installation, durable beside the keyring. */
   readonly installation: () => string
   /** Replace the projection of another installation or of a newer layout. */
@@ -27,10 +21,7 @@ export interface DataSetDeps {
 
 /** The error of a store that belongs to another installation or a newer version. The operator writes nothing until an administrator decides. */
 export class ForeignStore extends Error {
-  constructor(message: string) {
-    super(message)
-    this.name = 'ForeignStore'
-  }
+  override readonly name = 'ForeignStore'
 }
 
 /** Epoch and revision of the data set that this leader writes. */
@@ -61,17 +52,16 @@ export class DataSet {
 
   /** First contact: adopts a data set that is ours and up to date. @returns why it must be rebuilt otherwise @throws ForeignStore */
   async takeOver(): Promise<string | undefined> {
-    const { store, assertLeading, onPrepared } = this.#deps
-    assertLeading()
-    await store.prepare()
-    await onPrepared()
-    const meta = await store.meta()
+    const meta = await this.#prepared()
     if (meta === undefined) return 'the store is empty'
     const foreign = this.#foreign(meta)
     if (foreign !== undefined) return foreign
     if (meta.revision < this.#revision) return 'the store is older than the keyring'
     await this.#claim(meta)
-    if (await this.#isAhead()) return WENT_BACK
+    // After a failover to a lagging replica, gateways may have applied more than the store holds; their acknowledgements would then prove too
+    // much. A present leader knows its newest revision, so a false claim of a gateway causes one rebuild per leader.
+    const live = await this.#deps.store.liveProcesses()
+    if (live.some(({ isAhead }) => isAhead)) return WENT_BACK
     this.#epoch = meta.epoch
     this.#revision = meta.revision
     return undefined
@@ -100,11 +90,8 @@ export class DataSet {
 
   /** Writes everything under a new epoch. @returns the revision of the switch */
   async rebuild(records: readonly ProjectionChange[]): Promise<number> {
-    const { store, assertLeading, onPrepared, beforeWrite } = this.#deps
-    assertLeading()
-    await store.prepare()
-    await onPrepared()
-    const meta = await store.meta()
+    const { store, beforeWrite } = this.#deps
+    const meta = await this.#prepared()
     const revision = Math.max(this.#revision, meta?.revision ?? 0) + 1
     if (meta !== undefined && this.#epoch === '') await this.#outbid(meta.fence)
     const epoch = randomUUID()
@@ -114,6 +101,14 @@ export class DataSet {
     this.#epoch = epoch
     this.#revision = revision
     return revision
+  }
+
+  async #prepared(): Promise<ProjectionMeta | undefined> {
+    const { store, assertLeading, onPrepared } = this.#deps
+    assertLeading()
+    await store.prepare()
+    await onPrepared()
+    return await store.meta()
   }
 
   #writer() {
@@ -159,15 +154,6 @@ export class DataSet {
   /** Raises the fence above the stored one: after the Lease was deleted its count starts again, and the store would refuse every write. */
   async #outbid(stored: number): Promise<void> {
     if (stored >= this.#deps.fence() && stored !== this.#claimed) await this.#deps.raiseFence(stored)
-  }
-
-  /**
-   * After a failover to a lagging replica, gateways may have applied more than the store holds; their acknowledgements would then prove too
-   * much. Only a new leader reads them: a present leader knows its newest revision. So a false claim of a gateway causes one rebuild per leader.
-   */
-  async #isAhead(): Promise<boolean> {
-    const live = await this.#deps.store.liveProcesses()
-    return live.some(({ isAhead }) => isAhead === true)
   }
 }
 

@@ -55,8 +55,6 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 
   async rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
-    const refused = refusal(await this.meta(), writer)
-    if (refused) return refused
     const present = (await this.#redis.run((client) => client.hget(this.#keys.meta, 'epoch'))) ?? '' // even if `meta` cannot be parsed
     for (let at = 0; at < records.length; at += REBUILD_BATCH) {
       await this.#store(epoch, revision, records.slice(at, at + REBUILD_BATCH))
@@ -82,8 +80,8 @@ export class RedisProjectionStore implements ProjectionStore {
       const asked = ids.slice(at, at + FETCH_BATCH)
       const texts = await this.#redis.run((client) => client.hmget(key, ...asked))
       asked.forEach((id, index) => {
-        const text = texts[index] ?? undefined
-        if (text !== undefined) found.set(id, text)
+        const text = texts[index]
+        if (typeof text === 'string') found.set(id, text)
       })
     }
     return found
@@ -136,14 +134,6 @@ export class RedisProjectionStore implements ProjectionStore {
 
 function kindsOf(changes: readonly ProjectionChange[]): readonly RecordKind[] {
   return [...new Set(changes.map(({ kind }) => kind))]
-}
-
-/** Predicts whether `switch` would refuse, so that no data set is written in vain. */
-function refusal(present: ProjectionMeta | undefined, { fence, installation, takesOver = false }: Writer): WriteOutcome | undefined {
-  if (!present) return undefined
-  if (present.installation !== '' && present.installation !== installation && !takesOver)
-    return { outcome: 'foreign-installation', installation: present.installation }
-  return present.fence > fence ? { outcome: 'fenced', fence: present.fence } : undefined
 }
 
 function outcomeOf(reply: unknown): WriteOutcome {

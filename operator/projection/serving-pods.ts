@@ -13,21 +13,14 @@ interface PodState {
   readonly unreadable: ReadonlySet<string>
 }
 
-/** Data from which the serving pods are derived. */
-export interface ServingSources {
-  readonly live: readonly LiveProcess[]
-  readonly slices: Iterable<EndpointSlice>
-  /** Identity of the data set that revisions belong to. */
-  readonly epoch: string
-}
-
 export class ServingPods {
   readonly #pods: ReadonlyMap<string, PodState>
   /** Highest revision that every pod has applied; -1 = none, or no pod. */
   readonly watermark: number
   readonly #unreadable: ReadonlySet<string>
 
-  constructor({ live, slices, epoch }: ServingSources) {
+  /** @param epoch identity of the data set that revisions belong to */
+  constructor(live: readonly LiveProcess[], slices: Iterable<EndpointSlice>, epoch: string) {
     const processes = Map.groupBy(live, (process) => process.pod)
     // a starting process loads all records before it serves, so no key waits for that process
     const alive = live.filter(({ acknowledgement }) => acknowledgement?.ready !== false).map(({ pod }) => pod)

@@ -26,7 +26,8 @@ export async function readInstallation({ kube, namespace }: { readonly kube: Kub
     data: { [ID_ENTRY]: Buffer.from(id).toString('base64') },
   }
   try {
-    return idOf(present ? await kube.update(secrets, secret) : await kube.create(secrets, secret)) ?? id
+    await (present ? kube.update(secrets, secret) : kube.create(secrets, secret))
+    return id
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists', 'Conflict')) throw error
     return await readInstallation({ kube, namespace }) // another leader created it first

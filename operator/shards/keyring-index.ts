@@ -30,12 +30,9 @@ export class KeyringIndex {
       hashes: [...new Set([...liveHashes(durable), ...liveHashes(pending)])],
     }
     this.#revision = Math.max(this.#revision, entry?.revision ?? 0)
-    if (former) this.#resize(former.namespace, -former.modelBytes)
+    if (former) this.#delete(uid, former)
     if (now) this.#add(uid, now)
-    else this.#delete(uid, former)
-    const released = (former?.hashes ?? []).filter((hash) => now?.hashes.includes(hash) !== true)
-    for (const hash of released) this.#holders.delete(hash, uid)
-    return released
+    return (former?.hashes ?? []).filter((hash) => now?.hashes.includes(hash) !== true)
   }
 
   /** Newest revision of any entry, including deleted entries. */
@@ -71,14 +68,15 @@ export class KeyringIndex {
     this.#uidsIn.add(now.namespace, uid)
     this.#resize(now.namespace, now.modelBytes)
     for (const hash of now.hashes) this.#holders.add(hash, uid)
-    if (now.deletedMs === null) this.#tombstones.delete(uid)
-    else this.#tombstones.add(uid)
+    if (now.deletedMs !== null) this.#tombstones.add(uid)
   }
 
-  #delete(uid: string, former: Indexed | undefined): void {
+  #delete(uid: string, former: Indexed): void {
     this.#keys.delete(uid)
+    this.#uidsIn.delete(former.namespace, uid)
+    this.#resize(former.namespace, -former.modelBytes)
+    for (const hash of former.hashes) this.#holders.delete(hash, uid)
     this.#tombstones.delete(uid)
-    if (former) this.#uidsIn.delete(former.namespace, uid)
   }
 
   #resize(namespace: string, bytes: number): void {

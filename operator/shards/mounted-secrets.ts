@@ -120,8 +120,8 @@ export class MountedSecrets {
 
   /** Why a part of the model, as set last, is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */
   refusal(uid: string): Error | undefined {
-    const refused = [uid, ...this.#sumsOf(uid)].find((id) => this.#refused.has(id))
-    return refused === undefined ? undefined : this.#refused.get(refused)
+    const sums = this.#uses.get(uid)?.bytes.keys() ?? []
+    return [uid, ...sums].map((id) => this.#refused.get(id)).find((error) => error !== undefined)
   }
 
   /** Reads every shard again, in the background. A shard that was deleted or damaged meanwhile is written again from memory. */
@@ -139,10 +139,6 @@ export class MountedSecrets {
     this.#cancelSweep?.()
     this.#models.stop()
     this.#credentials.stop()
-  }
-
-  #sumsOf(uid: string): readonly string[] {
-    return [...(this.#uses.get(uid)?.bytes.keys() ?? [])]
   }
 
   /** Bytes of all distinct credentials that the models of a namespace would use with this use. */
@@ -165,8 +161,7 @@ export class MountedSecrets {
   }
 
   #setRecord(uid: string, text: string | undefined): void {
-    const present = this.#models.state(uid) === 'Pending' ? this.#models.pending(uid) : this.#models.get(uid)
-    if (present?.text === text) return
+    if (this.#models.newest(uid)?.text === text) return
     if (text === undefined) this.#models.remove(uid, 'change')
     else this.#models.commit({ uid, text }, 'change')
   }
@@ -174,9 +169,7 @@ export class MountedSecrets {
   #use(entry: CredentialEntry): void {
     this.#unusedSince.delete(entry.sum)
     this.#refused.delete(entry.sum)
-    const isPending = this.#credentials.state(entry.sum) === 'Pending'
-    const present = isPending ? this.#credentials.pending(entry.sum) : this.#credentials.get(entry.sum)
-    if (!present) this.#credentials.commit(entry, 'change')
+    if (!this.#credentials.newest(entry.sum)) this.#credentials.commit(entry, 'change')
   }
 
   #unused(sums: readonly string[]): void {

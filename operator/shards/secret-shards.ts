@@ -68,9 +68,6 @@ export interface SecretShardsOptions<Entry> extends ShardSetKind<Entry>, SecretS
   readonly groupOf?: (entry: Entry) => string
 }
 
-/** Whether all commits and removals of an id are in its Secret. */
-export type CommitState = 'Durable' | 'Pending'
-
 /** Receives the result of a commit or removal: durable, or refused with an error (the former entry stays). Riding changes report errors only. */
 export type SettledListener = (id: string, error: Error | undefined) => void
 
@@ -186,7 +183,14 @@ export class SecretShards<Entry> {
     return this.#shardOf(id).pending.get(id)?.entry
   }
 
-  state(id: string): CommitState {
+  /** The entry of the newest commit or removal, durable or not. */
+  newest(id: string): Entry | undefined {
+    const pending = this.#shardOf(id).pending.get(id)
+    return pending ? pending.entry : this.get(id)
+  }
+
+  /** Whether all commits and removals of an id are in its Secret. */
+  state(id: string): 'Durable' | 'Pending' {
     return this.#shardOf(id).pending.has(id) ? 'Pending' : 'Durable'
   }
 

@@ -1,7 +1,7 @@
 /** The sets of Secrets: what each holds, how it is encoded, and how full a Secret may be. */
 import { hash } from 'node:crypto'
-import { parseFormat } from '#contract/records/format.ts'
-import { type KeyringEntry, keyringEntryUid, readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
+import { parseFormat, withUid } from '#contract/records/format.ts'
+import { type KeyringEntry, readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import type { ShardSetKind } from './secret-shards.ts'
 import { type DecodedShard, recordCodec, type ShardCodec, type ShardData, type StoredEntry } from './shard-codec.ts'
@@ -69,8 +69,6 @@ export const SPEND_SET: ShardSetKind<SpendEntry> & { readonly shards: number } =
 export function keyringCodec(version: () => number): ShardCodec<KeyringEntry> {
   return recordCodec<KeyringEntry>(
     {
-      idOf: ({ uid }) => uid,
-      idIn: keyringEntryUid,
       read: readKeyringEntry,
       write: (entry, former) => writeKeyringEntry(entry, former === undefined ? undefined : readKeyringEntry(former)),
     },
@@ -79,23 +77,8 @@ export function keyringCodec(version: () => number): ShardCodec<KeyringEntry> {
 }
 
 function modelCodec(version: () => number): ShardCodec<ModelEntry> {
-  return recordCodec<ModelEntry>(
-    {
-      idOf: ({ uid }) => uid,
-      idIn: (text) => uidIn(JSON.parse(text)),
-      read(text) {
-        const uid = uidIn(parseFormat(text))
-        if (uid === undefined) throw new TypeError('a model record without uid')
-        return { uid, text }
-      },
-      write: ({ text }) => text,
-    },
-    version,
-  )
-}
-
-function uidIn(record: object): string | undefined {
-  return 'uid' in record && typeof record.uid === 'string' ? record.uid : undefined
+  const read = (text: string): ModelEntry => ({ ...withUid.parse(parseFormat(text)), text })
+  return recordCodec<ModelEntry>({ read, write: ({ text }) => text }, version)
 }
 
 /** One data key per credential, named after its SHA-256. */

@@ -1,6 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
-import { packShard, shardHeader, unpackShard } from '#contract/records/shard-text.ts'
+import { shardHeader, unpackShard } from '#contract/records/shard-text.ts'
+import { packShard } from '../../test/support/pack-shard.ts'
 import { BlockPacker } from './shard-codec.ts'
 
 const PLACE = { shards: 4, shard: 2 }

@@ -1,7 +1,7 @@
 /** How a set of Secrets stores its entries. */
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { UnknownVersion } from '#contract/records/format.ts'
+import { uidIn, UnknownVersion } from '#contract/records/format.ts'
 import { RECORDS_KEY } from '#contract/records/mounted-folder.ts'
 import { type ShardHeader, shardHeader, unpackShard } from '#contract/records/shard-text.ts'
 import { breathe } from '#platform/clock.ts'
@@ -34,37 +34,30 @@ export interface DecodedShard<Entry> {
   readonly damaged: number
 }
 
-/** Reads and writes the entries of one set. */
-export interface ShardCodec<Entry> {
-  idOf(entry: Entry): string
-  /** @param former text of the replaced entry, whose unknown fields are kept @throws when no reader could read the entry again */
-  write(entry: Entry, former: string | undefined): string
-  encode(header: ShardHeader, entries: Iterable<StoredEntry<Entry>>): Promise<ShardData>
-  /** @throws UnknownVersion when another build wrote the shard; any other error means that the whole shard is damaged */
-  decode(data: ShardData): Promise<DecodedShard<Entry>>
-  /** Merges two entries of one id; without it an entry of another process replaces the one in memory. */
-  readonly merge?: ((mine: Entry, theirs: Entry) => Entry) | undefined
-}
-
-/** Codec of one entry. */
+/** Codec of the text of one entry. */
 export interface RecordFormat<Entry> {
-  idOf(entry: Entry): string
-  /** The id in a text of any version. */
-  idIn(text: string): string | undefined
   /** @throws UnknownVersion for an entry of another build; any other error means damage */
   read(text: string): Entry
-  /** @param former text of the replaced entry @throws when no reader could read the entry again */
+  /** @param former text of the replaced entry, whose unknown fields are kept @throws when no reader could read the entry again */
   write(entry: Entry, former: string | undefined): string
+  /** Merges two entries of one id; without it an entry of another process replaces the one in memory. */
   readonly merge?: (mine: Entry, theirs: Entry) => Entry
 }
 
+/** Reads and writes the entries of one set. */
+export interface ShardCodec<Entry> extends Pick<RecordFormat<Entry>, 'write' | 'merge'> {
+  idOf(entry: Entry): string
+  encode(header: ShardHeader, entries: Iterable<StoredEntry<Entry>>): Promise<ShardData>
+  /** @throws UnknownVersion when another build wrote the shard; any other error means that the whole shard is damaged */
+  decode(data: ShardData): Promise<DecodedShard<Entry>>
+}
+
 /** Codec of gzipped NDJSON under one data key. @param version of the header */
-export function recordCodec<Entry>(format: RecordFormat<Entry>, version: () => number): ShardCodec<Entry> {
+export function recordCodec<Entry extends { readonly uid: string }>(format: RecordFormat<Entry>, version: () => number): ShardCodec<Entry> {
   const packers = new Map<number, BlockPacker>()
   return {
-    idOf: (entry) => format.idOf(entry),
-    write: (entry, former) => format.write(entry, former),
-    merge: format.merge,
+    ...format,
+    idOf: ({ uid }) => uid,
     async encode(header, entries) {
       const packer = packers.get(header.shard) ?? new BlockPacker()
       packers.set(header.shard, packer)
@@ -122,7 +115,10 @@ function isSame(former: readonly string[], now: readonly string[]): boolean {
   return former.length === now.length && former.every((text, index) => text === now[index])
 }
 
-async function readAll<Entry>(texts: readonly string[], format: RecordFormat<Entry>): Promise<DecodedShard<Entry>> {
+async function readAll<Entry extends { readonly uid: string }>(
+  texts: readonly string[],
+  format: RecordFormat<Entry>,
+): Promise<DecodedShard<Entry>> {
   const entries: Array<StoredEntry<Entry>> = []
   for (const [index, text] of texts.entries()) {
     if (index % PARSED_AT_ONCE === PARSED_AT_ONCE - 1) await breathe()
@@ -133,12 +129,12 @@ async function readAll<Entry>(texts: readonly string[], format: RecordFormat<Ent
 }
 
 /** @returns undefined for a damaged entry */
-function readOne<Entry>(text: string, format: RecordFormat<Entry>): StoredEntry<Entry> | undefined {
+function readOne<Entry extends { readonly uid: string }>(text: string, format: RecordFormat<Entry>): StoredEntry<Entry> | undefined {
   try {
     const entry = format.read(text)
-    return { id: format.idOf(entry), text, entry }
+    return { id: entry.uid, text, entry }
   } catch (error) {
     if (!(error instanceof UnknownVersion)) return undefined // counted by the caller
-    return { id: format.idIn(text), text, entry: undefined, why: error.message }
+    return { id: uidIn(text), text, entry: undefined, why: error.message }
   }
 }

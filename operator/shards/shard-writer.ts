@@ -256,7 +256,7 @@ export class ShardWriter<Entry> {
     const { resourceVersion } = shard.secret ?? {}
     const metadata = { name: shard.name, namespace, labels: labels(set), ...(resourceVersion ? { resourceVersion } : {}) }
     const secret: Secret = { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }
-    const written = await (shard.secret ? kube.replace(secrets, secret) : kube.create(secrets, secret))
+    const written = await (shard.secret ? kube.update(secrets, secret) : kube.create(secrets, secret))
     const isNewlyFull = bytes > limitBytes * NEARLY_FULL && shard.bytes <= limitBytes * NEARLY_FULL
     if (isNewlyFull) warn(`${set} shard ${shard.index} holds ${bytes} of ${limitBytes} bytes: ${remedy}`)
     shard.secret = { uid: written.metadata.uid, resourceVersion: written.metadata.resourceVersion }

@@ -28,22 +28,15 @@ const wireEntry = z.object({
   at: ms,
   un: z.tuple([ms, ms]).optional(),
 })
-const wireUid = z.object({ uid: z.string() })
 
 /** The codec of the Secrets `hg-spend-*`. Only operators read them, so the header needs only the operator's version. */
 export const spendCodec: ShardCodec<SpendEntry> = recordCodec<SpendEntry>(
-  {
-    idOf: ({ uid }) => uid,
-    idIn: (text) => wireUid.safeParse(JSON.parse(text)).data?.uid,
-    read: readSpendEntry,
-    write: writeSpendEntry,
-    merge: mergeSpend,
-  },
+  { read: readSpendEntry, write: writeSpendEntry, merge: mergeSpend },
   () => FORMAT.writes,
 )
 
 /** The highest spend that either entry has in each window, and the later loss. Spend never shrinks within a window. */
-export function mergeSpend(a: SpendEntry, b: SpendEntry): SpendEntry {
+function mergeSpend(a: SpendEntry, b: SpendEntry): SpendEntry {
   const spent = new Map(a.spent)
   for (const [field, amount] of b.spent) spent.set(field, Math.max(spent.get(field) ?? 0, amount))
   const sorted = [...spent].toSorted(([one], [other]) => (one < other ? -1 : 1))

@@ -162,12 +162,12 @@ export function describeKubePort(name: string, makeSubject: () => Promise<KubePo
 
     it('a replacement with an old version is a Conflict, and a successful one returns the new version', async () => {
       const first = await port.create(secrets, secret())
-      const { metadata } = await port.replace(secrets, { ...first, data: { token: 'dHdv' } })
+      const { metadata } = await port.update(secrets, { ...first, data: { token: 'dHdv' } })
       expect(await port.get(secrets, ref())).toMatchObject({
         metadata: { uid: metadata.uid, resourceVersion: metadata.resourceVersion },
         data: { token: 'dHdv' },
       })
-      await refuses(port.replace(secrets, first), 'Conflict')
+      await refuses(port.update(secrets, first), 'Conflict')
     })
 
     it('a guarded update of a deleted and recreated object is a Conflict', async () => {

@@ -1,6 +1,6 @@
 /** The code defines the rights of the Redis users once. The texts that administrators copy and the chart give the same rights. */
 import { expect, test } from 'vitest'
-import { gatewayAcl, operatorAcl } from '#contract/redis/redis-acl.ts'
+import { gatewayAcl, operatorAcl } from '../support/redis-acl.ts'
 import { read } from '../support/documents.ts'
 
 test.each(['test/parts/redis-users.acl', 'gateway/README.md', 'charts/headgate/README.md'])(

@@ -11,7 +11,8 @@ import { decodeKeyRecord, encodeKeyRecord } from '#contract/records/key-record.t
 import { readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { decodeModelRecord, encodeModelRecord } from '#contract/records/model-record.ts'
 import { decodeAcknowledgement, encodeAcknowledgement } from '#contract/records/revision-log.ts'
-import { packShard, unpackShard } from '#contract/records/shard-text.ts'
+import { unpackShard } from '#contract/records/shard-text.ts'
+import { packShard } from '../support/pack-shard.ts'
 import { credentialCodec, keyringCodec } from '../../operator/shards/sets.ts'
 import { readSpendEntry, writeSpendEntry } from '../../operator/shards/spend-entry.ts'
 

@@ -2,12 +2,13 @@ import type { Redis } from 'ioredis'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { PodLedger } from '../../gateway/limits/pod-ledger.ts'
 import { systemClock } from '#platform/clock.ts'
-import { GATEWAY_COMMANDS } from '#contract/redis/redis-acl.ts'
+import { GATEWAY_COMMANDS } from '../support/redis-acl.ts'
 import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { redisFunctions } from '#contract/redis/redis-functions.ts'
 import { ledgerKeys, redisKeys, settledSubjects } from '#contract/redis/redis-keys.ts'
-import { encodeAcknowledgement, provesRevision } from '#contract/records/revision-log.ts'
+import { encodeAcknowledgement } from '#contract/records/revision-log.ts'
 import type { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
+import { ServingPods } from '../../operator/projection/serving-pods.ts'
 import { openLab } from '../support/lab.ts'
 import { budget, need, subject, usage } from '../support/ledger-world.ts'
 import { RedisGateway, redisSettings, redisStore } from '../support/redis-gateway.ts'
@@ -281,9 +282,10 @@ describe('damage done with the rights of a gateway is repaired while the operato
 
   async function proven(uid: string, revision: number): Promise<string[]> {
     const live = await store.liveProcesses()
-    return live.map(({ process, acknowledgement: ack }) =>
-      provesRevision(ack, { epoch: 'e1', revision, uid }) ? process : `${process.slice(0, 20)}: no`,
-    )
+    return live.map((one) => {
+      const pods = new ServingPods([one], [], 'e1')
+      return pods.hasApplied(revision, uid) ? one.process : `${one.process.slice(0, 20)}: no`
+    })
   }
 })
 

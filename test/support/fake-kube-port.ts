@@ -36,12 +36,8 @@ export class PortAround implements KubePort {
     return this.#around(call, () => this.#port.create(resource, object, options))
   }
 
-  update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<T> {
+  update<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
     return this.#around(callOf('update', resource, refOf(object)), () => this.#port.update(resource, object))
-  }
-
-  replace<T extends KubeObject>(resource: Resource<T>, object: T): Promise<Pick<KubeObject, 'metadata'>> {
-    return this.update(resource, object)
   }
 
   patch<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, operations: readonly PatchOperation[]): Promise<T> {

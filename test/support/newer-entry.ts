@@ -1,5 +1,6 @@
 /** One keyring entry that a newer version of the operator has written. This version must not change its bytes. */
-import { packShard, unpackShard } from '#contract/records/shard-text.ts'
+import { unpackShard } from '#contract/records/shard-text.ts'
+import { packShard } from './pack-shard.ts'
 import { secrets } from '#kube/resources.ts'
 import type { OperatorWorld } from './operator-world.ts'
 

@@ -18,11 +18,15 @@ interface Feed {
   readonly cache: ObjectCache<KubeObject>
   readonly scope: WatchScope
   isFrozen: boolean
+  /** Number of the newest change in its last list: as with a real watch, only later changes are delivered. */
+  listedAt: number
 }
 
 interface Table {
   readonly resource: Resource
   readonly feeds: Set<Feed>
+  /** Number of changes so far. */
+  changes: number
   /** Objects that a newly started process sees; undefined: the present objects. */
   frozen: readonly KubeObject[] | undefined
 }
@@ -60,7 +64,10 @@ export class WorldWatches {
     for (const table of this.#tables.values()) {
       table.frozen = undefined
       for (const feed of table.feeds) {
-        if (feed.isFrozen && feed.scope.isAlive()) feed.cache.replace(visible(this.#present(table), feed))
+        if (feed.isFrozen && feed.scope.isAlive()) {
+          feed.cache.replace(visible(this.#present(table), feed))
+          feed.listedAt = table.changes
+        }
         feed.isFrozen = false
       }
     }
@@ -72,7 +79,7 @@ export class WorldWatches {
     const cache = new ObjectCache<KubeObject>((error) => {
       throw error
     })
-    const feed: Feed = { cache, scope, isFrozen: table.frozen !== undefined }
+    const feed: Feed = { cache, scope, isFrozen: table.frozen !== undefined, listedAt: table.changes }
     table.feeds.add(feed)
     cache.replace(visible(table.frozen ?? this.#present(table), feed))
     const informer: Informer = {
@@ -99,21 +106,22 @@ export class WorldWatches {
   #table(resource: Resource): Table {
     const known = this.#tables.get(resource.plural)
     if (known) return known
-    const table: Table = { resource, feeds: new Set(), frozen: undefined }
+    const table: Table = { resource, feeds: new Set(), changes: 0, frozen: undefined }
     this.#tables.set(resource.plural, table)
     this.#objects.informer(resource).subscribe((before, after) => {
-      this.#clock.after(DELIVERY_MS, () => this.#deliver(table, before, after))
+      const number = (table.changes += 1)
+      this.#clock.after(DELIVERY_MS, () => this.#deliver(table, number, before, after))
     })
     return table
   }
 
-  #deliver({ feeds }: Table, before: KubeObject | undefined, after: KubeObject | undefined): void {
+  #deliver({ feeds }: Table, number: number, before: KubeObject | undefined, after: KubeObject | undefined): void {
     for (const feed of feeds) {
       if (!feed.scope.isAlive()) feeds.delete(feed)
-      else if (feed.isFrozen)
-        continue // the list after the thaw delivers this change
-      else if (after === undefined) feed.cache.remove(removed(before))
-      else if (isVisible(after, feed)) feed.cache.upsert(after)
+      else if (feed.isFrozen || number <= feed.listedAt)
+        continue // the list after the thaw, or the list before, has this change
+      else if (after === undefined) feed.cache.remove(present(before))
+      else if (isVisible(after, feed)) feed.cache.put(after)
     }
   }
 }
@@ -127,8 +135,7 @@ function visible(objects: readonly KubeObject[], feed: Feed): readonly KubeObjec
   return objects.filter((object) => isVisible(object, feed))
 }
 
-/** As a watch reports a deletion: the last state, under the version of the deletion. */
-function removed(before: KubeObject | undefined): KubeObject {
+function present(before: KubeObject | undefined): KubeObject {
   if (!before) throw new TypeError('nothing became nothing')
-  return { ...before, metadata: { ...before.metadata, resourceVersion: String(Number(before.metadata.resourceVersion) + 1) } }
+  return before
 }

@@ -29,13 +29,9 @@ export interface FormatHead {
   readonly needs?: readonly string[]
 }
 
-/** A text of another build that this build must not use. It is not damaged and stays as it is. */
+/** A text of another build that this build must not use: `version 2`, `needs limits2`. It is not damaged and stays as it is. */
 export class UnknownVersion extends Error {
-  /** @param what for example `version 2` or `needs limits2` */
-  constructor(what: string) {
-    super(what)
-    this.name = 'UnknownVersion'
-  }
+  override readonly name = 'UnknownVersion'
 }
 
 /** The oldest version that this build writes: for readers that do not announce their versions. */
@@ -88,6 +84,18 @@ export const namespaceField: z.ZodString = z.string().min(1).max(253)
 /** A time, ms since 1970. */
 export const timeField: z.ZodInt = z.int().nonnegative()
 const revisionField = z.int().nonnegative()
+
+/** The uid of a record of any version. */
+export const withUid: z.ZodObject<{ uid: z.ZodString }> = z.object({ uid: recordFields.uid })
+
+/** Reads the uid in a record's text of any version. @returns undefined for a damaged text */
+export function uidIn(text: string): string | undefined {
+  try {
+    return withUid.safeParse(JSON.parse(text)).data?.uid
+  } catch {
+    return undefined // damage, which the caller reports
+  }
+}
 
 type DeepReadonly<T> = T extends string | number | boolean | null | undefined
   ? T

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from '../values/credential.ts'
-import { type DataOf, namespaceField, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
+import { namespaceField, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
 import { limitedFields, needsOf } from './limits-record.ts'
 
 /** A live generation of a key. */
@@ -32,8 +32,6 @@ export const keyBody = z.object({
   verifiers: z.array(keyVerifier).max(8),
 })
 
-/** A live generation of a key. */
-export type KeyVerifier = DataOf<typeof keyVerifier>
 /** One ApiKey as the gateways see it. */
 export type KeyRecord = RecordOf<typeof keyBody>
 

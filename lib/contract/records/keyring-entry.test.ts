@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { issuedKey, keyringEntry } from '../../../test/support/records.ts'
-import { UnknownVersion } from './format.ts'
-import { type KeyringEntry, keyRecordOf, keyringEntryUid, readKeyringEntry, sameEntry, writeKeyringEntry } from './keyring-entry.ts'
+import { uidIn, UnknownVersion } from './format.ts'
+import { type KeyringEntry, keyRecordOf, readKeyringEntry, sameEntry, writeKeyringEntry } from './keyring-entry.ts'
 import { tombstoneOf } from './tombstone.ts'
 
 const ENTRY = keyringEntry(issuedKey('uid-1').record)
@@ -19,7 +19,7 @@ describe('the text of an entry', () => {
       [{ needs: ['limits2'] }, 'needs limits2'],
     ] as const) {
       expect(() => readKeyringEntry(textWith(fields))).toThrow(new UnknownVersion(why))
-      expect(keyringEntryUid(textWith(fields))).toBe('uid-1')
+      expect(uidIn(textWith(fields))).toBe('uid-1')
     }
   })
 

@@ -58,18 +58,10 @@ export const readKeyringEntry: (text: string) => KeyringEntry = codec.decode
  * @throws ZodError with the field, for an entry that no reader could read
  */
 export function writeKeyringEntry(entry: KeyringEntry, former?: KeyringEntry): string {
-  const verifiers = entry.verifiers.map((one) => ({ ...unknownIn(verifier, formerOf(one, former)), ...one }))
+  const formerOf = ({ id }: KeyringVerifier) => former?.verifiers.find((one) => one.id === id)
+  const verifiers = entry.verifiers.map((one) => ({ ...unknownIn(verifier, formerOf(one)), ...one }))
   const kept = entry.deletedMs === null ? unknownIn(entryBody, former) : {}
   return codec.encode({ ...kept, ...entry, verifiers }, entry.version)
-}
-
-/** Reads the id of an entry's text of any version. */
-export function keyringEntryUid(text: string): string | undefined {
-  try {
-    return z.object({ uid: entryBody.shape.uid }).safeParse(JSON.parse(text)).data?.uid
-  } catch {
-    return undefined // damage, which the caller reports
-  }
 }
 
 /** Whether two entries are equal except for their revision and unknown fields. */
@@ -98,10 +90,6 @@ const VERIFIER_FIELDS = Object.keys(verifier.shape) as ReadonlyArray<keyof Keyri
 function content(entry: KeyringEntry): readonly unknown[] {
   const verifiers = entry.verifiers.map((one) => VERIFIER_FIELDS.map((field) => one[field]))
   return [entry.version, ...ENTRY_FIELDS.map((field) => entry[field]), verifiers]
-}
-
-function formerOf({ id }: KeyringVerifier, former: KeyringEntry | undefined): KeyringVerifier | undefined {
-  return former?.verifiers.find((one) => one.id === id)
 }
 
 /** The fields of a text that its schema does not name. */

@@ -94,16 +94,11 @@ export type BudgetRecord = DataOf<typeof budget>
 /** The limits of a record. */
 export type LimitedRecord = DataOf<z.ZodObject<typeof limitedFields>>
 
-/** A record whose needs depend on its limits. */
-interface Needy extends LimitedRecord {
-  readonly state: 'Active' | 'Suspended' | 'Revoked'
-}
-
 /**
  * The needs of a text. A reader that cannot enforce limits must not admit a key with limits. The record of a refused key has no such need:
  * every reader must read the refusal, and can apply it without the limits.
  */
-export function needsOf(record: Needy): readonly string[] {
+export function needsOf(record: LimitedRecord & { readonly state: 'Active' | 'Suspended' | 'Revoked' }): readonly string[] {
   return record.state === 'Active' && mayRefuse(record) ? [LIMITS_FEATURE] : []
 }
 

@@ -2,8 +2,6 @@
  * Names of the Secrets that gateways mount, and of the files below the mounted folder. One projected volume, every source optional:
  * `keyring/<shards>-<shard>`, `models/<shards>-<shard>`, and `upstream.<SHA-256>` at the top.
  */
-import { hash } from 'node:crypto'
-
 /** Sets of Secrets in the operator's namespace; the value of SHARDS_LABEL on each. Gateways do not mount `spend`. */
 export type ShardSet = 'keyring' | 'models' | 'upstream' | 'spend'
 
@@ -26,9 +24,4 @@ export const MOUNTED_SHARDS = 8
 /** Name of the Secret of one shard, in the operator's namespace. */
 export function shardSecretName(set: ShardSet, shards: number, shard: number): string {
   return `hg-${set}-${shards}-${shard}`
-}
-
-/** File, and data key, of a backend credential: one for all backends that use the same value. */
-export function credentialFile(credential: string): string {
-  return `${UPSTREAM_FILE_PREFIX}${hash('sha256', credential, 'hex')}`
 }

@@ -6,7 +6,6 @@ import {
   lowestCommonVersion,
   MAX_ACKNOWLEDGEMENT_BYTES,
   MAX_UNREADABLE_RECORDS,
-  provesRevision,
   revisionOf,
   stampRevision,
 } from './revision-log.ts'
@@ -15,23 +14,7 @@ const uids = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => `3f0c2a9e-0000-4000-8000-${String(index).padStart(12, '0')}`)
 
 describe('an acknowledgement', () => {
-  const wanted = { epoch: 'e1', revision: 10, uid: 'a' }
   const ack = acknowledgement({ epoch: 'e1', revision: 10 })
-
-  test('proves which records its process has applied and could read', () => {
-    expect(provesRevision(ack, wanted)).toBe(true)
-    expect(provesRevision({ ...ack, revision: 11, unreadable: ['b'] }, wanted)).toBe(true)
-  })
-
-  test.each([
-    ['that is missing or unreadable', undefined],
-    ['of another data set', { ...ack, epoch: 'e0' }],
-    ['of an older revision', { ...ack, revision: 9 }],
-    ['that names the record as unreadable', { ...ack, unreadable: ['a'] }],
-    ['with a full list, which may lack the record', { ...ack, unreadable: uids(MAX_UNREADABLE_RECORDS) }],
-  ])('%s proves nothing', (_, given) => {
-    expect(provesRevision(given, wanted)).toBe(false)
-  })
 
   test('is read back as it was written; fields of a later build are ignored', () => {
     expect(decodeAcknowledgement(encodeAcknowledgement(ack))).toEqual(ack)
@@ -44,7 +27,7 @@ describe('an acknowledgement', () => {
     const read = (change: object) => decodeAcknowledgement(JSON.stringify({ ...wire, ...change }))
     expect(read({ backends: { 'm/a': { up: 1, total: 2, slow: 1 } } })?.backends).toEqual({ 'm/a': { up: 1, total: 2 } })
     const others = { backends: [], source: 'Snapshot', version: 7, features: 'all' }
-    expect(provesRevision(read(others), wanted)).toBe(true)
+    expect(read(others)).toMatchObject({ epoch: 'e1', revision: 10, ready: true, unreadable: [] })
     expect(read({ bad: 'none' }), 'what cannot be read proves nothing').toBeUndefined()
   })
 

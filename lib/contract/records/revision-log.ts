@@ -3,7 +3,7 @@
  * `gateway/projection`. Nothing in this file does I/O.
  */
 import { z } from 'zod'
-import { FORMAT, formatHead, oldestVersion, parseFormat } from './format.ts'
+import { type DataOf, FORMAT, formatHead, oldestVersion, parseFormat } from './format.ts'
 
 /** Identity and position of one Redis data set. `epoch` changes when the data were rebuilt; `revision` counts changes. */
 export interface ProjectionMeta {
@@ -34,47 +34,29 @@ export const MAX_REPORTED_BACKENDS = 200
 /** A longer acknowledgement is dropped by the operator. */
 export const MAX_ACKNOWLEDGEMENT_BYTES = 65_536
 
-/** Report of a gateway process in each heartbeat: the revision that it has applied, and the records that it could not use. */
-export interface Acknowledgement {
-  readonly epoch: string
-  readonly revision: number
-  readonly source: 'Redis' | 'Keyring' | 'None'
-  readonly ready: boolean
-  /** Version of its program. */
-  readonly version: string
-  /** Versions of texts that it reads. */
-  readonly schemas: readonly number[]
-  readonly features: readonly string[]
-  /** Uids of records whose newest text it could not read. */
-  readonly unreadable: readonly string[]
-  /** By `<model uid>/<backend name>`; only backends that are not fully healthy. */
-  readonly backends: Readonly<Record<string, z.infer<typeof backendHealth>>>
-}
+/**
+ * Report of a gateway process in each heartbeat: the revision that it has applied, and the records that it could not use. A newer gateway may
+ * report more, or in other words: only a field that proves something makes the whole acknowledgement unreadable.
+ */
+const acknowledgement = z
+  .object({
+    epoch: z.string(),
+    rev: z.int().nonnegative(),
+    source: z.enum(['Redis', 'Keyring', 'None']).catch('None'),
+    ready: z.boolean(),
+    /** Version of its program. */
+    version: z.string().catch(''),
+    /** Versions of texts that it reads. */
+    schemas: z.array(z.int()),
+    features: z.array(z.string()).catch([]),
+    /** Uids of records whose newest text it could not read. */
+    bad: z.array(z.string()).max(MAX_UNREADABLE_RECORDS),
+    /** By `<model uid>/<backend name>`; only backends that are not fully healthy. */
+    backends: z.record(z.string(), backendHealth).catch({}),
+  })
+  .transform(({ rev: revision, bad: unreadable, ...same }) => ({ ...same, revision, unreadable }))
 
-/** A newer gateway may report more, or in other words: only a field that proves something makes the whole acknowledgement unreadable. */
-const wireAcknowledgement = z.object({
-  epoch: z.string(),
-  rev: z.int().nonnegative(),
-  source: z.enum(['Redis', 'Keyring', 'None']).catch('None'),
-  ready: z.boolean(),
-  version: z.string().catch(''),
-  schemas: z.array(z.int()),
-  features: z.array(z.string()).catch([]),
-  bad: z.array(z.string()).max(MAX_UNREADABLE_RECORDS),
-  backends: z.record(z.string(), backendHealth).catch({}),
-})
-
-const acknowledgement = wireAcknowledgement.transform((wire): Acknowledgement => ({
-  epoch: wire.epoch,
-  revision: wire.rev,
-  source: wire.source,
-  ready: wire.ready,
-  version: wire.version,
-  schemas: wire.schemas,
-  features: wire.features,
-  unreadable: wire.bad,
-  backends: wire.backends,
-}))
+export type Acknowledgement = DataOf<typeof acknowledgement>
 
 /** Reads an acknowledgement. @returns undefined for any other text (of another version, damaged, of another program) */
 export function decodeAcknowledgement(text: string): Acknowledgement | undefined {
@@ -94,19 +76,6 @@ export function encodeAcknowledgement(ack: Acknowledgement): string {
   const bad = ack.unreadable.slice(0, MAX_UNREADABLE_RECORDS)
   const backends = Object.fromEntries(Object.entries(ack.backends).slice(0, MAX_REPORTED_BACKENDS))
   return JSON.stringify({ ...formatHead(oldestVersion()), epoch, rev, source, ready, version, schemas, features, bad, backends })
-}
-
-/** A revision of a record in a data set. */
-export interface RecordRevision {
-  readonly epoch: string
-  readonly revision: number
-  readonly uid: string
-}
-
-/** Whether an acknowledgement proves that its process has applied and could read this revision of this record. */
-export function provesRevision(ack: Acknowledgement | undefined, { epoch, revision, uid }: RecordRevision): boolean {
-  if (ack === undefined || ack.epoch !== epoch || ack.revision < revision) return false
-  return ack.unreadable.length < MAX_UNREADABLE_RECORDS && !ack.unreadable.includes(uid)
 }
 
 /**

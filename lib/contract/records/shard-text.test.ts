@@ -1,7 +1,8 @@
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { UnknownVersion } from './format.ts'
-import { packShard, unpackShard } from './shard-text.ts'
+import { unpackShard } from './shard-text.ts'
+import { packShard } from '../../../test/support/pack-shard.ts'
 
 describe('a shard', () => {
   test('is gzipped text under a header, and reads back as it was written', async () => {

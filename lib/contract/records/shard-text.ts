@@ -6,11 +6,10 @@
  * version. The gzip file may have several members; the number of entries reveals a cut between two of them.
  */
 import { promisify } from 'node:util'
-import { gunzip, gzip } from 'node:zlib'
+import { gunzip } from 'node:zlib'
 import { z } from 'zod'
-import { FORMAT, formatHead, parseFormat } from './format.ts'
+import { formatHead, parseFormat } from './format.ts'
 
-const pack = promisify(gzip)
 const unpack = promisify(gunzip)
 
 const header = z.object({ shards: z.int().positive(), shard: z.int().nonnegative(), entries: z.int().nonnegative().optional() })
@@ -29,16 +28,6 @@ export interface ShardHeader {
 export function shardHeader(place: ShardHeader, version: number): string {
   const { shards, shard, entries } = place
   return JSON.stringify({ ...formatHead(version), shards, shard, entries })
-}
-
-/**
- * Packs a shard.
- * @param texts entries, each without a line break
- * @param version of the header
- * @returns gzipped bytes
- */
-export function packShard(place: ShardHeader, texts: readonly string[], version: number = FORMAT.writes): Promise<Buffer> {
-  return pack([shardHeader(place, version), ...texts].join('\n'))
 }
 
 /**

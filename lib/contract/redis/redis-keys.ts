@@ -1,54 +1,44 @@
 /** Every Redis key name. One hash tag: a function changes a record and the log together. */
 import type { RecordKind } from '../records/record-kinds.ts'
 
-/** Names below one prefix (`hg` by default). */
-export interface RedisKeys {
-  /** Pattern of all of them. */
-  readonly all: string
-  /** Hash: schema, epoch, rev, fence, builtAt, installation. */
-  readonly meta: string
-  /** Stream of revisions; entry id `<rev>-0`. */
-  readonly log: string
-  /** Sorted set: `<pod>/<process>` → ms of its last heartbeat, by the clock of Redis. */
-  readonly pods: string
-  /** Hash: `<pod>/<process>` → Acknowledgement JSON. */
-  readonly acks: string
-  /** Hash of one epoch: uid → record JSON. */
-  records(epoch: string, kind: RecordKind): string
-}
-
 /** @param prefix chart value `redis.keyPrefix` */
-export function redisKeys(prefix: string): RedisKeys {
+export function redisKeys(prefix: string) {
   const base = `${prefix}:{proj}:`
   return {
+    /** Pattern of all of them. */
     all: `${base}*`,
+    /** Hash: schema, epoch, rev, fence, builtAt, installation. */
     meta: `${base}meta`,
+    /** Stream of revisions; entry id `<rev>-0`. */
     log: `${base}log`,
+    /** Sorted set: `<pod>/<process>` → ms of its last heartbeat, by the clock of Redis. */
     pods: `${base}pods`,
+    /** Hash: `<pod>/<process>` → Acknowledgement JSON. */
     acks: `${base}acks`,
-    records: (epoch, kind) => `${base}${epoch}:${kind}s`,
+    /** Hash of one epoch: uid → record JSON. */
+    records: (epoch: string, kind: RecordKind) => `${base}${epoch}:${kind}s`,
   }
 }
 
-/** Names of one subject's ledger. One hash tag per subject, because a function sees all of them. */
-export interface LedgerKeys {
-  /** Hash: rolling windows of requests and tokens. */
-  readonly rate: string
-  /** Hash: permits of running requests, by process. */
-  readonly conc: string
-  /** Hash: seed, then spend and holds of each budget window. */
-  readonly budget: string
-  /** Hash: newest time seen, and call and batch numbers by process. */
-  readonly proc: string
-}
+export type RedisKeys = ReturnType<typeof redisKeys>
 
 /**
+ * Names of one subject's ledger. One hash tag per subject, because a function sees all of them.
  * @param prefix chart value `redis.keyPrefix`
  * @param subject uid of an ApiKey or Account, never a credential
  */
-export function ledgerKeys(prefix: string, subject: string): LedgerKeys {
+export function ledgerKeys(prefix: string, subject: string) {
   const base = `${prefix}:l:{${subject}}:`
-  return { rate: `${base}rate`, conc: `${base}conc`, budget: `${base}budget`, proc: `${base}proc` }
+  return {
+    /** Hash: rolling windows of requests and tokens. */
+    rate: `${base}rate`,
+    /** Hash: permits of running requests, by process. */
+    conc: `${base}conc`,
+    /** Hash: seed, then spend and holds of each budget window. */
+    budget: `${base}budget`,
+    /** Hash: newest time seen, and call and batch numbers by process. */
+    proc: `${base}proc`,
+  }
 }
 
 /** Pattern of the ledger keys of every subject. @param prefix chart value `redis.keyPrefix` */

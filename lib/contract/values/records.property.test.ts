@@ -3,7 +3,8 @@ import { expect, test } from 'vitest'
 import { hashCredential } from './credential.ts'
 import { decodeKeyRecord, encodeKeyRecord, type KeyRecord } from '../records/key-record.ts'
 import { type KeyringEntry, readKeyringEntry, writeKeyringEntry } from '../records/keyring-entry.ts'
-import { packShard, unpackShard } from '../records/shard-text.ts'
+import { unpackShard } from '../records/shard-text.ts'
+import { packShard } from '../../../test/support/pack-shard.ts'
 
 const whole = fc.nat({ max: Number.MAX_SAFE_INTEGER })
 const time = fc.option(whole)

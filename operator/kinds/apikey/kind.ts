@@ -196,14 +196,14 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     const uid = uidOf(apiKey)
     memory.forget(uid)
     shownUsage.forget(uid)
-    subjects.deleted(uid)
+    subjects.ledger?.deleted(uid)
     acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
     enqueue(ORPHAN_QUEUE, { namespace: namespaceOf(apiKey), name: uid }, 'urgent')
   }
 
   #settled(uid: string, error: Error | undefined): void {
     const { memory, subjects, enqueueKey } = this.#deps
-    subjects.changed(uid)
+    subjects.ledger?.changed(uid)
     if (error === undefined) {
       this.#keyringOutage.works()
       memory.succeeded(uid, 'Keyring')

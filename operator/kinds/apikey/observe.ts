@@ -31,7 +31,7 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
     isDuplicate: isDuplicate(apiKey, own.entry, deps),
     gatewayLimits: deps.limits.gateways,
     usage: deps.shownUsage.shown(uid),
-    spendLoss: deps.subjects.loss(uid),
+    spendLoss: deps.subjects.ledger?.loss(uid),
     ...modelsThatLack(apiKey, deps),
   }
 }

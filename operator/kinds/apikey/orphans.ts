@@ -96,7 +96,7 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
       const tombstone = tombstoneOf(entry, now)
       keyring.commit(tombstone, step.level)
       projection.want('key', entry.uid, recordText(tombstone, deps.version()), step.level)
-      deps.subjects.deleted(entry.uid)
+      deps.subjects.ledger?.deleted(entry.uid)
       deps.metrics?.orphaned(1)
       deps.log.warn(
         { object: `${entry.namespace}/${entry.name}` },

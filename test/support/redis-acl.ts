@@ -1,6 +1,6 @@
 /** Rights of the two Redis users, as in the ACL file and the chart. */
-import { LEDGER_COMMANDS } from '../ledger/ledger-functions.ts'
-import { ledgerPattern, redisKeys } from './redis-keys.ts'
+import { LEDGER_COMMANDS } from '#contract/ledger/ledger-functions.ts'
+import { ledgerPattern, redisKeys } from '#contract/redis/redis-keys.ts'
 
 /** Commands to read, for the heartbeat (TIME, ZADD, HSET, ZREM, HDEL inside a function), to count live processes, and for connections. */
 const PROJECTION_COMMANDS = [
