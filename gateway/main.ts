@@ -1,9 +1,7 @@
 /** The gateway program: reads the settings, connects to Redis, listens on two ports, and shuts down in order. It only composes parts. */
 import { randomBytes } from 'node:crypto'
-import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
-import { createServer, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer } from 'node:http'
 import manifest from '../package.json' with { type: 'json' }
 import { RedisProjectionSource } from './projection/redis-projection.ts'
 import { loadConfig } from './config.ts'
@@ -16,7 +14,7 @@ import { PodLedger } from './limits/pod-ledger.ts'
 import { availableMemory } from '#platform/available-memory.ts'
 import { systemClock } from '#platform/clock.ts'
 import { processEnv } from '#platform/settings.ts'
-import { listenError, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
+import { listen, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
 import { createLog, type ProcessLog } from '#platform/log.ts'
 
 /** Length of the accept queue; the kernel may cap it (somaxconn), and drops connections beyond it. */
@@ -46,10 +44,12 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: config.maxBodyBytes }),
     extraCa: readCa(config.upstreamCaFile),
   })
-  const health = await listen(createServer(createHealthApp(gateway.health)), 'METRICS_PORT', config.metricsPort)
-  const api = await listen(createGatewayServer(gateway.app, gateway.errors), 'PORT', config.port)
+  const health = createServer(createHealthApp(gateway.health))
+  const api = createGatewayServer(gateway.app, gateway.errors)
+  const metricsPort = await listen(health, 'METRICS_PORT', { port: config.metricsPort, backlog: BACKLOG })
+  const port = await listen(api, 'PORT', { port: config.port, backlog: BACKLOG })
   await gateway.start()
-  log.info({ port: portOf(api), metricsPort: portOf(health), version: manifest.version }, 'listening')
+  log.info({ port, metricsPort, version: manifest.version }, 'listening')
   // health ends last, so that probes read "not ready" while answers still run
   const stop = async (): Promise<void> => {
     const [deregistrationMs, drainMs] = [config.deregistrationSeconds * 1_000, config.drainSeconds * 1_000]
@@ -68,25 +68,10 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   return { stop, failed: gateway.follower.failed }
 }
 
-async function listen(server: Server, setting: string, port: number): Promise<Server> {
-  server.listen({ port, backlog: BACKLOG })
-  try {
-    await once(server, 'listening')
-    return server
-  } catch (error) {
-    throw error instanceof Error ? listenError(error, setting, port) : error
-  }
-}
-
 function readCa(file: string | undefined): string | undefined {
   try {
     return file === undefined ? undefined : readFileSync(file, 'utf8')
   } catch (error) {
     throw new Misconfigured(`UPSTREAM_CA_FILE: ${file} cannot be read; mount the CA certificates there or unset it`, { cause: error })
   }
-}
-
-function portOf(server: Server): number {
-  const address: AddressInfo | string | null = server.address()
-  return typeof address === 'object' && address ? address.port : 0
 }

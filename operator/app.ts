@@ -12,7 +12,7 @@ import { ObjectController } from './kinds/object-controller.ts'
 import { releaseAll, type Released, releaseFormer, totalOf } from './kinds/release.ts'
 import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
-import { addServiceIndex, addStandardIndexes, slicesOf } from '#kube/indexes.ts'
+import { addServiceIndex, addUidIndex, slicesOf } from '#kube/indexes.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
 import { retryAfterMs, type KubeObject } from '#kube/port.ts'
 import type { Reconcile } from './loop/reconciler.ts'
@@ -63,7 +63,7 @@ export class Operator {
     const { informers, clock, metrics } = deps
     this.#ownWrites = new OwnWrites(clock)
     for (const { api } of rows) {
-      addStandardIndexes(informers.of(api.resource))
+      addUidIndex(informers.of(api.resource))
       informers.of(api.resource).subscribe((before, after) => this.#delivered(before, after))
     }
     addServiceIndex(informers.endpointSlices)

@@ -3,7 +3,7 @@ import { messageOf } from '#platform/message-of.ts'
 import type { Server } from 'node:http'
 import { sleep, systemClock as clock } from '#platform/clock.ts'
 import { processEnv } from '#platform/settings.ts'
-import { listenError, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
+import { listen, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
 import { createLog, type ProcessLog } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { refuseEviction } from '#platform/redis-connection.ts'
@@ -36,7 +36,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     },
     metrics: async () => ({ contentType: registry.registry.contentType, text: await registry.registry.metrics() }),
   })
-  await listen(health, config.metricsPort)
+  await listen(health, 'METRICS_PORT', { port: config.metricsPort })
   const lead = async (): Promise<void> => {
     watches.start()
     await lease.acquire()
@@ -64,13 +64,6 @@ async function reachStore({ redis, lease, operator: { store } }: Connections, { 
       await sleep(clock, REDIS_COMMAND_MS)
     }
   }
-}
-
-function listen(server: Server, port: number): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>()
-  server.once('error', (error: NodeJS.ErrnoException) => reject(listenError(error, 'METRICS_PORT', port)))
-  server.listen(port, resolve)
-  return promise
 }
 
 /** Stops the workers before it releases the Lease, so that the next leader finds no work under way. */

@@ -26,7 +26,7 @@ import { type KubeObject, type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { stoppedLine, STOPPING } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
-import { listen } from './listen-address.ts'
+import { listenOn } from './listen-address.ts'
 import { ManifestFolder } from './manifest-folder.ts'
 import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
@@ -85,7 +85,7 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   const world = await openWorld(deps, parts, fail)
   const gateway = createGateway(world)
   const server = parts.adopt(createGatewayServer(gateway.app, gateway.errors), closeServer)
-  const baseURL = await listen(server, deps.config.host, deps.config.port, deps.log)
+  const baseURL = await listenOn(server, deps.config.host, deps.config.port, deps.log)
   const folder = parts.adopt(followManifests(world), (one) => one.stop())
   await folder.start()
   const operator = composeOperator(world, baseURL)

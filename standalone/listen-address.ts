@@ -1,8 +1,7 @@
 /** The address on which the gateway listens, and the URL of the gateway. */
-import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { isIP } from 'node:net'
-import { listenError, Misconfigured } from '#platform/lifecycle.ts'
+import { listen, Misconfigured } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
 
 const WILDCARDS: ReadonlySet<string> = new Set(['0.0.0.0', '::'])
@@ -14,14 +13,13 @@ const NO_SUCH_ADDRESS: ReadonlySet<string | undefined> = new Set(['EADDRNOTAVAIL
  * @returns a URL that reaches the gateway from this machine
  * @throws Misconfigured if the address cannot be used, with the setting to change
  */
-export async function listen(server: Server, host: string, port: number, log: Pick<Log, 'warn'>): Promise<string> {
-  await once(server.listen(port, host), 'listening').catch((error: NodeJS.ErrnoException) => {
-    throw errorOf(error, host, port)
+export async function listenOn(server: Server, host: string, port: number, log: Pick<Log, 'warn'>): Promise<string> {
+  const taken = await listen(server, 'PORT', { port, host }).catch((error: NodeJS.ErrnoException) => {
+    throw errorOf(error, host)
   })
   if (!isLoopback(host)) log.warn(exposure(host))
   const name = WILDCARDS.has(host) ? '127.0.0.1' : host // all addresses include it, and it also works without IPv6
-  const address = server.address()
-  return `http://${isIP(name) === 6 ? `[${name}]` : name}:${typeof address === 'object' && address ? address.port : port}`
+  return `http://${isIP(name) === 6 ? `[${name}]` : name}:${taken}`
 }
 
 function isLoopback(host: string): boolean {
@@ -36,8 +34,8 @@ function exposure(host: string): string {
   )
 }
 
-function errorOf(error: NodeJS.ErrnoException, host: string, port: number): Error {
-  if (!NO_SUCH_ADDRESS.has(error.code)) return listenError(error, 'PORT', port)
+function errorOf(error: NodeJS.ErrnoException, host: string): Error {
+  if (!NO_SUCH_ADDRESS.has(error.code)) return error
   return new Misconfigured(
     `HOST: ${JSON.stringify(host)} is not an address of this machine (${error.code ?? ''}); set HOST to 127.0.0.1, to 0.0.0.0 for all, or unset it`,
     { cause: error },

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { expect, test } from 'vitest'
 import { ManualClock } from '../test/support/manual-clock.ts'
-import { listen } from './listen-address.ts'
+import { listenOn } from './listen-address.ts'
 import { connectionFailure, NOT_TRIED, ServerProbe } from './server-probe.ts'
 
 const [URL_A, URL_B] = ['http://10.0.0.1:8000/base', 'https://models.example']
@@ -44,7 +44,7 @@ test('an address that a gateway may not call is never tried', async () => {
 
 test('the answer is the result of a real connection', async () => {
   const server = createServer()
-  const url = await listen(server, '127.0.0.1', 0, { warn: () => undefined })
+  const url = await listenOn(server, '127.0.0.1', 0, { warn: () => undefined })
   expect(await connectionFailure(url)).toBeUndefined()
   expect(await connectionFailure(url.replace('127.0.0.1', 'localhost'))).toBeUndefined()
   await new Promise((resolve) => server.close(resolve))

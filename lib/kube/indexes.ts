@@ -4,17 +4,14 @@ import type { EndpointSlice } from './resources.ts'
 
 /** By metadata.uid. */
 export const UID_INDEX = 'uid'
-/** By metadata.namespace. */
-export const NAMESPACE_INDEX = 'namespace'
 /** EndpointSlices by `namespace/service`. */
 const SERVICE_INDEX = 'service'
 /** The label by which an EndpointSlice names its Service. */
 export const SERVICE_LABEL = 'kubernetes.io/service-name'
 
-/** Adds the indexes `uid` and `namespace`. */
-export function addStandardIndexes<T extends KubeObject>(informer: Pick<Informer<T>, 'addIndex'>): void {
+/** Adds the index `uid`. */
+export function addUidIndex<T extends KubeObject>(informer: Pick<Informer<T>, 'addIndex'>): void {
   informer.addIndex(UID_INDEX, uids)
-  informer.addIndex(NAMESPACE_INDEX, namespaces)
 }
 
 /** Adds the index of EndpointSlices by their Service. */
@@ -29,5 +26,4 @@ export function slicesOf(slices: Pick<Informer<EndpointSlice>, 'byIndex'>, names
 
 /** A second call of `addIndex` must pass the same function, hence the names. */
 const uids = (object: KubeObject): readonly string[] => [uidOf(object)]
-const namespaces = (object: KubeObject): readonly string[] => [namespaceOf(object)]
 const services = (slice: EndpointSlice): readonly string[] => [`${namespaceOf(slice)}/${slice.metadata.labels?.[SERVICE_LABEL] ?? ''}`]

@@ -1,7 +1,8 @@
 import { EventEmitter } from 'node:events'
+import { createServer, type Server } from 'node:http'
 import { describe, expect, test } from 'vitest'
 import { settle } from '../../test/support/manual-clock.ts'
-import { listenError, Misconfigured, runProgram, type ProcessPort, type Running } from './lifecycle.ts'
+import { listen, Misconfigured, runProgram, type ProcessPort, type Running } from './lifecycle.ts'
 
 /** A process that only writes down what would happen to it. */
 class FakeProcess extends EventEmitter implements ProcessPort {
@@ -102,15 +103,23 @@ describe('a program', () => {
   })
 })
 
-test('a port that is taken is named with its setting and the remedy', () => {
-  const taken = Object.assign(new Error('listen'), { code: 'EADDRINUSE' })
-  expect(listenError(taken, 'PORT', 8080).message).toBe(
-    'PORT: port 8080 is taken by another process; stop that process or set PORT to a free port',
+test('a port that is taken is named with its setting and the remedy', async () => {
+  const first = createServer()
+  const port = await listen(first, 'PORT', { port: 0 })
+  await expect(listen(createServer(), 'PORT', { port })).rejects.toThrow(
+    `PORT: port ${port} is taken by another process; stop that process or set PORT to a free port`,
   )
-  expect(listenError(Object.assign(new Error(), { code: 'EACCES' }), 'PORT', 80)).toBeInstanceOf(Misconfigured)
+  first.close()
+  await expect(listen(failing(Object.assign(new Error(), { code: 'EACCES' })), 'PORT', { port: 80 })).rejects.toThrow(Misconfigured)
   const other = new Error('other')
-  expect(listenError(other, 'PORT', 80)).toBe(other)
+  await expect(listen(failing(other), 'PORT', { port: 80 })).rejects.toBe(other)
 })
+
+/** A server that cannot listen. */
+function failing(error: Error): Server {
+  const server = createServer()
+  return Object.assign(server, { listen: () => (queueMicrotask(() => server.emit('error', error)), server) })
+}
 
 function drop(): void {
   return

@@ -1,4 +1,7 @@
 /** Starts and stops a program: signals, one clean shutdown, and one line per reason when it cannot run. */
+import { once } from 'node:events'
+import type { Server } from 'node:http'
+import type { AddressInfo, ListenOptions } from 'node:net'
 import type { ProcessLog } from './log.ts'
 
 /**
@@ -87,8 +90,20 @@ function failureLines(reason: unknown): readonly string[] {
   return [reason instanceof Error ? (reason.stack ?? reason.message) : String(reason)]
 }
 
-/** Turns an error of `listen` into a line with a remedy. @param setting name of the variable with the port */
-export function listenError(error: NodeJS.ErrnoException, setting: string, port: number): Error {
+/**
+ * Listens on a port of TCP; 0: any free port.
+ * @param setting name of the variable with the port
+ * @returns the port
+ * @throws Misconfigured if the port cannot be used, with the remedy
+ */
+export async function listen(server: Server, setting: string, options: ListenOptions & { readonly port: number }): Promise<number> {
+  await once(server.listen(options), 'listening').catch((error: NodeJS.ErrnoException) => {
+    throw listenError(error, setting, options.port)
+  })
+  return (server.address() as AddressInfo).port // a listener on TCP has no pipe name
+}
+
+function listenError(error: NodeJS.ErrnoException, setting: string, port: number): Error {
   if (error.code === 'EADDRINUSE')
     return new Misconfigured(`${setting}: port ${port} is taken by another process; stop that process or set ${setting} to a free port`, {
       cause: error,

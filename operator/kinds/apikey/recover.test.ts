@@ -11,7 +11,7 @@ import { writer } from '../../../test/support/records.ts'
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import type { Keyring } from '../../shards/keyring.ts'
-import { addStandardIndexes } from '#kube/indexes.ts'
+import { addUidIndex } from '#kube/indexes.ts'
 import { KubeError, uidOf } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
 import { entryOf, recordText } from './keyring-entry.ts'
@@ -75,7 +75,7 @@ beforeEach(async () => {
   store = new FaultyProjectionStore()
   ;({ credential, id } = mintCredential())
   events = []
-  addStandardIndexes(objects.informer<ApiKey>(apiKeys))
+  addUidIndex(objects.informer<ApiKey>(apiKeys))
   await objects.create(apiKeys, apiKey('bot', { models: ['llama'] }, { finalizers: [FINALIZER] }))
   keyring = await openedKeyring(objects, clock)
 })

@@ -8,7 +8,7 @@ import { openedKeyring } from '../../../test/support/opened-keyring.ts'
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import type { Keyring } from '../../shards/keyring.ts'
-import { addStandardIndexes } from '#kube/indexes.ts'
+import { addUidIndex } from '#kube/indexes.ts'
 import { newestEntries, startRecords } from './start-records.ts'
 
 describe('the records of a new leader', () => {
@@ -18,7 +18,7 @@ describe('the records of a new leader', () => {
 
   beforeEach(async () => {
     objects = new ObjectStore()
-    addStandardIndexes(objects.informer<ApiKey>(apiKeys))
+    addUidIndex(objects.informer<ApiKey>(apiKeys))
     keyring = await openedKeyring(objects)
     key = await objects.create(apiKeys, apiKey('bot', { models: ['a'] }, { finalizers: [FINALIZER] }))
     await commit(entryFor(key, [verifierOf(1)]))
