@@ -212,6 +212,51 @@ describe('a store that lost its data', () => {
     expect((await ledger.reserve([key], costing)).outcome).toBe('refused')
   })
 
+  test('L7 a store that went back lends no spend of a frozen process again, and does not count it twice', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const spending = subject({ budgets: [budget({ amount: 1_000 })] })
+    const [frozen, busy] = [world.process(), world.process()]
+    for (let i = 0; i < 3; i += 1) frozen.settle(held(await frozen.reserve([spending], costing)), usage({ costMicros: 100 }))
+    await world.advance(5_000)
+    for (let i = 0; i < 5; i += 1) busy.settle(held(await busy.reserve([spending], costing)), usage({ costMicros: 100 }))
+    await world.advance(300)
+    world.memory.drop('key-1')
+    world.memory.seed('key-1', 'seed-1') // the state before any spend
+    world.store.fate = ({ process }) => (process === 'p1' ? 'never arrives' : 'works')
+    let admitted = 0
+    for (let i = 0; i < 10; i += 1) {
+      const verdict = await busy.reserve([spending], costing)
+      if (verdict.outcome !== 'held') continue
+      busy.settle(verdict, usage({ costMicros: 100 }))
+      admitted += 1
+    }
+    expect(admitted).toBe(2)
+    await world.advance(300)
+    world.store.fate = () => 'works'
+    await frozen.reserve([spending], costing)
+    await world.advance(3_000)
+    expect((await world.process().snapshot(spending)).budgets).toMatchObject([{ spent: 1_000, held: 0 }])
+  })
+
+  test('L7 a new seed while nothing was lost counts no spend of any budget twice', async () => {
+    const { world, ledger } = oneProcess()
+    const audit = budget({ name: 'audit', onExceeded: 'Audit' })
+    const both = subject({ budgets: [budget({ amount: 10_000 }), audit] })
+    for (let i = 0; i < 3; i += 1) ledger.settle(held(await ledger.reserve([both], costing)), usage({ costMicros: 100 }))
+    await world.advance(5_000)
+    const month = Date.UTC(2026, 0, 1)
+    world.memory.seed('key-1', 'seed-2', [[`audit:Currency:Month:${month}`, 301]])
+    for (let i = 0; i < 2; i += 1) {
+      ledger.settle(held(await ledger.reserve([both], costing)), usage({ costMicros: 100 }))
+      await world.advance(5_000)
+    }
+    expect(Object.fromEntries(world.memory.checkpoint('key-1'))).toMatchObject({
+      [`month:Currency:Month:${month}`]: 500,
+      [`audit:Currency:Month:${month}`]: 501,
+    })
+  })
+
   test('the holds of a dead process stay spent until it comes back', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')

@@ -93,7 +93,10 @@ export class SubjectCalls {
   #waiters: Waiter[] = NO_WAITERS
   #readers: Reader[] = NO_READERS
   #acknowledged = 0
+  /** Seed under which every budget is reported. */
   #seed = ''
+  /** Seed of the last answer. */
+  #lastSeed = ''
   #wasAway = false
   readonly #time = new SubjectTime()
   #paused = NO_PAUSE
@@ -319,13 +322,20 @@ export class SubjectCalls {
       case 'granted':
       case 'short':
         this.#acknowledge(call, sent, reply.nowMs)
-        this.#seed = shared(reply.seed)
+        this.#adopt(reply.seed)
         this.#unseeded = undefined
         this.#wasAway = false
         this.#books.answered(sent, reply, call.number, now)
         this.#answerReaders({ answer: reply, sent })
         return 'answered'
     }
+  }
+
+  /** After a change of the seed, the next call still names the former one, and reports every budget that this call did not. */
+  #adopt(seed: string): void {
+    if (this.#lastSeed === '' || seed === this.#lastSeed) this.#seed = shared(seed)
+    else this.#books.forgetReports()
+    this.#lastSeed = shared(seed)
   }
 
   /** The readers at the time of the call, for which the call asked for every limit. */

@@ -75,13 +75,6 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     return replies.map((reply) => (reply instanceof Error ? 'damaged' : reply === stamp ? 'planted' : 'present'))
   }
 
-  async restore(subjects: readonly SubjectCheckpoints[]): Promise<readonly number[]> {
-    const replies = await this.#each(
-      subjects.map(({ subject, checkpoints }) => this.#call('restore', subject, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports)))),
-    )
-    return replies.map((reply) => (reply instanceof Error ? 0 : Math.max(0, Number(reply))))
-  }
-
   dropBudgets(subjects: readonly string[]): Promise<void> {
     return this.unlink(subjects.map((subject) => this.#budget(subject)))
   }

@@ -120,14 +120,19 @@ local function acquire_(keys, args)
   local permits = load_permits(keys[2], call, now)
   local seed, books, starts = load_books(keys[3], call, now)
   local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
-  local spent, is_outside = {}, false
+  local spent, is_outside, went_back = {}, false, false
   if not is_unseeded then
     for i, row in ipairs(call.reports) do
       local book = books[row.field]
-      report(book, row, call, seed)
+      went_back = report(book, row, call, seed) or went_back
       spent[i] = book.values[1]
     end
     for i = 1, #call.budgets do is_outside = is_outside or not starts[i] end
+  end
+
+  if went_back then
+    renew(keys[3], call.process .. ':' .. text(call.number))
+    return { 'lost', now, last, last_batch }
   end
 
   local out, grant = nil, 0

@@ -145,7 +145,7 @@ export interface BudgetReply {
 export type LedgerReply =
   /** A call with this number or a higher one came first; no effect. */
   | { readonly status: 'stale'; readonly nowMs: number; readonly number: number }
-  /** The store has lost calls that it had acknowledged; no effect. `number`, `batch`: the last ones it knows. */
+  /** The store has lost calls that it had acknowledged, or spend of other processes; no effect. `number`, `batch`: the last ones it knows. */
   | { readonly status: 'lost'; readonly nowMs: number; readonly number: number; readonly batch: number }
   /** Batch and permits counted, budgets did not: they have no seed. */
   | { readonly status: 'unseeded'; readonly nowMs: number }
