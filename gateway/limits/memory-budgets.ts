@@ -29,7 +29,7 @@ export class MemoryBudgets {
 
   /** Starts the budgets from checkpoints, without a seed or with less spend than a checkpoint. @returns the seed in force */
   plant(seed: string, checkpoints: ReadonlyArray<readonly [field: string, spent: number]>): string {
-    const low = checkpoints.filter(([field, spent]) => spent > (this.#windows.get(field)?.spent ?? -1))
+    const low = checkpoints.filter(([field, spent]) => spent > (this.#windows.get(field)?.spent ?? 0))
     if (this.#seed !== '' && low.length === 0) return this.#seed
     for (const [field, spent] of low) this.#window(field).spent = spent
     this.#renew(seed)
@@ -117,22 +117,24 @@ export class MemoryBudgets {
 
   /**
    * A seed other than the known one means that the budgets have started anew. The highest spend that any process saw counts as the base, and
-   * only the unacknowledged spend of the process is added. Under the same seed the store was rolled back, and the whole spend is added, unless the
-   * process was away and has been forgotten meanwhile.
+   * only the unacknowledged spend of the process is added. Under the same seed the store was rolled back, and all spend under the seed is added,
+   * unless the process was away and has been forgotten meanwhile.
    */
   #firstSpent(window: WindowState, { seed, wasAway }: LedgerCall, row: BudgetReport): number {
-    if (seed === '' || seed === this.#seed) return wasAway ? row.acknowledged : 0
+    if (seed === '' || seed === this.#seed) return wasAway ? row.acknowledged : row.base
     const base = Math.max(window.base, row.seen)
     window.spent = sum(window.spent, base - window.base)
     window.base = base
     return row.acknowledged
   }
 
-  #isBehind({ process, seed, wasAway }: LedgerCall, { field, acknowledged, seen }: BudgetReport): boolean {
+  #isBehind({ process, seed, wasAway }: LedgerCall, { field, spent, acknowledged, base, seen }: BudgetReport): boolean {
     const window = this.#windows.get(field)
-    const counted = window?.processes.get(process)?.spent
-    if (counted === undefined && seed !== '' && seed !== this.#seed) return false
-    return (window?.spent ?? 0) - (counted ?? (wasAway ? acknowledged : 0)) < seen - acknowledged
+    const known = window?.processes.get(process)?.spent
+    if (known === undefined && seed !== '' && seed !== this.#seed) return false
+    const counted = known ?? (wasAway ? acknowledged : base)
+    if (spent < counted) return false // the process has forgotten an old window
+    return (window?.spent ?? 0) - counted < seen - acknowledged
   }
 
   /** Starts the budgets anew under another seed, from what they have spent. Each process then adds only what no answer has acknowledged. */

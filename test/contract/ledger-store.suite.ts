@@ -235,7 +235,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
 
     it('W4 sums stop at the largest number, and the subject is answered afterwards', async () => {
       await subject.seed('s', 'seed-1')
-      const spent = { field: FIELD, held: Number.MAX_SAFE_INTEGER, spent: Number.MAX_SAFE_INTEGER, acknowledged: 0, seen: 0 }
+      const spent = { field: FIELD, held: Number.MAX_SAFE_INTEGER, spent: Number.MAX_SAFE_INTEGER, acknowledged: 0, base: 0, seen: 0 }
       for (const process of ['p1', 'p2', 'p3']) await answer({ process, reports: [spent] })
       expect(await answer({ process: 'p4', budgets: [budget({ amount: 500, need: 1, ask: 1 })] })).toMatchObject({
         status: 'short',
@@ -334,6 +334,13 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect(reads.budgets).toMatchObject([{ spent: 9, held: 2 }])
     })
 
+    it('L7 a store that went back to the start of a seed does not add again what the start includes', async () => {
+      await subject.seed('s', 'seed-2', [[FIELD, 100]])
+      const reports = [report({ spent: 115, acknowledged: 110, base: 100, seen: 120 })]
+      await answer({ process: 'p2', seed: 'seed-2', reports: [report({ spent: 10 })] })
+      expect((await answer({ seed: 'seed-2', reports })).spent).toEqual([125])
+    })
+
     it('holds of a dead process count as spent until it comes back', async () => {
       await subject.seed('s', 'seed-1')
       await answer({ budgets: [budget({ amount: 1_000, need: 300, ask: 300 })] })
@@ -390,7 +397,7 @@ function batch(overrides: Partial<LedgerBatch> = {}): LedgerBatch {
 }
 
 export function report(overrides: Partial<BudgetReport> = {}): BudgetReport {
-  return { field: FIELD, held: 0, spent: 0, acknowledged: 0, seen: 0, ...overrides }
+  return { field: FIELD, held: 0, spent: 0, acknowledged: 0, base: 0, seen: 0, ...overrides }
 }
 
 function budget(overrides: Partial<BudgetRequest> = {}): BudgetRequest {

@@ -147,7 +147,7 @@ describe('the ledger as the operator reads it', () => {
   it('W5 a process that returns after the operator has forgotten it is not charged twice', async () => {
     await seeded()
     const gateway = new RedisLedgerStore(redis.admin, 'hg')
-    const spent = { field: FIELD, held: 0, spent: 500, acknowledged: 0, seen: 0 }
+    const spent = { field: FIELD, held: 0, spent: 500, acknowledged: 0, base: 0, seen: 0 }
     const none = { live: 1, batch: undefined, permits: undefined, rates: [], budgets: [] }
     const call = {
       subject: 's',

@@ -40,10 +40,10 @@ describe.each([
       const uid = `subject-${run}`
       const calls = new RandomLedgerCalls(random, timing, uid)
       for (let at = 0; at < 100; at += 1) {
-        if (at === 10)
-          expect(await redis.seed(uid, 'seed-1', [['life:Tokens:Lifetime:0', 40]])).toBe(
-            memory.seed(uid, 'seed-1', [['life:Tokens:Lifetime:0', 40]]),
-          )
+        if (at === 10 || (at > 10 && random.chance(0.03))) {
+          const checkpoints = [['life:Tokens:Lifetime:0', 40 * random.below(at)]] as const
+          expect(await redis.seed(uid, `seed-${at}`, checkpoints)).toBe(memory.seed(uid, `seed-${at}`, checkpoints))
+        }
         if (random.chance(0.05)) {
           memory.reap(uid, 'p2')
           await redis.reap(uid, 'p2')
@@ -54,7 +54,7 @@ describe.each([
         const reply = memory.answer(call)
         seen.add(reply.status)
         expect(await store.call(call), `call ${at} of ${uid}: ${JSON.stringify(call)}`).toEqual(reply)
-        if (reply.status !== 'stale' && reply.status !== 'lost') calls.acknowledged(call)
+        if (reply.status !== 'stale' && reply.status !== 'lost') calls.acknowledged(call, 'seed' in reply ? reply.seed : undefined)
       }
     }
     expect([...seen].toSorted()).toEqual(['granted', 'lost', 'short', 'stale', 'unseeded', 'window'])
@@ -72,10 +72,13 @@ describe('schedules of several processes', () => {
   test.each(KINDS)(`${SCHEDULE_RUNS} with %s get the same replies from memory and Redis (SEED=${SEED})`, async (kind) => {
     const store = new RedisLedgerStore(redis.gateway, 'hg', MODEL_TIMING)
     const repeat = async (event: StoreEvent): Promise<void> => {
-      if (event.do === 'seed') await redis.seed(event.subject, event.seed)
+      if (event.do === 'seed') await redis.seed(event.subject, event.seed, event.checkpoints)
       else if (event.do === 'reap') await redis.reap(event.subject, event.process)
       else if (event.do === 'wipe') await redis.part.admin.del(...Object.values(ledgerKeys('hg', event.subject)))
-      else {
+      else if (event.do === 'go back') {
+        await redis.part.admin.flushall()
+        for (const past of event.past) await repeat(past)
+      } else {
         await redis.setClock(event.atMs)
         expect(await store.call(event.call)).toEqual(event.reply)
       }

@@ -34,6 +34,8 @@ export interface BudgetReport {
   readonly spent: number
   /** `spent` at the last acknowledgement. */
   readonly acknowledged: number
+  /** `acknowledged` when this process first reported under the seed of the call: the budgets began with it. */
+  readonly base: number
   /** Highest spend of all processes that this process has seen. */
   readonly seen: number
 }

@@ -112,7 +112,7 @@ local function report(book, row, call, seed)
   local v, is_anew = book.values, false
   if book.is_new then
     book.is_new = false
-    v[6] = call.wasAway and row.acknowledged or 0
+    v[6] = call.wasAway and row.acknowledged or row.base
     is_anew = call.seed ~= '' and call.seed ~= seed
     if is_anew then
       local base = math.max(v[3], row.seen)
@@ -122,7 +122,8 @@ local function report(book, row, call, seed)
     end
     book.has_spent = true
   end
-  local went_back = not is_anew and v[1] - v[6] < row.seen - row.acknowledged
+  local is_whole = not is_anew and row.spent >= v[6] -- not after the process has forgotten an old window
+  local went_back = is_whole and v[1] - v[6] < row.seen - row.acknowledged
   v[4] = math.max(0, v[4] - v[7])
   v[7] = 0
   v[2] = math.max(0, sum(v[2] - v[5], row.held))
