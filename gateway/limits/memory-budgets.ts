@@ -38,9 +38,12 @@ export class MemoryBudgets {
 
   /** Whether a process knows of more spend of others: the store went back to an older state. The budgets then start anew. */
   wentBack(call: LedgerCall): boolean {
-    if (this.#seed === '' || !call.reports.some((row) => this.#isBehind(call, row))) return false
-    this.#renew(`${call.process}:${call.number}`)
-    return true
+    const { process, number, seed, reports } = call
+    if (this.#seed === '' || reports.length === 0) return false
+    const isAnew = seed !== '' && seed !== this.#seed
+    const isOld = isAnew ? ageOf(this.#seed) <= ageOf(seed) : reports.some((row) => this.#isBehind(call, row))
+    if (isOld) this.#renew(`${process}:${number}-${Math.max(ageOf(this.#seed), ageOf(seed)) + 1}`)
+    return isOld
   }
 
   /**
@@ -128,11 +131,9 @@ export class MemoryBudgets {
     return row.acknowledged
   }
 
-  #isBehind({ process, seed, wasAway }: LedgerCall, { field, spent, acknowledged, base, seen }: BudgetReport): boolean {
+  #isBehind({ process, wasAway }: LedgerCall, { field, spent, acknowledged, base, seen }: BudgetReport): boolean {
     const window = this.#windows.get(field)
-    const known = window?.processes.get(process)?.spent
-    if (known === undefined && seed !== '' && seed !== this.#seed) return false
-    const counted = known ?? (wasAway ? acknowledged : base)
+    const counted = window?.processes.get(process)?.spent ?? (wasAway ? acknowledged : base)
     if (spent < counted) return false // the process has forgotten an old window
     return (window?.spent ?? 0) - counted < seen - acknowledged
   }
@@ -161,6 +162,11 @@ export class MemoryBudgets {
     window.processes.set(process, share)
     return share
   }
+}
+
+/** Seeds end in a number. A seed that replaces another one has a larger number. */
+function ageOf(seed: string): number {
+  return Number(/-(\d+)$/.exec(seed)?.[1] ?? 0)
 }
 
 function sum(a: number, b: number): number {

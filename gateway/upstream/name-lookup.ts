@@ -11,7 +11,10 @@ import type { Clock } from '#platform/clock.ts'
 const FRESH_MS = 10_000
 /** Time for which addresses stay usable while a refresh runs or has failed, ms. */
 const USABLE_MS = 300_000
-/** Times for which a failure is cached, ms; the longer one applies after a slow look-up. */
+/**
+ * Times for which a failure is cached, ms. The longer one applies after a slow look-up. A request then starts another look-up in the
+ * background earlier, at first after the shorter time, then after twice as long each time: the name server may only have been late.
+ */
 const FAILED_MS = 2_000
 const SILENT_MS = 30_000
 /** A look-up that took longer than this, ms, has met a silent name server. */
@@ -29,7 +32,13 @@ export type SystemLookup = (
 
 type Answer =
   | { readonly addresses: readonly LookupAddress[]; readonly atMs: number }
-  | { readonly error: NodeJS.ErrnoException; readonly untilMs: number; readonly former: readonly LookupAddress[] | undefined }
+  | {
+      readonly error: NodeJS.ErrnoException
+      readonly untilMs: number
+      readonly againMs: number
+      readonly pauseMs: number
+      readonly former: readonly LookupAddress[] | undefined
+    }
 
 type Waiting = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
 
@@ -83,7 +92,8 @@ export class NameLookup {
   }
 
   #isStale(answer: Answer | undefined): boolean {
-    return answer !== undefined && 'addresses' in answer && this.#options.clock.monotonic() - answer.atMs >= FRESH_MS
+    if (answer === undefined) return false
+    return this.#options.clock.monotonic() >= ('addresses' in answer ? answer.atMs + FRESH_MS : answer.againMs)
   }
 
   /** @param done waits for the answer; undefined if an older answer was already returned */
@@ -124,9 +134,11 @@ export class NameLookup {
     this.#answers.delete(hostname)
     if (!(found instanceof Error)) this.#answers.set(hostname, { addresses: found, atMs: now })
     else {
-      const untilMs = now + (now - startedMs > SILENT_AFTER_MS ? SILENT_MS : FAILED_MS)
+      const isSilent = now - startedMs > SILENT_AFTER_MS
+      const pauseMs = isSilent && former && 'error' in former ? Math.min(2 * former.pauseMs, SILENT_MS) : FAILED_MS
       const isUsable = former !== undefined && 'addresses' in former && now - former.atMs < USABLE_MS
-      this.#answers.set(hostname, { error: found, untilMs, former: isUsable ? former.addresses : undefined })
+      const times = { untilMs: now + (isSilent ? SILENT_MS : FAILED_MS), againMs: now + pauseMs, pauseMs }
+      this.#answers.set(hostname, { error: found, ...times, former: isUsable ? former.addresses : undefined })
     }
     if (this.#answers.size > MAX_NAMES) for (const oldest of this.#answers.keys()) return void this.#answers.delete(oldest)
   }

@@ -1,6 +1,7 @@
 /** Implements OperatorLedgerStore in Redis. Many subjects share one round trip, with one function call per subject. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { systemClock } from '#platform/clock.ts'
 import type { RedisConnection } from '#platform/redis-connection.ts'
 import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { LEDGER_CAPS } from '#contract/ledger/ledger-layout.ts'
@@ -68,7 +69,7 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   }
 
   async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {
-    const stamp = randomUUID()
+    const stamp = `${randomUUID()}-${Math.floor(systemClock.now() / 1_000)}` // later seeds end in larger numbers
     const replies = await this.#each(
       subjects.map(({ subject, checkpoints }) => this.#call('seed', subject, stamp, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports)))),
     )

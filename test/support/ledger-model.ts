@@ -142,7 +142,7 @@ export class LedgerModel {
   #checkpoint(): void {
     for (const [field, spent] of this.world.memory.checkpoint(UID)) this.#known.set(field, Math.max(this.#known.get(field) ?? 0, spent))
     this.#wipes += 1
-    this.world.store.seed(UID, `seed-${this.#wipes}`, [...this.#known])
+    this.world.store.seed(UID, `seed-${1_000 * this.#wipes}`, [...this.#known])
   }
 
   #reach(process: Process): void {

@@ -65,7 +65,7 @@ export class FallibleStore implements LedgerStore {
     const past = [...this.#past]
     return () => {
       this.memory = this.#empty()
-      this.#past = past
+      this.#past = [...past]
       for (const event of past) this.#replay(event)
       this.#replayedMs = undefined
       this.journal.push({ do: 'go back', past })

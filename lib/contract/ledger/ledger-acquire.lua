@@ -120,18 +120,20 @@ local function acquire_(keys, args)
   local permits = load_permits(keys[2], call, now)
   local seed, books, starts = load_books(keys[3], call, now)
   local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
-  local spent, is_outside, went_back = {}, false, false
+  local spent, is_outside = {}, false
+  local is_anew = call.seed ~= '' and call.seed ~= seed
+  local went_back = is_anew and not is_unseeded and #call.reports > 0 and age_of(seed) <= age_of(call.seed)
   if not is_unseeded then
     for i, row in ipairs(call.reports) do
       local book = books[row.field]
-      went_back = report(book, row, call, seed) or went_back
+      went_back = report(book, row, call, is_anew) or went_back
       spent[i] = book.values[1]
     end
     for i = 1, #call.budgets do is_outside = is_outside or not starts[i] end
   end
 
   if went_back then
-    renew(keys[3], call.process .. ':' .. text(call.number))
+    renew(keys[3], call.process .. ':' .. text(call.number) .. '-' .. text(math.max(age_of(seed), age_of(call.seed)) + 1))
     return { 'lost', now, last, last_batch }
   end
 

@@ -95,6 +95,11 @@ local function sum(a, b)
   return math.min(MAX_SUM, a + b)
 end
 
+-- Seeds end in a number. A seed that replaces another one has a larger number.
+local function age_of(seed)
+  return tonumber(string.match(seed, '%-(%d+)$') or '0')
+end
+
 -- Starts the budgets anew under another seed, from what they have spent. Each process then adds only what no answer has acknowledged.
 local function renew(key, seed)
   if redis.call('HLEN', key) > MAX_BUDGET_FIELDS or is_oversize(key, MAX_BUDGET_BYTES) then refuse('the budgets are too large') end
@@ -108,12 +113,12 @@ local function renew(key, seed)
 end
 
 -- Returns whether other processes have spent less than this one knows: Redis has gone back to an older state.
-local function report(book, row, call, seed)
-  local v, is_anew = book.values, false
+-- `is_anew`: the budgets have started anew since the last answer to this process.
+local function report(book, row, call, is_anew)
+  local v = book.values
   if book.is_new then
     book.is_new = false
     v[6] = call.wasAway and row.acknowledged or row.base
-    is_anew = call.seed ~= '' and call.seed ~= seed
     if is_anew then
       local base = math.max(v[3], row.seen)
       v[1] = sum(v[1], base - v[3])
