@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FakeLedgerStore } from '../../test/support/fake-ledger-store.ts'
+import { SHOP } from '../../test/support/objects.ts'
 import { OperatorWorld } from '../../test/support/operator-world.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import type { ApiKeySpec } from '#api/apikey.ts'
@@ -278,6 +279,25 @@ describe('a dead process', () => {
 })
 
 describe('a deleted key', () => {
+  test('L9 leaves nothing in the ledger, however late its last call reports', async () => {
+    await world.start()
+    const uids: string[] = []
+    for (let at = 0; at < 20; at += 1) uids.push(await applied({ budgets: [MONTH], limits: { requestsPerMinute: 5 } }, `bot-${at}`))
+    for (const uid of uids) ledger.spend(uid, FIELD, MICROS)
+    await turns(10)
+    for (const at of uids.keys()) await world.objects.remove(apiKeys, { namespace: SHOP, name: `bot-${at}` })
+    await world.settle()
+    for (const lateAfter of [2, 98, 98]) {
+      await turns(lateAfter)
+      for (const uid of uids) ledger.others.set(`proc ${uid}`, uid)
+    }
+    await turns(98)
+    expect([ledger.budgets.size, ledger.others.size, await durable()]).toEqual([0, 0, {}])
+    const removals = ledger.calls.filter((call) => call.startsWith('remove')).length
+    await turns(300)
+    expect(ledger.calls.filter((call) => call.startsWith('remove')).length - removals).toBeLessThanOrEqual(20)
+  })
+
   test('is found by the sweep if it was deleted while no operator ran, and so are keys with other names', async () => {
     await world.start()
     const uid = await applied()

@@ -92,11 +92,14 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     await this.#each(subjects.map((subject) => this.#call('bury', subject, process)))
   }
 
-  async remove(subjects: readonly string[]): Promise<void> {
-    for (const subject of subjects) {
-      const keys = Object.values(ledgerKeys(this.#prefix, subject))
-      await this.#redis.run((client) => client.unlink(...keys))
-    }
+  async remove(subjects: readonly string[]): Promise<readonly number[]> {
+    return await this.#redis.run(async (client) => {
+      const pipeline = client.pipeline()
+      for (const subject of subjects) pipeline.unlink(...Object.values(ledgerKeys(this.#prefix, subject)))
+      const results = await pipeline.exec()
+      failed(results)
+      return (results ?? []).map(([, count]) => Number(count))
+    })
   }
 
   async *walk(): AsyncIterable<readonly LedgerKey[]> {

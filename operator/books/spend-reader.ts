@@ -143,7 +143,8 @@ export class SpendReader {
   /** Marks the loss of spend, except for subjects without spend, and schedules another read. */
   #lost(uids: readonly string[]): void {
     const { checkpoint, clock, subjects, metrics } = this.#deps
-    const known = uids.flatMap((uid) => checkpoint.get(uid) ?? []).filter(({ spent }) => spent.size > 0)
+    const present = uids.filter((uid) => subjects.budgetsOf(uid) !== undefined) // the others were deleted meanwhile
+    const known = present.flatMap((uid) => checkpoint.get(uid) ?? []).filter(({ spent }) => spent.size > 0)
     for (const entry of known) {
       const seen = this.#seenOf(entry.uid)
       const interval = { fromMs: seen.goodMs === 0 ? entry.atMs : seen.goodMs, toMs: clock.now() }

@@ -117,13 +117,14 @@ export class FakeLedgerStore implements OperatorLedgerStore {
     for (const subject of subjects) this.budgets.get(subject)?.spenders.delete(process)
   }
 
-  async remove(subjects: readonly string[]): Promise<void> {
+  async remove(subjects: readonly string[]): Promise<readonly number[]> {
     this.#ask()
-    for (const subject of subjects) {
+    return subjects.map((subject) => {
       this.calls.push(`remove ${subject}`)
-      this.budgets.delete(subject)
-      for (const [name, owner] of this.others) if (owner === subject) this.others.delete(name)
-    }
+      const names = [...this.others].flatMap(([name, owner]) => (owner === subject ? [name] : []))
+      for (const name of names) this.others.delete(name)
+      return Number(this.budgets.delete(subject)) + names.length
+    })
   }
 
   async *walk(): AsyncIterable<readonly LedgerKey[]> {
