@@ -64,9 +64,7 @@ export class MemoryLedgerStore implements LedgerStore {
     const { nowMs, isStepped } = timeOf(subject, call, clockMs)
     const last = subject.calls.get(call.process) ?? 0
     if (call.number <= last) return { status: 'stale', nowMs, number: last }
-    if (last < call.acknowledged || subject.budgets.wentBack(call)) {
-      return { status: 'lost', nowMs, number: last, batch: subject.batches.get(call.process) ?? 0 }
-    }
+    if (last < call.acknowledged || subject.budgets.wentBack(call)) return lost(subject, call, nowMs)
     subject.calls.set(call.process, call.number)
     subject.nowMs = nowMs
     subject.skewMs = Math.abs(clockMs - nowMs) < MIN_SKEW_MS ? 0 : clockMs - nowMs
@@ -187,6 +185,10 @@ export class MemoryLedgerStore implements LedgerStore {
     window.book(slot, grant, nowMs)
     return { grant, slot, rest: free - grant, resetMs: window.resetMs(nowMs), waitMs }
   }
+}
+
+function lost({ calls, batches }: Subject, { process }: LedgerCall, nowMs: number): LedgerReply {
+  return { status: 'lost', nowMs, number: calls.get(process) ?? 0, batch: batches.get(process) ?? 0 }
 }
 
 /** The time of a subject: the clock within the bounds that the process knows, else as far from the clock as at the last call. */

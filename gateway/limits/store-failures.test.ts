@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { budget, held, LedgerWorld, need, oneProcess, refused, subject, usage } from '../../test/support/ledger-world.ts'
-import type { LimitSubject, Verdict } from './ledger.ts'
+import type { Hold, LimitSubject, Verdict } from './ledger.ts'
 import { LeaseLedger } from './lease-ledger.ts'
 import { LedgerCallRefused } from './ledger-store.ts'
 
@@ -237,6 +237,37 @@ describe('a store that lost its data', () => {
     await frozen.reserve([spending], costing)
     await world.advance(3_000)
     expect((await world.process().snapshot(spending)).budgets).toMatchObject([{ spent: 1_000, held: 0 }])
+  })
+
+  test('L8 after an outage of more than ten seconds, calls of a pod that has not reported yet are above the limit, by at most the limit', async () => {
+    const world = new LedgerWorld()
+    const busy = subject({ limits: { maxConcurrentRequests: 9 } })
+    const [late, early] = [world.process(), world.process()]
+    const running: Hold[] = []
+    for (const [ledger, count] of [
+      [late, 5],
+      [early, 4],
+    ] as const)
+      for (let i = 0; i < count; i += 1) running.push(held(await ledger.reserve([busy], need())))
+    await world.advance(5_000)
+    world.store.fail('never arrives')
+    await world.advance(16_000)
+    world.store.recover()
+    world.store.fate = ({ process }) => (process === 'p1' ? 'never arrives' : 'works')
+    await world.advance(3_000)
+    const admits = async (ledger: LeaseLedger): Promise<boolean> => {
+      const verdict = await ledger.reserve([busy], need())
+      if (verdict.outcome === 'held') running.push(verdict)
+      return verdict.outcome === 'held'
+    }
+    while (await admits(early));
+    expect(running.length).toBeLessThanOrEqual(2 * 9)
+    world.store.recover()
+    await world.advance(5_000)
+    expect([await admits(late), await admits(early)]).toEqual([false, false])
+    for (const hold of running.splice(0, 5)) late.settle(hold, usage())
+    await world.advance(1_000)
+    expect([running.length, await admits(early)]).toEqual([9, false])
   })
 
   test('L7 a new seed while nothing was lost counts no spend of any budget twice', async () => {

@@ -132,14 +132,8 @@ export class NameLookup {
     const now = this.#options.clock.monotonic()
     const former = this.#answers.get(hostname)
     this.#answers.delete(hostname)
-    if (!(found instanceof Error)) this.#answers.set(hostname, { addresses: found, atMs: now })
-    else {
-      const isSilent = now - startedMs > SILENT_AFTER_MS
-      const pauseMs = isSilent && former && 'error' in former ? Math.min(2 * former.pauseMs, SILENT_MS) : FAILED_MS
-      const isUsable = former !== undefined && 'addresses' in former && now - former.atMs < USABLE_MS
-      const times = { untilMs: now + (isSilent ? SILENT_MS : FAILED_MS), againMs: now + pauseMs, pauseMs }
-      this.#answers.set(hostname, { error: found, ...times, former: isUsable ? former.addresses : undefined })
-    }
+    const isSilent = now - startedMs > SILENT_AFTER_MS
+    this.#answers.set(hostname, found instanceof Error ? failed(found, former, { now, isSilent }) : { addresses: found, atMs: now })
     if (this.#answers.size > MAX_NAMES) for (const oldest of this.#answers.keys()) return void this.#answers.delete(oldest)
   }
 
@@ -149,4 +143,11 @@ export class NameLookup {
     if (count > 0) this.#inFlight.set(namespace, count)
     else this.#inFlight.delete(namespace)
   }
+}
+
+function failed(error: NodeJS.ErrnoException, former: Answer | undefined, { now, isSilent }: { now: number; isSilent: boolean }): Answer {
+  const pauseMs = isSilent && former && 'error' in former ? Math.min(2 * former.pauseMs, SILENT_MS) : FAILED_MS
+  const isUsable = former !== undefined && 'addresses' in former && now - former.atMs < USABLE_MS
+  const untilMs = now + (isSilent ? SILENT_MS : FAILED_MS)
+  return { error, untilMs, againMs: now + pauseMs, pauseMs, former: isUsable ? former.addresses : undefined }
 }

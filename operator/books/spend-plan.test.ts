@@ -63,7 +63,11 @@ describe('the known spend of a budget', () => {
   test('shows lost spend, and no loss without spend', () => {
     const asked = presentWindows([day, ever], NOW)
     const known = entry({ [`day:Tokens:Day:${TODAY}`]: 7, 'ever:Tokens:Lifetime:0': 9 })
-    expect([spentOf(8), spentOf(9), spentOf(10)].map((ever) => hasLostSpend(known, asked, [spentOf(7), ever]))).toEqual([true, false, false])
+    expect([spentOf(8), spentOf(9), spentOf(10)].map((ever) => hasLostSpend(known, asked, [spentOf(7), ever]))).toEqual([
+      true,
+      false,
+      false,
+    ])
     expect(hasLostSpend(undefined, asked, [spentOf(0), spentOf(0)])).toBe(false)
   })
 

@@ -76,7 +76,10 @@ describe('the ledger as the operator reads it', () => {
     expect(await store.seed([{ subject: 's', checkpoints: [[FIELD, 9]] }])).toEqual(['planted'])
     expect(await read()).toEqual({ state: 'seeded', windows: [{ spent: 9, unsettled: 0, held: 2 }] })
     expect(await redis.admin.hgetall(budget)).toMatchObject({ [`${FIELD}:B`]: '9', [`${FIELD}:h:p1`]: '2' })
-    expect([await redis.admin.hget(budget, 'seed'), await redis.admin.hexists(budget, `${FIELD}:c:p1`)]).toEqual([expect.not.stringMatching(seed ?? ''), 0])
+    expect([await redis.admin.hget(budget, 'seed'), await redis.admin.hexists(budget, `${FIELD}:c:p1`)]).toEqual([
+      expect.not.stringMatching(seed ?? ''),
+      0,
+    ])
   })
 
   it.each([

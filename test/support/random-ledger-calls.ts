@@ -93,7 +93,14 @@ export class RandomLedgerCalls {
       const before = this.#spent.get(`${process} ${field}`) ?? 0
       const spent = Math.max(0, before + random.below(40) - (random.chance(0.05) ? 60 : 0))
       this.#spent.set(`${process} ${field}`, spent)
-      return { field, held: random.below(60), spent, acknowledged: Math.min(before, spent), base: random.below(1 + Math.min(before, spent)), seen: random.below(random.chance(0.1) ? 3_000 : 100) }
+      return {
+        field,
+        held: random.below(60),
+        spent,
+        acknowledged: Math.min(before, spent),
+        base: random.below(1 + Math.min(before, spent)),
+        seen: random.below(random.chance(0.1) ? 3_000 : 100),
+      }
     })
   }
 
