@@ -89,7 +89,7 @@ export interface LedgerCall {
   readonly acknowledged: number
   /** Processes that share the limits, at least 1. */
   readonly live: number
-  /** Seed of the budgets as the process last saw it; '' before the first. */
+  /** Seed under which the process has reported all of its budgets; '' before the first. Seeds end in a number that grows with each seed. */
   readonly seed: string
   /**
    * Bounds of the time of the store at this call, ms since 1970, by its last answer about the subject and the monotonic clock of the process.
