@@ -157,7 +157,7 @@ export class BudgetBook {
   }
 
   /** The budgets have another seed. */
-  startAnew(): void {
+  reseed(): void {
     for (const account of this.#accounts) account.base = undefined
     this.forgetReports()
   }

@@ -36,12 +36,12 @@ export class MemoryBudgets {
     return seed
   }
 
-  /** Whether a process knows of more spend of others: the store went back to an older state. The budgets then start anew. */
+  /** Whether a process knows of more spend of others: the store went back to an older state. The budgets then restart. */
   wentBack(call: LedgerCall): boolean {
     const { process, number, seed, reports } = call
     if (this.#seed === '' || reports.length === 0) return false
-    const isAnew = seed !== '' && seed !== this.#seed
-    const isOld = isAnew ? ageOf(this.#seed) <= ageOf(seed) : reports.some((row) => this.#isBehind(call, row))
+    const isReseeded = seed !== '' && seed !== this.#seed
+    const isOld = isReseeded ? ageOf(this.#seed) <= ageOf(seed) : reports.some((row) => this.#isBehind(call, row))
     if (isOld) this.#renew(`${process}:${number}-${Math.max(ageOf(this.#seed), ageOf(seed)) + 1}`)
     return isOld
   }
@@ -119,7 +119,7 @@ export class MemoryBudgets {
   }
 
   /**
-   * A seed other than the known one means that the budgets have started anew. The highest spend that any process saw counts as the base, and
+   * A seed other than the known one means that the budgets have restarted. The highest spend that any process saw counts as the base, and
    * only the unacknowledged spend of the process is added. Under the same seed the store was rolled back, and all spend under the seed is added,
    * unless the process was away and has been forgotten meanwhile.
    */
@@ -138,7 +138,7 @@ export class MemoryBudgets {
     return (window?.spent ?? 0) - counted < seen - acknowledged
   }
 
-  /** Starts the budgets anew under another seed, from what they have spent. Each process then adds only what no answer has acknowledged. */
+  /** Restarts the budgets under another seed, from what they have spent. Each process then adds only what no answer has acknowledged. */
   #renew(seed: string): void {
     this.#seed = seed
     for (const window of this.#windows.values()) {

@@ -245,8 +245,8 @@ export class SubjectBooks {
   }
 
   /** The budgets have another seed, under which this process has reported nothing yet. */
-  startAnew(): void {
-    for (const book of this.#budgets) book.startAnew()
+  reseed(): void {
+    for (const book of this.#budgets) book.reseed()
   }
 
   /** Returns leases soon, because another subject has refused their request: no other request should have to wait for them. */

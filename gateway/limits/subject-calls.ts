@@ -334,7 +334,7 @@ export class SubjectCalls {
   /** After a change of the seed, the next call still names the former one, and reports every budget that this call did not. */
   #adopt(seed: string): void {
     if (this.#lastSeed === '' || seed === this.#lastSeed) this.#seed = shared(seed)
-    else this.#books.startAnew()
+    else this.#books.reseed()
     this.#lastSeed = shared(seed)
   }
 

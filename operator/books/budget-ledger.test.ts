@@ -224,7 +224,7 @@ describe('a forged spend', () => {
     expect(seeds()).toBe(before + 1)
   })
 
-  test('L7 after a return of Redis to older data is cured before the projection is rebuilt', async () => {
+  test('L7 after a return of Redis to older data is corrected before the projection is rebuilt', async () => {
     await world.start()
     const uid = await applied()
     ledger.spend(uid, FIELD, 20 * MICROS)

@@ -35,7 +35,7 @@ export interface SubjectCheckpoints {
   readonly checkpoints: readonly Checkpoint[]
 }
 
-/** The outcome of a seed. `planted`: the budgets have started anew. */
+/** The outcome of a seed. `planted`: the budgets have restarted. */
 export type SeedOutcome = 'planted' | 'present' | 'damaged'
 
 export interface LedgerKey {

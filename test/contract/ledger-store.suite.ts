@@ -308,19 +308,19 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
     const first = { seed: 'seed-1', reports: [report({ spent: 105, acknowledged: 100, seen: 150 })] }
     const frozen = { process: 'p2', seed: 'seed-1', reports: [report({ spent: 50, acknowledged: 50, seen: 150 })] }
 
-    it('L7 a process that knows of more spend than a store that went back makes the budgets start anew, and each spend counts once', async () => {
+    it('L7 a process that knows of more spend than a store that went back makes the budgets restart, and each spend counts once', async () => {
       await goneBack()
       const asks = { ...first, permits: permits({ limit: 3, held: 2 }), batch: batch({ debts: { r: 0, t: 7 } }) }
       expect((await call(asks)).status).toBe('lost')
-      const anew = await answer(asks)
-      expect([anew.spent, anew.seed === 'seed-1', anew.permits?.rest]).toEqual([[155], false, 1])
+      const again = await answer(asks)
+      expect([again.spent, again.seed === 'seed-1', again.permits?.rest]).toEqual([[155], false, 1])
       expect((await answer(frozen)).spent).toEqual([155])
-      expect((await answer({ ...frozen, seed: anew.seed })).spent, 'a repeated report').toEqual([155])
-      const next = { process: 'p2', seed: anew.seed, reports: [report({ spent: 60, acknowledged: 50, seen: 155 })] }
+      expect((await answer({ ...frozen, seed: again.seed })).spent, 'a repeated report').toEqual([155])
+      const next = { process: 'p2', seed: again.seed, reports: [report({ spent: 60, acknowledged: 50, seen: 155 })] }
       expect((await answer(next)).spent).toEqual([165])
     })
 
-    it('L7 a seed above the spend of a store that went back starts the budgets anew, and each spend counts once', async () => {
+    it('L7 a seed above the spend of a store that went back restarts the budgets, and each spend counts once', async () => {
       await goneBack()
       const life = 'life:Tokens:Lifetime:0'
       await answer({ process: 'p3', reports: [report({ spent: 7 }), report({ field: life, spent: 9, held: 2 })] })

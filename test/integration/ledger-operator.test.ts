@@ -66,7 +66,7 @@ describe('the ledger as the operator reads it', () => {
     expect(Number(await redis.admin.fcall(revision, 0))).toBeGreaterThan(1)
   })
 
-  it('starts from its checkpoints once, and anew with less spend than a checkpoint, and never lowers its spend', async () => {
+  it('starts from its checkpoints once, and again with less spend than a checkpoint, and never lowers its spend', async () => {
     expect([await seeded(), await seeded()]).toEqual([['planted'], ['present']])
     expect(await read()).toEqual({ state: 'seeded', windows: [{ spent: 5, unsettled: 0, held: 0 }] })
     const seed = await redis.admin.hget(budget, 'seed')

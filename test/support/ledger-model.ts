@@ -138,7 +138,7 @@ export class LedgerModel {
     await this.world.advance(1)
   }
 
-  /** Reads the spend and starts lost budgets anew, as the operator does. */
+  /** Reads the spend and restarts lost budgets, as the operator does. */
   #checkpoint(): void {
     for (const [field, spent] of this.world.memory.checkpoint(UID)) this.#known.set(field, Math.max(this.#known.get(field) ?? 0, spent))
     this.#wipes += 1

@@ -121,12 +121,12 @@ local function acquire_(keys, args)
   local seed, books, starts = load_books(keys[3], call, now)
   local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
   local spent, is_outside = {}, false
-  local is_anew = call.seed ~= '' and call.seed ~= seed
-  local went_back = is_anew and not is_unseeded and #call.reports > 0 and age_of(seed) <= age_of(call.seed)
+  local is_reseeded = call.seed ~= '' and call.seed ~= seed
+  local went_back = is_reseeded and not is_unseeded and #call.reports > 0 and age_of(seed) <= age_of(call.seed)
   if not is_unseeded then
     for i, row in ipairs(call.reports) do
       local book = books[row.field]
-      went_back = report(book, row, call, is_anew) or went_back
+      went_back = report(book, row, call, is_reseeded) or went_back
       spent[i] = book.values[1]
     end
     for i = 1, #call.budgets do is_outside = is_outside or not starts[i] end

@@ -40,7 +40,7 @@ export interface LedgerFunctions {
   readonly acquire: string
   /**
    * KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Without a seed, or with less spend than a checkpoint, the budgets start
-   * anew under this seed, and each process adds what was not acknowledged to it. Returns the seed in force.
+   * again under this seed, and each process adds what was not acknowledged to it. Returns the seed in force.
    */
   readonly seed: string
   /** KEYS: budget. ARGV: a dead process. Its holds become unsettled: they count as spent. Returns their sum. */

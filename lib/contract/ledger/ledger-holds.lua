@@ -100,7 +100,7 @@ local function age_of(seed)
   return tonumber(string.match(seed, '%-(%d+)$') or '0')
 end
 
--- Starts the budgets anew under another seed, from what they have spent. Each process then adds only what no answer has acknowledged.
+-- Restarts the budgets under another seed, from what they have spent. Each process then adds only what no answer has acknowledged.
 local function renew(key, seed)
   if redis.call('HLEN', key) > MAX_BUDGET_FIELDS or is_oversize(key, MAX_BUDGET_BYTES) then refuse('the budgets are too large') end
   local flat = redis.call('HGETALL', key)
@@ -113,13 +113,13 @@ local function renew(key, seed)
 end
 
 -- Returns whether other processes have spent less than this one knows: Redis has gone back to an older state.
--- `is_anew`: the budgets have started anew since the last answer to this process.
-local function report(book, row, call, is_anew)
+-- `is_reseeded`: the budgets have restarted since the last answer to this process.
+local function report(book, row, call, is_reseeded)
   local v = book.values
   if book.is_new then
     book.is_new = false
     v[6] = call.wasAway and row.acknowledged or row.base
-    if is_anew then
+    if is_reseeded then
       local base = math.max(v[3], row.seen)
       v[1] = sum(v[1], base - v[3])
       v[3] = base
@@ -127,7 +127,7 @@ local function report(book, row, call, is_anew)
     end
     book.has_spent = true
   end
-  local is_whole = not is_anew and row.spent >= v[6] -- not after the process has forgotten an old window
+  local is_whole = not is_reseeded and row.spent >= v[6] -- not after the process has forgotten an old window
   local went_back = is_whole and v[1] - v[6] < row.seen - row.acknowledged
   v[4] = math.max(0, v[4] - v[7])
   v[7] = 0

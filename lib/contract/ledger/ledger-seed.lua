@@ -1,6 +1,6 @@
 -- Functions for the operator.
 
--- KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Without a seed, or below a checkpoint, the budgets start anew.
+-- KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Without a seed, or below a checkpoint, the budgets restart.
 local function seed_(keys, args)
   if #args > 1 + 2 * MAX_REPORTS or #args % 2 ~= 1 or args[1] == '' then refuse('wrong arguments') end
   local fields, low = { 'seed' }, {}
