@@ -121,7 +121,7 @@ describe('Redis with the library', () => {
     await admin.flushall()
     await redis.setClock(START_MS)
     const late = { reports: [report({ field: 'day:Currency:Day:0', spent: 5 })], permits: { limit: 3, held: 2, need: 0, ask: 0, want: 0 } }
-    await store.call(callOf({ ...late, rates: [rate({ need: 1, ask: 1 })] }))
+    await store.call(callOf({ ...late, batch: { number: 1, refunds: [], bookings: [], debts: { r: 0, t: 7 } } }))
     const left = Object.values(ledgerKeys('hg', 's'))
     const lives = await Promise.all(left.map((key) => admin.pttl(key)))
     expect(lives.filter((ms) => ms > 0)).toHaveLength(3)
