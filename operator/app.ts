@@ -183,7 +183,7 @@ export class Operator {
     return new Projection({
       store,
       onPrepared: async () => await this.#subjects.ledger?.prepareBefore(),
-      beforeWrite: (changes, how) => this.#seed(changes, how),
+      beforeWrite: (changes) => this.#seed(changes),
       clock,
       ...leader,
       installation: () => this.#installation,
@@ -204,8 +204,7 @@ export class Operator {
   }
 
   /** Seeds budgets before their records are projected: gateways refuse a key with a budget without a seed. */
-  async #seed(changes: readonly ProjectionChange[], how: 'write' | 'rebuild'): Promise<void> {
-    if (how === 'rebuild') this.#subjects.ledger?.wentBack()
+  async #seed(changes: readonly ProjectionChange[]): Promise<void> {
     await this.#subjects.ledger?.seedBefore(changes.filter(({ text }) => mayHaveBudgets(text)).map(({ id }) => id))
   }
 

@@ -16,6 +16,8 @@ interface BudgetAccount {
   /** Held, as the store has acknowledged; undefined if unknown. */
   acknowledgedHeld: number | undefined
   acknowledgedSpent: number
+  /** `base` of a report; undefined until the first report under a new seed. */
+  base: number | undefined
   /** Highest spend of all processes in any reply. */
   seen: number
 }
@@ -154,6 +156,12 @@ export class BudgetBook {
     for (const account of this.#accounts) account.acknowledgedHeld = undefined
   }
 
+  /** The budgets have another seed. */
+  reseed(): void {
+    for (const account of this.#accounts) account.base = undefined
+    this.forgetReports()
+  }
+
   /** Returns an idle float and drops windows that have ended and are settled. @returns true if a float is returned */
   tick(now: number, storeNow: number): boolean {
     if (this.#demand?.tick(now)) this.#demand = undefined
@@ -265,14 +273,14 @@ export class BudgetBook {
   }
 
   #report(account: BudgetAccount): BudgetReport {
-    const { spent, acknowledgedSpent: acknowledged, seen } = account
-    return { field: budgetField(this.id, account.window.startMs), held: account.running + account.float, spent, acknowledged, seen }
+    const { spent, acknowledgedSpent: acknowledged, base = 0, seen } = account
+    return { field: budgetField(this.id, account.window.startMs), held: account.running + account.float, spent, acknowledged, base, seen }
   }
 
   #account(window: BudgetWindow): BudgetAccount {
     const found = this.#accounts.find((account) => account.window.startMs === window.startMs)
     if (found) return found
-    const account = { window, running: 0, float: 0, spent: 0, acknowledgedHeld: 0, acknowledgedSpent: 0, seen: 0 }
+    const account = { window, running: 0, float: 0, spent: 0, acknowledgedHeld: 0, acknowledgedSpent: 0, base: 0, seen: 0 }
     this.#accounts = appended(this.#accounts, account)
     return account
   }
@@ -300,6 +308,7 @@ function shared(id: string): string {
 export function acknowledgeReport({ account, row }: SentReport, spentByAll: number): void {
   account.acknowledgedHeld = row.held
   account.acknowledgedSpent = row.spent
+  account.base ??= row.acknowledged
   account.seen = Math.max(account.seen, spentByAll)
 }
 

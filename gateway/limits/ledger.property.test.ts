@@ -18,4 +18,8 @@ describe(`in ${RUNS} random schedules (SEED=${SEED})`, () => {
   test('a store that is wiped learns every spend again, and none twice', async () => {
     expect(await runSchedules('a store that is wiped', { seed: SEED, runs: RUNS })).toBeGreaterThan(RUNS)
   })
+
+  test('L7 a store that goes back keeps every checkpoint, and counts no spend twice', async () => {
+    expect(await runSchedules('a store that goes back, and processes that are cut off', { seed: SEED, runs: RUNS })).toBeGreaterThan(RUNS)
+  })
 })

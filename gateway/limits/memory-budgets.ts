@@ -1,4 +1,4 @@
-import type { BudgetReply, BudgetReport, BudgetRequest } from '#contract/ledger/ledger-call.ts'
+import type { BudgetReply, BudgetReport, BudgetRequest, LedgerCall } from '#contract/ledger/ledger-call.ts'
 import { type BudgetWindow, isIn } from '#contract/values/budget-window.ts'
 import { budgetField, GRANTS, MAX_SUM } from '#contract/ledger/ledger-layout.ts'
 
@@ -18,14 +18,6 @@ interface WindowState {
   readonly processes: Map<string, ProcessShare>
 }
 
-/** The sender of a report. */
-export interface Reporter {
-  readonly process: string
-  /** Seed that the process last saw; '' before the first. */
-  readonly seed: string
-  readonly wasAway: boolean
-}
-
 /** Budgets of one subject: spend and holds of every window. */
 export class MemoryBudgets {
   readonly #windows = new Map<string, WindowState>()
@@ -35,22 +27,33 @@ export class MemoryBudgets {
     return this.#seed
   }
 
-  /** Starts the budgets from checkpoints. @returns the seed in force: an earlier one stays */
+  /** Starts the budgets from checkpoints, without a seed or with less spend than a checkpoint. @returns the seed in force */
   plant(seed: string, checkpoints: ReadonlyArray<readonly [field: string, spent: number]>): string {
-    if (this.#seed !== '') return this.#seed
-    for (const [field, spent] of checkpoints) Object.assign(this.#window(field), { spent, base: spent })
-    this.#seed = seed
+    const low = checkpoints.filter(([field, spent]) => spent > (this.#windows.get(field)?.spent ?? 0))
+    if (this.#seed !== '' && low.length === 0) return this.#seed
+    for (const [field, spent] of low) this.#window(field).spent = spent
+    this.#renew(seed)
     return seed
+  }
+
+  /** Whether a process knows of more spend of others: the store went back to an older state. The budgets then restart. */
+  wentBack(call: LedgerCall): boolean {
+    const { process, number, seed, reports } = call
+    if (this.#seed === '' || reports.length === 0) return false
+    const isReseeded = seed !== '' && seed !== this.#seed
+    const isOld = isReseeded ? ageOf(this.#seed) <= ageOf(seed) : reports.some((row) => this.#isBehind(call, row))
+    if (isOld) this.#renew(`${process}:${number}-${Math.max(ageOf(this.#seed), ageOf(seed)) + 1}`)
+    return isOld
   }
 
   /**
    * Counts the absolute state of a process.
    * @returns spend of all processes in that window
    */
-  report(reporter: Reporter, row: BudgetReport): number {
+  report(call: LedgerCall, row: BudgetReport): number {
     const window = this.#window(row.field)
-    const share = this.#share(window, reporter.process)
-    if (share.spent === undefined) share.spent = this.#firstSpent(window, reporter, row)
+    const share = this.#share(window, call.process)
+    if (share.spent === undefined) share.spent = this.#firstSpent(window, call, row)
     window.unsettled = Math.max(0, window.unsettled - share.reaped)
     share.reaped = 0
     window.held = Math.max(0, sum(window.held - share.held, row.held))
@@ -116,16 +119,32 @@ export class MemoryBudgets {
   }
 
   /**
-   * A seed other than the known one means that the store was wiped. The highest spend that any process saw counts as the base, and only the
-   * unacknowledged spend of the process is added. Under the same seed the store was rolled back, and the whole spend is added, unless the
-   * process was away and has been forgotten meanwhile.
+   * A seed other than the known one means that the budgets have restarted. The highest spend that any process saw counts as the base, and
+   * only the unacknowledged spend of the process is added. Under the same seed the store was rolled back, and all spend under the seed is added,
+   * unless the process was away and has been forgotten meanwhile.
    */
-  #firstSpent(window: WindowState, { seed, wasAway }: Reporter, row: BudgetReport): number {
-    if (seed === '' || seed === this.#seed) return wasAway ? row.acknowledged : 0
+  #firstSpent(window: WindowState, { seed, wasAway }: LedgerCall, row: BudgetReport): number {
+    if (seed === '' || seed === this.#seed) return wasAway ? row.acknowledged : row.base
     const base = Math.max(window.base, row.seen)
     window.spent = sum(window.spent, base - window.base)
     window.base = base
     return row.acknowledged
+  }
+
+  #isBehind({ process, wasAway }: LedgerCall, { field, spent, acknowledged, base, seen }: BudgetReport): boolean {
+    const window = this.#windows.get(field)
+    const counted = window?.processes.get(process)?.spent ?? (wasAway ? acknowledged : base)
+    if (spent < counted) return false // the process has forgotten an old window
+    return (window?.spent ?? 0) - counted < seen - acknowledged
+  }
+
+  /** Restarts the budgets under another seed, from what they have spent. Each process then adds only what no answer has acknowledged. */
+  #renew(seed: string): void {
+    this.#seed = seed
+    for (const window of this.#windows.values()) {
+      window.base = window.spent
+      for (const share of window.processes.values()) share.spent = undefined
+    }
   }
 
   #window(field: string): WindowState {
@@ -143,6 +162,11 @@ export class MemoryBudgets {
     window.processes.set(process, share)
     return share
   }
+}
+
+/** Seeds end in a number. A seed that replaces another one has a larger number. */
+function ageOf(seed: string): number {
+  return Number(/-(\d+)$/.exec(seed)?.[1] ?? 0)
 }
 
 function sum(a: number, b: number): number {

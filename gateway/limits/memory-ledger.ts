@@ -64,7 +64,7 @@ export class MemoryLedgerStore implements LedgerStore {
     const { nowMs, isStepped } = timeOf(subject, call, clockMs)
     const last = subject.calls.get(call.process) ?? 0
     if (call.number <= last) return { status: 'stale', nowMs, number: last }
-    if (last < call.acknowledged) return { status: 'lost', nowMs, number: last, batch: subject.batches.get(call.process) ?? 0 }
+    if (last < call.acknowledged || subject.budgets.wentBack(call)) return lost(subject, call, nowMs)
     subject.calls.set(call.process, call.number)
     subject.nowMs = nowMs
     subject.skewMs = Math.abs(clockMs - nowMs) < MIN_SKEW_MS ? 0 : clockMs - nowMs
@@ -77,7 +77,7 @@ export class MemoryLedgerStore implements LedgerStore {
     return this.#settle(subject, call)
   }
 
-  /** Starts the budgets of a subject from checkpoints, unless they have a seed. @returns the seed in force */
+  /** Starts the budgets of a subject from checkpoints, unless they have a seed and all of that spend. @returns the seed in force */
   seed(subject: string, seed: string, checkpoints: ReadonlyArray<readonly [field: string, spent: number]> = []): string {
     return this.#subject(subject).budgets.plant(seed, checkpoints)
   }
@@ -185,6 +185,10 @@ export class MemoryLedgerStore implements LedgerStore {
     window.book(slot, grant, nowMs)
     return { grant, slot, rest: free - grant, resetMs: window.resetMs(nowMs), waitMs }
   }
+}
+
+function lost({ calls, batches }: Subject, { process }: LedgerCall, nowMs: number): LedgerReply {
+  return { status: 'lost', nowMs, number: calls.get(process) ?? 0, batch: batches.get(process) ?? 0 }
 }
 
 /** The time of a subject: the clock within the bounds that the process knows, else as far from the clock as at the last call. */

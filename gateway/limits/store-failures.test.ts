@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { budget, held, LedgerWorld, need, oneProcess, refused, subject, usage } from '../../test/support/ledger-world.ts'
-import type { LimitSubject, Verdict } from './ledger.ts'
+import type { Hold, LimitSubject, Verdict } from './ledger.ts'
 import { LeaseLedger } from './lease-ledger.ts'
 import { LedgerCallRefused } from './ledger.ts'
 
@@ -210,6 +210,82 @@ describe('a store that lost its data', () => {
     await world.advance(600)
     held(await ledger.reserve([key], costing))
     expect((await ledger.reserve([key], costing)).outcome).toBe('refused')
+  })
+
+  test('L7 a store that went back lends no spend of a frozen process again, and does not count it twice', async () => {
+    const world = new LedgerWorld()
+    world.memory.seed('key-1', 'seed-1')
+    const spending = subject({ budgets: [budget({ amount: 1_000 })] })
+    const [frozen, busy] = [world.process(), world.process()]
+    for (let i = 0; i < 3; i += 1) frozen.settle(held(await frozen.reserve([spending], costing)), usage({ costMicros: 100 }))
+    await world.advance(5_000)
+    for (let i = 0; i < 5; i += 1) busy.settle(held(await busy.reserve([spending], costing)), usage({ costMicros: 100 }))
+    await world.advance(300)
+    world.memory.drop('key-1')
+    world.memory.seed('key-1', 'seed-1') // the state before any spend
+    world.store.fate = ({ process }) => (process === 'p1' ? 'never arrives' : 'works')
+    let admitted = 0
+    for (let i = 0; i < 10; i += 1) {
+      const verdict = await busy.reserve([spending], costing)
+      if (verdict.outcome !== 'held') continue
+      busy.settle(verdict, usage({ costMicros: 100 }))
+      admitted += 1
+    }
+    expect(admitted).toBe(2)
+    await world.advance(300)
+    world.store.fate = () => 'works'
+    await frozen.reserve([spending], costing)
+    await world.advance(3_000)
+    expect((await world.process().snapshot(spending)).budgets).toMatchObject([{ spent: 1_000, held: 0 }])
+  })
+
+  test('L8 after an outage of more than ten seconds, calls of a pod that has not reported yet are above the limit, by at most the limit', async () => {
+    const world = new LedgerWorld()
+    const busy = subject({ limits: { maxConcurrentRequests: 9 } })
+    const [late, early] = [world.process(), world.process()]
+    const running: Hold[] = []
+    for (const [ledger, count] of [
+      [late, 5],
+      [early, 4],
+    ] as const)
+      for (let i = 0; i < count; i += 1) running.push(held(await ledger.reserve([busy], need())))
+    await world.advance(5_000)
+    world.store.fail('never arrives')
+    await world.advance(16_000)
+    world.store.recover()
+    world.store.fate = ({ process }) => (process === 'p1' ? 'never arrives' : 'works')
+    await world.advance(3_000)
+    const admits = async (ledger: LeaseLedger): Promise<boolean> => {
+      const verdict = await ledger.reserve([busy], need())
+      if (verdict.outcome === 'held') running.push(verdict)
+      return verdict.outcome === 'held'
+    }
+    while (await admits(early));
+    expect(running.length).toBeLessThanOrEqual(2 * 9)
+    world.store.recover()
+    await world.advance(5_000)
+    expect([await admits(late), await admits(early)]).toEqual([false, false])
+    for (const hold of running.splice(0, 5)) late.settle(hold, usage())
+    await world.advance(1_000)
+    expect([running.length, await admits(early)]).toEqual([9, false])
+  })
+
+  test('L7 a new seed while nothing was lost counts no spend of any budget twice', async () => {
+    const { world, ledger } = oneProcess()
+    const audit = budget({ name: 'audit', onExceeded: 'Audit' })
+    const both = subject({ budgets: [budget({ amount: 10_000 }), audit] })
+    for (let i = 0; i < 3; i += 1) ledger.settle(held(await ledger.reserve([both], costing)), usage({ costMicros: 100 }))
+    await world.advance(5_000)
+    const month = Date.UTC(2026, 0, 1)
+    world.memory.seed('key-1', 'seed-2', [[`audit:Currency:Month:${month}`, 301]])
+    for (let i = 0; i < 2; i += 1) {
+      ledger.settle(held(await ledger.reserve([both], costing)), usage({ costMicros: 100 }))
+      await world.advance(5_000)
+    }
+    expect(Object.fromEntries(world.memory.checkpoint('key-1'))).toMatchObject({
+      [`month:Currency:Month:${month}`]: 500,
+      [`audit:Currency:Month:${month}`]: 501,
+    })
   })
 
   test('the holds of a dead process stay spent until it comes back', async () => {

@@ -270,6 +270,11 @@ export class SubjectBooks {
     for (const book of this.#budgets) book.forgetReports()
   }
 
+  /** The budgets have another seed, under which this process has reported nothing yet. */
+  reseed(): void {
+    for (const book of this.#budgets) book.reseed()
+  }
+
   /** Returns leases soon, because another subject has refused their request: no other request should have to wait for them. */
   returnLeasesSoon(): void {
     this.#areLeasesReturned = true

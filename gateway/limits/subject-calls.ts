@@ -84,7 +84,10 @@ export class SubjectCalls {
   #isCallWanted = false
   #waiters: Waiter[] = NO_WAITERS
   #acknowledged = 0
+  /** Seed under which every budget is reported. */
   #seed = ''
+  /** Seed of the last answer. */
+  #lastSeed = ''
   #wasAway = false
   #mustRepeat = false
   readonly #time = new SubjectTime()
@@ -311,12 +314,19 @@ export class SubjectCalls {
       case 'granted':
       case 'short':
         this.#acknowledge(call, sent, reply.nowMs)
-        this.#seed = shared(reply.seed)
+        this.#adopt(reply.seed)
         this.#unseeded = undefined
         this.#wasAway = false
         this.#books.answered(sent, reply, call.number, now)
         return 'answered'
     }
+  }
+
+  /** After a change of the seed, the next call still names the former one, and reports every budget that this call did not. */
+  #adopt(seed: string): void {
+    if (this.#lastSeed === '' || seed === this.#lastSeed) this.#seed = shared(seed)
+    else this.#books.reseed()
+    this.#lastSeed = shared(seed)
   }
 
   #acknowledge(call: LedgerCall, { parts, sentAt }: SentParts, nowMs: number): void {

@@ -90,6 +90,38 @@ describe('a name', () => {
   })
 })
 
+describe('L8 a name server that is silent while the process starts', () => {
+  test('is asked again in the background, so that its names are usable two seconds after it begins to answer', async () => {
+    const first = find('a')
+    await clock.advance(10_000)
+    answer(new Error('timed out'))
+    expect(await first).toBe('timed out')
+    await clock.advance(1_999)
+    expect([await find('a'), open.length]).toEqual(['timed out', 0])
+    await clock.advance(1)
+    expect([await find('a'), open.length]).toEqual(['timed out', 1])
+    answer()
+    expect(await find('a')).toBe('10.0.0.1')
+  })
+
+  test('and stays silent is asked ever more rarely, at last every thirty seconds', async () => {
+    const pauses: number[] = []
+    void find('a')
+    for (let round = 0; round < 7; round += 1) {
+      await clock.advance(10_000)
+      answer(new Error('timed out'))
+      let seconds = 0
+      while (open.length === 0) {
+        await clock.advance(1_000)
+        seconds += 1
+        void find('a')
+      }
+      pauses.push(seconds)
+    }
+    expect(pauses).toEqual([2, 4, 8, 16, 30, 30, 30])
+  })
+})
+
 describe('the known state of a name', () => {
   test('is a failure while the result of its last failed look-up is cached, and none while an address is usable', async () => {
     expect(names.failure('a')).toBeUndefined()

@@ -11,7 +11,10 @@ import type { Clock } from '#platform/clock.ts'
 const FRESH_MS = 10_000
 /** Time for which addresses stay usable while a refresh runs or has failed, ms. */
 const USABLE_MS = 300_000
-/** Times for which a failure is cached, ms; the longer one applies after a slow look-up. */
+/**
+ * Times for which a failure is cached, ms. The longer one applies after a slow look-up. A request then starts another look-up in the
+ * background earlier, at first after the shorter time, then after twice as long each time: the name server may only have been late.
+ */
 const FAILED_MS = 2_000
 const SILENT_MS = 30_000
 /** A look-up that took longer than this, ms, has met a silent name server. */
@@ -26,15 +29,17 @@ export type SystemLookup = (
   done: (error: NodeJS.ErrnoException | null, addresses: LookupAddress[]) => void,
 ) => void
 
-/** What is known of a name. */
+/** What is known of a name. Times are monotonic ms. */
 interface Known {
-  /** Of the last look-up that succeeded, with its time, ms; -Infinity if none did. */
+  /** Of the last look-up that succeeded, with its time; -Infinity if none did. */
   readonly addresses: readonly LookupAddress[]
   readonly foundAtMs: number
-  /** Of the last look-up, if it failed. */
+  /** Of the last look-up if it failed, and the time until which the failure is cached. */
   readonly error: NodeJS.ErrnoException | undefined
-  /** Time from which the name is looked up again, ms. */
+  readonly untilMs: number
+  /** Time from which a request starts another look-up in the background; after a failure, `pauseMs` later. */
   readonly staleAtMs: number
+  readonly pauseMs: number
 }
 
 type Waiting = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
@@ -82,8 +87,9 @@ export class NameLookup {
   #usable(hostname: string): readonly LookupAddress[] | NodeJS.ErrnoException | undefined {
     const known = this.#known.get(hostname)
     if (known === undefined) return undefined
-    if (this.#options.clock.monotonic() - known.foundAtMs < USABLE_MS) return known.addresses
-    return this.#isStale(hostname) ? undefined : known.error
+    const now = this.#options.clock.monotonic()
+    if (now - known.foundAtMs < USABLE_MS) return known.addresses
+    return now < known.untilMs ? known.error : undefined
   }
 
   #isStale(hostname: string): boolean {
@@ -124,12 +130,24 @@ export class NameLookup {
 
   #remember(hostname: string, found: readonly LookupAddress[] | NodeJS.ErrnoException, startedMs: number): void {
     const now = this.#options.clock.monotonic()
-    const { addresses = [], foundAtMs = -Infinity } = this.#known.get(hostname) ?? {}
+    const former = this.#known.get(hostname)
     this.#known.delete(hostname)
-    if (found instanceof Error) {
-      const staleAtMs = now + (now - startedMs > SILENT_AFTER_MS ? SILENT_MS : FAILED_MS)
-      this.#known.set(hostname, { addresses, foundAtMs, error: found, staleAtMs })
-    } else this.#known.set(hostname, { addresses: found, foundAtMs: now, error: undefined, staleAtMs: now + FRESH_MS })
+    this.#known.set(hostname, found instanceof Error ? afterFailure(found, former, { now, startedMs }) : afterSuccess(found, now))
     if (this.#known.size > MAX_NAMES) for (const oldest of this.#known.keys()) return void this.#known.delete(oldest)
   }
+}
+
+function afterSuccess(addresses: readonly LookupAddress[], now: number): Known {
+  return { addresses, foundAtMs: now, error: undefined, untilMs: 0, staleAtMs: now + FRESH_MS, pauseMs: 0 }
+}
+
+function afterFailure(
+  error: NodeJS.ErrnoException,
+  former: Known | undefined,
+  { now, startedMs }: { readonly now: number; readonly startedMs: number },
+): Known {
+  const isSilent = now - startedMs > SILENT_AFTER_MS
+  const pauseMs = isSilent && former ? Math.min(Math.max(2 * former.pauseMs, FAILED_MS), SILENT_MS) : FAILED_MS
+  const { addresses = [], foundAtMs = -Infinity } = former ?? {}
+  return { addresses, foundAtMs, error, untilMs: now + (isSilent ? SILENT_MS : FAILED_MS), staleAtMs: now + pauseMs, pauseMs }
 }

@@ -88,11 +88,6 @@ export class BudgetLedger {
     this.#sweep.deleted(uid, this.#deps.clock.monotonic())
   }
 
-  /** Called when the projection is rebuilt, because Redis lost data or went back to an older state. Every process then reports its spend. */
-  wentBack(): void {
-    this.#reader.wentBack()
-  }
-
   check(): void {
     this.#deps.checkpoint.check()
   }

@@ -35,7 +35,7 @@ export interface SubjectCheckpoints {
   readonly checkpoints: readonly Checkpoint[]
 }
 
-/** The outcome of a seed. `planted`: the subject had no budgets before. */
+/** The outcome of a seed. `planted`: the budgets have restarted. */
 export type SeedOutcome = 'planted' | 'present' | 'damaged'
 
 export interface LedgerKey {
@@ -54,10 +54,8 @@ export interface OperatorLedgerStore {
   settled(limit: number): Promise<readonly string[]>
   read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]>
   survey(subjects: readonly string[]): Promise<readonly BudgetSurvey[]>
-  /** Starts budgets. Budgets with a seed stay unchanged. */
+  /** Starts budgets. Budgets with a seed and no spend below its checkpoint stay unchanged. */
   seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]>
-  /** Raises lower spends. @returns the number of raised spends by subject */
-  restore(subjects: readonly SubjectCheckpoints[]): Promise<readonly number[]>
   /** Drops the budgets of subjects, which then need a seed. */
   dropBudgets(subjects: readonly string[]): Promise<void>
   forget(windows: readonly SubjectFields[]): Promise<void>
@@ -65,7 +63,8 @@ export interface OperatorLedgerStore {
   reap(process: string, subjects: readonly string[]): Promise<void>
   /** Drops the recorded spend of a process. The sums include it. */
   bury(process: string, subjects: readonly string[]): Promise<void>
-  remove(subjects: readonly string[]): Promise<void>
+  /** Drops everything about subjects. @returns the number of dropped keys by subject */
+  remove(subjects: readonly string[]): Promise<readonly number[]>
   walk(): AsyncIterable<readonly LedgerKey[]>
   unlink(names: readonly string[]): Promise<void>
 }

@@ -3,7 +3,7 @@ import type { LedgerMetrics } from '../operator-deps.ts'
 import type { LedgerKey, OperatorLedgerStore } from './ledger-store.ts'
 import type { Subjects } from './subject-ledger.ts'
 
-/** Time after which a deleted subject is dropped again, ms: running requests have settled by then. */
+/** Time after which a deleted subject is dropped again, ms, until nothing was left: running requests may still settle. */
 const AGAIN_MS = 90_000
 /** Time from the start to the first walk over all keys, and between two walks, ms. */
 const FIRST_WALK_MS = 60_000
@@ -21,8 +21,8 @@ export interface SweepDeps {
 /** The sweep of an operator. Times are monotonic ms. */
 export class LedgerSweep {
   readonly #deps: SweepDeps
-  /** Time at which a deleted subject is dropped, and whether that is the last time. */
-  readonly #deleted = new Map<string, { readonly dueMs: number; readonly isLast: boolean }>()
+  /** Time at which a deleted subject is dropped, and whether that is the first time. */
+  readonly #deleted = new Map<string, { readonly dueMs: number; readonly isFirst: boolean }>()
   #walkAtMs: number | undefined
   #isWalking = false
 
@@ -31,17 +31,17 @@ export class LedgerSweep {
   }
 
   deleted(uid: string, nowMs: number): void {
-    this.#deleted.set(uid, { dueMs: nowMs, isLast: false })
+    this.#deleted.set(uid, { dueMs: nowMs, isFirst: true })
   }
 
   /** Drops due subjects. @throws errors of the store; the next turn tries again */
   async turn(nowMs: number): Promise<void> {
     const due = [...this.#deleted].filter(([, { dueMs }]) => dueMs <= nowMs).slice(0, PER_TURN)
     if (due.length === 0) return
-    await this.#deps.store.remove(due.map(([uid]) => uid))
-    for (const [uid, { isLast }] of due) {
-      if (isLast) this.#deleted.delete(uid)
-      else this.#deleted.set(uid, { dueMs: nowMs + AGAIN_MS, isLast: true })
+    const removed = await this.#deps.store.remove(due.map(([uid]) => uid))
+    for (const [at, [uid, { isFirst }]] of due.entries()) {
+      if (isFirst || removed[at] !== 0) this.#deleted.set(uid, { dueMs: nowMs + AGAIN_MS, isFirst: false })
+      else this.#deleted.delete(uid)
     }
   }
 

@@ -1,6 +1,7 @@
 /** Implements OperatorLedgerStore in Redis. Many subjects share one round trip, with one function call per subject. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
+import { systemClock } from '#platform/clock.ts'
 import type { RedisConnection } from '#platform/redis-connection.ts'
 import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { LEDGER_CAPS } from '#contract/ledger/ledger-layout.ts'
@@ -68,18 +69,11 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   }
 
   async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {
-    const stamp = randomUUID()
+    const stamp = `${randomUUID()}-${Math.floor(systemClock.now() / 1_000)}` // later seeds end in larger numbers
     const replies = await this.#each(
       subjects.map(({ subject, checkpoints }) => this.#call('seed', subject, stamp, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports)))),
     )
     return replies.map((reply) => (reply instanceof Error ? 'damaged' : reply === stamp ? 'planted' : 'present'))
-  }
-
-  async restore(subjects: readonly SubjectCheckpoints[]): Promise<readonly number[]> {
-    const replies = await this.#each(
-      subjects.map(({ subject, checkpoints }) => this.#call('restore', subject, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports)))),
-    )
-    return replies.map((reply) => (reply instanceof Error ? 0 : Math.max(0, Number(reply))))
   }
 
   dropBudgets(subjects: readonly string[]): Promise<void> {
@@ -98,8 +92,15 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     await this.#each(subjects.map((subject) => this.#call('bury', subject, process)))
   }
 
-  remove(subjects: readonly string[]): Promise<void> {
-    return this.unlink(subjects.flatMap((subject) => Object.values(ledgerKeys(this.#prefix, subject))))
+  async remove(subjects: readonly string[]): Promise<readonly number[]> {
+    return await this.#redis.run(async (client) => {
+      const pipeline = client.pipeline()
+      for (const subject of subjects) pipeline.unlink(...Object.values(ledgerKeys(this.#prefix, subject)))
+      return ((await pipeline.exec()) ?? []).map(([error, count]) => {
+        if (error) throw error
+        return Number(count)
+      })
+    })
   }
 
   async *walk(): AsyncIterable<readonly LedgerKey[]> {

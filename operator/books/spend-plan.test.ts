@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import type { SpendEntry } from '../shards/spend-entry.ts'
-import { forgettable, knownAfter, lostSpend, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
+import { forgettable, hasLostSpend, knownAfter, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
 
 const DAY_MS = 86_400_000
 const NOW = Date.UTC(2026, 2, 15, 12)
@@ -63,8 +63,12 @@ describe('the known spend of a budget', () => {
   test('shows lost spend, and no loss without spend', () => {
     const asked = presentWindows([day, ever], NOW)
     const known = entry({ [`day:Tokens:Day:${TODAY}`]: 7, 'ever:Tokens:Lifetime:0': 9 })
-    expect(lostSpend(known, asked, [spentOf(7), spentOf(8)])).toEqual([['ever:Tokens:Lifetime:0', 9]])
-    expect(lostSpend(undefined, asked, [spentOf(0), spentOf(0)])).toEqual([])
+    expect([spentOf(8), spentOf(9), spentOf(10)].map((ever) => hasLostSpend(known, asked, [spentOf(7), ever]))).toEqual([
+      true,
+      false,
+      false,
+    ])
+    expect(hasLostSpend(undefined, asked, [spentOf(0), spentOf(0)])).toBe(false)
   })
 
   test('includes the holds of dead processes', () => {

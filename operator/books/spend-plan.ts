@@ -29,16 +29,14 @@ function windowOf(budget: BudgetRecord, nowMs: number): AskedWindow {
   return { budget, field: budgetField(budgetID(budget), startMs), startMs }
 }
 
-/** @returns windows for which the ledger has less than the known spend, with the known spend */
-export function lostSpend(
-  known: SpendEntry | undefined,
-  asked: readonly AskedWindow[],
-  windows: readonly WindowSpend[],
-): readonly Checkpoint[] {
-  return asked.flatMap(({ field }, at): Checkpoint[] => {
-    const spent = known?.spent.get(field) ?? 0
-    return (windows[at]?.spent ?? 0) < spent ? [[field, spent]] : []
-  })
+/** Whether the ledger has less than the known spend of a window. */
+export function hasLostSpend(known: SpendEntry | undefined, asked: readonly AskedWindow[], windows: readonly WindowSpend[]): boolean {
+  return asked.some(({ field }, at) => (windows[at]?.spent ?? 0) < (known?.spent.get(field) ?? 0))
+}
+
+/** Whether a window is of one of these budgets. */
+export function isOf(field: WindowField, budgets: readonly BudgetRecord[]): boolean {
+  return budgets.some((budget) => budgetID(budget) === idOf(field))
 }
 
 /**
@@ -54,8 +52,8 @@ export function knownAfter(
     const spent = Math.max(known?.spent.get(field) ?? 0, windows[at]?.spent ?? 0)
     return spent > 0 ? [[field, spent]] : []
   })
-  const ids = new Set(asked.map(({ budget }) => budgetID(budget)))
-  const others = [...(known?.spent ?? [])].filter(([field]) => !ids.has(idOf(field)) && !isOver(field, nowMs))
+  const budgets = asked.map(({ budget }) => budget)
+  const others = [...(known?.spent ?? [])].filter(([field]) => !isOf(field, budgets) && !isOver(field, nowMs))
   const spent = [...present, ...others].slice(0, LEDGER_CAPS.reports).toSorted(([a], [b]) => (a < b ? -1 : 1))
   if (known !== undefined && isSame(known.spent, spent)) return known
   if (spent.length === 0 && known === undefined) return undefined
@@ -64,8 +62,7 @@ export function knownAfter(
 
 /** @returns windows that no process reports any more: closed for a whole window, or of a removed budget */
 export function forgettable(fields: readonly WindowField[], budgets: readonly BudgetRecord[], nowMs: number): readonly WindowField[] {
-  const ids = new Set(budgets.map(budgetID))
-  return fields.filter((field) => (kindOf(field) === 'Lifetime' ? !ids.has(idOf(field)) : isOver(field, nowMs, 2)))
+  return fields.filter((field) => (kindOf(field) === 'Lifetime' ? !isOf(field, budgets) : isOver(field, nowMs, 2)))
 }
 
 /** Adds a loss to an entry. Losses that follow each other count as one. */

@@ -2,8 +2,8 @@
 import type { Clock } from '#platform/clock.ts'
 import type { LedgerMetrics } from '../operator-deps.ts'
 import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
-import type { SpendEntry } from '../shards/spend-entry.ts'
-import { type AskedWindow, knownAfter, lostSpend, presentWindows, readingsOf, withLoss } from './spend-plan.ts'
+import type { Interval, SpendEntry } from '../shards/spend-entry.ts'
+import { type AskedWindow, hasLostSpend, isOf, knownAfter, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
 import { SubjectSchedule } from './subject-schedule.ts'
 import type { Subjects, SubjectUsage } from './subject-ledger.ts'
 import type { SecretShards } from '../shards/secret-shards.ts'
@@ -14,16 +14,9 @@ const SETTLED_AT_ONCE = 10_000
 const READ_AT_ONCE = 1_000
 /** Time after which a restored budget is read again, ms. */
 const READ_AGAIN_MS = 1_000
-/**
- * Waits before a restore, ms. After a failover to an older state, processes report their spend by themselves, and the operator restores only
- * the rest. The projection detects the failover within 2 s, if the state is old enough to differ there, and processes report within one to
- * two seconds after its rebuild.
- */
-const HEAL_MS = 2_000
-const HEAL_AFTER_REBUILD_MS = 3_000
 
 export interface SpendReaderDeps {
-  readonly store: Pick<OperatorLedgerStore, 'settled' | 'read' | 'seed' | 'restore' | 'dropBudgets'>
+  readonly store: Pick<OperatorLedgerStore, 'settled' | 'read' | 'seed' | 'dropBudgets'>
   /** The durable spend. Spend is put with `commitLater`. */
   readonly checkpoint: SecretShards<SpendEntry>
   readonly clock: Clock
@@ -35,8 +28,6 @@ export interface SpendReaderDeps {
 interface Seen {
   /** Time of the last read with all known spend, ms since 1970. */
   goodMs: number
-  /** Time of the first read with less spend, monotonic ms. */
-  lowSinceMs: number | undefined
   /** ms since 1970. */
   usedMs: number | undefined
   reported: string
@@ -46,8 +37,6 @@ export class SpendReader {
   readonly #deps: SpendReaderDeps
   readonly #schedule = new SubjectSchedule()
   readonly #seen = new Map<string, Seen>()
-  /** Time at which Redis last lost data or returned to an older state, monotonic ms. */
-  #wentBackAtMs = Number.NEGATIVE_INFINITY
 
   constructor(deps: SpendReaderDeps) {
     this.#deps = deps
@@ -67,12 +56,16 @@ export class SpendReader {
     this.#seen.delete(uid)
   }
 
-  /** Called when Redis lost data or went back to an older state, so that every process will report. */
-  wentBack(): void {
-    this.#wentBackAtMs = this.#deps.clock.monotonic()
+  /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
+  loss(uid: string): Interval | undefined {
+    const entry = this.#deps.checkpoint.get(uid)
+    return entry && shownLoss(entry, this.#deps.clock.now())
   }
 
-  /** Starts budgets without a seed from their checkpoints: gateways refuse their keys until then. @throws errors of the store */
+  /**
+   * Starts budgets from their checkpoints if they have no seed, or less spend, because Redis lost data or went back to an older state.
+   * Gateways refuse the keys of budgets without a seed. @throws errors of the store
+   */
   async seed(uids: readonly string[]): Promise<void> {
     const { store, assertLeading } = this.#deps
     if (uids.length === 0) return
@@ -106,51 +99,29 @@ export class SpendReader {
     this.#schedule.wasRead(due, clock.monotonic())
     metrics?.read(due.length)
     const broken: string[] = []
-    const low: SubjectCheckpoints[] = []
     for (const [at, uid] of due.entries()) {
       const read = reads[at] ?? { state: 'unseeded' }
       if (!this.#schedule.has(uid)) continue
-      if (read.state !== 'seeded') broken.push(uid)
-      else low.push(...this.#take(uid, asked[at] ?? [], read))
+      if (read.state !== 'seeded' || !this.#take(uid, asked[at] ?? [], read)) broken.push(uid)
     }
     await this.#repair(
       broken,
       due.filter((_, at) => reads[at]?.state === 'damaged'),
     )
-    await this.#restore(low)
   }
 
-  /** @returns the spend that must be restored now */
-  #take(uid: string, asked: readonly AskedWindow[], read: BudgetRead & { state: 'seeded' }): readonly SubjectCheckpoints[] {
+  /** @returns false if the ledger has less than the known spend */
+  #take(uid: string, asked: readonly AskedWindow[], read: BudgetRead & { state: 'seeded' }): boolean {
     const { clock, checkpoint } = this.#deps
     const known = checkpoint.get(uid)
     const after = knownAfter(known, { uid, asked, windows: read.windows, nowMs: clock.now() })
     if (after !== undefined && after !== known) checkpoint.commitLater(after)
     const seen = this.#seenOf(uid)
-    const lost = lostSpend(known, asked, read.windows)
-    if (lost.length > 0) return this.#isLow(uid, seen) ? [{ subject: uid, checkpoints: lost }] : []
-    seen.lowSinceMs = undefined
+    if (hasLostSpend(known, asked, read.windows)) return false
     seen.goodMs = clock.now()
     if (isMore(known, after)) seen.usedMs = clock.now()
     if (after !== undefined) this.#report(uid, { budgets: readingsOf(asked, read.windows), lastUsedMs: seen.usedMs })
-    return []
-  }
-
-  /** Whether low spend is restored now. Processes report their spend again to a store with older data: an early restore would count twice. */
-  #isLow(uid: string, seen: Seen): boolean {
-    const nowMs = this.#deps.clock.monotonic()
-    seen.lowSinceMs ??= nowMs
-    const dueMs = Math.max(seen.lowSinceMs + HEAL_MS, this.#wentBackAtMs + HEAL_AFTER_REBUILD_MS)
-    if (nowMs >= dueMs) return true
-    this.#schedule.name(uid, nowMs, dueMs - nowMs)
-    return false
-  }
-
-  async #restore(low: readonly SubjectCheckpoints[]): Promise<void> {
-    if (low.length === 0) return
-    this.#deps.assertLeading()
-    const raised = await this.#deps.store.restore(low)
-    this.#lost(low.filter((_, at) => (raised[at] ?? 0) > 0).map(({ subject }) => subject))
+    return true
   }
 
   /** @param damaged those of the broken subjects whose budgets must be dropped first */
@@ -165,13 +136,13 @@ export class SpendReader {
   /** Marks the loss of spend, except for subjects without spend, and schedules another read. */
   #lost(uids: readonly string[]): void {
     const { checkpoint, clock, subjects, metrics } = this.#deps
-    const known = uids.flatMap((uid) => checkpoint.get(uid) ?? []).filter(({ spent }) => spent.size > 0)
+    const present = uids.filter((uid) => subjects.budgetsOf(uid) !== undefined) // the others were deleted meanwhile
+    const known = present.flatMap((uid) => checkpoint.get(uid) ?? []).filter(({ spent }) => spent.size > 0)
     for (const entry of known) {
       const seen = this.#seenOf(entry.uid)
       const interval = { fromMs: seen.goodMs === 0 ? entry.atMs : seen.goodMs, toMs: clock.now() }
       const marked = withLoss(entry, interval)
       checkpoint.commitLater(marked)
-      seen.lowSinceMs = undefined
       this.#schedule.name(entry.uid, clock.monotonic(), READ_AGAIN_MS)
       subjects.lost(entry.uid)
     }
@@ -186,14 +157,17 @@ export class SpendReader {
     this.#deps.subjects.read(uid, usage)
   }
 
+  /** Without windows of removed budgets: the ledger may have forgotten them. */
   #checkpointsOf(subject: string): SubjectCheckpoints {
-    return { subject, checkpoints: [...(this.#deps.checkpoint.get(subject)?.spent ?? [])] }
+    const budgets = this.#deps.subjects.budgetsOf(subject)
+    const spent = [...(this.#deps.checkpoint.get(subject)?.spent ?? [])]
+    return { subject, checkpoints: budgets ? spent.filter(([field]) => isOf(field, budgets)) : spent }
   }
 
   #seenOf(uid: string): Seen {
     const known = this.#seen.get(uid)
     if (known) return known
-    const seen: Seen = { goodMs: 0, lowSinceMs: undefined, usedMs: undefined, reported: '' }
+    const seen: Seen = { goodMs: 0, usedMs: undefined, reported: '' }
     this.#seen.set(uid, seen)
     return seen
   }

@@ -12,7 +12,7 @@ export interface DataSetDeps extends Leadership {
   /** Called when the store was prepared for this leader. */
   readonly onPrepared: () => Promise<void>
   /** Called before these changes are written, so that a gateway that learns a record finds its data. In a rebuild: all records. */
-  readonly beforeWrite: (changes: readonly ProjectionChange[], how: 'write' | 'rebuild') => Promise<void>
+  readonly beforeWrite: (changes: readonly ProjectionChange[]) => Promise<void>
   /** Identity of this installation, durable beside the keyring. */
   readonly installation: () => string
   /** Replace the projection of another installation or of a newer layout. */
@@ -81,7 +81,7 @@ export class DataSet {
   async write(changes: readonly ProjectionChange[]): Promise<readonly number[] | undefined> {
     const { store, assertLeading, beforeWrite } = this.#deps
     assertLeading()
-    await beforeWrite(changes, 'write')
+    await beforeWrite(changes)
     const outcome = await store.write(this.#writer(), this.#epoch, changes, this.#revision)
     const revisions = this.#revisionsOf(outcome)
     if (revisions !== undefined) this.#revision = Math.max(this.#revision, ...revisions)
@@ -95,7 +95,7 @@ export class DataSet {
     const revision = Math.max(this.#revision, meta?.revision ?? 0) + 1
     if (meta !== undefined && this.#epoch === '') await this.#outbid(meta.fence)
     const epoch = randomUUID()
-    await beforeWrite(records, 'rebuild')
+    await beforeWrite(records)
     if (this.#revisionsOf(await store.rebuild(this.#writer(), epoch, revision, records)) === undefined)
       throw new Error('the store changed during a rebuild; it is tried again')
     this.#epoch = epoch

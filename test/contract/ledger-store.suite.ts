@@ -27,6 +27,7 @@ const START_MS = Date.UTC(2026, 0, 14, 12, 0, 0, 400)
 const DAY_MS = 86_400_000
 const TODAY = Math.floor(START_MS / DAY_MS) * DAY_MS
 const FIELD = `day:Currency:Day:${TODAY}`
+const LIFE = { startMs: 0, endMs: Number.MAX_SAFE_INTEGER }
 
 export function describeLedgerStore(name: string, makeSubject: () => Promise<LedgerStoreSubject>): void {
   describe(`${name} as a store of the ledger:`, () => {
@@ -234,7 +235,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
 
     it('W4 sums stop at the largest number, and the subject is answered afterwards', async () => {
       await subject.seed('s', 'seed-1')
-      const spent = { field: FIELD, held: Number.MAX_SAFE_INTEGER, spent: Number.MAX_SAFE_INTEGER, acknowledged: 0, seen: 0 }
+      const spent = { field: FIELD, held: Number.MAX_SAFE_INTEGER, spent: Number.MAX_SAFE_INTEGER, acknowledged: 0, base: 0, seen: 0 }
       for (const process of ['p1', 'p2', 'p3']) await answer({ process, reports: [spent] })
       expect(await answer({ process: 'p4', budgets: [budget({ amount: 500, need: 1, ask: 1 })] })).toMatchObject({
         status: 'short',
@@ -296,6 +297,50 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect(second.spent).toEqual([145])
     })
 
+    /** Two processes that have spent 100 and 50, and a store that goes back to a state with 20, of the same seed. */
+    async function goneBack(): Promise<void> {
+      await subject.seed('s', 'seed-1')
+      await answer({ reports: [report({ spent: 100 })] })
+      await answer({ process: 'p2', reports: [report({ spent: 50 })] })
+      await subject.wipe('s')
+      await subject.seed('s', 'seed-1', [[FIELD, 20]])
+    }
+    const first = { seed: 'seed-1', reports: [report({ spent: 105, acknowledged: 100, seen: 150 })] }
+    const frozen = { process: 'p2', seed: 'seed-1', reports: [report({ spent: 50, acknowledged: 50, seen: 150 })] }
+
+    it('L7 a process that knows of more spend than a store that went back makes the budgets restart, and each spend counts once', async () => {
+      await goneBack()
+      const asks = { ...first, permits: permits({ limit: 3, held: 2 }), batch: batch({ debts: { r: 0, t: 7 } }) }
+      expect((await call(asks)).status).toBe('lost')
+      const again = await answer(asks)
+      expect([again.spent, again.seed === 'seed-1', again.permits?.rest]).toEqual([[155], false, 1])
+      expect((await answer(frozen)).spent).toEqual([155])
+      expect((await answer({ ...frozen, seed: again.seed })).spent, 'a repeated report').toEqual([155])
+      const next = { process: 'p2', seed: again.seed, reports: [report({ spent: 60, acknowledged: 50, seen: 155 })] }
+      expect((await answer(next)).spent).toEqual([165])
+    })
+
+    it('L7 a seed above the spend of a store that went back restarts the budgets, and each spend counts once', async () => {
+      await goneBack()
+      const life = 'life:Tokens:Lifetime:0'
+      await answer({ process: 'p3', reports: [report({ spent: 7 }), report({ field: life, spent: 9, held: 2 })] })
+      expect(await subject.seed('s', 'seed-2', [[FIELD, 150]])).toBe('seed-2')
+      expect(await subject.seed('s', 'seed-3', [[FIELD, 149]])).toBe('seed-2')
+      expect((await answer(first)).spent).toEqual([155])
+      expect((await answer(frozen)).spent).toEqual([155])
+      const third = [report({ spent: 8, acknowledged: 7, seen: 27 }), report({ field: life, spent: 9, acknowledged: 9, seen: 9, held: 2 })]
+      expect((await answer({ process: 'p3', seed: 'seed-1', reports: third })).spent).toEqual([156, 9])
+      const reads = await answer({ budgets: [budget({ budget: 'life:Tokens:Lifetime', windows: [LIFE, LIFE] })] })
+      expect(reads.budgets).toMatchObject([{ spent: 9, held: 2 }])
+    })
+
+    it('L7 a store that went back to the start of a seed does not add again what the start includes', async () => {
+      await subject.seed('s', 'seed-2', [[FIELD, 100]])
+      const reports = [report({ spent: 115, acknowledged: 110, base: 100, seen: 120 })]
+      await answer({ process: 'p2', seed: 'seed-2', reports: [report({ spent: 10 })] })
+      expect((await answer({ seed: 'seed-2', reports })).spent).toEqual([125])
+    })
+
     it('holds of a dead process count as spent until it comes back', async () => {
       await subject.seed('s', 'seed-1')
       await answer({ budgets: [budget({ amount: 1_000, need: 300, ask: 300 })] })
@@ -352,7 +397,7 @@ function batch(overrides: Partial<LedgerBatch> = {}): LedgerBatch {
 }
 
 export function report(overrides: Partial<BudgetReport> = {}): BudgetReport {
-  return { field: FIELD, held: 0, spent: 0, acknowledged: 0, seen: 0, ...overrides }
+  return { field: FIELD, held: 0, spent: 0, acknowledged: 0, base: 0, seen: 0, ...overrides }
 }
 
 function budget(overrides: Partial<BudgetRequest> = {}): BudgetRequest {

@@ -66,14 +66,20 @@ describe('the ledger as the operator reads it', () => {
     expect(Number(await redis.admin.fcall(revision, 0))).toBeGreaterThan(1)
   })
 
-  it('starts from its checkpoints once, and a restore raises the spend and never lowers it', async () => {
+  it('starts from its checkpoints once, and again with less spend than a checkpoint, and never lowers its spend', async () => {
     expect([await seeded(), await seeded()]).toEqual([['planted'], ['present']])
     expect(await read()).toEqual({ state: 'seeded', windows: [{ spent: 5, unsettled: 0, held: 0 }] })
-    expect(await store.restore([{ subject: 's', checkpoints: [[FIELD, 4]] }])).toEqual([0])
-    expect(await store.restore([{ subject: 's', checkpoints: [[FIELD, 9]] }])).toEqual([1])
-    expect(await store.restore([{ subject: 'unknown', checkpoints: [[FIELD, 9]] }])).toEqual([0])
-    expect(await read()).toMatchObject({ windows: [{ spent: 9 }] })
-    expect(await redis.admin.exists(ledgerKeys('hg', 'unknown').budget)).toBe(0)
+    const seed = await redis.admin.hget(budget, 'seed')
+    expect(await store.seed([{ subject: 's', checkpoints: [[FIELD, 4]] }])).toEqual(['present'])
+    expect(await redis.admin.hget(budget, 'seed')).toBe(seed)
+    await redis.admin.hset(budget, { [`${FIELD}:c:p1`]: '5', [`${FIELD}:h:p1`]: '2', [`${FIELD}:H`]: '2' })
+    expect(await store.seed([{ subject: 's', checkpoints: [[FIELD, 9]] }])).toEqual(['planted'])
+    expect(await read()).toEqual({ state: 'seeded', windows: [{ spent: 9, unsettled: 0, held: 2 }] })
+    expect(await redis.admin.hgetall(budget)).toMatchObject({ [`${FIELD}:B`]: '9', [`${FIELD}:h:p1`]: '2' })
+    expect([await redis.admin.hget(budget, 'seed'), await redis.admin.hexists(budget, `${FIELD}:c:p1`)]).toEqual([
+      expect.not.stringMatching(seed ?? ''),
+      0,
+    ])
   })
 
   it.each([
@@ -144,7 +150,7 @@ describe('the ledger as the operator reads it', () => {
   it('W5 a process that returns after the operator has forgotten it is not charged twice', async () => {
     await seeded()
     const gateway = new RedisLedgerStore(redis.admin, 'hg')
-    const spent = { field: FIELD, held: 0, spent: 500, acknowledged: 0, seen: 0 }
+    const spent = { field: FIELD, held: 0, spent: 500, acknowledged: 0, base: 0, seen: 0 }
     const none = { live: 1, batch: undefined, permits: undefined, rates: [], budgets: [] }
     const call = {
       subject: 's',

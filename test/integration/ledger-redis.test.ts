@@ -36,25 +36,27 @@ describe.each([
     const memory = new MemoryLedgerStore(() => nowMs, timing)
     const store = new RedisLedgerStore(redis.gateway, 'hg', timing)
     const seen = new Set<LedgerReply['status']>()
+    const byOperator = async (uid: string, at: number): Promise<void> => {
+      if (at === 10 || (at > 10 && random.chance(0.03))) {
+        const checkpoints = [['life:Tokens:Lifetime:0', 40 * random.below(at)]] as const
+        expect(await redis.seed(uid, `seed-${at}`, checkpoints)).toBe(memory.seed(uid, `seed-${at}`, checkpoints))
+      }
+      if (!random.chance(0.05)) return
+      memory.reap(uid, 'p2')
+      await redis.reap(uid, 'p2')
+    }
     for (let run = 0; run < CALLS / 100; run += 1) {
       const uid = `subject-${run}`
       const calls = new RandomLedgerCalls(random, timing, uid)
       for (let at = 0; at < 100; at += 1) {
-        if (at === 10)
-          expect(await redis.seed(uid, 'seed-1', [['life:Tokens:Lifetime:0', 40]])).toBe(
-            memory.seed(uid, 'seed-1', [['life:Tokens:Lifetime:0', 40]]),
-          )
-        if (random.chance(0.05)) {
-          memory.reap(uid, 'p2')
-          await redis.reap(uid, 'p2')
-        }
+        await byOperator(uid, at)
         nowMs += random.chance(0.02) ? -6_000 : random.chance(0.05) ? -500 : random.below(timing.windowMs / 20)
         await redis.setClock(nowMs)
         const call = calls.next(nowMs)
         const reply = memory.answer(call)
         seen.add(reply.status)
         expect(await store.call(call), `call ${at} of ${uid}: ${JSON.stringify(call)}`).toEqual(reply)
-        if (reply.status !== 'stale' && reply.status !== 'lost') calls.acknowledged(call)
+        if (reply.status !== 'stale' && reply.status !== 'lost') calls.acknowledged(call, 'seed' in reply ? reply.seed : undefined)
       }
     }
     expect([...seen].toSorted()).toEqual(['granted', 'lost', 'short', 'stale', 'unseeded', 'window'])
@@ -72,10 +74,13 @@ describe('schedules of several processes', () => {
   test.each(KINDS)(`${SCHEDULE_RUNS} with %s get the same replies from memory and Redis (SEED=${SEED})`, async (kind) => {
     const store = new RedisLedgerStore(redis.gateway, 'hg', MODEL_TIMING)
     const repeat = async (event: StoreEvent): Promise<void> => {
-      if (event.do === 'seed') await redis.seed(event.subject, event.seed)
+      if (event.do === 'seed') await redis.seed(event.subject, event.seed, event.checkpoints)
       else if (event.do === 'reap') await redis.reap(event.subject, event.process)
       else if (event.do === 'wipe') await redis.part.admin.del(...Object.values(ledgerKeys('hg', event.subject)))
-      else {
+      else if (event.do === 'go back') {
+        await redis.part.admin.flushall()
+        for (const past of event.past) await repeat(past)
+      } else {
         await redis.setClock(event.atMs)
         expect(await store.call(event.call)).toEqual(event.reply)
       }
@@ -109,6 +114,18 @@ describe('Redis with the library', () => {
       forget: (subject, fields) => redis.forget(subject, fields),
       wipe: (subject) => admin.del(...Object.values(ledgerKeys('hg', subject))),
     }
+  })
+
+  test('L9 what a late call writes about a deleted key expires', async () => {
+    const { admin } = redis.part
+    await admin.flushall()
+    await redis.setClock(START_MS)
+    const late = { reports: [report({ field: 'day:Currency:Day:0', spent: 5 })], permits: { limit: 3, held: 2, need: 0, ask: 0, want: 0 } }
+    await store.call(callOf({ ...late, batch: { number: 1, refunds: [], bookings: [], debts: { r: 0, t: 7 } } }))
+    const left = Object.values(ledgerKeys('hg', 's'))
+    const lives = await Promise.all(left.map((key) => admin.pttl(key)))
+    expect(lives.filter((ms) => ms > 0)).toHaveLength(3)
+    expect(lives.filter((ms) => ms === -1)).toEqual([])
   })
 
   describe('forged values', () => {

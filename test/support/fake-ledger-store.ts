@@ -2,7 +2,6 @@
 import type {
   BudgetRead,
   BudgetSurvey,
-  Checkpoint,
   LedgerKey,
   OperatorLedgerStore,
   SeedOutcome,
@@ -90,18 +89,12 @@ export class FakeLedgerStore implements OperatorLedgerStore {
     return subjects.map(({ subject, checkpoints }) => {
       this.calls.push(`seed ${subject}`)
       if (this.#stateOf(subject) === 'damaged') return 'damaged'
-      if (this.budgets.has(subject)) return 'present'
-      this.budgets.set(subject, emptyBudgets(checkpoints))
+      const budgets = this.budgets.get(subject) ?? emptyBudgets()
+      const low = checkpoints.filter(([field, spent]) => spent > this.window(subject, field).spent)
+      if (this.budgets.has(subject) && low.length === 0) return 'present'
+      this.budgets.set(subject, budgets)
+      for (const [field, spent] of low) budgets.windows.set(field, { ...this.window(subject, field), spent })
       return 'planted'
-    })
-  }
-
-  async restore(subjects: readonly SubjectCheckpoints[]): Promise<readonly number[]> {
-    this.#ask()
-    return subjects.map(({ subject, checkpoints }) => {
-      const low = checkpoints.filter(([field, spent]) => this.window(subject, field).spent < spent)
-      for (const [field, spent] of low) this.budgets.get(subject)?.windows.set(field, { ...this.window(subject, field), spent })
-      return low.length
     })
   }
 
@@ -124,13 +117,14 @@ export class FakeLedgerStore implements OperatorLedgerStore {
     for (const subject of subjects) this.budgets.get(subject)?.spenders.delete(process)
   }
 
-  async remove(subjects: readonly string[]): Promise<void> {
+  async remove(subjects: readonly string[]): Promise<readonly number[]> {
     this.#ask()
-    for (const subject of subjects) {
+    return subjects.map((subject) => {
       this.calls.push(`remove ${subject}`)
-      this.budgets.delete(subject)
-      for (const [name, owner] of this.others) if (owner === subject) this.others.delete(name)
-    }
+      const names = [...this.others].flatMap(([name, owner]) => (owner === subject ? [name] : []))
+      for (const name of names) this.others.delete(name)
+      return Number(this.budgets.delete(subject)) + names.length
+    })
   }
 
   async *walk(): AsyncIterable<readonly LedgerKey[]> {
@@ -159,7 +153,6 @@ export class FakeLedgerStore implements OperatorLedgerStore {
   }
 }
 
-function emptyBudgets(checkpoints: readonly Checkpoint[] = []): Budgets {
-  const windows = new Map(checkpoints.map(([field, spent]) => [field, { spent, unsettled: 0, held: 0 }]))
-  return { windows, holders: new Map(), spenders: new Set(), isDamaged: false }
+function emptyBudgets(): Budgets {
+  return { windows: new Map(), holders: new Map(), spenders: new Set(), isDamaged: false }
 }

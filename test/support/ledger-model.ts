@@ -17,6 +17,11 @@ export type LedgerStep =
   | { readonly do: 'crash'; readonly process: number }
   | { readonly do: 'limit'; readonly requests: number; readonly tokens: number }
   | { readonly do: 'wipe' }
+  | { readonly do: 'save' }
+  | { readonly do: 'go back' }
+  | { readonly do: 'checkpoint' }
+  | { readonly do: 'cut off'; readonly process: number }
+  | { readonly do: 'reach' }
 
 interface Admission {
   readonly process: Process
@@ -33,6 +38,7 @@ interface Process {
   readonly ledger: LeaseLedger
   readonly name: string
   isAlive: boolean
+  isCutOff: boolean
   /** Time of its last call that reached the store. */
   heardAt: number
 }
@@ -54,6 +60,13 @@ export class LedgerModel {
   #fates: CallFate[] = []
   #wipes = 0
   #wipedAt = -Infinity
+  #goBack: () => void
+  /** Whether the store has gone back while a process was cut off: budgets then hold only what others know. */
+  #isOld = false
+  /** Spend since the store went back first: another state may replace it. */
+  #spentSince = 0
+  /** Highest spend of each window that the operator has read. */
+  readonly #known = new Map<string, number>()
   /** Until this time admissions of other processes may be unknown to a wiped store, ms. */
   #wipedUntil = -Infinity
 
@@ -63,9 +76,11 @@ export class LedgerModel {
       ledger: this.world.process(),
       name: `p${at + 1}`,
       isAlive: true,
+      isCutOff: false,
       heardAt: this.world.clock.now(),
     }))
     this.world.store.seed(UID, 'seed-0')
+    this.#goBack = this.world.store.save()
     this.world.store.fate = (call) => this.#fate(call.process)
   }
 
@@ -101,7 +116,39 @@ export class LedgerModel {
         return this.#limit({ requestsPerMinute: step.requests, tokensPerMinute: step.tokens })
       case 'wipe':
         return await this.#wipe()
+      default:
+        return await this.#stepOfOldState(step)
     }
+  }
+
+  async #stepOfOldState(step: LedgerStep): Promise<void> {
+    if (step.do === 'save') this.#goBack = this.world.store.save()
+    if (step.do === 'go back') return await this.#toOldState()
+    if (step.do === 'checkpoint') this.#checkpoint()
+    if (step.do === 'cut off') for (const process of this.#processes.slice(step.process, step.process + 1)) process.isCutOff = true
+    if (step.do === 'reach') for (const process of this.#processes) this.#reach(process)
+  }
+
+  async #toOldState(): Promise<void> {
+    this.#goBack()
+    this.#isOld = true
+    this.#wipedAt = this.world.clock.now()
+    this.#wipedUntil = this.world.clock.now() + 2 * TIMING.windowMs
+    for (const { ledger, isCutOff } of this.#processes) if (!isCutOff) ledger.reportAgain() // its connection was lost
+    await this.world.advance(1)
+  }
+
+  /** Reads the spend and restarts lost budgets, as the operator does. */
+  #checkpoint(): void {
+    for (const [field, spent] of this.world.memory.checkpoint(UID)) this.#known.set(field, Math.max(this.#known.get(field) ?? 0, spent))
+    this.#wipes += 1
+    this.world.store.seed(UID, `seed-${1_000 * this.#wipes}`, [...this.#known])
+  }
+
+  #reach(process: Process): void {
+    if (!process.isCutOff) return
+    process.isCutOff = false
+    process.ledger.reportAgain()
   }
 
   async #reserve({ process: pick, tokens, micros }: Extract<LedgerStep, { do: 'reserve' }>): Promise<void> {
@@ -121,7 +168,7 @@ export class LedgerModel {
     const atMs = this.world.clock.now()
     this.#admissions.push({ ...admitted, atMs, state: 'open', usedTokens: 0, cost: 0 })
     if (atMs >= this.#wipedUntil) this.#checkRates(atMs, admitted.tokens > 0)
-    this.#checkBudget(atMs)
+    if (!this.#isOld) this.#checkBudget(atMs)
   }
 
   /** Lets every process read the changed record, whether or not it uses the key. */
@@ -136,6 +183,7 @@ export class LedgerModel {
     admission.state = 'settled'
     admission.usedTokens = Math.floor((admission.tokens * percent) / 100)
     admission.cost = Math.floor((admission.micros * percent) / 100)
+    if (this.#isOld) this.#spentSince += admission.cost
     admission.process.ledger.settle(admission.hold, usage({ inputTokens: admission.usedTokens, costMicros: admission.cost }))
   }
 
@@ -171,7 +219,7 @@ export class LedgerModel {
 
   #fate(name: string): CallFate {
     const process = this.#processes.find((other) => other.name === name)
-    if (!process?.isAlive) return 'never arrives'
+    if (!process?.isAlive || process.isCutOff) return 'never arrives'
     const fate = this.#fates.shift() ?? 'works'
     if (fate !== 'never arrives') process.heardAt = this.world.clock.now()
     return fate
@@ -217,6 +265,8 @@ export class LedgerModel {
   async #rest(): Promise<void> {
     this.#fates = []
     await this.#letGo()
+    if (this.#known.size > 0) this.#checkpoint()
+    for (const process of this.#processes) this.#reach(process)
     await this.world.advance(4_000)
     while (this.#open(0)) this.#settle(0, 50)
     await this.world.advance(20_000 + 2 * TIMING.windowMs)
@@ -247,9 +297,10 @@ export class LedgerModel {
       const ofAll = sum(settled.map(({ cost }) => cost))
       const inStore = spent[`day:Currency:Day:${day * DAY_MS}`] ?? 0
       const isKnown = (day + 1) * DAY_MS > this.#wipedAt // no process keeps the spend of an ended window; checkpoints do
-      if (isKnown) atMost(ofLiving, inStore, 'spend of living processes is never lost')
+      if (isKnown) atMost(ofLiving - this.#spentSince, inStore, 'spend of living processes is never lost')
       atMost(inStore, ofAll, 'no spend counts twice')
     }
+    for (const [field, known] of this.#known) atMost(known, spent[field] ?? 0, 'spend below a checkpoint is never lost')
   }
 }
 

@@ -25,6 +25,8 @@ const fail = fc.record({
 const letGo = fc.constant({ do: 'let go' as const })
 const crash = fc.record({ do: fc.constant('crash' as const), process: pick })
 const wipe = fc.constant({ do: 'wipe' as const })
+const oldState = fc.constantFrom('save' as const, 'go back' as const, 'checkpoint' as const, 'reach' as const).map((one) => ({ do: one }))
+const cutOff = fc.record({ do: fc.constant('cut off' as const), process: fc.nat({ max: 4 }) })
 
 const usual = [
   { arbitrary: reserve, weight: 12 },
@@ -46,6 +48,7 @@ export const SCHEDULES = {
     { arbitrary: crash, weight: 1 },
   ),
   'a store that is wiped': schedules({ arbitrary: wipe, weight: 1 }),
+  'a store that goes back, and processes that are cut off': schedules({ arbitrary: oldState, weight: 5 }, { arbitrary: cutOff, weight: 1 }),
 } as const
 
 export interface ScheduleRuns {

@@ -13,12 +13,16 @@ export type CallFate = 'works' | 'reply lost' | 'never arrives' | 'hangs'
 
 export type StoreEvent =
   | { readonly do: 'call'; readonly atMs: number; readonly call: LedgerCall; readonly reply: LedgerReply }
-  | { readonly do: 'seed'; readonly subject: string; readonly seed: string }
+  | { readonly do: 'seed'; readonly subject: string; readonly seed: string; readonly checkpoints: Checkpoints }
   | { readonly do: 'reap'; readonly subject: string; readonly process: string }
   | { readonly do: 'wipe'; readonly subject: string }
+  /** The store has the state after these events alone. */
+  | { readonly do: 'go back'; readonly past: readonly StoreEvent[] }
+
+type Checkpoints = ReadonlyArray<readonly [field: string, spent: number]>
 
 export class FallibleStore implements LedgerStore {
-  readonly memory: MemoryLedgerStore
+  memory: MemoryLedgerStore
   readonly calls: LedgerCall[] = []
   /** Every call that has reached the store, for a repetition on another store. */
   readonly journal: StoreEvent[] = []
@@ -30,25 +34,43 @@ export class FallibleStore implements LedgerStore {
   before: ((call: LedgerCall) => void) | undefined
 
   readonly #now: () => number
+  readonly #timing: LedgerTiming
+  /** The events that have led to the present state. */
+  #past: StoreEvent[] = []
+  /** Time of an event that is played again. */
+  #replayedMs: number | undefined
 
-  constructor(memory: MemoryLedgerStore, now: () => number) {
-    this.memory = memory
+  constructor(now: () => number, timing: LedgerTiming) {
     this.#now = now
+    this.#timing = timing
+    this.memory = this.#empty()
   }
 
-  seed(subject: string, seed: string): void {
-    this.memory.seed(subject, seed)
-    this.journal.push({ do: 'seed', subject, seed })
+  seed(subject: string, seed: string, checkpoints: Checkpoints = []): void {
+    this.memory.seed(subject, seed, checkpoints)
+    this.#note({ do: 'seed', subject, seed, checkpoints })
   }
 
   reap(subject: string, process: string): void {
     this.memory.reap(subject, process)
-    this.journal.push({ do: 'reap', subject, process })
+    this.#note({ do: 'reap', subject, process })
   }
 
   wipe(subject: string): void {
     this.memory.drop(subject)
-    this.journal.push({ do: 'wipe', subject })
+    this.#note({ do: 'wipe', subject })
+  }
+
+  /** @returns a function that takes the store back to its present state */
+  save(): () => void {
+    const past = [...this.#past]
+    return () => {
+      this.memory = this.#empty()
+      this.#past = [...past]
+      for (const event of past) this.#replay(event)
+      this.#replayedMs = undefined
+      this.journal.push({ do: 'go back', past })
+    }
   }
 
   /** Every call and every ping fails from now on. */
@@ -69,7 +91,7 @@ export class FallibleStore implements LedgerStore {
     if (fate === 'never arrives') throw new Error('connection lost')
     const sent = structuredClone(call)
     const reply = this.memory.answer(sent)
-    this.journal.push({ do: 'call', atMs: this.#now(), call: sent, reply })
+    this.#note({ do: 'call', atMs: this.#now(), call: sent, reply })
     if (fate === 'reply lost') throw new Error('connection lost')
     if (fate === 'hangs') await new Promise<void>((resolve) => this.hanging.push(resolve))
     return reply
@@ -77,6 +99,24 @@ export class FallibleStore implements LedgerStore {
 
   async ping(): Promise<void> {
     if (!this.isPingGood) throw new Error('no answer')
+  }
+
+  #note(event: StoreEvent): void {
+    this.journal.push(event)
+    this.#past.push(event)
+  }
+
+  #empty(): MemoryLedgerStore {
+    return new MemoryLedgerStore(() => this.#replayedMs ?? this.#now(), this.#timing)
+  }
+
+  #replay(event: StoreEvent): void {
+    if (event.do === 'seed') this.memory.seed(event.subject, event.seed, event.checkpoints)
+    if (event.do === 'reap') this.memory.reap(event.subject, event.process)
+    if (event.do === 'wipe') this.memory.drop(event.subject)
+    if (event.do !== 'call') return
+    this.#replayedMs = event.atMs
+    this.memory.answer(event.call)
   }
 }
 
@@ -90,7 +130,6 @@ interface ProcessOptions {
 export class LedgerWorld {
   readonly clock: ManualClock
   readonly timing: LedgerTiming
-  readonly memory: MemoryLedgerStore
   readonly store: FallibleStore
   live = 1
   #processes = 0
@@ -98,8 +137,11 @@ export class LedgerWorld {
   constructor(timing: LedgerTiming = LEDGER_TIMING, startMs = Date.UTC(2026, 0, 14, 12, 0, 0, 400)) {
     this.clock = new ManualClock(startMs)
     this.timing = timing
-    this.memory = new MemoryLedgerStore(() => this.clock.now(), timing)
-    this.store = new FallibleStore(this.memory, () => this.clock.now())
+    this.store = new FallibleStore(() => this.clock.now(), timing)
+  }
+
+  get memory(): MemoryLedgerStore {
+    return this.store.memory
   }
 
   /** Starts a process. */

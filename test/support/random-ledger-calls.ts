@@ -14,6 +14,7 @@ export class RandomLedgerCalls {
   #number = 0
   readonly #acknowledged = new Map<string, number>()
   readonly #spent = new Map<string, number>()
+  #seed = 'seed-1'
 
   constructor(random: SeededRandom, timing: LedgerTiming, subject: string) {
     this.#random = random
@@ -21,8 +22,9 @@ export class RandomLedgerCalls {
     this.#subject = subject
   }
 
-  acknowledged(call: LedgerCall): void {
+  acknowledged(call: LedgerCall, seed = this.#seed): void {
     this.#acknowledged.set(call.process, call.number)
+    this.#seed = seed
   }
 
   next(nowMs: number): LedgerCall {
@@ -30,7 +32,7 @@ export class RandomLedgerCalls {
     const process = random.pick(['p1', 'p2', 'p3'])
     const number = random.chance(0.05) ? Math.max(1, this.#number - random.below(3)) : (this.#number += 1 + random.below(2))
     const acknowledged = random.chance(0.03) ? number : (this.#acknowledged.get(process) ?? 0)
-    const seed = random.pick(['', 'seed-1', 'seed-1', 'seed-0'])
+    const seed = random.pick(['', this.#seed, this.#seed, 'seed-0'])
     return {
       subject: this.#subject,
       process,
@@ -91,7 +93,14 @@ export class RandomLedgerCalls {
       const before = this.#spent.get(`${process} ${field}`) ?? 0
       const spent = Math.max(0, before + random.below(40) - (random.chance(0.05) ? 60 : 0))
       this.#spent.set(`${process} ${field}`, spent)
-      return { field, held: random.below(60), spent, acknowledged: Math.min(before, spent), seen: random.below(300) }
+      return {
+        field,
+        held: random.below(60),
+        spent,
+        acknowledged: Math.min(before, spent),
+        base: random.below(1 + Math.min(before, spent)),
+        seen: random.below(random.chance(0.1) ? 3_000 : 100),
+      }
     })
   }
 

@@ -126,15 +126,22 @@ local function acquire_(keys, args)
   local seed, books, starts = load_books(keys[3], call, now)
   local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
   local spent, is_spent, is_outside = {}, false, false
+  local is_reseeded = call.seed ~= '' and call.seed ~= seed
+  local went_back = is_reseeded and not is_unseeded and #call.reports > 0 and age_of(seed) <= age_of(call.seed)
   if not is_unseeded then
     for i, row in ipairs(call.reports) do
       local book = books[row.field]
       local before = book.values[1]
-      report(book, row, call, seed)
+      went_back = report(book, row, call, is_reseeded) or went_back
       spent[i] = book.values[1]
       is_spent = is_spent or spent[i] > before
     end
     for i = 1, #call.budgets do is_outside = is_outside or not starts[i] end
+  end
+
+  if went_back then
+    renew(keys[3], call.process .. ':' .. text(call.number) .. '-' .. text(math.max(age_of(seed), age_of(call.seed)) + 1))
+    return { 'lost', now, last, last_batch }
   end
 
   local out, grant = nil, 0

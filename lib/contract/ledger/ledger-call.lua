@@ -95,6 +95,8 @@ local REPORT_NUMBERS = { 'held', 'spent', 'acknowledged', 'seen' }
 local function check_report(row)
   check_word(row.field, 'field')
   check_numbers(row, REPORT_NUMBERS)
+  if row.base == nil then row.base = 0 end -- a gateway before revision 8
+  check_number(row.base, 'base', 0)
 end
 
 local RATE_NUMBERS = { 'limit', 'need', 'ask', 'want', 'leaseMs' }

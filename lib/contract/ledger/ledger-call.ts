@@ -34,6 +34,8 @@ export interface BudgetReport {
   readonly spent: number
   /** `spent` at the last acknowledgement. */
   readonly acknowledged: number
+  /** `acknowledged` when this process first reported under the seed of the call: the budgets began with it. */
+  readonly base: number
   /** Highest spend of all processes that this process has seen. */
   readonly seen: number
 }
@@ -87,7 +89,7 @@ export interface LedgerCall {
   readonly acknowledged: number
   /** Processes that share the limits, at least 1. */
   readonly live: number
-  /** Seed of the budgets as the process last saw it; '' before the first. */
+  /** Seed under which the process has reported all of its budgets; '' before the first. Seeds end in a number that grows with each seed. */
   readonly seed: string
   /**
    * Bounds of the time of the store at this call, ms since 1970, by its last answer about the subject and the monotonic clock of the process.
@@ -145,7 +147,7 @@ export interface BudgetReply {
 export type LedgerReply =
   /** A call with this number or a higher one came first; no effect. */
   | { readonly status: 'stale'; readonly nowMs: number; readonly number: number }
-  /** The store has lost calls that it had acknowledged; no effect. `number`, `batch`: the last ones it knows. */
+  /** The store has lost calls that it had acknowledged, or spend of other processes; no effect. `number`, `batch`: the last ones it knows. */
   | { readonly status: 'lost'; readonly nowMs: number; readonly number: number; readonly batch: number }
   /** Batch and permits counted, budgets did not: they have no seed. */
   | { readonly status: 'unseeded'; readonly nowMs: number }

@@ -2,7 +2,6 @@
 
 -- Longest text of an integer.
 local MAX_NUMBER_BYTES = 16
-local MAX_BUDGET_BYTES = 4194304
 -- Longest name of a subject, of a process in a survey, and of a key; maximum number of words of a survey.
 local MAX_SUBJECT_BYTES = 128
 local MAX_PROCESS_BYTES = 300
@@ -41,23 +40,6 @@ local function read_(keys, args)
     end
   end
   return out
-end
-
--- KEYS: budget. ARGV: field and spend of each checkpoint. Raises lower spends. Returns the number of raised ones; -1 without a seed.
-local function restore_(keys, args)
-  if #args > 2 * MAX_REPORTS or #args % 2 ~= 0 then refuse('wrong arguments') end
-  if redis.call('HEXISTS', keys[1], 'seed') == 0 then return -1 end
-  local raised = 0
-  for i = 1, #args, 2 do
-    local spent = integer(args[i + 1], 0) or refuse('a checkpoint is no integer')
-    local value = short_value(keys[1], args[i] .. ':s', MAX_NUMBER_BYTES)
-    local present = value and integer(value, 0) or -1
-    if present < spent then
-      redis.call('HSET', keys[1], args[i] .. ':s', text(spent))
-      raised = raised + 1
-    end
-  end
-  return raised
 end
 
 local function size_of(key, longest)

@@ -29,6 +29,8 @@ const MAX_CALL_BYTES = 128 * 1024
 const MAX_VALUE_BYTES = MAX_WORD_BYTES
 /** Largest hash of permits: 1,024 processes with names of 253 bytes. */
 const MAX_PERMITS_BYTES = 2 ** 20
+/** Largest hash of budgets that is read as a whole. */
+const MAX_BUDGET_BYTES = 2 ** 22
 
 /** Names of the functions, and the text that defines them. */
 export interface LedgerFunctions {
@@ -36,7 +38,10 @@ export interface LedgerFunctions {
   readonly code: string
   /** KEYS: rate, conc, budget, proc of one subject; `settledSubjects`. ARGV and reply: `ledger-wire.ts`. */
   readonly acquire: string
-  /** KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Writes only without a seed. Returns the seed in force. */
+  /**
+   * KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Without a seed, or with less spend than a checkpoint, the budgets start
+   * again under this seed, and each process adds what was not acknowledged to it. Returns the seed in force.
+   */
   readonly seed: string
   /** KEYS: budget. ARGV: a dead process. Its holds become unsettled: they count as spent. Returns their sum. */
   readonly reap: string
@@ -48,8 +53,6 @@ export interface LedgerFunctions {
   readonly revision: string
   /** KEYS: budget. ARGV: fields of windows. Returns state and seed, then spent, unsettled and held of each; no long or forged values. */
   readonly read: string
-  /** KEYS: budget. ARGV: field and spend of each checkpoint. Raises lower spends. Returns the number of raised ones; -1 without a seed. */
-  readonly restore: string
   /** KEYS: budget. Returns state, then windows, processes with holds, and processes with known spend. */
   readonly survey: string
   /** KEYS: `settledSubjects`. ARGV: number of names. Removes names and returns them. */
@@ -58,7 +61,7 @@ export interface LedgerFunctions {
   readonly walk: string
 }
 
-const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'restore', 'survey', 'settled', 'walk'] as const
+const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'survey', 'settled', 'walk'] as const
 type Callback = (typeof CALLBACKS)[number]
 
 /** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
@@ -99,6 +102,7 @@ function constants(timing: LedgerTiming): Record<string, number | string> {
     MAX_CALL_BYTES,
     MAX_VALUE_BYTES,
     MAX_PERMITS_BYTES,
+    MAX_BUDGET_BYTES,
     MAX_REFUNDS: LEDGER_CAPS.refunds,
     MAX_BOOKINGS: LEDGER_CAPS.bookings,
     MAX_REPORTS: LEDGER_CAPS.reports,

@@ -1,14 +1,14 @@
 -- Permits and budgets. Permits are { free, deleted }. free excludes the permits of this process; deleted lists fields of silent processes.
 
-local function is_oversize(key)
+local function is_oversize(key, most)
   if redis.call('OBJECT', 'ENCODING', key) ~= 'hashtable' then return false end
-  return redis.call('MEMORY', 'USAGE', key, 'SAMPLES', '0') > MAX_PERMITS_BYTES
+  return redis.call('MEMORY', 'USAGE', key, 'SAMPLES', '0') > most
 end
 
 local function load_permits(key, call, now)
   if not call.permits then return nil end
   local deleted, sum = {}, 0
-  if redis.call('HLEN', key) > 2 * MAX_PROCESSES or is_oversize(key) then
+  if redis.call('HLEN', key) > 2 * MAX_PROCESSES or is_oversize(key, MAX_PERMITS_BYTES) then
     redis.call('PEXPIRE', key, PERMIT_TTL_MS, 'NX') -- after its expiry, every process reports its permits again
     refuse('too many processes hold permits')
   end
@@ -95,12 +95,31 @@ local function sum(a, b)
   return math.min(MAX_SUM, a + b)
 end
 
-local function report(book, row, call, seed)
+-- Seeds end in a number. A seed that replaces another one has a larger number.
+local function age_of(seed)
+  return tonumber(string.match(seed, '%-(%d+)$') or '0')
+end
+
+-- Restarts the budgets under another seed, from what they have spent. Each process then adds only what no answer has acknowledged.
+local function renew(key, seed)
+  if redis.call('HLEN', key) > MAX_BUDGET_FIELDS or is_oversize(key, MAX_BUDGET_BYTES) then refuse('the budgets are too large') end
+  local flat = redis.call('HGETALL', key)
+  redis.call('HSET', key, 'seed', seed)
+  for i = 1, #flat, 2 do
+    local field, part = string.match(flat[i], '^([^:]+:[^:]+:[^:]+:[^:]+):(.+)$')
+    if part == 's' then redis.call('HSET', key, field .. ':B', flat[i + 1]) end
+    if part and string.sub(part, 1, 2) == 'c:' then redis.call('HDEL', key, flat[i]) end
+  end
+end
+
+-- Returns whether other processes have spent less than this one knows: Redis has gone back to an older state.
+-- `is_reseeded`: the budgets have restarted since the last answer to this process.
+local function report(book, row, call, is_reseeded)
   local v = book.values
   if book.is_new then
     book.is_new = false
-    v[6] = call.wasAway and row.acknowledged or 0
-    if call.seed ~= '' and call.seed ~= seed then
+    v[6] = call.wasAway and row.acknowledged or row.base
+    if is_reseeded then
       local base = math.max(v[3], row.seen)
       v[1] = sum(v[1], base - v[3])
       v[3] = base
@@ -108,6 +127,8 @@ local function report(book, row, call, seed)
     end
     book.has_spent = true
   end
+  local is_whole = not is_reseeded and row.spent >= v[6] -- not after the process has forgotten an old window
+  local went_back = is_whole and v[1] - v[6] < row.seen - row.acknowledged
   v[4] = math.max(0, v[4] - v[7])
   v[7] = 0
   v[2] = math.max(0, sum(v[2] - v[5], row.held))
@@ -116,6 +137,7 @@ local function report(book, row, call, seed)
     v[1] = sum(v[1], row.spent - v[6])
     v[6] = row.spent
   end
+  return went_back
 end
 
 local function save_books(key, books)

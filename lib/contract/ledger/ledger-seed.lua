@@ -1,19 +1,18 @@
 -- Functions for the operator.
 
--- KEYS: budget. ARGV: seed, then field and spend of each checkpoint.
+-- KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Without a seed, or below a checkpoint, the budgets restart.
 local function seed_(keys, args)
-  local present = redis.call('HGET', keys[1], 'seed')
-  if present then return present end
   if #args > 1 + 2 * MAX_REPORTS or #args % 2 ~= 1 or args[1] == '' then refuse('wrong arguments') end
-  local set = { 'seed', args[1] }
-  for i = 2, #args, 2 do
-    local spent = text(integer(args[i + 1], 0) or refuse('a checkpoint is no integer'))
-    for _, part in ipairs({ ':s', ':B' }) do
-      set[#set + 1] = args[i] .. part
-      set[#set + 1] = spent
-    end
+  local fields, low = { 'seed' }, {}
+  for i = 2, #args, 2 do fields[#fields + 1] = args[i] .. ':s' end
+  local found = fetch(keys[1], fields)
+  for i = 2, #fields do
+    local spent = integer(args[2 * i - 1], 0) or refuse('a checkpoint is no integer')
+    if stored(found[i], fields[i]) < spent then low[#low + 1] = { fields[i], text(spent) } end
   end
-  redis.call('HSET', keys[1], unpack(set))
+  if found[1] and #low == 0 then return found[1] end
+  for _, field in ipairs(low) do redis.call('HSET', keys[1], unpack(field)) end
+  renew(keys[1], args[1])
   return args[1]
 end
 

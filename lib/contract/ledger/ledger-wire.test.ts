@@ -17,7 +17,7 @@ const CALL: LedgerCall = {
   latestMs: Number.MAX_SAFE_INTEGER,
   wasAway: false,
   batch: undefined,
-  reports: [{ field: 'b:Currency:Day:0', held: 1, spent: 2, acknowledged: 1, seen: 9 }],
+  reports: [{ field: 'b:Currency:Day:0', held: 1, spent: 2, acknowledged: 1, base: 0, seen: 9 }],
   permits: { limit: 5, held: 1, need: 1, ask: 1, want: 0 },
   rates: [{ kind: 'r', limit: 60, need: 1, ask: 2, want: 3, leaseMs: 1_000 }],
   budgets: [],
