@@ -26,7 +26,7 @@ describe.each([
   let redis: LedgerRedis
 
   beforeAll(async () => {
-    redis = await LedgerRedis.start(timing, true)
+    redis = await LedgerRedis.start(timing, 'set')
   })
   afterAll(() => redis.stop())
 
@@ -65,7 +65,7 @@ describe('schedules of several processes', () => {
   let redis: LedgerRedis
 
   beforeAll(async () => {
-    redis = await LedgerRedis.start(MODEL_TIMING, true)
+    redis = await LedgerRedis.start(MODEL_TIMING, 'set')
   })
   afterAll(() => redis.stop())
 
@@ -93,7 +93,7 @@ describe('Redis with the library', () => {
   let store: RedisLedgerStore
 
   beforeAll(async () => {
-    redis = await LedgerRedis.start(LEDGER_TIMING, true)
+    redis = await LedgerRedis.start(LEDGER_TIMING, 'set')
     store = new RedisLedgerStore(redis.gateway, 'hg')
   })
   afterAll(() => redis.stop())
