@@ -263,6 +263,20 @@ describe('concurrent requests', () => {
     expect(world.memory.booked('key-1').permits.free(2)).toBe(1)
   })
 
+  test('L6 a process that was away for so long that others have its permits finishes its calls, and starts none without asking', async () => {
+    const world = new LedgerWorld()
+    const [away, other] = [world.process(), world.process()]
+    const running = [held(await away.reserve([key], need())), held(await away.reserve([key], need()))]
+    world.store.fate = ({ process }) => (process === 'p1' ? 'never arrives' : 'works')
+    await world.advance(16_000)
+    for (let call = 0; call < 2; call += 1) held(await other.reserve([key], need()))
+    expect((await away.reserve([key], need())).outcome, 'cut off').toBe('unavailable')
+    world.store.recover()
+    for (const hold of running) away.settle(hold, usage())
+    await world.advance(3_000)
+    expect(refused(await away.reserve([key], need())).limit, 'back').toBe('concurrency')
+  })
+
   test('nothing is left after every request has ended', async () => {
     const { world, ledger } = oneProcess()
     const roomy = subject({ limits: { maxConcurrentRequests: 50 } })

@@ -200,6 +200,24 @@ describe('a store that lost its data', () => {
     expect((await second.reserve([quiet], need())).outcome).toBe('refused')
   })
 
+  test('L1 a process that is new to a key right after the loss admits at most one more limit, and none once the others have noticed', async () => {
+    const world = new LedgerWorld()
+    const [old, fresh] = [world.process(), world.process()]
+    const limited = subject({ uid: 'limited', limits: { requestsPerMinute: 10 } })
+    const admitted = async (ledger: LeaseLedger): Promise<number> => {
+      const verdicts: Verdict[] = []
+      for (let call = 0; call < 20; call += 1) verdicts.push(await ledger.reserve([limited], need()))
+      return verdicts.filter(({ outcome }) => outcome === 'held').length
+    }
+    expect(await admitted(old)).toBe(10)
+    await world.advance(20_000)
+    world.memory.drop('limited')
+    expect(await admitted(fresh)).toBe(10)
+    old.reportAgain() // as when it has loaded the rebuilt data
+    await world.advance(30_000)
+    expect([await admitted(old), await admitted(fresh)]).toEqual([0, 0])
+  })
+
   test('an empty budget admits no request before the seed', async () => {
     const { world, ledger } = oneProcess()
     ledger.settle(held(await ledger.reserve([key], costing)), usage({ costMicros: 900 }))

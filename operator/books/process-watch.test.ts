@@ -56,4 +56,11 @@ describe('a gateway process', () => {
       watch.cannotReturn('never met', 121 * MINUTE),
     ]).toEqual([true, false, false])
   })
+
+  test('can return for as long as its pod serves without another process: a report whose answer it does not know would count twice', () => {
+    seen(180 * MINUTE, ['pod-b/2'], ['pod-a', 'pod-b'])
+    expect(watch.cannotReturn('1', 180 * MINUTE)).toBe(false)
+    seen(181 * MINUTE, ['pod-a/9', 'pod-b/2'], ['pod-a', 'pod-b'])
+    expect(watch.cannotReturn('1', 181 * MINUTE)).toBe(true)
+  })
 })

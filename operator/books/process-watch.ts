@@ -56,10 +56,11 @@ export class ProcessWatch {
     return watched !== undefined && this.#isDead(watched, nowMs)
   }
 
-  /** Whether a process will not return under this name: after such a long silence, a process that was cut off takes another name. */
+  /** Whether a process will not return, or would say that it was away. One that is only cut off may still wait for the answer to a report. */
   cannotReturn(process: string, nowMs: number): boolean {
     const watched = this.#processes.get(nameOf(process))
-    return watched !== undefined && !watched.isAlive && nowMs - watched.aliveAtMs >= BURIED_AFTER_MS
+    if (watched === undefined || watched.isAlive || this.#mayBeCutOff(watched)) return false
+    return nowMs - watched.aliveAtMs >= BURIED_AFTER_MS
   }
 
   #alive(name: string, pod: string, nowMs: number): void {
@@ -72,13 +73,17 @@ export class ProcessWatch {
     watched.isAlive = true
   }
 
-  /** Whether the silence suffices. A pod has one process, so a serving pod with another live process has restarted. */
-  #isDead({ pod, aliveAtMs, isAlive }: Watched, nowMs: number): boolean {
-    if (isAlive) return false
-    const silentMs = nowMs - aliveAtMs
-    if (pod === undefined) return silentMs >= SILENT_UNKNOWN_MS
-    const isServing = this.#serving.has(pod) && !this.#livePods.has(pod)
-    return silentMs >= (isServing ? SILENT_SERVING_MS : SILENT_MS)
+  /** Whether the silence suffices. */
+  #isDead(watched: Watched, nowMs: number): boolean {
+    if (watched.isAlive) return false
+    const silentMs = nowMs - watched.aliveAtMs
+    if (watched.pod === undefined) return silentMs >= SILENT_UNKNOWN_MS
+    return silentMs >= (this.#mayBeCutOff(watched) ? SILENT_SERVING_MS : SILENT_MS)
+  }
+
+  /** A pod has one process, so a serving pod with another live process has restarted. */
+  #mayBeCutOff({ pod }: Watched): boolean {
+    return pod !== undefined && this.#serving.has(pod) && !this.#livePods.has(pod)
   }
 }
 

@@ -7,6 +7,7 @@ import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'
 import { comparing, type Comparison, runLoad } from './compare.ts'
 import { KEYS, startRig } from './gateways.ts'
+import { limitAttacksPart } from './limit-attacks.ts'
 import { type BenchSite, type Bound, breaks, type Part, type PartResult, shown } from './part.ts'
 import type { SubjectsConfig, SubjectsResult } from './subjects-process.ts'
 
@@ -52,6 +53,7 @@ export const LIMIT_PARTS: readonly Part[] = [
   }),
   { name: 'subjects', needs: 'redis', run: subjectsPart },
   { name: 'throttled', needs: 'load', run: throttledPart },
+  { name: 'limit-attacks', needs: 'redis', run: limitAttacksPart },
 ]
 
 /** Half a core: the kernel stops the gateway for half of each period. */
@@ -94,7 +96,7 @@ async function throttledPart(site: BenchSite): Promise<PartResult> {
 /** Memory of many keys with limits that are all used within a minute, in Redis and in a gateway process. */
 async function subjectsPart({ isQuick }: BenchSite): Promise<PartResult> {
   const subjects = isQuick ? 2_000 : 100_000
-  const redis = await LedgerRedis.start(LEDGER_TIMING, false)
+  const redis = await LedgerRedis.start(LEDGER_TIMING, 'own')
   try {
     const empty = await usedMemory(redis)
     const uids = Array.from({ length: subjects }, (_, at) => `${UIDS}${at}`)

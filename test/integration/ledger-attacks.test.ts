@@ -29,7 +29,7 @@ let store: RedisLedgerStore
 let number = 0
 
 beforeAll(async () => {
-  redis = await LedgerRedis.start(LEDGER_TIMING, true)
+  redis = await LedgerRedis.start(LEDGER_TIMING, 'set')
   store = new RedisLedgerStore(redis.gateway, 'hg')
   await redis.part.admin.config('SET', 'slowlog-log-slower-than', String(MOST_US))
 })

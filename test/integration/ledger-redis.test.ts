@@ -26,7 +26,7 @@ describe.each([
   let redis: LedgerRedis
 
   beforeAll(async () => {
-    redis = await LedgerRedis.start(timing, true)
+    redis = await LedgerRedis.start(timing, 'set')
   })
   afterAll(() => redis.stop())
 
@@ -67,7 +67,7 @@ describe('schedules of several processes', () => {
   let redis: LedgerRedis
 
   beforeAll(async () => {
-    redis = await LedgerRedis.start(MODEL_TIMING, true)
+    redis = await LedgerRedis.start(MODEL_TIMING, 'set')
   })
   afterAll(() => redis.stop())
 
@@ -98,7 +98,7 @@ describe('Redis with the library', () => {
   let store: RedisLedgerStore
 
   beforeAll(async () => {
-    redis = await LedgerRedis.start(LEDGER_TIMING, true)
+    redis = await LedgerRedis.start(LEDGER_TIMING, 'set')
     store = new RedisLedgerStore(redis.gateway, 'hg')
   })
   afterAll(() => redis.stop())

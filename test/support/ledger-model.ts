@@ -304,15 +304,15 @@ export class LedgerModel {
   }
 }
 
-function atMost(seen: number, limit: number, what: string): void {
+export function atMost(seen: number, limit: number, what: string): void {
   if (seen > limit) throw new Error(`${what}: ${seen} is above ${limit}`)
 }
 
-function equal(seen: number | undefined, expected: number, what: string): void {
+export function equal(seen: number | undefined, expected: number, what: string): void {
   if (seen !== expected) throw new Error(`${what}: ${seen} instead of ${expected}`)
 }
 
-function sum(values: readonly number[]): number {
+export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0)
 }
 

@@ -10,6 +10,15 @@ import { RedisPart } from './redis-part.ts'
 
 const GATEWAY_PASSWORD = 'of-a-test-server-on-loopback'
 const CLOCK_KEY = 'hg:l:{clock}:ms'
+/** `own`: that of the server. `set`: `setClock` says the time. `shifted`: `setClock` says by how many ms the server's clock is wrong. */
+export type RedisClock = keyof typeof CLOCKS
+const TIME = `redis.call('TIME')`
+const SET = `redis.call('GET', '${CLOCK_KEY}')`
+const CLOCKS = {
+  own: TIME,
+  set: `{ math.floor(${SET} / 1000), (${SET} % 1000) * 1000 }`,
+  shifted: `(function(t) local ms = t[1] * 1000 + math.floor(t[2] / 1000) + (${SET} or 0) return { math.floor(ms / 1000), (ms % 1000) * 1000 } end)(${TIME})`,
+}
 
 /** One server with the library; the gateways' user has the rights that `LEDGER_COMMANDS` names and no others. */
 export class LedgerRedis {
@@ -25,13 +34,13 @@ export class LedgerRedis {
     this.gateway = gateway
   }
 
-  /** @param timing of the library @param isClockSet true: TIME is what `setClock` has said */
-  static async start(timing: LedgerTiming, isClockSet: boolean): Promise<LedgerRedis> {
+  /** @param timing of the library */
+  static async start(timing: LedgerTiming, clock: RedisClock): Promise<LedgerRedis> {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-ledger-'))
     const part = await RedisPart.start(folder, '127.0.0.1')
     const functions = ledgerFunctions('hg', timing)
     const rights = LEDGER_COMMANDS.map((command) => `+${command}`)
-    const test = isClockSet ? ['+get'] : []
+    const test = clock === 'own' ? [] : ['+get']
     await part.admin.acl(
       'SETUSER',
       'ledger',
@@ -55,8 +64,7 @@ export class LedgerRedis {
     })
     gateway.on('error', () => undefined)
     const redis = new LedgerRedis(part, folder, functions, gateway)
-    const clock = `{ math.floor(redis.call('GET', '${CLOCK_KEY}') / 1000), (redis.call('GET', '${CLOCK_KEY}') % 1000) * 1000 }`
-    await redis.load(isClockSet ? functions.code.replace(`redis.call('TIME')`, clock) : functions.code)
+    await redis.load(functions.code.replace(TIME, CLOCKS[clock]))
     return redis
   }
 

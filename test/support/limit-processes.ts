@@ -5,10 +5,10 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
-import type { ModelPricing } from '#contract/records/model-record.ts'
+import type { ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { freePorts } from './free-port.ts'
-import { LedgerRedis } from './ledger-redis.ts'
+import { LedgerRedis, type RedisClock } from './ledger-redis.ts'
 import type { LimitedGatewayConfig, ProjectedRecord } from './limited-gateway.ts'
 import { ManagedProcess } from './managed-process.ts'
 import { backendRecord, issuedKey, modelText, recordText } from './records.ts'
@@ -21,6 +21,11 @@ export interface LimitsLabOptions {
   readonly clockShiftsMs: readonly number[]
   /** Limits by uid of the key. Budgets are seeded as never spent. */
   readonly keys: Readonly<Record<string, Pick<KeyRecord, 'limits' | 'budgets'>>>
+  /** The model server, which the lab closes. Default: a stub that records nothing. */
+  readonly model?: StubModel
+  readonly modelRecord?: Partial<ModelRecord>
+  /** Default: the clock of Redis cannot be moved. */
+  readonly clock?: RedisClock
 }
 
 /** Load of one key; `perSecond` is over all processes that run. */
@@ -53,6 +58,8 @@ const PRICING: ModelPricing = {
   cachedInputPerMillion: PRICE_PER_MILLION,
 }
 const MODEL = 'stub'
+/** Forwarded by gateways; the stub looks for directives in it, and finds none in a uid. */
+export const UID_HEADER = 'x-session-id'
 /** A key that only the warm-up uses. */
 const WARM = 'warm'
 const WARM_LIMITS = { limits: { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000 } }
@@ -88,13 +95,13 @@ export class LimitsLab {
     this.#credentials = credentials
   }
 
-  static async start({ timing, clockShiftsMs, keys }: LimitsLabOptions): Promise<LimitsLab> {
+  static async start({ timing, clockShiftsMs, keys, clock = 'own', ...options }: LimitsLabOptions): Promise<LimitsLab> {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-limits-'))
-    const [redis, model] = await Promise.all([LedgerRedis.start(timing, false), startStubModel()])
+    const [redis, model] = await Promise.all([LedgerRedis.start(timing, clock), options.model ?? startStubModel()])
     const issued = Object.entries({ ...keys, [WARM]: WARM_LIMITS }).map(([uid, limited]) => issuedKey(uid, limited))
     const known: readonly ProjectedRecord[] = [
       ...issued.map(({ record }) => ({ kind: 'key' as const, id: record.uid, text: recordText(record) })),
-      { kind: 'model', id: MODEL, text: modelOf(model) },
+      { kind: 'model', id: MODEL, text: modelOf(model, options.modelRecord) },
     ]
     const records = join(folder, 'records.json')
     writeFileSync(records, JSON.stringify(known), { mode: 0o600 })
@@ -145,12 +152,14 @@ export class LimitsLab {
   async open({ url }: Pick<LimitedProcess, 'url'>, uid: string, options: LimitedCallOptions = {}): Promise<Response> {
     const { maxTokens, directives = 'words=4', stream = false, signal } = options
     const content = `Say something. stub:${directives}`
-    return await fetch(`${url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${this.#credentials.get(uid)}` },
-      body: JSON.stringify({ model: MODEL, stream, max_tokens: maxTokens, messages: [{ role: 'user', content }] }),
-      ...(signal ? { signal } : {}),
-    })
+    const body = bodyWith({ stream, max_tokens: maxTokens, messages: [{ role: 'user', content }] })
+    return await this.post({ url }, uid, { body, ...(signal ? { signal } : {}) })
+  }
+
+  /** One call with this body, until its answer begins. The model server sees the uid of the key as a header. */
+  async post({ url }: Pick<LimitedProcess, 'url'>, uid: string, call: Pick<RequestInit, 'body' | 'signal'>): Promise<Response> {
+    const headers = { 'content-type': 'application/json', authorization: `Bearer ${this.#credentials.get(uid)}`, [UID_HEADER]: uid }
+    return await fetch(`${url}/v1/chat/completions`, { method: 'POST', headers, ...call })
   }
 
   /** Calls at these rates, in turn to the processes that run, whatever the answers are. @returns the answers of each load */
@@ -217,7 +226,12 @@ function limitedProcess(config: LimitedGatewayConfig & { readonly admissions: st
   return { process, url: url(config.port), healthURL: url(config.metricsPort), admissions: config.admissions }
 }
 
-function modelOf({ url }: StubModel): string {
+/** The text of a request to the model of the lab. */
+export function bodyWith(fields: object): string {
+  return JSON.stringify({ model: MODEL, ...fields })
+}
+
+function modelOf({ url }: StubModel, change: Partial<ModelRecord> = {}): string {
   const server = backendRecord({ name: 'stub', url, upstreamModel: MODEL })
-  return modelText(MODEL, { backends: [server], pricing: PRICING, maxOutputTokens: MODEL_OUTPUT })
+  return modelText(MODEL, { backends: [server], pricing: PRICING, maxOutputTokens: MODEL_OUTPUT, ...change })
 }
