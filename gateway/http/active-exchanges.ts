@@ -45,7 +45,10 @@ export class ActiveExchanges {
   /** Waits for the requests to end, then interrupts the rest: streams end with an error frame. */
   async drain(graceMs: number, clock: Clock): Promise<void> {
     await this.#idle(graceMs, clock)
-    this.#exchanges.forEach((exchange) => exchange.running?.interrupt())
+    this.#exchanges.forEach((exchange) => {
+      exchange.isInterrupted = true
+      exchange.running?.interrupt()
+    })
     await this.#idle(FLUSH_MS, clock)
   }
 

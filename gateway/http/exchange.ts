@@ -34,6 +34,8 @@ export class Exchange implements Intrusive {
   error: GatewayError | undefined = undefined
   /** Whether this is an admitted model call of a known key. */
   isCall = false
+  /** Whether a shutdown has passed its deadline: no call to a model starts any more. */
+  isInterrupted = false
   /** Booking of the body's bytes. It ends with the first byte of the answer, or with the exchange. */
   bodyHold: BodyHold | undefined = undefined
   /**

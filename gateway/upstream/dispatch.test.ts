@@ -1,4 +1,7 @@
+import { once } from 'node:events'
+import { type IncomingMessage, request as httpRequest } from 'node:http'
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import {
@@ -334,3 +337,20 @@ function rawRequest(gateway: Harness, body: object): ReturnType<typeof connect> 
   socket.write(`POST ${CHAT} HTTP/1.1\r\nhost: x\r\ncontent-length: ${text.length}\r\n\r\n${text}`)
   return socket
 }
+
+describe('a shutdown', () => {
+  it('W10 after its deadline, a request whose body is still on its way reaches no server and gets 503, as a request to a gateway that is not ready', async () => {
+    const { gateway, backend } = await gatewayTo(json(200, OK))
+    const request = httpRequest({ port: gateway.port, host: '127.0.0.1', path: CHAT, method: 'POST' })
+    const body = JSON.stringify(HELLO)
+    request.write(body.slice(0, 9))
+    await until(() => gateway.exchanges.length === 1)
+    const drained = gateway.drain(0)
+    await until(() => gateway.exchanges[0]?.isInterrupted === true)
+    request.end(body.slice(9))
+    const [response] = (await once(request, 'response')) as [IncomingMessage]
+    expect([response.statusCode, error(await text(response)).message]).toEqual([503, expect.stringContaining('shutting down')])
+    expect(backend.received).toEqual([])
+    await drained
+  })
+})

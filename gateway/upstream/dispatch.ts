@@ -34,7 +34,6 @@ class Forwarding implements Running, PickRules {
   readonly #startedAt: number
   #attempt: Attempt | undefined = undefined
   #failed: FailedAttempt | undefined = undefined
-  #isInterrupted = false
   readonly #onResult = (result: AttemptResult): void => this.#took(result)
 
   constructor(job: ForwardJob, deps: ForwardDeps, settled: Settled) {
@@ -55,7 +54,6 @@ class Forwarding implements Running, PickRules {
 
   /** A shutdown ends the attempt properly after its deadline. */
   interrupt(): void {
-    this.#isInterrupted = true
     this.#attempt?.interrupt()
   }
 
@@ -74,7 +72,7 @@ class Forwarding implements Running, PickRules {
 
   #tryNext(): void {
     try {
-      const mayTry = this.tried.length < MAX_ATTEMPTS && !this.#isInterrupted
+      const mayTry = this.tried.length < MAX_ATTEMPTS && !this.#job.exchange.isInterrupted
       const target = mayTry ? pickBackend(this.#job.model, this) : undefined
       if (target === undefined) this.#settled.resolve(this.#unanswered())
       else if (this.#job.exchange.response.destroyed) this.#took(CLIENT_LEFT)
@@ -106,9 +104,9 @@ class Forwarding implements Running, PickRules {
 
   #unanswered(): Outcome {
     if (this.#failed) return { usage: this.#failed.usage, wasSent: false, error: this.#failed.error }
-    const { model, askedName } = this.#job
+    const { model, askedName, exchange } = this.#job
     const cause = `ServedModel ${model.record.namespace}/${model.record.name} has no usable server`
-    const error = this.#isInterrupted ? shuttingDown() : new GatewayError('noBackend', { model: askedName }, { cause })
+    const error = exchange.isInterrupted ? shuttingDown() : new GatewayError('noBackend', { model: askedName }, { cause })
     return { usage: undefined, wasSent: false, error }
   }
 }
