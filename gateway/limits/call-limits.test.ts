@@ -48,6 +48,15 @@ const remaining = (held: HeldCall, kind: string): number => {
 }
 
 describe('the limits of a call', () => {
+  test('a call for several answers without a cap holds so many times what one answer usually has', async () => {
+    const limits = over(new LedgerWorld().process())
+    const ask = { limits: { tokensPerMinute: 1_000_000 }, fields: { n: 8 } }
+    const [held, one] = [await reserved(limits, ask), 1_000]
+    held.settle({ usage: { ...USED, outputTokens: 8 * one }, wasSent: true, error: undefined })
+    expect((await reserved(limits, ask)).outputTokens).toBe(8 * one)
+    expect((await reserved(limits, { ...ask, fields: {} })).outputTokens).toBe(one)
+  })
+
   test('#18730 a call holds its prompt and all of the output that it declares, and is charged what it has used', async () => {
     const world = new LedgerWorld()
     const limits = over(world.process())

@@ -158,7 +158,7 @@ export class HeldCall {
     if (isEstimated) return
     const { experience, call } = this.#deps
     experience.ratio.learn(call.size, inputTokens)
-    experience.output.learn(outputTokens)
+    experience.output.learn(outputTokens / call.asked.choices)
   }
 }
 

@@ -40,6 +40,7 @@ describe('the output that a request may take', () => {
   test('is expected to equal earlier answers, up to the bound of this request', () => {
     expect(estimate({ learned: { p90: 300 } }).output).toBe(300)
     expect(estimate({ learned: { p90: 300 }, asked: { maxOutputTokens: 50, choices: 1 } }).output).toBe(50)
+    expect(estimate({ learned: { p90: 300 }, asked: { maxOutputTokens: undefined, choices: 4 } }).output).toBe(1_200)
   })
 })
 

@@ -55,7 +55,7 @@ export function estimateTokens({ asked, size, bounds, ratio, learned }: Estimate
   const declared = declaredOutput(asked)
   const outputMax = declared ?? bounded(asked.choices * modelOutput(bounds, inputMin))
   const isBounded = declared !== undefined || Boolean(bounds.maxOutputTokens ?? bounds.contextTokens)
-  return { inputMin, input, inputMax, output: Math.min(outputMax, learned.p90), outputMax, isBounded }
+  return { inputMin, input, inputMax, output: Math.min(outputMax, asked.choices * learned.p90), outputMax, isBounded }
 }
 
 /**
@@ -120,7 +120,7 @@ const FIRST_STEP = 6
 const LAST_STEP = 0.2
 const PERCENTILE = 0.9
 
-/** The 90th percentile of the output of one key on one model, in two numbers: it rises nine times as fast as it falls. */
+/** The 90th percentile of one answer of one key on one model, in two numbers: it rises nine times as fast as it falls. */
 export class LearnedOutput {
   #tokens = FIRST_OUTPUT
   #answers = 0
