@@ -18,8 +18,9 @@ interface BudgetAccount {
   acknowledgedSpent: number
   /** `base` of a report; undefined until the first report under a new seed. */
   base: number | undefined
-  /** Highest spend of all processes in any reply. */
+  /** Highest spend of all processes in any reply, and in the replies before the seed of the store. */
   seen: number
+  seenBefore: number
 }
 
 export interface BudgetPiece {
@@ -67,6 +68,7 @@ export class BudgetBook {
   #lastGrant = 0
   #lastHold = 0
   #isClosed = false
+  #isReseeded = false
   #localUsed = 0
   /** Whether a request has cost more than it held since the last reply. */
   #isPassed = false
@@ -156,9 +158,11 @@ export class BudgetBook {
     for (const account of this.#accounts) account.acknowledgedHeld = undefined
   }
 
-  /** The budgets have another seed. */
-  reseed(): void {
-    for (const account of this.#accounts) account.base = undefined
+  /** @param isAnother whether the budgets have another seed: reports name the former one until the store has all of them */
+  seeded(isAnother: boolean): void {
+    this.#isReseeded = isAnother
+    if (!isAnother) return
+    for (const account of this.#accounts) Object.assign(account, { base: undefined, seenBefore: account.seen })
     this.forgetReports()
   }
 
@@ -273,14 +277,15 @@ export class BudgetBook {
   }
 
   #report(account: BudgetAccount): BudgetReport {
-    const { spent, acknowledgedSpent: acknowledged, base = 0, seen } = account
+    const { spent, acknowledgedSpent: acknowledged, base = 0 } = account
+    const seen = this.#isReseeded ? account.seenBefore : account.seen // a reply under the present seed says nothing about the time before
     return { field: budgetField(this.id, account.window.startMs), held: account.running + account.float, spent, acknowledged, base, seen }
   }
 
   #account(window: BudgetWindow): BudgetAccount {
     const found = this.#accounts.find((account) => account.window.startMs === window.startMs)
     if (found) return found
-    const account = { window, running: 0, float: 0, spent: 0, acknowledgedHeld: 0, acknowledgedSpent: 0, base: 0, seen: 0 }
+    const account = { window, running: 0, float: 0, spent: 0, acknowledgedHeld: 0, acknowledgedSpent: 0, base: 0, seen: 0, seenBefore: 0 }
     this.#accounts = appended(this.#accounts, account)
     return account
   }

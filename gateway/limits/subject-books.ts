@@ -270,9 +270,9 @@ export class SubjectBooks {
     for (const book of this.#budgets) book.forgetReports()
   }
 
-  /** The budgets have another seed, under which this process has reported nothing yet. */
-  reseed(): void {
-    for (const book of this.#budgets) book.reseed()
+  /** @param isAnother whether the budgets have another seed, under which this process has reported nothing yet */
+  seeded(isAnother: boolean): void {
+    for (const book of this.#budgets) book.seeded(isAnother)
   }
 
   /** Returns leases soon, because another subject has refused their request: no other request should have to wait for them. */

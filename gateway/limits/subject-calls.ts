@@ -324,8 +324,9 @@ export class SubjectCalls {
 
   /** After a change of the seed, the next call still names the former one, and reports every budget that this call did not. */
   #adopt(seed: string): void {
-    if (this.#lastSeed === '' || seed === this.#lastSeed) this.#seed = shared(seed)
-    else this.#books.reseed()
+    const isAnother = this.#lastSeed !== '' && seed !== this.#lastSeed
+    this.#books.seeded(isAnother)
+    if (!isAnother) this.#seed = shared(seed)
     this.#lastSeed = shared(seed)
   }
 

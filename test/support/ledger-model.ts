@@ -50,7 +50,7 @@ const PERMITS = 5
 const AMOUNT = 2_000
 const UID = 'key-1'
 /** A process without the store for longer than this may finish running requests above the count of permits, ms. */
-const CUT_OFF_MS = 15_000
+const CUT_OFF_MS = 10_000
 
 export class LedgerModel {
   readonly world = new LedgerWorld(TIMING, Date.UTC(2026, 0, 31, 23, 59, 40))

@@ -36,7 +36,7 @@ export interface BudgetReport {
   readonly acknowledged: number
   /** `acknowledged` when this process first reported under the seed of the call: the budgets began with it. */
   readonly base: number
-  /** Highest spend of all processes that this process has seen. */
+  /** Highest spend of all processes that this process has seen under the seed of the call, or before. */
   readonly seen: number
 }
 

@@ -66,7 +66,7 @@ type Callback = (typeof CALLBACKS)[number]
 
 /** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
 export const LEDGER_COMMANDS = [
-  ...(['time', 'hget', 'hmget', 'hgetall', 'hlen', 'hstrlen', 'hset', 'hdel', 'pexpire', 'unlink'] as const),
+  ...(['time', 'hmget', 'hgetall', 'hlen', 'hstrlen', 'hset', 'hdel', 'pexpire', 'unlink'] as const),
   ...(['object|encoding', 'memory|usage', 'sadd'] as const),
 ] as const
 
