@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { LedgerModel, type LedgerStep } from '../../test/support/ledger-model.ts'
 import { runSchedules } from '../../test/support/ledger-schedules.ts'
 
 /** `SEED=… make unit` repeats a run; the property tests run more of them. */
@@ -9,4 +10,15 @@ test(`#27639: ${RUNS} random schedules with losses and deaths exceed no limit an
   expect(await runSchedules('lost and late replies, and processes that die', { seed: SEED, runs: RUNS, maxSteps: 16 })).toBeGreaterThan(
     RUNS,
   )
+})
+
+test('L7 spend that a process has learned under a new seed counts once, although the store goes back before every report has arrived', async () => {
+  const reserve = (process: number, micros = 0): LedgerStep => ({ do: 'reserve', process, tokens: 0, micros })
+  const settle = (percent: number): LedgerStep => ({ do: 'settle', pick: 0, percent })
+  await new LedgerModel(4).run([
+    ...[reserve(0), reserve(1, 241), reserve(3, 1_760), settle(0), { do: 'save' } as const],
+    ...[settle(100), reserve(0), reserve(0, 1), settle(0), settle(100), { do: 'go back' } as const],
+    ...[{ do: 'cut off', process: 0 } as const, { do: 'release', pick: 0 } as const, reserve(0), { do: 'save' } as const],
+    ...[reserve(3), reserve(0), { do: 'go back' } as const],
+  ])
 })
