@@ -27,7 +27,7 @@ function post(key: string, body: unknown): RequestInit {
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 
-/** The bytes of a call. */
+/** A chat completion request as HTTP/1.1 bytes. */
 function asked(key: string): string {
   const text = JSON.stringify(ASK)
   return `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: ${text.length}\r\n\r\n${text}`

@@ -16,7 +16,7 @@ export type Verb = 'get' | 'list' | 'watch' | 'create' | 'update' | 'patch' | 'd
  */
 export type Where = 'own' | 'watched' | 'former' | 'cluster'
 
-/** One of Headgate's kinds, as far as rights are concerned. A kind without a finalizer owns no other objects either. */
+/** The facts about a kind from which its rights follow. A kind without a finalizer owns no other objects. */
 export interface KindRights extends Pick<ApiKind, 'finalizer'> {
   readonly resource: Pick<Resource, 'plural' | 'namespaced'>
 }

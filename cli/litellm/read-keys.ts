@@ -100,7 +100,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** One key without a manifest. */
+/** A key for which no manifest is written. */
 export interface Refused {
   readonly place: string
   readonly alias: string | undefined

@@ -24,7 +24,7 @@ export const HEADERS = {
 } as const
 
 const OTHER_SCHEMES = ['Basic', 'Digest', 'Token', 'ApiKey', 'Api-Key', 'Key', 'OAuth', 'Negotiate', 'AWS4-HMAC-SHA256']
-/** By the schemes that a refusal may name, in lower case. Any other word may be a part of a Credential. */
+/** Refusals by scheme, in lower case. A refusal names only these schemes, because any other word may be part of a Credential. */
 export const OTHER_SCHEME: ReadonlyMap<string, GatewayError> = new Map(
   OTHER_SCHEMES.map((name) => [name.toLowerCase(), malformed(`the Authorization header has the scheme ${name}; write "Bearer <key>"`)]),
 )

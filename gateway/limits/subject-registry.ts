@@ -29,7 +29,7 @@ export interface Entry {
   usedAt: number
   /** Time before which a visit would find nothing to do, except a due report. */
   visitAt: number
-  /** When the store should learn of changes: undefined or SOON for the next visit. */
+  /** Time at which the store is told of pending changes; undefined and SOON: at the next visit. */
   reportAt: number | undefined
   /** Whether its record was deleted: the subject is forgotten as soon as the store has its reports, or has forgotten the subject. */
   isDeleted: boolean
@@ -289,6 +289,7 @@ export class SubjectRegistry {
   /** Shrinks an unused subject, and drops the subject if no count of it has to stay known. */
   #rest(entry: Entry, now: number): void {
     entry.books.tick({ now, storeNow: entry.calls.storeNow(now) })
+    entry.snapshot = undefined
     if (isSettled(entry) && (entry.isDeleted || entry.books.isUnused)) this.#drop(entry)
   }
 

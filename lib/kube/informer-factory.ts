@@ -16,7 +16,7 @@ export class InformerFactory {
   }
 
   /**
-   * Creates an informer, which `start` starts. With several namespaces one watch per namespace fills it.
+   * Creates an informer. `start` starts it. If several namespaces are watched, each has a watch of its own.
    * @param options.mayBeRefused the start goes on if the API server refuses a cluster-wide list. After a refused list of one namespace it always
    * goes on
    */

@@ -2,8 +2,8 @@
 import type { Clock } from '#platform/clock.ts'
 import type { LedgerMetrics } from '../operator-deps.ts'
 import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
-import type { Interval, SpendEntry } from '../shards/spend-entry.ts'
-import { type AskedWindow, hasLostSpend, isOf, knownAfter, presentWindows, readingsOf, shownLoss, withLoss } from './spend-plan.ts'
+import type { SpendEntry } from '../shards/spend-entry.ts'
+import { type AskedWindow, hasLostSpend, isOf, knownAfter, presentWindows, readingsOf, withLoss } from './spend-plan.ts'
 import { SubjectSchedule } from './subject-schedule.ts'
 import type { Subjects, SubjectUsage } from './subject-ledger.ts'
 import type { SecretShards } from '../shards/secret-shards.ts'
@@ -54,12 +54,6 @@ export class SpendReader {
   drop(uid: string): void {
     this.#schedule.delete(uid)
     this.#seen.delete(uid)
-  }
-
-  /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
-  loss(uid: string): Interval | undefined {
-    const entry = this.#deps.checkpoint.get(uid)
-    return entry && shownLoss(entry, this.#deps.clock.now())
   }
 
   /**
