@@ -1,4 +1,4 @@
-import type { BudgetReply, BudgetReport, BudgetRequest } from '#contract/ledger/ledger-call.ts'
+import type { BudgetReply, BudgetReport, BudgetRequest, LedgerAnswer } from '#contract/ledger/ledger-call.ts'
 import { budgetField, budgetID, GRANTS, type LedgerTiming, longestLeaseMs, MAX_AMOUNT, MAX_SUM } from '#contract/ledger/ledger-layout.ts'
 import { type BudgetWindow, type BudgetWindows, isIn, type windowsAt } from '#contract/values/budget-window.ts'
 import { appended } from './short-list.ts'
@@ -16,11 +16,10 @@ interface BudgetAccount {
   /** Held, as the store has acknowledged; undefined if unknown. */
   acknowledgedHeld: number | undefined
   acknowledgedSpent: number
-  /** `base` of a report; undefined until the first report under a new seed. */
-  base: number | undefined
-  /** Highest spend of all processes in any reply, and in the replies before the seed of the store. */
+  /** See `BudgetReport`. */
+  seed: string
+  base: number
   seen: number
-  seenBefore: number
 }
 
 export interface BudgetPiece {
@@ -68,7 +67,6 @@ export class BudgetBook {
   #lastGrant = 0
   #lastHold = 0
   #isClosed = false
-  #isReseeded = false
   #localUsed = 0
   /** Whether a request has cost more than it held since the last reply. */
   #isPassed = false
@@ -131,7 +129,7 @@ export class BudgetBook {
   }
 
   /** @param sentAt monotonic ms: the window ends here before it ends in the store */
-  granted(reply: BudgetReply, sentAt: number, storeNow: number): void {
+  granted(reply: BudgetReply, { seed, nowMs: storeNow }: LedgerAnswer, sentAt: number): void {
     const window = this.#windows?.find(({ startMs }) => startMs === reply.startMs)
     if (!window) return
     const account = this.#account(window)
@@ -140,8 +138,9 @@ export class BudgetBook {
     this.#currentUntil = sentAt + window.endMs - storeNow
     account.float += reply.grant
     if (reply.grant > 0) this.#lastGrant = reply.grant
-    account.acknowledgedHeld = (account.acknowledgedHeld ?? 0) + reply.grant
-    account.seen = Math.max(account.seen, reply.spent)
+    if (account.acknowledgedHeld !== undefined) account.acknowledgedHeld += reply.grant
+    if (account.seed === '') account.seed = seed
+    if (account.seed === seed) account.seen = Math.max(account.seen, reply.spent)
     this.#reply = reply
     this.#localUsed = 0
     this.#isPassed = false
@@ -156,14 +155,6 @@ export class BudgetBook {
   forgetReports(): void {
     for (const window of this.#windows ?? []) this.#account(window)
     for (const account of this.#accounts) account.acknowledgedHeld = undefined
-  }
-
-  /** @param isAnother whether the budgets have another seed: reports name the former one until the store has all of them */
-  seeded(isAnother: boolean): void {
-    this.#isReseeded = isAnother
-    if (!isAnother) return
-    for (const account of this.#accounts) Object.assign(account, { base: undefined, seenBefore: account.seen })
-    this.forgetReports()
   }
 
   /** Returns an idle float and drops windows that have ended and are settled. @returns true if a float is returned */
@@ -277,15 +268,14 @@ export class BudgetBook {
   }
 
   #report(account: BudgetAccount): BudgetReport {
-    const { spent, acknowledgedSpent: acknowledged, base = 0 } = account
-    const seen = this.#isReseeded ? account.seenBefore : account.seen // a reply under the present seed says nothing about the time before
-    return { field: budgetField(this.id, account.window.startMs), held: account.running + account.float, spent, acknowledged, base, seen }
+    const { window, running, float, spent, acknowledgedSpent: acknowledged, seed, base, seen } = account
+    return { field: budgetField(this.id, window.startMs), seed, held: running + float, spent, acknowledged, base, seen }
   }
 
   #account(window: BudgetWindow): BudgetAccount {
     const found = this.#accounts.find((account) => account.window.startMs === window.startMs)
     if (found) return found
-    const account = { window, running: 0, float: 0, spent: 0, acknowledgedHeld: 0, acknowledgedSpent: 0, base: 0, seen: 0, seenBefore: 0 }
+    const account = { window, running: 0, float: 0, spent: 0, acknowledgedHeld: 0, acknowledgedSpent: 0, seed: '', base: 0, seen: 0 }
     this.#accounts = appended(this.#accounts, account)
     return account
   }
@@ -310,10 +300,10 @@ function shared(id: string): string {
   return id
 }
 
-export function acknowledgeReport({ account, row }: SentReport, spentByAll: number): void {
+export function acknowledgeReport({ account, row }: SentReport, spentByAll: number, seed: string): void {
   account.acknowledgedHeld = row.held
   account.acknowledgedSpent = row.spent
-  account.base ??= row.acknowledged
+  if (row.seed !== seed) Object.assign(account, { seed, base: row.acknowledged })
   account.seen = Math.max(account.seen, spentByAll)
 }
 

@@ -38,11 +38,10 @@ export class MemoryBudgets {
 
   /** Whether a process knows of more spend of others: the store went back to an older state. The budgets then restart. */
   wentBack(call: LedgerCall): boolean {
-    const { process, number, seed, reports } = call
-    if (this.#seed === '' || reports.length === 0) return false
-    const isReseeded = seed !== '' && seed !== this.#seed
-    const isOld = isReseeded ? ageOf(this.#seed) <= ageOf(seed) : reports.some((row) => this.#isBehind(call, row))
-    if (isOld) this.#renew(`${process}:${number}-${Math.max(ageOf(this.#seed), ageOf(seed)) + 1}`)
+    const { process, number, reports } = call
+    if (this.#seed === '') return false
+    const isOld = reports.some((row) => (this.#isReseeded(row) ? ageOf(this.#seed) <= ageOf(row.seed) : this.#isBehind(call, row)))
+    if (isOld) this.#renew(`${process}:${number}-${Math.max(ageOf(this.#seed), ...reports.map(({ seed }) => ageOf(seed))) + 1}`)
     return isOld
   }
 
@@ -123,12 +122,16 @@ export class MemoryBudgets {
    * only the unacknowledged spend of the process is added. Under the same seed the store was rolled back, and all spend under the seed is added,
    * unless the process was away and has been forgotten meanwhile.
    */
-  #firstSpent(window: WindowState, { seed, wasAway }: LedgerCall, row: BudgetReport): number {
-    if (seed === '' || seed === this.#seed) return wasAway ? row.acknowledged : row.base
+  #firstSpent(window: WindowState, { wasAway }: LedgerCall, row: BudgetReport): number {
+    if (!this.#isReseeded(row)) return wasAway ? row.acknowledged : row.base
     const base = Math.max(window.base, row.seen)
     window.spent = sum(window.spent, base - window.base)
     window.base = base
     return row.acknowledged
+  }
+
+  #isReseeded({ seed }: BudgetReport): boolean {
+    return seed !== '' && seed !== this.#seed
   }
 
   #isBehind({ process, wasAway }: LedgerCall, { field, spent, acknowledged, base, seen }: BudgetReport): boolean {

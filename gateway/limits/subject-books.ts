@@ -242,7 +242,7 @@ export class SubjectBooks {
   }
 
   answered({ parts, reports, books, term, sentAt }: SentParts, answer: LedgerAnswer, number: number, now: number): void {
-    reports.forEach((report, index) => acknowledgeReport(report, answer.spent[index] ?? 0))
+    reports.forEach((report, index) => acknowledgeReport(report, answer.spent[index] ?? 0, answer.seed))
     if (parts.permits) this.permits.reported(parts.permits, answer.permits, sentAt)
     parts.rates.forEach(({ kind, leaseMs }, index) => {
       const reply = answer.rates[index]
@@ -251,7 +251,7 @@ export class SubjectBooks {
     })
     books.forEach((book, index) => {
       const reply = answer.budgets[index]
-      if (reply) book.granted(reply, sentAt, answer.nowMs)
+      if (reply) book.granted(reply, answer, sentAt)
     })
     if (term !== this.#term) this.endLeases() // units of an old limit may exceed the new one
     for (const [limit, shortage] of shortagesIn({ subject: this.#subject, parts, books, answer, timing: this.#deps.timing }, now))
@@ -268,11 +268,6 @@ export class SubjectBooks {
   forgetReports(): void {
     if (this.permits !== NO_PERMITS) this.permits.forgetReport()
     for (const book of this.#budgets) book.forgetReports()
-  }
-
-  /** @param isAnother whether the budgets have another seed, under which this process has reported nothing yet */
-  seeded(isAnother: boolean): void {
-    for (const book of this.#budgets) book.seeded(isAnother)
   }
 
   /** Returns leases soon, because another subject has refused their request: no other request should have to wait for them. */

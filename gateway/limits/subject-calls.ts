@@ -84,10 +84,8 @@ export class SubjectCalls {
   #isCallWanted = false
   #waiters: Waiter[] = NO_WAITERS
   #acknowledged = 0
-  /** Seed under which every budget is reported. */
-  #seed = ''
   /** Seed of the last answer. */
-  #lastSeed = ''
+  #seed = ''
   #wasAway = false
   #mustRepeat = false
   readonly #time = new SubjectTime()
@@ -209,7 +207,6 @@ export class SubjectCalls {
       number: nextNumber(),
       acknowledged,
       live: live(),
-      seed: this.#seed,
       ...this.#time.bounds(now),
       wasAway: this.#wasAway,
       batch,
@@ -314,20 +311,13 @@ export class SubjectCalls {
       case 'granted':
       case 'short':
         this.#acknowledge(call, sent, reply.nowMs)
-        this.#adopt(reply.seed)
+        if (this.#seed !== '' && reply.seed !== this.#seed) this.#books.forgetReports() // the new seed lacks what this call did not report
+        this.#seed = shared(reply.seed)
         this.#unseeded = undefined
         this.#wasAway = false
-        this.#books.answered(sent, reply, call.number, now)
+        this.#books.answered(sent, { ...reply, seed: this.#seed }, call.number, now)
         return 'answered'
     }
-  }
-
-  /** After a change of the seed, the next call still names the former one, and reports every budget that this call did not. */
-  #adopt(seed: string): void {
-    const isAnother = this.#lastSeed !== '' && seed !== this.#lastSeed
-    this.#books.seeded(isAnother)
-    if (!isAnother) this.#seed = shared(seed)
-    this.#lastSeed = shared(seed)
   }
 
   #acknowledge(call: LedgerCall, { parts, sentAt }: SentParts, nowMs: number): void {

@@ -235,7 +235,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
 
     it('W4 sums stop at the largest number, and the subject is answered afterwards', async () => {
       await subject.seed('s', 'seed-1')
-      const spent = { field: FIELD, held: Number.MAX_SAFE_INTEGER, spent: Number.MAX_SAFE_INTEGER, acknowledged: 0, base: 0, seen: 0 }
+      const spent = report({ held: Number.MAX_SAFE_INTEGER, spent: Number.MAX_SAFE_INTEGER })
       for (const process of ['p1', 'p2', 'p3']) await answer({ process, reports: [spent] })
       expect(await answer({ process: 'p4', budgets: [budget({ amount: 500, need: 1, ask: 1 })] })).toMatchObject({
         status: 'short',
@@ -286,13 +286,12 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       await answer({ process: 'p2', reports: [report({ spent: 40 })] })
       await subject.wipe('s')
       await subject.seed('s', 'seed-2', [[FIELD, 90]])
-      const first = await answer({ number: 50, seed: 'seed-1', reports: [report({ spent: 105, acknowledged: 100, seen: 100 })] })
+      const first = await answer({ number: 50, reports: [report({ seed: 'seed-1', spent: 105, acknowledged: 100, seen: 100 })] })
       expect(first.spent).toEqual([105])
       const second = await answer({
         process: 'p2',
         number: 51,
-        seed: 'seed-1',
-        reports: [report({ spent: 40, acknowledged: 40, seen: 140 })],
+        reports: [report({ seed: 'seed-1', spent: 40, acknowledged: 40, seen: 140 })],
       })
       expect(second.spent).toEqual([145])
     })
@@ -305,8 +304,9 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       await subject.wipe('s')
       await subject.seed('s', 'seed-1', [[FIELD, 20]])
     }
-    const first = { seed: 'seed-1', reports: [report({ spent: 105, acknowledged: 100, seen: 150 })] }
-    const frozen = { process: 'p2', seed: 'seed-1', reports: [report({ spent: 50, acknowledged: 50, seen: 150 })] }
+    const first = { reports: [report({ seed: 'seed-1', spent: 105, acknowledged: 100, seen: 150 })] }
+    const ofFrozen = report({ seed: 'seed-1', spent: 50, acknowledged: 50, seen: 150 })
+    const frozen = { process: 'p2', reports: [ofFrozen] }
 
     it('L7 a process that knows of more spend than a store that went back makes the budgets restart, and each spend counts once', async () => {
       await goneBack()
@@ -315,8 +315,8 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       const again = await answer(asks)
       expect([again.spent, again.seed === 'seed-1', again.permits?.rest]).toEqual([[155], false, 1])
       expect((await answer(frozen)).spent).toEqual([155])
-      expect((await answer({ ...frozen, seed: again.seed })).spent, 'a repeated report').toEqual([155])
-      const next = { process: 'p2', seed: again.seed, reports: [report({ spent: 60, acknowledged: 50, seen: 155 })] }
+      expect((await answer({ ...frozen, reports: [{ ...ofFrozen, seed: again.seed }] })).spent, 'a repeated report').toEqual([155])
+      const next = { process: 'p2', reports: [report({ seed: again.seed, spent: 60, acknowledged: 50, seen: 155 })] }
       expect((await answer(next)).spent).toEqual([165])
     })
 
@@ -328,17 +328,20 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
       expect(await subject.seed('s', 'seed-3', [[FIELD, 149]])).toBe('seed-2')
       expect((await answer(first)).spent).toEqual([155])
       expect((await answer(frozen)).spent).toEqual([155])
-      const third = [report({ spent: 8, acknowledged: 7, seen: 27 }), report({ field: life, spent: 9, acknowledged: 9, seen: 9, held: 2 })]
-      expect((await answer({ process: 'p3', seed: 'seed-1', reports: third })).spent).toEqual([156, 9])
+      const third = [
+        report({ seed: 'seed-1', spent: 8, acknowledged: 7, seen: 27 }),
+        report({ seed: 'seed-1', field: life, spent: 9, acknowledged: 9, seen: 9, held: 2 }),
+      ]
+      expect((await answer({ process: 'p3', reports: third })).spent).toEqual([156, 9])
       const reads = await answer({ budgets: [budget({ budget: 'life:Tokens:Lifetime', windows: [LIFE, LIFE] })] })
       expect(reads.budgets).toMatchObject([{ spent: 9, held: 2 }])
     })
 
     it('L7 a store that went back to the start of a seed does not add again what the start includes', async () => {
       await subject.seed('s', 'seed-2', [[FIELD, 100]])
-      const reports = [report({ spent: 115, acknowledged: 110, base: 100, seen: 120 })]
-      await answer({ process: 'p2', seed: 'seed-2', reports: [report({ spent: 10 })] })
-      expect((await answer({ seed: 'seed-2', reports })).spent).toEqual([125])
+      const reports = [report({ seed: 'seed-2', spent: 115, acknowledged: 110, base: 100, seen: 120 })]
+      await answer({ process: 'p2', reports: [report({ seed: 'seed-2', spent: 10 })] })
+      expect((await answer({ reports })).spent).toEqual([125])
     })
 
     it('holds of a dead process count as spent until it comes back', async () => {
@@ -375,7 +378,6 @@ export function callOf(overrides: Partial<LedgerCall>): LedgerCall {
     number: 1,
     acknowledged: 0,
     live: 1,
-    seed: '',
     earliestMs: 0,
     latestMs: Number.MAX_SAFE_INTEGER,
     wasAway: false,
@@ -397,7 +399,7 @@ function batch(overrides: Partial<LedgerBatch> = {}): LedgerBatch {
 }
 
 export function report(overrides: Partial<BudgetReport> = {}): BudgetReport {
-  return { field: FIELD, held: 0, spent: 0, acknowledged: 0, base: 0, seen: 0, ...overrides }
+  return { field: FIELD, seed: '', held: 0, spent: 0, acknowledged: 0, base: 0, seen: 0, ...overrides }
 }
 
 function budget(overrides: Partial<BudgetRequest> = {}): BudgetRequest {

@@ -49,9 +49,8 @@ function whole(subject: string): LedgerCall {
     subject,
     number,
     process: 'p1',
-    seed: 'seed-1',
     batch: { number: number - 1, refunds, bookings: [], debts: { r: 0, t: 1 } },
-    reports: [{ field: FIELD, held: 0, spent: 0, acknowledged: 0, base: 0, seen: 0 }],
+    reports: [{ field: FIELD, seed: 'seed-1', held: 0, spent: 0, acknowledged: 0, base: 0, seen: 0 }],
     permits: { limit: LIMIT, held: 0, need: 1, ask: 1, want: 0 },
     rates: [rate({ limit: LIMIT, need: 1, ask: 100 }), rate({ kind: 't', limit: LIMIT, need: 1, ask: 100 })],
     budgets: [

@@ -150,14 +150,13 @@ describe('the ledger as the operator reads it', () => {
   it('W5 a process that returns after the operator has forgotten it is not charged twice', async () => {
     await seeded()
     const gateway = new RedisLedgerStore(redis.admin, 'hg')
-    const spent = { field: FIELD, held: 0, spent: 500, acknowledged: 0, base: 0, seen: 0 }
+    const spent = { field: FIELD, seed: 'seed-1', held: 0, spent: 500, acknowledged: 0, base: 0, seen: 0 }
     const none = { live: 1, batch: undefined, permits: undefined, rates: [], budgets: [] }
     const call = {
       subject: 's',
       process: 'p1',
       number: 1,
       acknowledged: 0,
-      seed: 'seed-1',
       earliestMs: 0,
       latestMs: Number.MAX_SAFE_INTEGER,
       wasAway: false,

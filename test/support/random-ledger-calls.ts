@@ -32,14 +32,12 @@ export class RandomLedgerCalls {
     const process = random.pick(['p1', 'p2', 'p3'])
     const number = random.chance(0.05) ? Math.max(1, this.#number - random.below(3)) : (this.#number += 1 + random.below(2))
     const acknowledged = random.chance(0.03) ? number : (this.#acknowledged.get(process) ?? 0)
-    const seed = random.pick(['', this.#seed, this.#seed, 'seed-0'])
     return {
       subject: this.#subject,
       process,
       number,
       acknowledged,
       live: 1 + random.below(4),
-      seed,
       ...this.#bounds(nowMs),
       wasAway: random.chance(0.2),
       batch: random.chance(0.6) ? this.#batch(nowMs) : undefined,
@@ -95,6 +93,7 @@ export class RandomLedgerCalls {
       this.#spent.set(`${process} ${field}`, spent)
       return {
         field,
+        seed: random.pick(['', this.#seed, this.#seed, 'seed-0']),
         held: random.below(60),
         spent,
         acknowledged: Math.min(before, spent),

@@ -126,13 +126,14 @@ local function acquire_(keys, args)
   local seed, books, starts = load_books(keys[3], call, now)
   local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
   local spent, is_spent, is_outside = {}, false, false
-  local is_reseeded = call.seed ~= '' and call.seed ~= seed
-  local went_back = is_reseeded and not is_unseeded and #call.reports > 0 and age_of(seed) <= age_of(call.seed)
+  local went_back, newest = false, age_of(seed)
   if not is_unseeded then
     for i, row in ipairs(call.reports) do
       local book = books[row.field]
       local before = book.values[1]
-      went_back = report(book, row, call, is_reseeded) or went_back
+      local is_reseeded = row.seed ~= '' and row.seed ~= seed
+      went_back = report(book, row, call, is_reseeded) or (is_reseeded and age_of(seed) <= age_of(row.seed)) or went_back
+      newest = math.max(newest, age_of(row.seed))
       spent[i] = book.values[1]
       is_spent = is_spent or spent[i] > before
     end
@@ -140,7 +141,7 @@ local function acquire_(keys, args)
   end
 
   if went_back then
-    renew(keys[3], call.process .. ':' .. text(call.number) .. '-' .. text(math.max(age_of(seed), age_of(call.seed)) + 1))
+    renew(keys[3], call.process .. ':' .. text(call.number) .. '-' .. text(newest + 1))
     return { 'lost', now, last, last_batch }
   end
 

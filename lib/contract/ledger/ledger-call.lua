@@ -91,12 +91,11 @@ local function check_slot(row)
   check_numbers(row, SLOT_NUMBERS)
 end
 
-local REPORT_NUMBERS = { 'held', 'spent', 'acknowledged', 'seen' }
+local REPORT_NUMBERS = { 'held', 'spent', 'acknowledged', 'base', 'seen' }
 local function check_report(row)
   check_word(row.field, 'field')
+  check_word(row.seed, 'seed')
   check_numbers(row, REPORT_NUMBERS)
-  if row.base == nil then row.base = 0 end -- a gateway before revision 8
-  check_number(row.base, 'base', 0)
 end
 
 local RATE_NUMBERS = { 'limit', 'need', 'ask', 'want', 'leaseMs' }
@@ -140,7 +139,6 @@ local function call_of(args)
   check_number(call.number, 'number', 1)
   check_number(call.acknowledged, 'acknowledged', 0)
   check_number(call.live, 'live', 1)
-  check_word(call.seed, 'seed')
   check_number(call.earliestMs, 'earliestMs', 0)
   check_number(call.latestMs, 'latestMs', 0)
   if type(call.wasAway) ~= 'boolean' then refuse('wasAway is missing') end

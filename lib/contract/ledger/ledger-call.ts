@@ -28,15 +28,17 @@ export interface LedgerBatch {
 export interface BudgetReport {
   /** `budgetField` */
   readonly field: string
+  /** Seed under which the store last had the spend of this window; '' before. Seeds end in a number that grows with each seed. */
+  readonly seed: string
   /** Held by running requests and as float. */
   readonly held: number
   /** Spent by this process in this window since its start. */
   readonly spent: number
   /** `spent` at the last acknowledgement. */
   readonly acknowledged: number
-  /** `acknowledged` when this process first reported under the seed of the call: the budgets began with it. */
+  /** `acknowledged` in the first report under the seed: the budgets began with it. */
   readonly base: number
-  /** Highest spend of all processes that this process has seen under the seed of the call, or before. */
+  /** Highest spend of all processes that this process has seen under the seed, or before. */
   readonly seen: number
 }
 
@@ -89,8 +91,6 @@ export interface LedgerCall {
   readonly acknowledged: number
   /** Processes that share the limits, at least 1. */
   readonly live: number
-  /** Seed under which the process has reported all of its budgets; '' before the first. Seeds end in a number that grows with each seed. */
-  readonly seed: string
   /**
    * Bounds of the time of the store at this call, ms since 1970, by its last answer about the subject and the monotonic clock of the process.
    * A clock of the store that has jumped does not end any window early. 0 and `MAX_AMOUNT` before the first answer.

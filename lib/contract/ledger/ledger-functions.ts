@@ -19,7 +19,7 @@ import { libraryCode, libraryPrefix } from '../redis/function-library.ts'
 /** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Number of the text within one layout. All texts answer the same calls. */
-const REVISION = 8
+const REVISION = 9
 
 /** Longest name that a call may hold: process, seed, field. */
 const MAX_WORD_BYTES = 512
