@@ -51,6 +51,7 @@ export class OperatorProcess {
   #fence: number
   #written = 0
   #isDead = false
+  readonly #death = Promise.withResolvers<void>()
 
   constructor(world: OperatorWorld, options: ProcessOptions) {
     this.#world = world
@@ -67,11 +68,13 @@ export class OperatorProcess {
   /** Kills the process, as kill -9 does. */
   kill(): void {
     this.#isDead = true
+    this.#death.resolve()
   }
 
+  /** Stops the process, unless a pending kill comes first. */
   async stop(): Promise<void> {
-    if (!this.#isDead) await this.#world.during(this.operator.stop())
-    this.#isDead = true
+    if (!this.#isDead) await this.#world.during(Promise.race([this.operator.stop(), this.#death.promise]))
+    this.kill()
   }
 
   #deps(): OperatorDeps {
