@@ -17,6 +17,8 @@ interface PoolSettings {
 const KEEP_ALIVE_MS = 4_000
 /** A pool that was not used for this long is closed, because pods of model servers come and go. */
 const UNUSED_TICKS = 300
+/** Parts of the time to connect. A stall of this process takes one of them, however long: connections that opened meanwhile are read first. */
+const CONNECT_STEPS = 4
 
 interface Used {
   readonly pool: Pool
@@ -86,20 +88,24 @@ export class UpstreamPools implements Ticked {
 /**
  * Makes a connector. undici's timer refers to each socket by a WeakRef until its next half-second tick, and a minor garbage collection
  * treats the WeakRef as a strong reference. If a server breaks its connections, every request with all of its buffers would be promoted,
- * and a full collection would take 50 ms every two seconds.
+ * and a full collection would take 50 ms every two seconds. It would also fail connections that opened while this process stood still.
  * @param timeoutMs to the end of the handshake, including the look-up of the name
  */
 export function connectorWithin(timeoutMs: number, options: buildConnector.BuildOptions): buildConnector.connector {
   const connect = buildConnector({ ...options, timeout: 0 })
   return (server, done) => {
+    let steps = 0
     let timer: NodeJS.Timeout | undefined = undefined
     const given = (...result: Parameters<buildConnector.Callback>): void => {
-      clearTimeout(timer)
+      clearInterval(timer)
       done(...result)
     }
     const socket: unknown = connect(server, given) // the types omit that it returns the socket
-    timer = setTimeout(() => {
+    timer = setInterval(() => {
+      steps += 1
+      if (steps < CONNECT_STEPS) return
+      clearInterval(timer)
       if (socket instanceof Socket) socket.destroy(new errors.ConnectTimeoutError(`no connection within ${timeoutMs} ms`))
-    }, timeoutMs)
+    }, timeoutMs / CONNECT_STEPS)
   }
 }

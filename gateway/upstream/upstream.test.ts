@@ -1,5 +1,6 @@
 import { createServer } from 'node:https'
 import type { LookupFunction } from 'node:net'
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { TEST_CA, TEST_SERVER_CERT, TEST_SERVER_KEY } from '../../test/support/tls-fixture.ts'
 import {
@@ -82,5 +83,19 @@ describe('connection pools', () => {
       connect({ hostname: 'silent.example', protocol: 'http:', port: '80' }, (...[failure]) => resolve(failure)),
     )
     expect(error).toMatchObject({ code: 'UND_ERR_CONNECT_TIMEOUT', message: 'no connection within 20 ms' })
+  })
+
+  it('a connection that opens while the process stands still for longer than its time is used', async () => {
+    const port = await listenInTest(createServer())
+    const connect = connectorWithin(200, {})
+    await setImmediate() // timers are the next phase of the event loop
+    const connected = new Promise<Error | null>((resolve) =>
+      connect({ hostname: '127.0.0.1', protocol: 'http:', port: String(port) }, (failure, socket) => {
+        socket?.destroy()
+        resolve(failure)
+      }),
+    )
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 250)
+    expect(await connected).toBeNull()
   })
 })

@@ -9,7 +9,7 @@ export interface LoadReport {
   readonly answered: number
   readonly streams: number
   readonly failed: number
-  /** The first failures: `plain http://… after 1234 ms: reason`. */
+  /** The first failures: `plain http://… sent at 1234 ms, for 56 ms: reason`. */
   readonly failures: readonly string[]
 }
 
@@ -39,8 +39,10 @@ export async function runSteadyLoad(load: SteadyLoad, signal: AbortSignal): Prom
   const call = async (target: string, isStream: boolean): Promise<void> => {
     const at = Math.round(performance.now() - started)
     const why = await failureOf(agent, target, load, isStream)
-    if (why === undefined) report[isStream ? 'streams' : 'answered'] += 1
-    else if (++report.failed <= KEPT_FAILURES) report.failures.push(`${isStream ? 'stream' : 'plain'} ${target} after ${at} ms: ${why}`)
+    if (why === undefined) return void (report[isStream ? 'streams' : 'answered'] += 1)
+    const took = Math.round(performance.now() - started) - at
+    if (++report.failed > KEPT_FAILURES) return
+    report.failures.push(`${isStream ? 'stream' : 'plain'} ${target} sent at ${at} ms, for ${took} ms: ${why}`)
   }
   const stream = async (target: string): Promise<void> => {
     while (!signal.aborted) await call(target, true)
