@@ -1,43 +1,15 @@
 /** The ledger of one process: spends leases in memory, and asks the store if the leases do not suffice. */
-import type { Clock } from '#platform/clock.ts'
-import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { windowsAt } from '#contract/values/budget-window.ts'
 import type { BreakerState } from './breaker.ts'
-import type {
-  Hold,
-  Ledger,
-  LedgerSnapshot,
-  LedgerStore,
-  LimitSubject,
-  Need,
-  RateState,
-  RateStates,
-  Refused,
-  SettledUsage,
-  Verdict,
-} from './ledger.ts'
-import type { Calendar } from './budget-book.ts'
+import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, RateState, RateStates, Refused, SettledUsage, Verdict } from './ledger.ts'
 import type { Demand, SubjectHold } from './subject-books.ts'
 import type { AskOutcome, CallEnd } from './subject-calls.ts'
-import { type Entry, SubjectRegistry } from './subject-registry.ts'
+import { type Entry, type LedgerDeps, SubjectRegistry } from './subject-registry.ts'
 import { foreverRefused, refusal, type Shortage, unavailable } from './refusals.ts'
 
-interface LeaseLedgerDeps {
-  readonly store: LedgerStore
-  readonly clock: Clock
-  /** Random per start of the process. */
-  readonly process: string
-  /** Number of live processes that share the limits, as last known; below 1 counts as 1. */
-  readonly live: () => number
-  readonly calendar?: Calendar
-  /** Longest wait of a request for one answer of the store; default 500 ms. */
-  readonly waitMs?: number
-  readonly timing?: LedgerTiming
-  /** Called for each error reply of the store, with a message that holds no value of a key. */
-  readonly onRefused?: (error: Error) => void
-  /** Called for the end of each call. */
-  readonly onEnd?: (how: CallEnd) => void
-}
+/** `live` below 1 counts as 1; the default of `waitMs` is 500 ms. */
+type LeaseLedgerDeps = Pick<LedgerDeps, 'store' | 'clock' | 'process' | 'live'> & Partial<LedgerDeps>
 
 export interface LedgerStats {
   readonly local: number

@@ -1,13 +1,14 @@
 /** The state of one subject in one process: leases, permits, budgets, shortages. This file makes no calls to the store. */
 import type { LedgerAnswer, LedgerCall } from '#contract/ledger/ledger-call.ts'
-import { budgetID, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import { budgetID } from '#contract/ledger/ledger-layout.ts'
 import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { BatchQueue } from './batch-queue.ts'
-import { acknowledgeReport, BudgetBook, type BudgetPiece, type Calendar, type SentReport, type Times } from './budget-book.ts'
+import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type Times } from './budget-book.ts'
 import type { BudgetSpec, LedgerSnapshot, LimitSubject, Need, SettledUsage } from './ledger.ts'
 import { PermitPool } from './permit-pool.ts'
 import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
 import { ownerOf, type Shortage, Shortages, shortagesIn } from './refusals.ts'
+import type { LedgerDeps } from './subject-registry.ts'
 
 const NO_PIECES: readonly Piece[] = []
 const NO_BUDGET_PIECES: readonly BudgetPiece[] = []
@@ -21,22 +22,11 @@ export interface Demand {
 }
 
 /** The part of a request's hold that belongs to one subject: what the request takes, and where it was taken from. */
-export class SubjectHold implements Demand {
-  readonly requests: number
-  readonly tokens: number
-  readonly permits: number
-  readonly budgets: readonly number[]
-  requestPieces: readonly Piece[] = NO_PIECES
-  tokenPieces: readonly Piece[] = NO_PIECES
-  takenPermits = 0
-  budgetPieces: readonly BudgetPiece[] = NO_BUDGET_PIECES
-
-  constructor({ requests, tokens, permits, budgets }: Demand) {
-    this.requests = requests
-    this.tokens = tokens
-    this.permits = permits
-    this.budgets = budgets
-  }
+export interface SubjectHold extends Demand {
+  requestPieces: readonly Piece[]
+  tokenPieces: readonly Piece[]
+  takenPermits: number
+  budgetPieces: readonly BudgetPiece[]
 }
 
 /**
@@ -56,13 +46,6 @@ export interface SentParts {
   readonly sentAt: number
 }
 
-export interface BooksDeps {
-  readonly timing: LedgerTiming
-  readonly calendar: Calendar
-  /** Processes that share the limits, at least 1. */
-  readonly live: () => number
-}
-
 /** Retry time of a client while this process's part of the permits is in use, ms. */
 const LOCAL_RETRY_MS = 1_000
 
@@ -79,7 +62,7 @@ export class SubjectBooks {
   /** Made when needed: most subjects are never refused, and rest most of the time. */
   #shortages: Shortages | undefined
   #batch: BatchQueue | undefined
-  readonly #deps: BooksDeps
+  readonly #deps: Pick<LedgerDeps, 'timing' | 'calendar' | 'live'>
   /** Budgets of the subject, and former ones whose state the store does not fully know. */
   #budgets: readonly BudgetBook[] = NO_BUDGETS
   #subject: LimitSubject
@@ -89,7 +72,7 @@ export class SubjectBooks {
   /** Counts the ends of all leases: units from a call of an earlier term are returned. */
   #term = 0
 
-  constructor(subject: LimitSubject, deps: BooksDeps) {
+  constructor(subject: LimitSubject, deps: Pick<LedgerDeps, 'timing' | 'calendar' | 'live'>) {
     this.#deps = deps
     this.requests = new RateLease('r', deps.timing)
     this.tokens = new RateLease('t', deps.timing)
@@ -128,12 +111,16 @@ export class SubjectBooks {
   /** The hold of a request before it is taken. */
   holdOf(need: Need): SubjectHold {
     const { requestsPerMinute, tokensPerMinute, maxConcurrentRequests } = this.#subject.limits
-    return new SubjectHold({
+    return {
       requests: requestsPerMinute === undefined ? 0 : 1,
       tokens: tokensPerMinute === undefined ? 0 : Math.min(need.tokens, tokensPerMinute),
       permits: maxConcurrentRequests === undefined ? 0 : 1,
       budgets: this.#open.length === 0 ? NO_AMOUNTS : this.#subject.budgets.map(({ unit }) => need.holdByUnit[unit] ?? 0),
-    })
+      requestPieces: NO_PIECES,
+      tokenPieces: NO_PIECES,
+      takenPermits: 0,
+      budgetPieces: NO_BUDGET_PIECES,
+    }
   }
 
   canTake({ requests, tokens, budgets }: Demand, now: number): boolean {

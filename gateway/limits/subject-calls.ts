@@ -1,12 +1,13 @@
 /** The calls of one process to the store about one subject: one at a time, shared by all waiting requests. */
-import type { Cancel, Clock } from '#platform/clock.ts'
+import type { Cancel } from '#platform/clock.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { BackOff } from '#platform/back-off.ts'
 import { answerDeadline, type Breaker } from './breaker.ts'
-import { LedgerCallRefused, type LedgerStore } from './ledger.ts'
+import { LedgerCallRefused } from './ledger.ts'
 import { appended } from './short-list.ts'
 import { type Contact, type StoreTime, SubjectTime } from './store-time.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
+import type { LedgerDeps } from './subject-registry.ts'
 
 /** How a call ended; `refused` by an error reply, `failed` without an answer. */
 export type CallEnd = 'answered' | 'refused' | 'failed'
@@ -14,24 +15,15 @@ export type CallEnd = 'answered' | 'refused' | 'failed'
 export type AskOutcome = 'answered' | 'store' | 'unseeded'
 
 /** What the calls need; the ledger of the process provides it for all subjects. */
-export interface CallDeps {
-  readonly store: LedgerStore
-  readonly clock: Clock
+export interface CallDeps extends LedgerDeps {
   readonly breaker: Breaker
   readonly time: StoreTime
   readonly contact: Contact
-  readonly process: string
-  readonly live: () => number
   /** Returns a number above all earlier ones: calls and batches of all subjects share one counter. */
   readonly nextNumber: () => number
   readonly onCall: (uid: string) => void
-  readonly onEnd: (how: CallEnd) => void
   /** Called when the store has lost calls that it should still know: it has probably lost those of other subjects too. */
   readonly onLost: () => void
-  /** Longest wait of a request for the store, in ms. */
-  readonly timeoutMs: number
-  /** Called for an answer to a call that did not count: an error reply, or an unreadable one. */
-  readonly onRefused: (error: Error) => void
 }
 
 /** Time for which a subject is not called after an error reply, and at first without a seed, ms. */
@@ -173,14 +165,14 @@ export class SubjectCalls {
   }
 
   #send(): void {
-    const { clock, store, timeoutMs, onCall, contact } = this.#deps
+    const { clock, store, waitMs, onCall, contact } = this.#deps
     contact.check(clock.monotonic())
     if (this.#mustRepeat) this.#books.forgetReports()
     this.#mustRepeat = false
     const sent = this.#parts()
     const call = this.#call(sent, clock.monotonic())
     onCall(this.#books.subject.uid)
-    const cancelTimer = answerDeadline(clock, timeoutMs, () => this.#timedOut(flight))
+    const cancelTimer = answerDeadline(clock, waitMs, () => this.#timedOut(flight))
     const flight: Flight = { call, sent, waiters: this.#waiters, cancelTimer, isLate: false }
     this.#flight = flight
     this.#waiters = NO_WAITERS

@@ -4,20 +4,23 @@ import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
 import type { LedgerSnapshot, LedgerStore, LimitSubject } from './ledger.ts'
 import type { Calendar } from './budget-book.ts'
-import { type BooksDeps, SubjectBooks, type Urgency } from './subject-books.ts'
+import { SubjectBooks, type Urgency } from './subject-books.ts'
 import { Contact, StoreTime } from './store-time.ts'
 import { type CallDeps, type CallEnd, SubjectCalls } from './subject-calls.ts'
 
-interface RegistryDeps {
+/** What the ledger of a process needs. */
+export interface LedgerDeps {
   readonly store: LedgerStore
   readonly clock: Clock
   /** Random per start of the process. */
   readonly process: string
+  /** Number of live processes that share the limits, at least 1. */
   readonly live: () => number
   readonly calendar: Calendar
-  /** Longest wait of a request for one answer of the store. */
+  /** Longest wait of a request for one answer of the store, ms. */
   readonly waitMs: number
   readonly timing: LedgerTiming
+  /** Called for an answer to a call that did not count: an error reply, or an unreadable one. The message holds no value of a key. */
   readonly onRefused: (error: Error) => void
   readonly onEnd: (how: CallEnd) => void
 }
@@ -62,8 +65,7 @@ const SKIP_MS = 1_000
 const SWEEP_TICKS = 240
 
 export class SubjectRegistry {
-  readonly #deps: RegistryDeps
-  readonly #booksDeps: BooksDeps
+  readonly #deps: LedgerDeps
   readonly #callDeps: CallDeps
   /** Unused subjects stay while their spend in open windows must stay known: a count that restarts would return spend. */
   readonly #entries = new Map<string, Entry>()
@@ -83,17 +85,16 @@ export class SubjectRegistry {
   /** Cancels the next tick, or the next step of the running one. */
   #cancelTick: Cancel | undefined
 
-  constructor(deps: RegistryDeps) {
-    const { store, clock, process, live, calendar, waitMs: timeoutMs, timing, onRefused, onEnd } = deps
+  constructor(deps: LedgerDeps) {
+    const { store, clock, waitMs: timeoutMs, onEnd } = deps
     this.#deps = deps
-    this.#booksDeps = { timing, calendar, live }
     this.#breaker = new Breaker({ clock, ping: () => store.ping(), timeoutMs })
     this.#contact = new Contact(clock.monotonic(), () => {
       for (const { calls } of this.#entries.values()) calls.setAway()
     })
     this.#callDeps = {
+      ...deps,
       contact: this.#contact,
-      ...{ store, clock, process, live, onRefused, timeoutMs },
       breaker: this.#breaker,
       time: new StoreTime(clock.now() - clock.monotonic()),
       nextNumber: () => (this.#number += 1),
@@ -211,7 +212,7 @@ export class SubjectRegistry {
   }
 
   #add(subject: LimitSubject, now: number): Entry {
-    const books = new SubjectBooks(subject, this.#booksDeps)
+    const books = new SubjectBooks(subject, this.#deps)
     const calls = new SubjectCalls(books, this.#callDeps)
     const entry = { books, calls, usedAt: now, visitAt: now, reportAt: undefined, isDeleted: false, snapshot: undefined }
     this.#entries.set(subject.uid, entry)

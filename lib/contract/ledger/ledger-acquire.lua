@@ -104,7 +104,8 @@ local function name_spender(key, subject)
   redis.pcall('SADD', key, subject)
 end
 
--- KEYS: rate, conc, budget, proc; the set of subjects with new spend. ARGV: a call as JSON. The reply holds integers, which Redis keeps exact up to 2^53.
+-- KEYS: rate, conc, budget, proc; the set of subjects with new spend. ARGV: a call as JSON. Returns what `ledger-wire.ts` decodes: integers,
+-- which Redis keeps exact up to 2^53.
 local function acquire_(keys, args)
   local call = call_of(args)
   local head = load_process(keys[4], call.process)

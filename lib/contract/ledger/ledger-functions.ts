@@ -32,37 +32,11 @@ const MAX_PERMITS_BYTES = 2 ** 20
 /** Largest hash of budgets that is read as a whole. */
 const MAX_BUDGET_BYTES = 2 ** 22
 
-/** Names of the functions, and the text that defines them. */
-export interface LedgerFunctions {
-  readonly library: string
-  readonly code: string
-  /** KEYS: rate, conc, budget, proc of one subject; `settledSubjects`. ARGV and reply: `ledger-wire.ts`. */
-  readonly acquire: string
-  /**
-   * KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Without a seed, or with less spend than a checkpoint, the budgets start
-   * again under this seed, and each process adds what was not acknowledged to it. Returns the seed in force.
-   */
-  readonly seed: string
-  /** KEYS: budget. ARGV: a dead process. Its holds become unsettled: they count as spent. Returns their sum. */
-  readonly reap: string
-  /** KEYS: budget. ARGV: fields of windows that are over and checkpointed. Returns the number of deleted fields. */
-  readonly forget: string
-  /** KEYS: budget. ARGV: a process that died 2 h ago. Forgets its spend; the sums keep it. Returns the number of deleted fields. */
-  readonly bury: string
-  /** No key. Returns the revision of the text that is loaded. */
-  readonly revision: string
-  /** KEYS: budget. ARGV: fields of windows. Returns state and seed, then spent, unsettled and held of each; no long or forged values. */
-  readonly read: string
-  /** KEYS: budget. Returns state, then windows, processes with holds, and processes with known spend. */
-  readonly survey: string
-  /** KEYS: `settledSubjects`. ARGV: number of names. Removes names and returns them. */
-  readonly settled: string
-  /** No key. ARGV: cursor, pattern, number of keys. A step over all keys: returns the next cursor, then name, type and bytes of each. */
-  readonly walk: string
-}
-
 const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'survey', 'settled', 'walk'] as const
 type Callback = (typeof CALLBACKS)[number]
+
+/** Names of the functions, and the text that defines them. Keys, arguments and reply of a function are in the comment above its Lua. */
+export type LedgerFunctions = Readonly<Record<Callback | 'library' | 'code', string>>
 
 /** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
 export const LEDGER_COMMANDS = [

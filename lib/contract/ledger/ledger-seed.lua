@@ -1,6 +1,7 @@
 -- Functions for the operator.
 
--- KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Without a seed, or below a checkpoint, the budgets restart.
+-- KEYS: budget. ARGV: seed, then field and spend of each checkpoint. Without a seed, or with less spend than a checkpoint, the budgets restart
+-- under this seed. Returns the seed in force.
 local function seed_(keys, args)
   if #args > 1 + 2 * MAX_REPORTS or #args % 2 ~= 1 or args[1] == '' then refuse('wrong arguments') end
   local fields, low = { 'seed' }, {}
@@ -30,7 +31,7 @@ local function ends_with(suffix)
   return function(field) return string.sub(field, -#suffix) == suffix end
 end
 
--- KEYS: budget. ARGV: a dead process.
+-- KEYS: budget. ARGV: a dead process. Its holds become unsettled: they count as spent. Returns their sum.
 local function reap_(keys, args)
   local key, process = keys[1], args[1]
   local set, deleted, reaped = {}, {}, 0
@@ -53,7 +54,7 @@ local function reap_(keys, args)
   return text(reaped)
 end
 
--- KEYS: budget. ARGV: fields of ended windows.
+-- KEYS: budget. ARGV: fields of windows that are over and checkpointed. Returns the number of deleted fields.
 local function forget_(keys, args)
   if #args > MAX_REPORTS then refuse('too many windows') end
   local prefixes = {}
@@ -68,7 +69,7 @@ local function forget_(keys, args)
   return #deleted
 end
 
--- KEYS: budget. ARGV: a process that died long ago.
+-- KEYS: budget. ARGV: a process that died 2 h ago. Forgets its spend; the sums keep it. Returns the number of deleted fields.
 local function bury_(keys, args)
   local deleted = fields_of(keys[1], ends_with(':c:' .. args[1]))
   for i = 1, #deleted, 1000 do redis.call('HDEL', keys[1], unpack(deleted, i, math.min(i + 999, #deleted))) end
