@@ -4,21 +4,15 @@ import { windowsAt } from '#contract/values/budget-window.ts'
 import type { BreakerState } from './breaker.ts'
 import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, RateState, RateStates, Refused, SettledUsage, Verdict } from './ledger.ts'
 import type { Demand, SubjectHold } from './subject-books.ts'
-import type { AskOutcome, CallEnd } from './subject-calls.ts'
+import type { AskOutcome } from './subject-calls.ts'
 import { type Entry, type LedgerDeps, SubjectRegistry } from './subject-registry.ts'
 import { foreverRefused, refusal, type Shortage, unavailable } from './refusals.ts'
 
 /** `live` below 1 counts as 1; the default of `waitMs` is 500 ms. */
 type LeaseLedgerDeps = Pick<LedgerDeps, 'store' | 'clock' | 'process' | 'live'> & Partial<LedgerDeps>
 
-export interface LedgerStats {
-  readonly local: number
-  readonly waited: number
-  readonly calls: number
-  /** Calls by how they ended. */
-  readonly ends: Readonly<Record<CallEnd, number>>
-  readonly subjects: number
-}
+/** Numbers of decisions, of subjects and of calls. */
+export type LedgerStats = LeaseLedger['stats']
 
 const WAIT_MS = 500
 /** Life of a snapshot, ms. */
@@ -67,14 +61,8 @@ export class LeaseLedger implements Ledger {
     this.#subjects = new SubjectRegistry({ store, clock, process, calendar, waitMs, timing, onRefused, onEnd, live: () => this.#live() })
   }
 
-  get stats(): LedgerStats {
-    return {
-      local: this.#local,
-      waited: this.#waited,
-      calls: this.#subjects.calls,
-      ends: this.#subjects.ends,
-      subjects: this.#subjects.size,
-    }
+  get stats(): SubjectRegistry['stats'] & { readonly local: number; readonly waited: number } {
+    return { ...this.#subjects.stats, local: this.#local, waited: this.#waited }
   }
 
   get breaker(): BreakerState {

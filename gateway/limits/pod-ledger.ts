@@ -1,12 +1,13 @@
 /** The ledger of a gateway pod: counts limits in Redis, together with all other pods, over its own connection. */
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
+import { OutageLog } from '#platform/outage-log.ts'
 import { RedisConnection, type RedisSettings } from '#platform/redis-connection.ts'
 import { redisKeys } from '#contract/redis/redis-keys.ts'
 import { LeaseLedger } from './lease-ledger.ts'
 import { RedisLedgerStore } from './redis-ledger.ts'
 import { RedisWatch } from './redis-watch.ts'
-import { StoreLog } from './store-log.ts'
+import type { CallEnd } from './subject-calls.ts'
 
 interface PodLedgerDeps {
   readonly redis: RedisSettings
@@ -24,6 +25,8 @@ interface PodLedgerDeps {
 
 /** A late answer still counts. This long after the wait of the ledger a command ends, and a second later the connection. */
 const LATE_MS = 1_000
+/** One line in this time, however many calls are refused, ms. */
+const REFUSAL_LINE_EVERY_MS = 10_000
 
 export class PodLedger extends LeaseLedger {
   readonly #connection: RedisConnection
@@ -65,5 +68,34 @@ export class PodLedger extends LeaseLedger {
     this.#watch.stop()
     await super.close(deadlineMs)
     this.#connection.close()
+  }
+}
+
+/** Logs what the calls of a ledger say about Redis: outages, and calls that Redis refuses. */
+export class StoreLog {
+  readonly #log: Log
+  readonly #clock: Clock
+  readonly #outage: OutageLog
+  #nextLineAt = -Infinity
+
+  constructor(log: Log, clock: Clock) {
+    this.#log = log
+    this.#clock = clock
+    this.#outage = new OutageLog('limits', log, clock)
+  }
+
+  /** Every failure of one outage has another text, so the line is always the same. */
+  ended(how: CallEnd): void {
+    if (how === 'answered') this.#outage.works()
+    if (how === 'failed')
+      this.#outage.failed('limits: Redis does not answer; keys with limits are treated as their onStoreUnavailable says')
+  }
+
+  /** Handles an error reply, or a bug of the gateway: Redis works, and some limits cannot be checked. @param reason with the remedy */
+  refused(reason: string): void {
+    const now = this.#clock.monotonic()
+    if (now < this.#nextLineAt) return
+    this.#nextLineAt = now + REFUSAL_LINE_EVERY_MS
+    this.#log.error(`limits cannot be checked: ${reason}`)
   }
 }

@@ -22,31 +22,6 @@ const SHORT_CACHE_MS = 250
 const HELD_WAIT_MS = 1_000
 const RETRY_MS = 1_000
 
-/** Recent shortages of one subject, so that a storm of requests costs no calls. */
-export class Shortages {
-  readonly #known = new Map<string, Shortage>()
-
-  /** @param limit `r`, `t`, `permits`, or the id of a budget */
-  set(limit: string, shortage: Shortage): void {
-    this.#known.set(limit, shortage)
-  }
-
-  /** @returns the shortage if more than its rest is lacking, so that the store need not be asked */
-  find(limit: string, lacking: number, now: number): Shortage | undefined {
-    const shortage = this.#known.get(limit)
-    return shortage && now < shortage.cachedUntil && lacking > shortage.rest ? shortage : undefined
-  }
-
-  /** Drops a shortage, because this process has returned units: the next request asks the store. */
-  delete(limit: string): void {
-    this.#known.delete(limit)
-  }
-
-  get isEmpty(): boolean {
-    return this.#known.size === 0
-  }
-}
-
 interface Answered {
   readonly subject: LimitSubject
   readonly parts: Pick<LedgerCall, 'rates' | 'permits' | 'budgets'>
@@ -56,6 +31,7 @@ interface Answered {
   readonly timing: LedgerTiming
 }
 
+/** `r`, `t`, `permits`, or the id of a budget, and its shortage. */
 type Named = readonly [limit: string, shortage: Shortage]
 
 /** The shortages in an answer, by limit. @param now monotonic ms of the answer */

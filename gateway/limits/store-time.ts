@@ -33,32 +33,6 @@ export class SubjectTime {
   }
 }
 
-/** The operator forgets a silent process after two hours. Half of them, because each side measures by a clock of its own. */
-const AWAY_MS = 3_600_000
-
-/** When the store last answered this process. Times are monotonic ms. */
-export class Contact {
-  #heardAt: number
-  readonly #onAway: () => void
-
-  /** @param onAway called before the first call after a silence in which the operator may have forgotten this process */
-  constructor(now: number, onAway: () => void) {
-    this.#heardAt = now
-    this.#onAway = onAway
-  }
-
-  check(now: number): void {
-    if (now - this.#heardAt <= AWAY_MS) return
-    this.#heardAt = now
-    this.#onAway()
-  }
-
-  heard(now: number): void {
-    this.check(now)
-    this.#heardAt = now
-  }
-}
-
 /** The clock of the store as this process knows it. Between calls it advances with the monotonic clock. */
 export class StoreTime {
   #offset: number

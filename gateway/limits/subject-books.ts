@@ -7,7 +7,7 @@ import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type 
 import type { BudgetSpec, LedgerSnapshot, LimitSubject, Need, SettledUsage } from './ledger.ts'
 import { PermitPool } from './permit-pool.ts'
 import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
-import { ownerOf, type Shortage, Shortages, shortagesIn } from './refusals.ts'
+import { ownerOf, type Shortage, shortagesIn } from './refusals.ts'
 import type { LedgerDeps } from './subject-registry.ts'
 
 const NO_PIECES: readonly Piece[] = []
@@ -59,8 +59,11 @@ export class SubjectBooks {
   readonly tokens: RateLease
   /** All subjects without a limit share one pool. */
   permits: PermitPool = NO_PERMITS
-  /** Made when needed: most subjects are never refused, and rest most of the time. */
-  #shortages: Shortages | undefined
+  /**
+   * Recent shortages by limit, so that a storm of requests costs no calls. Made when needed: most subjects are never refused, and rest most of
+   * the time.
+   */
+  #shortages: Map<string, Shortage> | undefined
   #batch: BatchQueue | undefined
   readonly #deps: Pick<LedgerDeps, 'timing' | 'calendar' | 'live'>
   /** Budgets of the subject, and former ones whose state the store does not fully know. */
@@ -85,7 +88,7 @@ export class SubjectBooks {
   }
 
   get hasShortages(): boolean {
-    return this.#shortages !== undefined && !this.#shortages.isEmpty
+    return this.#shortages !== undefined && this.#shortages.size > 0
   }
 
   get #hasBatch(): boolean {
@@ -174,15 +177,20 @@ export class SubjectBooks {
 
   shortages({ requests, tokens, permits, budgets }: Demand, now: number): readonly Shortage[] {
     const known = this.#shortages
-    if (known === undefined || known.isEmpty) return NO_SHORTAGES
+    if (known === undefined || known.size === 0) return NO_SHORTAGES
+    /** The shortage of a limit if more than its rest is lacking, so that the store need not be asked. */
+    const find = (limit: string, lacking: number): Shortage | undefined => {
+      const shortage = known.get(limit)
+      return shortage && now < shortage.cachedUntil && lacking > shortage.rest ? shortage : undefined
+    }
     const missing = (lease: RateLease, amount: number): number => Math.max(0, amount - lease.available(now))
     const found = [
-      known.find('r', missing(this.requests, requests), now),
-      known.find('t', missing(this.tokens, tokens), now),
-      this.permits.canTake(now) ? undefined : known.find('permits', permits, now),
+      find('r', missing(this.requests, requests)),
+      find('t', missing(this.tokens, tokens)),
+      this.permits.canTake(now) ? undefined : find('permits', permits),
       ...this.#open.map((book, index) => {
         const amount = budgets[index] ?? 0
-        return book.canTake(amount, now) ? undefined : known.find(book.id, amount, now)
+        return book.canTake(amount, now) ? undefined : find(book.id, amount)
       }),
     ]
     return found.filter((shortage) => shortage !== undefined)
@@ -242,7 +250,7 @@ export class SubjectBooks {
     })
     if (term !== this.#term) this.endLeases() // units of an old limit may exceed the new one
     for (const [limit, shortage] of shortagesIn({ subject: this.#subject, parts, books, answer, timing: this.#deps.timing }, now))
-      (this.#shortages ??= new Shortages()).set(limit, shortage)
+      (this.#shortages ??= new Map()).set(limit, shortage)
   }
 
   /** The state after an answer that contains every limit. @param now monotonic ms */

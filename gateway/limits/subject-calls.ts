@@ -5,7 +5,7 @@ import { BackOff } from '#platform/back-off.ts'
 import { answerDeadline, type Breaker } from './breaker.ts'
 import { LedgerCallRefused } from './ledger.ts'
 import { appended } from './short-list.ts'
-import { type Contact, type StoreTime, SubjectTime } from './store-time.ts'
+import { type StoreTime, SubjectTime } from './store-time.ts'
 import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
 import type { LedgerDeps } from './subject-registry.ts'
 
@@ -18,9 +18,10 @@ export type AskOutcome = 'answered' | 'store' | 'unseeded'
 export interface CallDeps extends LedgerDeps {
   readonly breaker: Breaker
   readonly time: StoreTime
-  readonly contact: Contact
   /** Returns a number above all earlier ones: calls and batches of all subjects share one counter. */
   readonly nextNumber: () => number
+  /** Called before a call is made. */
+  readonly onSend: () => void
   readonly onCall: (uid: string) => void
   /** Called when the store has lost calls that it should still know: it has probably lost those of other subjects too. */
   readonly onLost: () => void
@@ -165,8 +166,8 @@ export class SubjectCalls {
   }
 
   #send(): void {
-    const { clock, store, waitMs, onCall, contact } = this.#deps
-    contact.check(clock.monotonic())
+    const { clock, store, waitMs, onSend, onCall } = this.#deps
+    onSend()
     if (this.#mustRepeat) this.#books.forgetReports()
     this.#mustRepeat = false
     const sent = this.#parts()
@@ -216,9 +217,8 @@ export class SubjectCalls {
 
   /** Books a late answer, because its grants are in the store. */
   #answered(flight: Flight, reply: LedgerReply): void {
-    const { clock, breaker, time, contact, onEnd } = this.#deps
+    const { clock, breaker, time, onEnd } = this.#deps
     const now = clock.monotonic()
-    contact.heard(now)
     onEnd('answered')
     this.#land(flight)
     if (!flight.isLate) breaker.answered(now - flight.sent.sentAt)

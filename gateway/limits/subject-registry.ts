@@ -5,7 +5,7 @@ import { Breaker, type BreakerState } from './breaker.ts'
 import type { LedgerSnapshot, LedgerStore, LimitSubject } from './ledger.ts'
 import type { Calendar } from './budget-book.ts'
 import { SubjectBooks, type Urgency } from './subject-books.ts'
-import { Contact, StoreTime } from './store-time.ts'
+import { StoreTime } from './store-time.ts'
 import { type CallDeps, type CallEnd, SubjectCalls } from './subject-calls.ts'
 
 /** What the ledger of a process needs. */
@@ -44,6 +44,8 @@ const TICK_MS = 250
 /** Changes that no request waits for leave with the next call of their subject, or after this time, ms. */
 const LATER_MS = 3_000
 const SOON = 0
+/** The operator forgets a silent process after two hours. Half of them, because each side measures by a clock of its own. */
+const AWAY_MS = 3_600_000
 const IDLE_MS = 60_000
 /** Polling interval of `close`, when every subject reports at once. */
 const CLOSE_POLL_MS = 5
@@ -81,7 +83,8 @@ export class SubjectRegistry {
   #calls = 0
   readonly #ends = { answered: 0, refused: 0, failed: 0 }
   readonly #breaker: Breaker
-  readonly #contact: Contact
+  /** When the store last answered this process. */
+  #heardAt: number
   /** Cancels the next tick, or the next step of the running one. */
   #cancelTick: Cancel | undefined
 
@@ -89,35 +92,26 @@ export class SubjectRegistry {
     const { store, clock, waitMs: timeoutMs, onEnd } = deps
     this.#deps = deps
     this.#breaker = new Breaker({ clock, ping: () => store.ping(), timeoutMs })
-    this.#contact = new Contact(clock.monotonic(), () => {
-      for (const { calls } of this.#entries.values()) calls.setAway()
-    })
+    this.#heardAt = clock.monotonic()
     this.#callDeps = {
       ...deps,
-      contact: this.#contact,
       breaker: this.#breaker,
       time: new StoreTime(clock.now() - clock.monotonic()),
       nextNumber: () => (this.#number += 1),
+      onSend: () => this.#endSilence(clock.monotonic()),
       onCall: (uid) => this.#called(uid),
       onEnd: (how) => {
         this.#ends[how] += 1
+        if (how === 'answered') this.heard(clock.monotonic())
         onEnd(how)
       },
       onLost: () => this.#lost(),
     }
   }
 
-  get calls(): number {
-    return this.#calls
-  }
-
-  /** Calls by how they ended. */
-  get ends(): Readonly<Record<CallEnd, number>> {
-    return this.#ends
-  }
-
-  get size(): number {
-    return this.#entries.size
+  /** Numbers of subjects, of calls, and of calls by how they ended. */
+  get stats(): { readonly subjects: number; readonly calls: number; readonly ends: Readonly<Record<CallEnd, number>> } {
+    return { subjects: this.#entries.size, calls: this.#calls, ends: this.#ends }
   }
 
   get breaker(): BreakerState {
@@ -178,7 +172,8 @@ export class SubjectRegistry {
 
   /** Records that the store has answered this process. @param now monotonic ms */
   heard(now: number): void {
-    this.#contact.heard(now)
+    this.#endSilence(now)
+    this.#heardAt = now
   }
 
   /** Returns and reports everything, for at most `deadlineMs`. */
@@ -191,6 +186,13 @@ export class SubjectRegistry {
       await new Promise<void>((resolve) => clock.after(CLOSE_POLL_MS, resolve))
     }
     this.#breaker.close()
+  }
+
+  /** After a silence in which the operator may have forgotten this process, every subject says so in its next call. */
+  #endSilence(now: number): void {
+    if (now - this.#heardAt <= AWAY_MS) return
+    this.#heardAt = now
+    for (const { calls } of this.#entries.values()) calls.setAway()
   }
 
   /** The subjects that are in use report again, since other processes admit calls as if their last minute were empty. */

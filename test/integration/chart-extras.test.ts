@@ -180,7 +180,7 @@ describe('every combination of the extras', () => {
     dashboard: 'ConfigMap',
   }
 
-  it('renders, with the objects of enabled parts and without those of disabled parts', { timeout: 120_000 }, () => {
+  it('renders, with the objects of enabled parts and without those of disabled parts', () => {
     const combinations = everyCombination(Object.keys(SWITCHES))
     expect(combinations).toHaveLength(256)
     for (const on of combinations) {

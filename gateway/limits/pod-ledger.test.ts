@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { LedgerWorld, need, subject } from '../../test/support/ledger-world.ts'
 import type { LeaseLedger } from './lease-ledger.ts'
-import { StoreLog } from './store-log.ts'
+import { StoreLog } from './pod-ledger.ts'
 
 let world: LedgerWorld
 let lines: string[]
