@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs'
 import { stringify } from 'yaml'
 import { settingsPage, withSettings } from './generated-settings.ts'
-import { rightsTemplate } from './operator/rights-template.ts'
+import { rightsTemplate } from './operator/rights.ts'
 import { crdName, customResourceDefinition } from '#api/crd.ts'
 import type { ApiKind } from '#api/kind.ts'
 import { API_KINDS } from '#api/kinds.ts'

@@ -243,7 +243,6 @@ export class Operator {
     const deps = this.#deps
     return {
       ...deps,
-      informer: ({ resource }) => deps.informers.of(resource),
       projection: this.#projection,
       acknowledgements: this.#acknowledgements,
       models: new ProjectedModels(),

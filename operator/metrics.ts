@@ -1,4 +1,4 @@
-import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client'
+import { Counter, Gauge, Histogram, type LabelValues, Registry, collectDefaultMetrics } from 'prom-client'
 import type { ReflectorMetrics, ReflectorProbe } from '#kube/reflector.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
@@ -39,11 +39,13 @@ export function createMetricsRegistry() {
     reflectors: reflectorMetrics(meter),
     /** Registers the metric of leadership. @param leading called at each scrape */
     leader: (name: string, leading: () => boolean) =>
-      meter.pulled('leader_election_master_status', '1 while this process holds the Lease.', 'name', () => [[name, leading() ? 1 : 0]]),
+      meter.pulled('leader_election_master_status', '1 while this process holds the Lease.', () => [[{ name }, leading() ? 1 : 0]], 'name'),
     /** For `Operator`. @param keys counted by state at each scrape */
     operator: operatorMetrics(meter),
   }
 }
+
+type Reading<Label extends string> = () => ReadonlyArray<readonly [LabelValues<Label>, number]>
 
 class Meter {
   readonly registry = new Registry()
@@ -61,16 +63,16 @@ class Meter {
     return new Histogram({ name, help, buckets, labelNames, registers: [this.registry] })
   }
 
-  /** A gauge whose values, one per value of the label, are read at each scrape. */
-  pulled(name: string, help: string, label: string, read: () => ReadonlyArray<readonly [string, number]>): void {
+  /** A gauge whose values, one per combination of labels, are read at each scrape. */
+  pulled<Label extends string = never>(name: string, help: string, read: Reading<Label>, ...labelNames: Label[]): void {
     new Gauge({
       name,
       help,
-      labelNames: [label],
+      labelNames,
       registers: [this.registry],
       collect() {
         this.reset()
-        for (const [value, amount] of read()) this.set({ [label]: value }, amount)
+        for (const [labels, amount] of read()) this.set(labels, amount)
       },
     })
   }
@@ -129,12 +131,12 @@ function operatorMetrics(meter: Meter) {
     queue: queueMetrics(meter),
   }
   return (keys: Informer<ApiKey>) => {
-    meter.pulled('headgate_operator_apikeys', 'ApiKeys by state.', 'state', () => countByState(keys))
+    meter.pulled('headgate_operator_apikeys', 'ApiKeys by state.', () => countByState(keys), 'state')
     return metrics
   }
 }
 
-function ledgerMetrics({ registry }: Meter, counted: (name: string, help: string) => (count: number) => void) {
+function ledgerMetrics(meter: Meter, counted: (name: string, help: string) => (count: number) => void) {
   return {
     read: counted('ledger_reads_total', 'Reads of the budgets of one key.'),
     restored: counted('ledger_restores_total', 'Keys of which Redis had lost spend that was restored.'),
@@ -142,38 +144,34 @@ function ledgerMetrics({ registry }: Meter, counted: (name: string, help: string
     swept: counted('ledger_swept_keys_total', 'Redis keys dropped that belonged to no ApiKey or were damaged.'),
     /** @param seconds called at each scrape: the time for which the oldest known spend has waited to become durable */
     checkpointAge: (seconds: () => number) =>
-      void new Gauge({
-        name: 'headgate_operator_spend_checkpoint_age_seconds',
-        help: 'How long the oldest known spend waits to become durable.',
-        registers: [registry],
-        collect() {
-          this.set(seconds())
-        },
-      }),
+      meter.pulled('headgate_operator_spend_checkpoint_age_seconds', 'How long the oldest known spend waits to become durable.', () => [
+        [{}, seconds()],
+      ]),
   }
 }
 
-function countByState(keys: Informer<ApiKey>): ReadonlyArray<readonly [string, number]> {
+function countByState(keys: Informer<ApiKey>): ReturnType<Reading<'state'>> {
   const states = Map.groupBy(keys.list(), (key) => findCondition(key.status?.conditions, 'Ready')?.reason ?? 'Unknown')
-  return [...states].map(([state, some]) => [state, some.length])
+  return [...states].map(([state, some]) => [{ state }, some.length])
 }
 
 function reflectorMetrics(meter: Meter): ReflectorMetrics {
   const probes = new Map<string, ReflectorProbe[]>()
-  const each = (read: (some: readonly ReflectorProbe[]) => number) => (): Array<[string, number]> =>
-    [...probes].map(([resource, some]) => [resource, read(some)])
+  const each = (read: (some: readonly ReflectorProbe[]) => number): Reading<'resource'> => {
+    return () => [...probes].map(([resource, some]) => [{ resource }, read(some)])
+  }
   const relists = meter.counter('headgate_operator_relists_total', 'Full lists by reason.', 'resource', 'reason')
   meter.pulled(
     'headgate_operator_informer_last_event_seconds',
     'Since the last event or bookmark of a watch; the oldest of a kind.',
-    'resource',
     each((some) => Math.max(...some.map((probe) => probe.lastEventSeconds()))),
+    'resource',
   )
   meter.pulled(
     'headgate_operator_informer_synced',
     '1 when every watch of a kind has its first list.',
-    'resource',
     each((some) => (some.every((probe) => probe.synced()) ? 1 : 0)),
+    'resource',
   )
   return {
     relisted: (resource, reason) => relists.inc({ resource, reason }),
@@ -201,7 +199,7 @@ function queueMetrics(meter: Meter) {
     /** Called once; the queue is read at each scrape. */
     watching: (queue: Pick<WorkQueue, 'slots' | 'active' | 'unfinished'>) => {
       const pulled = (metric: string, help: string, label: string, value: () => number): void =>
-        meter.pulled(metric, help, label, () => [[name, value()]])
+        meter.pulled(metric, help, () => [[{ [label]: name }, value()]], label)
       const longest = 'workqueue_longest_running_processor_seconds'
       pulled('controller_runtime_max_concurrent_reconciles', 'Reconciles at once.', 'controller', () => queue.slots)
       pulled('controller_runtime_active_workers', 'Reconciles under way.', 'controller', () => queue.active)

@@ -3,7 +3,7 @@ import type { Log } from '#platform/log.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import { EventSeries, type EventIdentity } from './event-series.ts'
 import { isKubeError, type KubeObject, type KubePort } from './port.ts'
-import { events, type KubeEvent } from './resources.ts'
+import { events, type KubeEvent, microTime } from './resources.ts'
 
 /** One Event for the owner of an object. Never holds a Credential or a hash. */
 export interface EventText {
@@ -93,7 +93,7 @@ export class KubeEventRecorder implements EventRecorder {
         name: `${metadata.name.slice(0, MAX_OBJECT_NAME).replace(/[^a-z0-9]+$/, '')}.${randomBytes(8).toString('hex')}`,
         namespace,
       },
-      eventTime: this.#microTime(),
+      eventTime: microTime(this.#deps.clock.now()),
       reportingController: REPORTER,
       reportingInstance: this.#deps.instance.slice(0, 128),
       action: text.action,
@@ -113,12 +113,8 @@ export class KubeEventRecorder implements EventRecorder {
   }
 
   async #refresh(object: KubeObject, name: string, count: number): Promise<void> {
-    const value = { count, lastObservedTime: this.#microTime() }
+    const value = { count, lastObservedTime: microTime(this.#deps.clock.now()) }
     await this.#deps.kube.patch(events, { namespace: namespaceOf(object), name }, [{ op: 'add', path: '/series', value }])
-  }
-
-  #microTime(): string {
-    return new Date(this.#deps.clock.now()).toISOString().replace('Z', '000Z')
   }
 }
 

@@ -3,7 +3,7 @@ import type { Log } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import { KubeError, isKubeError, type KubePort } from './port.ts'
-import { leases, type Lease } from './resources.ts'
+import { leases, microTime, type Lease } from './resources.ts'
 
 /** Name of the Lease, in the operator's namespace. */
 export const LEASE_NAME = 'headgate-operator'
@@ -218,12 +218,10 @@ export class LeaderLease {
    */
   async #bounded<R>(run: () => Promise<R>): Promise<R> {
     const { clock, times } = this.#options
-    let cancel = (): void => undefined
-    const tooLate = new Promise<never>((_resolve, reject) => {
-      cancel = clock.after(times.renewMs / 2, () => reject(new KubeError('Unreachable', 0, 'no answer in time')))
-    })
+    const { promise, reject } = Promise.withResolvers<never>()
+    const cancel = clock.after(times.renewMs / 2, () => reject(new KubeError('Unreachable', 0, 'no answer in time')))
     try {
-      return await Promise.race([run(), tooLate])
+      return await Promise.race([run(), promise])
     } finally {
       cancel()
     }
@@ -280,11 +278,11 @@ export class LeaderLease {
   }
 
   #taken(current: Lease | undefined): Lease {
-    const { identity, namespace } = this.#options
+    const { clock, identity, namespace } = this.#options
     // this process is already the holder after a take whose answer was lost: the leader does not change, so the fence stays
     const isMine = current?.spec?.holderIdentity === identity
     const leaseTransitions = (current?.spec?.leaseTransitions ?? 0) + (isMine ? 0 : 1)
-    const spec = { ...this.#spec(current), acquireTime: this.#time(), leaseTransitions }
+    const spec = { ...this.#spec(current), acquireTime: microTime(clock.now()), leaseTransitions }
     return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: LEASE_NAME, namespace }, ...current, spec }
   }
 
@@ -313,13 +311,9 @@ export class LeaderLease {
   }
 
   #spec(current: Lease | undefined): NonNullable<Lease['spec']> {
-    const { identity, times } = this.#options
-    return { ...current?.spec, holderIdentity: identity, leaseDurationSeconds: Math.ceil(times.durationMs / 1000), renewTime: this.#time() }
-  }
-
-  /** The time in the format MicroTime of the API. It is for users; no decision depends on it. */
-  #time(): string {
-    return new Date(this.#options.clock.now()).toISOString().replace('Z', '000Z')
+    const { clock, identity, times } = this.#options
+    const renewTime = microTime(clock.now())
+    return { ...current?.spec, holderIdentity: identity, leaseDurationSeconds: Math.ceil(times.durationMs / 1000), renewTime }
   }
 
   #overdue(): boolean {

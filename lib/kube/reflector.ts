@@ -59,8 +59,9 @@ const RESTART = { firstMs: 800, maxMs: 30_000, below: 0.5, resetAfterMs: 120_000
  * a dead API server are logged with the remedy and tried again.
  */
 export class Reflector<T extends KubeObject> {
+  readonly #firstList = Promise.withResolvers<void>()
   /** Resolves when the first list is in, or was refused and may be refused. */
-  readonly synced: Promise<void>
+  readonly synced = this.#firstList.promise
   readonly #resource: Resource<T>
   readonly #scope: ReflectorScope
   readonly #deps: ReflectorDeps
@@ -68,10 +69,8 @@ export class Reflector<T extends KubeObject> {
   readonly #cache: Pick<ObjectCache<T>, 'replace' | 'put' | 'remove'>
   readonly #stopped = new AbortController()
   readonly #backOff: BackOff
-  readonly #log: Log
   /** Fields of every log entry. */
   readonly #where: Readonly<Record<string, string>>
-  #markSynced: () => void = () => undefined
   #started = false
   #synced = false
   #version = '' // version of the last event, from which the next watch begins
@@ -93,12 +92,10 @@ export class Reflector<T extends KubeObject> {
     this.#scope = scope
     this.#deps = deps
     this.#name = resourceName(resource)
-    this.#log = deps.logger
     this.#where = { resource: this.#name, ...(scope.namespace === '' ? {} : { namespace: scope.namespace }) }
     this.#cache = cache
     this.#backOff = new BackOff({ ...RESTART, random: deps.random })
     this.#lastEventAtMs = this.#lastStepAtMs = deps.clock.monotonic()
-    this.synced = new Promise((resolve) => (this.#markSynced = resolve))
     deps.metrics?.watching(this.#name, {
       lastEventSeconds: () => (deps.clock.monotonic() - this.#lastEventAtMs) / 1000,
       synced: () => this.#synced,
@@ -160,9 +157,9 @@ export class Reflector<T extends KubeObject> {
     this.#relist = undefined
     this.#lastEventAtMs = this.#deps.clock.monotonic()
     this.#deps.metrics?.relisted(this.#name, relist.reason)
-    if (!this.#synced) this.#log.info({ ...this.#where, objects: objects.length }, 'watching')
+    if (!this.#synced) this.#deps.logger.info({ ...this.#where, objects: objects.length }, 'watching')
     this.#synced = true
-    this.#markSynced()
+    this.#firstList.resolve()
     this.#recovered()
   }
 
@@ -187,7 +184,7 @@ export class Reflector<T extends KubeObject> {
       }
     } catch (error) {
       if (!silence.signal.aborted) throw error
-      this.#log.warn(this.#where, 'the watch fell silent; watching again from the last version')
+      this.#deps.logger.warn(this.#where, 'the watch fell silent; watching again from the last version')
       return
     } finally {
       cancel()
@@ -210,7 +207,7 @@ export class Reflector<T extends KubeObject> {
 
   #recovered(): void {
     if (this.#cutOff) this.#deps.outage?.works()
-    else if (this.#failing) this.#log.info(this.#where, 'the watch works again')
+    else if (this.#failing) this.#deps.logger.info(this.#where, 'the watch works again')
     this.#failing = this.#cutOff = false
   }
 
@@ -229,11 +226,11 @@ export class Reflector<T extends KubeObject> {
     }
     const retryInMs = this.#backOff.next({ nowMs: this.#deps.clock.monotonic(), atLeastMs: retryAfterMs(error) })
     const message = watchFailureRemedy(error, this.#name, this.#scope.namespace)
-    if (this.#scope.mayBeRefused && isKubeError(error, 'Forbidden')) this.#markSynced()
+    if (this.#scope.mayBeRefused && isKubeError(error, 'Forbidden')) this.#firstList.resolve()
     this.#failing = true
     this.#cutOff = this.#deps.outage !== undefined && isKubeError(error, 'Unreachable')
     if (this.#cutOff) this.#deps.outage?.failed(message)
-    else this.#log.warn({ ...this.#where, retryInMs }, message)
+    else this.#deps.logger.warn({ ...this.#where, retryInMs }, message)
     await sleep(this.#deps.clock, retryInMs, signal)
   }
 }

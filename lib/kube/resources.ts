@@ -65,6 +65,11 @@ export const endpointSlices: Resource<EndpointSlice> = {
 export const leases: Resource<Lease> = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease', namespaced: true }
 export const events: Resource<KubeEvent> = { group: 'events.k8s.io', version: 'v1', plural: 'events', kind: 'Event', namespaced: true }
 
+/** The format of times in Leases and Events. They are for users; no decision depends on them. @param ms since 1970 */
+export function microTime(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z')
+}
+
 /** The part of a resource that a call concerns: a namespace ('' = all, or cluster-scoped), one object, or one of its subresources. */
 export interface Target {
   readonly namespace: string

@@ -25,9 +25,7 @@ export interface KubeAnswer {
 }
 
 /** An answer whose body is still being received. */
-export interface KubeStream {
-  readonly status: number
-  readonly headers: KubeAnswer['headers']
+export interface KubeStream extends Omit<KubeAnswer, 'text'> {
   /** Ends with an error when the connection breaks or the signal of the call aborts. */
   readonly body: AsyncIterable<Uint8Array>
 }

@@ -60,6 +60,6 @@ export class AgeList<T extends Aged> {
   }
 }
 
-function isOlder(a: Aged, b: Aged): boolean {
+export function isOlder(a: Aged, b: Aged): boolean {
   return a.createdMs === b.createdMs ? a.uid < b.uid : a.createdMs < b.createdMs
 }

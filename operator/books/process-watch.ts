@@ -15,7 +15,7 @@ const MOST_PROCESSES = 50_000
 
 interface Watched {
   readonly pod: string | undefined
-  aliveAtMs: number
+  readonly aliveAtMs: number
   isAlive: boolean
   isDead: boolean
 }
@@ -31,7 +31,10 @@ export class ProcessWatch {
     this.#serving = serving
     this.#livePods = new Set(live.map(({ pod }) => pod))
     for (const watched of this.#processes.values()) watched.isAlive = false
-    for (const { process, pod } of live) this.#alive(process.startsWith(`${pod}/`) ? process.slice(pod.length + 1) : process, pod, nowMs)
+    for (const { process, pod } of live) {
+      const name = process.startsWith(`${pod}/`) ? process.slice(pod.length + 1) : process
+      this.#processes.set(name, { pod, aliveAtMs: nowMs, isAlive: true, isDead: false })
+    }
     let hasDied = false
     for (const [process, watched] of this.#processes) {
       if (nowMs - watched.aliveAtMs > FORGOTTEN_AFTER_MS) this.#processes.delete(process)
@@ -61,16 +64,6 @@ export class ProcessWatch {
     const watched = this.#processes.get(nameOf(process))
     if (watched === undefined || watched.isAlive || this.#mayBeCutOff(watched)) return false
     return nowMs - watched.aliveAtMs >= BURIED_AFTER_MS
-  }
-
-  #alive(name: string, pod: string, nowMs: number): void {
-    const watched = this.#processes.get(name)
-    if (watched === undefined || watched.pod !== pod) {
-      this.#processes.set(name, { pod, aliveAtMs: nowMs, isAlive: true, isDead: false })
-      return
-    }
-    watched.aliveAtMs = nowMs
-    watched.isAlive = true
   }
 
   /** Whether the silence suffices. */

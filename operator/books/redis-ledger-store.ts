@@ -70,9 +70,11 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
 
   async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {
     const stamp = `${randomUUID()}-${Math.floor(systemClock.now() / 1_000)}` // later seeds end in larger numbers
-    const replies = await this.#each(
-      subjects.map(({ subject, checkpoints }) => this.#call('seed', subject, stamp, ...flat(checkpoints.slice(0, LEDGER_CAPS.reports)))),
-    )
+    const calls = subjects.map(({ subject, checkpoints }) => {
+      const known = checkpoints.slice(0, LEDGER_CAPS.reports).flatMap(([field, spent]) => [field, String(spent)])
+      return this.#call('seed', subject, stamp, ...known)
+    })
+    const replies = await this.#each(calls)
     return replies.map((reply) => (reply instanceof Error ? 'damaged' : reply === stamp ? 'planted' : 'present'))
   }
 
@@ -176,10 +178,6 @@ function isTooLarge(kind: string, bytes: number): boolean {
 /** Whether the error means damage: a key of another type, or a value that the functions refuse. */
 function isDamage(error: Error): boolean {
   return error.message.includes('WRONGTYPE') || error.message.includes('ERR ledger:')
-}
-
-function flat(checkpoints: SubjectCheckpoints['checkpoints']): string[] {
-  return checkpoints.flatMap(([field, spent]) => [field, String(spent)])
 }
 
 function readOf(reply: unknown, count: number): BudgetRead {

@@ -7,7 +7,7 @@ import type { Interval, SpendEntry } from '../shards/spend-entry.ts'
 import type { BudgetReading } from './subject-ledger.ts'
 
 /** Time for which a status shows a loss, ms. */
-export const UNCERTAIN_FOR_MS = DAY_MS
+const UNCERTAIN_FOR_MS = DAY_MS
 /** Two losses within this time count as one, ms. */
 const SAME_LOSS_MS = 60_000
 /** Longest window of each kind, ms: days of 25 h and months of 31 days, with an hour to spare. */
@@ -21,12 +21,11 @@ export interface AskedWindow {
 
 /** Lists the present windows, without budgets in a time zone that this build does not know: they must not stop all others. */
 export function presentWindows(budgets: readonly BudgetRecord[], nowMs: number): readonly AskedWindow[] {
-  return budgets.filter(({ timeZone }) => isTimeZone(timeZone)).map((budget) => windowOf(budget, nowMs))
-}
-
-function windowOf(budget: BudgetRecord, nowMs: number): AskedWindow {
-  const { startMs } = windowAt(budget.window, budget.timeZone, nowMs)
-  return { budget, field: budgetField(budgetID(budget), startMs), startMs }
+  const known = budgets.filter(({ timeZone }) => isTimeZone(timeZone))
+  return known.map((budget) => {
+    const { startMs } = windowAt(budget.window, budget.timeZone, nowMs)
+    return { budget, field: budgetField(budgetID(budget), startMs), startMs }
+  })
 }
 
 /** Whether the ledger has less than the known spend of a window. */

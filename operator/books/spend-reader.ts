@@ -4,7 +4,6 @@ import type { LedgerMetrics } from '../operator-deps.ts'
 import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
 import type { SpendEntry } from '../shards/spend-entry.ts'
 import { type AskedWindow, hasLostSpend, isOf, knownAfter, presentWindows, readingsOf, withLoss } from './spend-plan.ts'
-import { SubjectSchedule } from './subject-schedule.ts'
 import type { Subjects, SubjectUsage } from './subject-ledger.ts'
 import type { SecretShards } from '../shards/secret-shards.ts'
 
@@ -14,6 +13,13 @@ const SETTLED_AT_ONCE = 10_000
 const READ_AT_ONCE = 1_000
 /** Time after which a restored budget is read again, ms. */
 const READ_AGAIN_MS = 1_000
+/** Time between two reads of a spending subject, ms. */
+const SPENDING_EVERY_MS = 3_000
+/** Time between two reads of a subject that no gateway has named, ms. Such a read finds writes of other clients. */
+const IDLE_EVERY_MS = 5_000
+/** Most named subjects and most other subjects of one turn. */
+const NAMED_PER_TURN = 10_000
+const OTHERS_PER_TURN = 2_000
 
 export interface SpendReaderDeps {
   readonly store: Pick<OperatorLedgerStore, 'settled' | 'read' | 'seed' | 'dropBudgets'>
@@ -98,10 +104,8 @@ export class SpendReader {
       if (!this.#schedule.has(uid)) continue
       if (read.state !== 'seeded' || !this.#take(uid, asked[at] ?? [], read)) broken.push(uid)
     }
-    await this.#repair(
-      broken,
-      due.filter((_, at) => reads[at]?.state === 'damaged'),
-    )
+    const damaged = due.filter((_, at) => reads[at]?.state === 'damaged')
+    await this.#repair(broken, damaged)
   }
 
   /** @returns false if the ledger has less than the known spend */
@@ -173,4 +177,60 @@ function isMore(known: SpendEntry | undefined, after: SpendEntry | undefined): b
 
 function hourOf(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.floor(ms / 3_600_000)
+}
+
+/** Schedules the reads of all subjects with budgets, in the order of their last reads. Pure except for its memory. Times are monotonic ms. */
+export class SubjectSchedule {
+  readonly #readAt = new Map<string, number>()
+  /** Named subjects, and the time before which each is not read. */
+  readonly #named = new Map<string, number>()
+
+  has(uid: string): boolean {
+    return this.#readAt.has(uid)
+  }
+
+  uids(): Iterable<string> {
+    return this.#readAt.keys()
+  }
+
+  add(uid: string, nowMs: number): void {
+    if (this.has(uid)) return
+    this.#readAt.set(uid, Number.NEGATIVE_INFINITY)
+    this.name(uid, nowMs)
+  }
+
+  delete(uid: string): void {
+    this.#readAt.delete(uid)
+    this.#named.delete(uid)
+  }
+
+  /** Schedules a read of a subject with a change. Unknown names are ignored. @param waitMs shortest wait before the read */
+  name(uid: string, nowMs: number, waitMs = 0): void {
+    const readAt = this.#readAt.get(uid)
+    if (readAt === undefined) return
+    const notBeforeMs = waitMs > 0 ? nowMs + waitMs : Math.max(nowMs, readAt + SPENDING_EVERY_MS)
+    this.#named.set(uid, Math.min(this.#named.get(uid) ?? Infinity, notBeforeMs))
+  }
+
+  /** Subjects to read now, named ones first. They stay due until `wasRead`. */
+  due(nowMs: number): readonly string[] {
+    const named: string[] = []
+    for (const [uid, notBeforeMs] of this.#named) {
+      if (named.length >= NAMED_PER_TURN) break
+      if (notBeforeMs <= nowMs) named.push(uid)
+    }
+    const due = new Set(named)
+    for (const [uid, readAt] of this.#readAt) {
+      if (due.size >= named.length + OTHERS_PER_TURN || readAt > nowMs - IDLE_EVERY_MS) break
+      due.add(uid)
+    }
+    return [...due]
+  }
+
+  wasRead(uids: readonly string[], nowMs: number): void {
+    for (const uid of uids) {
+      this.#named.delete(uid)
+      if (this.#readAt.delete(uid)) this.#readAt.set(uid, nowMs)
+    }
+  }
 }

@@ -5,7 +5,7 @@ import { slicesOf } from '#kube/indexes.ts'
 import type { OperatorDeps } from '../operator-deps.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'
 import { servingNames } from '../projection/serving-pods.ts'
-import { SecretShards } from '../shards/secret-shards.ts'
+import { SecretShards, shardsDeps } from '../shards/secret-shards.ts'
 import { SPEND_SET } from '../shards/sets.ts'
 import { BudgetLedger } from './budget-ledger.ts'
 
@@ -83,24 +83,16 @@ export class Subjects {
 }
 
 function createLedger(deps: OperatorDeps, acknowledgements: Acknowledgements, subjects: Subjects): BudgetLedger | undefined {
-  const { ledger: store, kube, clock, settings, leader, log, metrics, informers } = deps
+  const { ledger: store, clock, settings, leader, log, metrics, informers } = deps
   if (store === undefined) return undefined
-  const { assertLeading } = leader
   return new BudgetLedger({
     store,
-    checkpoint: new SecretShards({
-      ...SPEND_SET,
-      kube,
-      namespace: settings.namespace,
-      clock,
-      assertLeading,
-      warn: (message) => log.warn(message),
-    }),
+    checkpoint: new SecretShards({ ...SPEND_SET, ...shardsDeps(deps) }),
     clock,
     subjects,
     live: () => acknowledgements.live,
     serving: () => new Set(servingNames(slicesOf(informers.endpointSlices, settings.namespace, settings.gatewayService))),
-    assertLeading,
+    assertLeading: leader.assertLeading,
     outage: new OutageLog('the ledger of limits', log, clock),
     durability: new OutageLog('the durable spend of budgets', log, clock),
     metrics: metrics?.ledger,

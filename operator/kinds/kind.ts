@@ -19,7 +19,6 @@ export interface KindRow {
 }
 
 export interface OperatorContext extends OperatorDeps {
-  readonly informer: <T extends KubeObject>(api: Pick<ApiKind<T>, 'resource'>) => Informer<T>
   readonly projection: Projection
   readonly acknowledgements: Acknowledgements
   /** The ServedModel kind fills this before any kind starts. */
@@ -44,16 +43,14 @@ export interface Wake {
 }
 
 /** Watched objects, and the objects of the kind that each change enqueues. */
-export interface Watch {
-  readonly subscribe: (enqueue: (wakes: Iterable<Wake>) => void) => void
-}
+export type Watch = (enqueue: (wakes: Iterable<Wake>) => void) => void
 
 /** @param wakes objects of the kind that are affected by a change of a watched object */
 export function watch<T extends KubeObject>(
   informer: Pick<Informer<T>, 'subscribe'>,
   wakes: (before: T | undefined, after: T | undefined) => Iterable<Wake>,
 ): Watch {
-  return { subscribe: (enqueue) => informer.subscribe((before, after) => enqueue(wakes(before, after))) }
+  return (enqueue) => informer.subscribe((before, after) => enqueue(wakes(before, after)))
 }
 
 export function findByUid<T extends KubeObject>(uid: string, informer: Pick<Informer<T>, 'byIndex'>): T | undefined {

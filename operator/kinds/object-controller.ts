@@ -62,7 +62,7 @@ export class ObjectController {
   #follow(): void {
     if (this.#isFollowing) return
     this.#isFollowing = true
-    for (const { subscribe } of this.kind.watches) subscribe((wakes) => this.#wake(wakes))
+    for (const subscribe of this.kind.watches) subscribe((wakes) => this.#wake(wakes))
   }
 
   #wake(wakes: Iterable<Wake>): void {

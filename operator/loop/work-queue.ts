@@ -90,7 +90,7 @@ export class WorkQueue {
     this.#dispatchSoon()
   }
 
-  /** Adds an item, or moves it up; ignored after `close`. */
+  /** Adds an item, or moves it up; ignored after `stop`. */
   add(item: Item, level: Level): void {
     if (this.#state === 'Closed') return
     const nowMs = this.#options.clock.monotonic()
@@ -117,12 +117,6 @@ export class WorkQueue {
 
   /** Stops handing out items, and waits for the work under way. @returns whether the work ended within `timeoutMs` */
   async stop(timeoutMs: number): Promise<boolean> {
-    this.#close()
-    if (this.active > 0) await sleep(this.#options.clock, timeoutMs, this.#ended.signal)
-    return this.active === 0
-  }
-
-  #close(): void {
     this.#state = 'Closed'
     this.#cancelHold?.()
     this.#ready = new PriorityQueue()
@@ -130,6 +124,8 @@ export class WorkQueue {
     for (const { cancel } of this.#delayed.values()) cancel()
     this.#delayed.clear()
     this.#reportDepths()
+    if (this.active > 0) await sleep(this.#options.clock, timeoutMs, this.#ended.signal)
+    return this.active === 0
   }
 
   /** Seconds of work so far on items that are not done: the sum, and the longest one. Shows a stuck run. */

@@ -4,7 +4,7 @@ import { FaultyProjectionStore } from '../../test/support/faulty-projection-stor
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { heartbeat as anyHeartbeat } from '../../test/support/records.ts'
 import type { EndpointSlice } from '#kube/resources.ts'
-import { Acknowledgements, type Confirmation } from './acknowledgements.ts'
+import { Acknowledgements, BackendHealth, type Confirmation } from './acknowledgements.ts'
 import type { LiveProcess } from './store.ts'
 
 const EPOCH = 'e1'
@@ -300,4 +300,22 @@ describe('progress and changes', () => {
     expect(log).toEqual([])
     expect(clock.pending).toBe(0)
   })
+})
+
+test('a model is reported when a gateway reports another health of its backend, and again when the backend is healthy', () => {
+  const health = new BackendHealth()
+  const down = [anyHeartbeat('a', { backends: { 'uid-1/main': { up: 0, total: 2 } } }), anyHeartbeat('b')]
+  expect([...health.changed(down)]).toEqual(['uid-1'])
+  expect([...health.changed(down.toReversed())]).toEqual([])
+  expect([...health.changed([anyHeartbeat('a')])]).toEqual(['uid-1'])
+})
+
+test('another order of the heartbeats is not a change', () => {
+  const health = new BackendHealth()
+  const reports = [
+    anyHeartbeat('a', { backends: { 'u/x': { up: 0, total: 2 } } }),
+    anyHeartbeat('b', { backends: { 'u/x': { up: 1, total: 2 } } }),
+  ]
+  health.changed(reports)
+  expect([...health.changed(reports.toReversed())]).toEqual([])
 })

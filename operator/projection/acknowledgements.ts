@@ -94,7 +94,8 @@ export class Acknowledgements {
   confirmation(revision: number, uid: string): Confirmation {
     const missing = this.#pods.missing(revision, uid)
     const { total } = this.#pods
-    return { state: this.#stateOf(revision, uid), ready: total - missing.length, total, missing }
+    const state = missing.length > 0 ? 'Waiting' : total > 0 ? 'Acknowledged' : 'NoGateways'
+    return { state: this.#isKnown ? state : 'Unknown', ready: total - missing.length, total, missing }
   }
 
   /**
@@ -112,12 +113,6 @@ export class Acknowledgements {
   /** Ends the wait for a key. */
   forget(key: string): void {
     this.#expected.delete(key)
-  }
-
-  #stateOf(revision: number, uid: string): Confirmation['state'] {
-    if (!this.#isKnown) return 'Unknown'
-    if (this.#pods.total === 0) return 'NoGateways'
-    return this.#pods.hasApplied(revision, uid) ? 'Acknowledged' : 'Waiting'
   }
 
   #schedule(ms: number): void {
@@ -180,5 +175,24 @@ export class Acknowledgements {
       this.#expected.set(key, { ...expectation, said: { ready, total } })
       this.#deps.onProgress(key)
     })
+  }
+}
+
+/** The health of backends according to the gateways' last heartbeats. */
+export class BackendHealth {
+  #health = new Map<string, string>()
+
+  /** @returns uids of the models for which a gateway reports another health of a backend than at the last call */
+  changed(live: readonly LiveProcess[]): ReadonlySet<string> {
+    const next = new Map<string, string>()
+    const backends = live.flatMap(({ acknowledgement }) => Object.entries(acknowledgement?.backends ?? {}))
+    for (const [id, seen] of Map.groupBy(backends, ([backendId]) => backendId)) {
+      const reports = seen.map(([, { up, total }]) => `${up}/${total}`)
+      next.set(id, reports.sort().join()) // heartbeats come in any order
+    }
+    const ids = [...new Set([...next.keys(), ...this.#health.keys()])]
+    const changed = ids.filter((id) => next.get(id) !== this.#health.get(id))
+    this.#health = next
+    return new Set(changed.map((id) => id.slice(0, id.lastIndexOf('/')))) // a heartbeat names a backend `<model uid>/<backend name>`
   }
 }

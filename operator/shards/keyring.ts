@@ -1,11 +1,11 @@
 /** The keyring: durable truth about issued keys, in Secrets of the operator's namespace. */
 import type { KeyHash } from '#contract/values/credential.ts'
-import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
+import { isLive, type KeyringEntry } from '#contract/records/keyring-entry.ts'
 import { KEEP_TOMBSTONES_MS } from '#contract/records/tombstone.ts'
 import type { Secret } from '#kube/resources.ts'
 import type { Level } from '../loop/level.ts'
 import { FormerShards } from './former-shards.ts'
-import { KeyringIndex, modelBytesOf } from './keyring-index.ts'
+import { MultiMap } from './multi-map.ts'
 import { SecretShards, type SecretShardsDeps, type UnreadableEntry } from './secret-shards.ts'
 import { KEYRING_SET } from './sets.ts'
 import { ShardFull } from './shard-writer.ts'
@@ -34,11 +34,27 @@ export interface KeyringDeps extends SecretShardsDeps {
   readonly onReleased?: (hash: KeyHash) => void
 }
 
+/** What the indexes know of one key, durable or about to be. */
+interface Indexed {
+  readonly namespace: string
+  /** ms since 1970; null: not deleted. */
+  readonly deletedMs: number | null
+  /** Bytes of the model names in its policy: durable or pending, whichever is larger. */
+  readonly modelBytes: number
+  /** Of its live values. */
+  readonly hashes: readonly KeyHash[]
+}
+
 /** The leader's view of the keyring, by uid of the ApiKey. Entries are shared: never change an entry, commit a new one. */
 export class Keyring extends SecretShards<KeyringEntry> {
   readonly #former: FormerShards
-  readonly #index = new KeyringIndex()
   readonly #deps: KeyringDeps
+  readonly #keys = new Map<string, Indexed>()
+  readonly #uidsIn = new MultiMap<string>()
+  readonly #modelBytesIn = new Map<string, number>()
+  readonly #holders = new MultiMap<KeyHash>()
+  readonly #tombstones = new Set<string>()
+  #revision = 0
 
   constructor(deps: KeyringDeps) {
     super({ ...KEYRING_SET, ...deps, groupOf: ({ namespace }) => namespace })
@@ -70,22 +86,23 @@ export class Keyring extends SecretShards<KeyringEntry> {
 
   #refusal(entry: KeyringEntry, level: Level): NamespaceShareFull | undefined {
     const limit = this.#deps.maxModelBytesPerNamespace
-    const grows = modelBytesOf(entry) - this.#index.modelBytes(entry.uid)
-    const bytes = this.#index.modelBytesIn(entry.namespace) + grows
+    const grows = modelBytesOf(entry) - (this.#keys.get(entry.uid)?.modelBytes ?? 0)
+    const bytes = (this.#modelBytesIn.get(entry.namespace) ?? 0) + grows
     if (grows <= (level === 'urgent' ? URGENT_SHARE_SLACK : 0) || bytes <= limit) return undefined
     return new NamespaceShareFull(entry.namespace, { bytes, limit })
   }
 
   /** Drops the tombstones that are old enough, in grouped writes. @param now ms since 1970 @returns the number of dropped tombstones */
   expireTombstones(now: number): number {
-    const old = [...this.#index.deletedBefore(now - KEEP_TOMBSTONES_MS)].filter((uid) => this.state(uid) === 'Durable')
+    const isOld = (uid: string): boolean => (this.#keys.get(uid)?.deletedMs ?? Infinity) < now - KEEP_TOMBSTONES_MS
+    const old = [...this.#tombstones].filter((uid) => isOld(uid) && this.state(uid) === 'Durable')
     for (const uid of old) this.remove(uid, 'background')
     return old.length
   }
 
   /** Keys that have a live value with this hash, durable or about to be. */
   *holdersOf(hash: KeyHash): IterableIterator<KeyringEntry> {
-    for (const uid of this.#index.holdersOf(hash)) {
+    for (const uid of this.#holders.get(hash)) {
       const entry = this.pending(uid) ?? this.get(uid)
       if (entry) yield entry
     }
@@ -93,11 +110,12 @@ export class Keyring extends SecretShards<KeyringEntry> {
 
   /** Number of keys of one namespace, including tombstones and commits that are not durable yet. */
   countIn(namespace: string): number {
-    return this.#index.countIn(namespace)
+    return this.#uidsIn.count(namespace)
   }
 
+  /** Newest revision of any entry, including deleted entries. */
   get revision(): number {
-    return this.#index.revision
+    return this.#revision
   }
 
   override *unreadable(): IterableIterator<UnreadableEntry> {
@@ -115,6 +133,53 @@ export class Keyring extends SecretShards<KeyringEntry> {
   }
 
   protected override changed(uids: Iterable<string>): void {
-    for (const uid of uids) for (const hash of this.#index.set(uid, this.get(uid), this.pending(uid))) this.#deps.onReleased?.(hash)
+    for (const uid of uids) for (const hash of this.#reindex(uid, this.get(uid), this.pending(uid))) this.#deps.onReleased?.(hash)
   }
+
+  /** @returns hashes that the key no longer has */
+  #reindex(uid: string, durable: KeyringEntry | undefined, pending: KeyringEntry | undefined): readonly KeyHash[] {
+    const former = this.#keys.get(uid)
+    const entry = durable ?? pending
+    const now = entry && {
+      namespace: entry.namespace,
+      deletedMs: entry.deletedMs,
+      modelBytes: Math.max(modelBytesOf(durable), modelBytesOf(pending)),
+      hashes: [...new Set([...liveHashes(durable), ...liveHashes(pending)])],
+    }
+    this.#revision = Math.max(this.#revision, entry?.revision ?? 0)
+    if (former) this.#unindex(uid, former)
+    if (now) this.#index(uid, now)
+    return (former?.hashes ?? []).filter((hash) => now?.hashes.includes(hash) !== true)
+  }
+
+  #index(uid: string, now: Indexed): void {
+    this.#keys.set(uid, now)
+    this.#uidsIn.add(now.namespace, uid)
+    this.#resize(now.namespace, now.modelBytes)
+    for (const hash of now.hashes) this.#holders.add(hash, uid)
+    if (now.deletedMs !== null) this.#tombstones.add(uid)
+  }
+
+  #unindex(uid: string, former: Indexed): void {
+    this.#keys.delete(uid)
+    this.#uidsIn.delete(former.namespace, uid)
+    this.#resize(former.namespace, -former.modelBytes)
+    for (const hash of former.hashes) this.#holders.delete(hash, uid)
+    this.#tombstones.delete(uid)
+  }
+
+  #resize(namespace: string, bytes: number): void {
+    const total = (this.#modelBytesIn.get(namespace) ?? 0) + bytes
+    if (total > 0) this.#modelBytesIn.set(namespace, total)
+    else this.#modelBytesIn.delete(namespace)
+  }
+}
+
+/** Bytes of the model names in a policy; 0 for a tombstone or without an entry. */
+function modelBytesOf(entry: KeyringEntry | undefined): number {
+  return (entry?.models ?? []).flat().reduce((bytes, name) => bytes + Buffer.byteLength(name), 0)
+}
+
+function liveHashes(entry: KeyringEntry | undefined): readonly KeyHash[] {
+  return entry === undefined || entry.deletedMs !== null ? [] : entry.verifiers.filter(isLive).map(({ hash }) => hash)
 }

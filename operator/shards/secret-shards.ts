@@ -10,6 +10,7 @@ import { type Secret, secrets } from '#kube/resources.ts'
 import { breathe, type Cancel, type Clock } from '#platform/clock.ts'
 import { inParallel } from '../loop/in-parallel.ts'
 import type { Level } from '../loop/level.ts'
+import type { OperatorDeps } from '../operator-deps.ts'
 import { type Change, Shard } from './shard.ts'
 import type { ShardCodec } from './shard-codec.ts'
 import { ShardWriter } from './shard-writer.ts'
@@ -60,6 +61,11 @@ export interface SecretShardsDeps {
   readonly onWrite?: (shard: number, bytes: number, seconds: number) => void
   /** Entries of these ids were changed by another process since `load`. */
   readonly onAdopted?: ((ids: Iterable<string>) => void) | undefined
+}
+
+/** The dependencies that all sets have alike. */
+export function shardsDeps({ kube, clock, settings: { namespace }, leader: { assertLeading }, log }: OperatorDeps): SecretShardsDeps {
+  return { kube, clock, namespace, assertLeading, warn: (message) => log.warn(message) }
 }
 
 export interface SecretShardsOptions<Entry> extends ShardSetKind<Entry>, SecretShardsDeps {

@@ -66,7 +66,14 @@ export function recordCodec<Entry extends { readonly uid: string }>(format: Reco
       return { [RECORDS_KEY]: bytes.toString('base64') }
     },
     async decode(data) {
-      return readAll(await unpackShard(Buffer.from(data[RECORDS_KEY] ?? '', 'base64')), format)
+      const texts = await unpackShard(Buffer.from(data[RECORDS_KEY] ?? '', 'base64'))
+      const entries: Array<StoredEntry<Entry>> = []
+      for (const [index, text] of texts.entries()) {
+        if (index % PARSED_AT_ONCE === PARSED_AT_ONCE - 1) await breathe()
+        const entry = readOne(text, format)
+        if (entry) entries.push(entry)
+      }
+      return { entries, damaged: texts.length - entries.length }
     },
   }
 }
@@ -113,19 +120,6 @@ function inBlocks(texts: readonly string[]): readonly string[][] {
 /** Texts of unchanged entries are the same string objects, so each comparison only compares pointers. */
 function isSame(former: readonly string[], now: readonly string[]): boolean {
   return former.length === now.length && former.every((text, index) => text === now[index])
-}
-
-async function readAll<Entry extends { readonly uid: string }>(
-  texts: readonly string[],
-  format: RecordFormat<Entry>,
-): Promise<DecodedShard<Entry>> {
-  const entries: Array<StoredEntry<Entry>> = []
-  for (const [index, text] of texts.entries()) {
-    if (index % PARSED_AT_ONCE === PARSED_AT_ONCE - 1) await breathe()
-    const entry = readOne(text, format)
-    if (entry) entries.push(entry)
-  }
-  return { entries, damaged: texts.length - entries.length }
 }
 
 /** @returns undefined for a damaged entry */

@@ -65,11 +65,11 @@ export class ShardWriter<Entry> {
   /** Writes and settles all changes of a shard. @throws the error that stopped the write; changes that ride along stay */
   async write(shard: Shard<Entry>): Promise<void> {
     const commits = [...shard.pending.values()]
-    const ids = shard.changes().map(({ id }) => id)
+    const changes = shard.changes()
     try {
       if (!shard.isKnown) await this.#read(shard)
       await this.keepAside(shard)
-      await this.#commit(shard, ids)
+      await this.#commit(shard, changes)
     } catch (error) {
       shard.isKnown = false // a lost answer: the write may have happened
       for (const change of commits) this.#events.settled(shard, change, asError(error))
@@ -165,9 +165,10 @@ export class ShardWriter<Entry> {
     if (this.#codec.write(merged, undefined) !== theirs?.text) this.#events.merged(merged)
   }
 
-  async #commit(shard: Shard<Entry>, ids: readonly string[]): Promise<void> {
+  /** @param asked their ids count: another change may have replaced one meanwhile */
+  async #commit(shard: Shard<Entry>, asked: readonly Change<Entry>[]): Promise<void> {
     for (let attempt = 1; ; attempt++) {
-      const changes = this.#readable(shard, ids)
+      const changes = this.#readable(shard, asked)
       if (shard.frozen !== undefined || (changes.length === 0 && !shard.isDirty)) return
       try {
         return await this.#put(shard, await this.#plan(shard, changes))
@@ -181,8 +182,8 @@ export class ShardWriter<Entry> {
   }
 
   /** Returns the changes that may be written, and refuses changes of an entry or shard of another build. */
-  #readable(shard: Shard<Entry>, ids: readonly string[]): readonly Change<Entry>[] {
-    const wanted = new Set(ids)
+  #readable(shard: Shard<Entry>, asked: readonly Change<Entry>[]): readonly Change<Entry>[] {
+    const wanted = new Set(asked.map(({ id }) => id))
     return shard.changes().filter((change) => {
       if (!wanted.has(change.id)) return false
       const why = shard.frozen ?? shard.stored.get(change.id)?.why
@@ -203,11 +204,7 @@ export class ShardWriter<Entry> {
     const others = changes.filter((change) => !exempt.includes(change))
     const middle = Math.ceil(changes.length / 2)
     const parts = exempt.length > 0 && others.length > 0 ? [exempt, others] : [changes.slice(0, middle), changes.slice(middle)]
-    for (const part of parts)
-      await this.#commit(
-        shard,
-        part.map(({ id }) => id),
-      )
+    for (const part of parts) await this.#commit(shard, part)
   }
 
   /** Whether a change may exceed the maximum size: a removal, or growth within `SLACK`, so that a full shard does not delay a revocation. */

@@ -10,7 +10,7 @@ export const HASH_INDEX = 'hash'
 /** Most live values of one key. */
 const MAX_LIVE = 4
 
-interface HashSource {
+export interface HashSource {
   readonly hash: KeyHash
   /** For display; '' if the manifest has no hint. */
   readonly hint: string

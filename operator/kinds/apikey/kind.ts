@@ -9,6 +9,7 @@ import { OutageLog } from '#platform/outage-log.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { Level } from '../../loop/level.ts'
 import { Keyring, NamespaceShareFull } from '../../shards/keyring.ts'
+import { shardsDeps } from '../../shards/secret-shards.ts'
 import type { SubjectKind } from '../../books/subject-ledger.ts'
 import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
@@ -17,11 +18,10 @@ import { ShardFull } from '../../shards/shard-writer.ts'
 import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
 import { LimitWatch } from './limit-watch.ts'
-import { KeyMemory } from './memory.ts'
+import { CredentialVault, KeyMemory } from './memory.ts'
 import { createOrphans, ORPHAN_QUEUE } from './orphans.ts'
 import { ShownUsage } from './shown-usage.ts'
 import { usageStatus, weigh } from './usage.ts'
-import { CredentialVault } from './vault.ts'
 import { apply } from './apply.ts'
 import { isSettledOnGateways } from './key-state.ts'
 import { nextEndMs, urgencyOf } from './keyring-entry.ts'
@@ -255,17 +255,13 @@ function topicOf(step: Step['do']): FailureTopic {
 
 /** @param onAdopted called with keys whose entries another process has written */
 function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>) => void): ApiKeyDeps {
-  const { kube, clock, settings, leader, log, metrics, version } = context
-  const apiKeys = context.informer(apiKeyKind)
+  const { clock, settings, metrics, version } = context
+  const apiKeys = context.informers.of(apiKeyKind.resource)
   apiKeys.addIndex(HASH_INDEX, hashesOf)
   const keyring = new Keyring({
-    kube,
-    namespace: settings.namespace,
-    clock,
+    ...shardsDeps(context),
     shards: settings.keyringShards,
     maxModelBytesPerNamespace: settings.maxModelBytesPerNamespace,
-    assertLeading: leader.assertLeading,
-    warn: (message) => log.warn(message),
     backlog: context.backlogOf,
     version,
     onWrite: (shard, bytes, seconds) => metrics?.committed(shard, bytes, seconds),

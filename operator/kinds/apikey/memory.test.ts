@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { secretOf, verifierOf } from '../../../test/support/observed-key.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { mintCredential } from '#contract/values/credential.ts'
 import { KubeError } from '#kube/port.ts'
-import { KeyMemory } from './memory.ts'
+import { CredentialVault, KeyMemory } from './memory.ts'
 
 let clock: ManualClock
 let memory: KeyMemory
@@ -113,4 +114,14 @@ describe('failures', () => {
     expect(memory.failures('a').map(({ topic }) => topic)).toEqual(['SecretWrite'])
     expect(memory.commitFailed('a', 'KeyringFull', 'full')).toBe(1_000)
   })
+})
+
+test('the vault returns no Credential that is older than ten minutes', async () => {
+  const { credential } = mintCredential()
+  const vault = new CredentialVault(clock)
+  vault.hold('a', credential)
+  await clock.advance(600_000 - 1)
+  expect(vault.get('a')).toBe(credential)
+  await clock.advance(1)
+  expect(vault.get('a')).toBeUndefined()
 })

@@ -2,6 +2,7 @@
 import { BackOff } from '#platform/back-off.ts'
 import { messageOf } from '#platform/message-of.ts'
 import type { Clock } from '#platform/clock.ts'
+import type { Credential } from '#contract/values/credential.ts'
 import { isKubeError } from '#kube/port.ts'
 import type { Failure, FailureTopic } from './observed.ts'
 import type { ObservedSecret } from './user-secret.ts'
@@ -17,6 +18,8 @@ const TRIAL_FOR_MS = 10_000
 /** Bound of revisions of one key by edits that do not stop a value: this many at once, then one per second. */
 const REVISION_BURST = 5
 const REVISION_EVERY_MS = 1_000
+/** Longest time until the delivery of a Credential, ms. The vault then drops it, and the key gets a new one. */
+const HOLD_FOR_MS = 600_000
 const COMMIT_BACK_OFF = { firstMs: 1_000, maxMs: 300_000 } as const
 
 interface Memory {
@@ -159,5 +162,35 @@ export class KeyMemory {
 
   #now(): number {
     return this.#clock.monotonic()
+  }
+}
+
+/**
+ * Holds Credentials between minting and the write of the user's Secret, only in memory and for a short time. A crash loses them, and the
+ * operator then voids their verifiers, whose values no client has seen.
+ */
+export class CredentialVault {
+  readonly #clock: Clock
+  /** `untilMs` on the monotonic clock: a step of the wall clock must not void a key that is about to be delivered. */
+  readonly #held = new Map<string, { readonly credential: Credential; readonly untilMs: number }>()
+
+  constructor(clock: Clock) {
+    this.#clock = clock
+  }
+
+  /** @param verifierId public id of the Credential */
+  hold(verifierId: string, credential: Credential): void {
+    const now = this.#clock.monotonic()
+    for (const [id, entry] of this.#held) if (entry.untilMs <= now) this.#held.delete(id)
+    this.#held.set(verifierId, { credential, untilMs: now + HOLD_FOR_MS })
+  }
+
+  get(verifierId: string): Credential | undefined {
+    const entry = this.#held.get(verifierId)
+    return entry && entry.untilMs > this.#clock.monotonic() ? entry.credential : undefined
+  }
+
+  drop(verifierId: string): void {
+    this.#held.delete(verifierId)
   }
 }

@@ -1,10 +1,10 @@
 /** Observes the state of one ApiKey from the memory of this process, without any call. Decides nothing. */
-import type { KeyHash } from '#contract/values/credential.ts'
-import { isLive, type KeyringEntry, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { createdMs, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
+import { type Aged, isOlder } from '#policy/age-list.ts'
 import type { ApiKeyDeps } from './kind.ts'
-import { HASH_INDEX, hashSource, verifierOfHash } from './hash-source.ts'
+import { HASH_INDEX, type HashSource, hashSource, verifierOfHash } from './hash-source.ts'
 import { currentVerifier, policyOf, recordText } from './keyring-entry.ts'
 import type { Observed } from './observed.ts'
 
@@ -97,20 +97,18 @@ export function isDuplicate(
   const uid = uidOf(apiKey)
   const own = verifierOfHash(source, entry?.verifiers)
   const others = [...keyring.holdersOf(source.hash)].filter((other) => other.uid !== uid)
-  if (own !== undefined) return others.some((other) => isEarlier(other, uid, { own, hash: source.hash }))
+  if (own !== undefined) return others.some((other) => isEarlier(other, source, { uid, createdMs: own.createdMs }))
   if (others.length > 0) return true
-  return [...apiKeys.byIndex(HASH_INDEX, source.hash)].some((rival) => isRival(rival, apiKey))
+  const rivals = [...apiKeys.byIndex(HASH_INDEX, source.hash)].filter(({ metadata }) => metadata.deletionTimestamp === undefined)
+  return rivals.some((rival) => isOlder(ageOf(rival), ageOf(apiKey)))
 }
 
 /** Whether the other of two entries with one value had the value first, and so keeps it. Only a restore makes two such entries. */
-function isEarlier(other: KeyringEntry, uid: string, { own, hash }: { readonly own: KeyringVerifier; readonly hash: KeyHash }): boolean {
-  const theirs = other.verifiers.find((verifier) => verifier.hash === hash && isLive(verifier))
-  if (theirs === undefined) return false
-  return theirs.createdMs === own.createdMs ? other.uid < uid : theirs.createdMs < own.createdMs
+function isEarlier({ uid, verifiers }: KeyringEntry, source: HashSource, own: Aged): boolean {
+  const theirs = verifierOfHash(source, verifiers)
+  return theirs !== undefined && isOlder({ uid, createdMs: theirs.createdMs }, own)
 }
 
-function isRival(rival: ApiKey, apiKey: ApiKey): boolean {
-  if (uidOf(rival) === uidOf(apiKey) || rival.metadata.deletionTimestamp !== undefined) return false
-  const [theirs, own] = [createdMs(rival), createdMs(apiKey)]
-  return theirs === own ? uidOf(rival) < uidOf(apiKey) : theirs < own
+function ageOf(apiKey: ApiKey): Aged {
+  return { uid: uidOf(apiKey), createdMs: createdMs(apiKey) }
 }

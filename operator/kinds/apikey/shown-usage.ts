@@ -20,15 +20,10 @@ export interface ShownUsageDeps {
   readonly enqueue: (uid: string) => void
 }
 
-interface Waiting {
-  readonly usage: SubjectUsage
-  readonly size: number
-}
-
 export class ShownUsage {
   readonly #deps: ShownUsageDeps
   readonly #shown = new Map<string, { readonly usage: SubjectUsage; readonly atMs: number }>()
-  readonly #waiting = new Map<string, Waiting>()
+  readonly #waiting = new Map<string, { readonly usage: SubjectUsage; readonly size: number }>()
   #cancel: Cancel | undefined
 
   constructor(deps: ShownUsageDeps) {

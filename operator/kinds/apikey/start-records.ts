@@ -119,11 +119,7 @@ export function* newestEntries({ keyring, apiKeys: cache }: Omit<RecordDeps, 've
   }
 }
 
-function textOf(
-  entry: KeyringEntry,
-  { apiKeys: cache, version }: RecordDeps,
-  exists: (entry: KeyringEntry) => boolean,
-): string | undefined {
+function textOf(entry: KeyringEntry, { apiKeys: cache, version }: RecordDeps, exists: (one: KeyringEntry) => boolean): string | undefined {
   if (entry.deletedMs !== null) return undefined
   const apiKey = findByUid(entry.uid, cache)
   if (apiKey === undefined) return exists(entry) ? recordText(entry, version()) : refusedRecord(entry, version())

@@ -14,7 +14,6 @@ import type { Failure, Observed } from './observed.ts'
 import { secretIssued } from './secret-issued.ts'
 import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus, usedColumn } from './usage.ts'
 import { secretName } from './user-secret.ts'
-import type { Interval } from '../../shards/spend-entry.ts'
 
 /** Most models that a message names. */
 const NAMED_MODELS = 5
@@ -90,7 +89,8 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   const accepted = acceptedOf(observed)
   const programmed = programmedOf(observed)
   const exhausted = exhaustedOf(observed)
-  const ready = readyOf(observed, { accepted, issued, programmed, exhausted })
+  const others = { accepted, issued, programmed, exhausted }
+  const ready = readyOf(observed, others)
   const list: ApiKeyCondition[] = [
     { type: 'Ready', ...ready },
     { type: 'Accepted', ...accepted },
@@ -103,17 +103,13 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   if (rotating) list.push({ type: 'Rotating', ...rotating })
   if (exhausted) list.push({ type: 'BudgetExhausted', ...exhausted })
   if (isExpired(observed)) list.push({ type: 'Expired', reason: 'Expired', message: expiredMessage(observed) })
-  const stalled = stalledOf(ready, accepted, issued)
+  const stalled = stalledOf(ready, others)
   if (stalled) list.push({ type: 'Stalled', ...stalled })
   return list
 }
 
 /** The condition Stalled, for errors that only a person can fix. */
-function stalledOf(
-  ready: Outcome<'Ready'>,
-  accepted: Outcome<'Accepted'>,
-  issued: Outcome<'SecretIssued'>,
-): Outcome<'Stalled'> | undefined {
+function stalledOf(ready: Outcome<'Ready'>, { accepted, issued }: OtherConditions): Outcome<'Stalled'> | undefined {
   if (ready.reason === 'KeyLost') return { reason: 'KeyLost', message: ready.message }
   if (ready.reason === 'NotAccepted' && (accepted.reason === 'DuplicateKey' || accepted.reason === 'SourceInvalid'))
     return { reason: accepted.reason, message: accepted.message }
@@ -309,14 +305,12 @@ function tooOld({ apiKey, gatewayLimits }: Observed): Outcome<'LimitsEnforceable
 
 /** Names the period, so that a user can compare it with other records of the spend. */
 function spendUncertain({ spendLoss }: Observed): Outcome<'LimitsEnforceable'> | undefined {
-  return spendLoss && { reason: 'SpendUncertain', message: lossMessage(spendLoss) }
-}
-
-function lossMessage({ fromMs, toMs }: Interval): string {
-  return (
-    `Redis lost the spend between ${rfc3339(fromMs)} and ${rfc3339(toMs)}. The operator restored the spend from the last checkpoint and from the ` +
+  if (spendLoss === undefined) return undefined
+  const period = `${rfc3339(spendLoss.fromMs)} and ${rfc3339(spendLoss.toMs)}`
+  const message =
+    `Redis lost the spend between ${period}. The operator restored the spend from the last checkpoint and from the ` +
     'memory of the gateway pods. Requests of gateway pods that ended in that period may be missing.'
-  )
+  return { reason: 'SpendUncertain', message }
 }
 
 function priceMissing({ unpricedModels }: Observed): Outcome<'LimitsEnforceable'> | undefined {

@@ -1,7 +1,7 @@
 /** Composes the user's Secret, and observes a present one. Pure. */
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
-import { namespaceOf, uidOf } from '#kube/port.ts'
+import { namespaceOf, type OwnerReference, uidOf } from '#kube/port.ts'
 import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import { credentialForm, credentialPrefix, hashCredential, type KeyHash } from '#contract/values/credential.ts'
 import type { ApiKey } from '#api/apikey.ts'
@@ -89,7 +89,8 @@ export function userSecret(apiKey: ApiKey, value: string, publicURL: string, ver
 
 export function observeSecret(apiKey: ApiKey, secret: Secret | undefined, publicURL: string): ObservedSecret {
   if (!secret) return { state: 'Absent' }
-  if (!isControlledBy(apiKey, secret)) return { state: isLeftOver(apiKey, secret) ? 'LeftOver' : 'Foreign' }
+  const owner = secret.metadata.ownerReferences?.find(({ controller }) => controller === true) // an object has at most one
+  if (owner === undefined || owner.uid !== apiKey.metadata.uid) return { state: isLeftOver(apiKey, owner) ? 'LeftOver' : 'Foreign' }
   const annotations = secret.metadata.annotations ?? {}
   const material = materialIn(credentialIn(secret))
   return {
@@ -114,16 +115,8 @@ function generationIn(annotation = ''): number {
   return /^[0-9]{1,9}$/.test(annotation) ? Number(annotation) : 0
 }
 
-function isControlledBy(apiKey: ApiKey, { metadata }: Secret): boolean {
-  return metadata.ownerReferences?.some((owner) => owner.uid === apiKey.metadata.uid && owner.controller === true) === true
-}
-
-function isLeftOver(apiKey: ApiKey, { metadata }: Secret): boolean {
-  return (
-    metadata.ownerReferences?.some(
-      ({ kind, name, controller }) => kind === apiKey.kind && name === apiKey.metadata.name && controller === true,
-    ) === true
-  )
+function isLeftOver({ kind, metadata }: ApiKey, owner: OwnerReference | undefined): boolean {
+  return owner?.kind === kind && owner.name === metadata.name
 }
 
 function credentialIn(secret: Secret): string {

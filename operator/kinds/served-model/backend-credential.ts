@@ -61,7 +61,7 @@ export function allowedOrigins(annotation: string | undefined): ReadonlySet<stri
 export function missingHostEntry(url: string, origins: ReadonlySet<string>, allowLoopback: boolean): string | undefined {
   const { origin, protocol, hostname, host } = new URL(url)
   if (origins.has(origin) || (allowLoopback && LOOPBACK.test(hostname))) return undefined
-  return protocol === 'https:' || isInCluster(hostname) ? host : origin
+  return protocol === 'https:' || IN_CLUSTER.test(hostname) ? host : origin
 }
 
 function originsOf(entry: string): string[] {
@@ -69,13 +69,9 @@ function originsOf(entry: string): string[] {
   if (!HOST.test(entry)) return []
   const https = originOf(`https://${entry}`)
   const name = entry.replace(/:\d+$/, '').toLowerCase()
-  return isInCluster(name) ? [...https, ...originOf(`http://${entry}`)] : https
+  return IN_CLUSTER.test(name) ? [...https, ...originOf(`http://${entry}`)] : https
 }
 
 function originOf(text: string): string[] {
   return URL.canParse(text) ? [new URL(text).origin] : []
-}
-
-function isInCluster(hostname: string): boolean {
-  return IN_CLUSTER.test(hostname)
 }

@@ -42,14 +42,14 @@ class Bench {
       settings,
       leader: { assertLeading: () => undefined },
       log: { warn: () => undefined },
-      informer: () => ({
-        ...{ synced: informer.synced, addIndex: () => undefined, byIndex: () => [] },
-        get: (ref: ObjectRef) => informer.get(ref),
-        list: () => informer.list(),
-        subscribe: (listener: Parameters<typeof informer.subscribe>[0]) => informer.subscribe(listener),
-        isSynced: (name: string) => !this.unsynced.includes(name),
-      }),
       informers: {
+        of: () => ({
+          ...{ synced: informer.synced, addIndex: () => undefined, byIndex: () => [] },
+          get: (ref: ObjectRef) => informer.get(ref),
+          list: () => informer.list(),
+          subscribe: (listener: Parameters<typeof informer.subscribe>[0]) => informer.subscribe(listener),
+          isSynced: (name: string) => !this.unsynced.includes(name),
+        }),
         services: this.objects.informer(services),
         endpointSlices: this.objects.informer(endpointSlices),
         namespaces: this.objects.informer(namespaces),

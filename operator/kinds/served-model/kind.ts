@@ -7,10 +7,11 @@ import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
 import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '#contract/records/model-record.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { MountedSecrets } from '../../shards/mounted-secrets.ts'
+import { shardsDeps } from '../../shards/secret-shards.ts'
 import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
-import { BackendHealth } from '../../projection/backend-health.ts'
+import { BackendHealth } from '../../projection/acknowledgements.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, type Watch, watch } from '../kind.ts'
 import { CredentialMemory } from './credential-memory.ts'
@@ -264,7 +265,7 @@ function decoded(text: string): ModelRecord | undefined {
 }
 
 export function createDeps(context: OperatorContext): ServedModelDeps {
-  const { kube, clock, random, settings, leader, log, version, informers } = context
+  const { clock, random, settings, version, informers } = context
   const rules: PublishingRules = {
     publishingNamespaces: settings.publishingNamespaces,
     /** The right to read namespaces may change while the operator runs. */
@@ -274,14 +275,10 @@ export function createDeps(context: OperatorContext): ServedModelDeps {
   }
   return {
     ...context,
-    servedModels: context.informer(servedModelKind),
+    servedModels: informers.of(servedModelKind.resource),
     slicesOf: (namespace, service) => slicesOf(informers.endpointSlices, namespace, service),
     mounted: new MountedSecrets({
-      kube,
-      namespace: settings.namespace,
-      clock,
-      assertLeading: leader.assertLeading,
-      warn: (message) => log.warn(message),
+      ...shardsDeps(context),
       backlog: context.backlogOf,
       ...(settings.mountedShards === undefined ? {} : { shards: settings.mountedShards }),
       version,

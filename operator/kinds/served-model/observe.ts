@@ -100,17 +100,10 @@ function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSu
 function observeBackend(model: ServedModel, spec: BackendSpec, deps: ServedModelDeps): ObservedBackend {
   const namespace = namespaceOf(model)
   const { service, authSecretRef } = spec
-  const found =
-    service &&
-    serviceEndpoints(
-      service.name,
-      service.port,
-      deps.informers.services.get({ namespace, name: service.name }),
-      deps.slicesOf(namespace, service.name),
-    )
+  const found = service && deps.informers.services.get({ namespace, name: service.name })
   return {
     name: spec.name,
-    service: found,
+    service: service && serviceEndpoints(service.name, service.port, found, deps.slicesOf(namespace, service.name)),
     credential: authSecretRef ? observeCredential(uidOf(model), spec, { namespace, ...authSecretRef }, deps) : { state: 'NotUsed' },
     reachable: reachable(`${uidOf(model)}/${spec.name}`, deps),
   }

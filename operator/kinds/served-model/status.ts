@@ -30,15 +30,16 @@ interface Assessment {
   readonly desired: DesiredModel
   readonly progress: ModelProgress
   readonly backends: readonly BackendCount[]
+  readonly accepted: ConditionFor<'Accepted'>
 }
 
 export function statusOf(around: ModelSurroundings, desired: DesiredModel, progress: ModelProgress, nowMs: number): ServedModelStatus {
   const { model } = around
   const backends = around.backends.map((backend) => ({ name: backend.name, ...usableOf(backend, around, desired) }))
-  const assessment = { around, desired, progress, backends }
   const accepted = acceptedCondition(desired)
-  const healthy = healthCondition(assessment, accepted)
-  const ready = readyCondition(assessment, accepted, healthy)
+  const assessment = { around, desired, progress, backends, accepted }
+  const healthy = healthCondition(assessment)
+  const ready = readyCondition(assessment, healthy)
   const stalled = stalledCondition(desired, ready)
   const { pricing, aliases: names = [] } = model.spec
   const aliases = names.join(',')
@@ -90,7 +91,7 @@ function pricedCondition({ spec }: ServedModel): ConditionFor<'Priced'> {
   return { type: 'Priced', reason: 'PriceMissing', message }
 }
 
-function healthCondition({ around, desired, backends }: Assessment, accepted: ConditionFor<'Accepted'>): ConditionFor<'BackendsHealthy'> {
+function healthCondition({ around, desired, backends, accepted }: Assessment): ConditionFor<'BackendsHealthy'> {
   const type = 'BackendsHealthy'
   if (around.hasPlace && desired.record === undefined) return { type, reason: 'NotAccepted', message: accepted.message }
   const down = backends.filter((backend) => backend.ready === 0)
@@ -107,12 +108,8 @@ function counts(backends: readonly BackendCount[]): string {
   return backends.map(({ name, ready, total }) => `${name} (${ready}/${total})`).join(', ')
 }
 
-function readyCondition(
-  assessment: Assessment,
-  accepted: ConditionFor<'Accepted'>,
-  healthy: ConditionFor<'BackendsHealthy'>,
-): ConditionFor<'Ready'> {
-  const { around, desired, progress } = assessment
+function readyCondition(assessment: Assessment, healthy: ConditionFor<'BackendsHealthy'>): ConditionFor<'Ready'> {
+  const { around, desired, progress, accepted } = assessment
   const type = 'Ready'
   if (!desired.record || desired.problems.some(({ isBlocking }) => isBlocking))
     return { type, reason: 'NotAccepted', message: accepted.message }

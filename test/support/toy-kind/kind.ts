@@ -20,8 +20,8 @@ interface Step extends StepBase {
 
 export const toyRow: KindRow = { api: toyKind, create: toys }
 
-function toys({ informer, kube, clock, ownWrites, projection }: OperatorContext): Kind<Toy, ObservedToy, Step> {
-  const cache = informer(toyKind)
+function toys({ informers, kube, clock, ownWrites, projection }: OperatorContext): Kind<Toy, ObservedToy, Step> {
+  const cache = informers.of(toyKind.resource)
   return {
     name: toyKind.resource.kind,
     informer: cache,

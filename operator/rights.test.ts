@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { operatorRights, OWN_SECRETS } from './rights.ts'
-import { rightsTemplate } from './rights-template.ts'
+import { operatorRights, OWN_SECRETS, rightsTemplate } from './rights.ts'
 
 const PLAIN = { resource: { plural: 'plans', namespaced: true }, finalizer: undefined }
 const FINAL = { resource: { plural: 'accounts', namespaced: true }, finalizer: 'headgate.dev/settle' }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { SubjectSchedule } from './subject-schedule.ts'
+import { SubjectSchedule } from './spend-reader.ts'
 
 /** Reads what is due. */
 function read(schedule: SubjectSchedule, nowMs: number): readonly string[] {
