@@ -3,9 +3,8 @@ import { Worker } from 'node:worker_threads'
 import { GatewayError } from '../errors.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import { DIALECTS } from './all-dialects.ts'
 import { type BodyAnswer, type BodyJob, ownBytes, READY, resultOf } from './body-messages.ts'
-import type { Dialect } from './dialect.ts'
+import { type Dialect, DIALECTS } from './dialect.ts'
 import { readRequest, type ReadRequest } from './read-request.ts'
 
 /** Bodies up to this size, bytes, are read at once, within a few milliseconds. Larger ones would delay all other callers. */

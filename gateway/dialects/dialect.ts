@@ -1,7 +1,8 @@
 import type { GatewayError } from '../errors.ts'
-import type { BackendEvents } from './backend-events.ts'
-import type { ClientFraming } from './client-framing.ts'
+import { anthropicEvents, type BackendEvents, openaiEvents } from './backend-events.ts'
+import { anthropicFraming, type ClientFraming, openaiFraming } from './client-framing.ts'
 import type { JsonObject } from './json-body.ts'
+import { wrongMessages } from './request-shape.ts'
 
 /** The fields of a request body on which the gateway decides. The rest is the backend's business. */
 export interface ModelRequest {
@@ -28,3 +29,27 @@ export interface Dialect {
   /** Checks the fields that hold the prompt. All other checks are common to all dialects. @returns row 11 with the first wrong field */
   wrongPrompt(body: JsonObject): GatewayError | undefined
 }
+
+/** OpenAI chat completions; every backend serves them. */
+export const chatCompletions: Dialect = {
+  path: '/v1/chat/completions',
+  needsNative: false,
+  hasUsageOption: true,
+  framing: openaiFraming,
+  events: openaiEvents,
+  wrongPrompt: wrongMessages,
+}
+
+/** Anthropic Messages, forwarded unchanged to backends that support them. */
+export const messages: Dialect = {
+  path: '/v1/messages',
+  otherPaths: ['/v1/v1/messages'], // a base URL that ends in /v1, with an Anthropic SDK
+  needsNative: true,
+  hasUsageOption: false,
+  framing: anthropicFraming,
+  events: anthropicEvents,
+  wrongPrompt: wrongMessages,
+}
+
+/** The routes of model calls. The worker for large bodies gets the path, because a function cannot be sent to another thread. */
+export const DIALECTS: ReadonlyMap<string, Dialect> = new Map([chatCompletions, messages].map((dialect) => [dialect.path, dialect]))
