@@ -39,9 +39,9 @@ export type BodyResult = ReadRequest | GatewayError | undefined
  */
 export class BodyReader {
   readonly #deps: BodyReaderDeps
-  readonly #jobs: Job[] = []
   #thread: BodyThread | undefined
-  #isWorking = false
+  /** Resolves when every body until now is read: one at a time. */
+  #idle = Promise.resolve()
   #isStopped = false
   #cancelRestart: Cancel = () => undefined
 
@@ -78,19 +78,12 @@ export class BodyReader {
       resolve(undefined)
     }
     client.once('close', leave)
-    this.#jobs.push(job)
-    if (!this.#isWorking) void this.#work()
+    this.#idle = this.#idle.then(() => this.#do(job))
     void promise.then(() => client.off('close', leave))
     return promise
   }
 
-  /** One body at a time. Waiting bodies survive a failure of the worker, and are dropped when their clients leave. */
-  async #work(): Promise<void> {
-    this.#isWorking = true
-    for (let job = this.#jobs.shift(); job; job = this.#jobs.shift()) await this.#do(job)
-    this.#isWorking = false
-  }
-
+  /** It never rejects: waiting bodies survive a failure of the worker. They are dropped when their clients leave. */
   async #do(job: Job): Promise<void> {
     try {
       const thread = this.#thread
