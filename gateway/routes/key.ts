@@ -1,5 +1,5 @@
 /** `GET /v1/key`: the limits and budgets of the caller's key, its usage, and the times of the resets. */
-import { sentCredential } from '../auth/credential-header.ts'
+import { sentCredential } from '../auth/authenticate.ts'
 import type { Caller } from '../auth/key-table.ts'
 import { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
