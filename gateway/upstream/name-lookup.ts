@@ -5,6 +5,8 @@
  * (decision 19).
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+import { refuseAddress, type AddressRules } from '#contract/values/backend-address.ts'
 import type { Clock } from '#platform/clock.ts'
 
 /** Addresses found are fresh for this long, ms. */
@@ -43,6 +45,8 @@ interface Known {
 }
 
 type Waiting = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
+/** Resolves a name to all its addresses: `NameLookup.find`. */
+export type ResolveAll = (hostname: string, done: Waiting) => void
 
 interface Job {
   readonly hostname: string
@@ -150,4 +154,36 @@ function afterFailure(
   const pauseMs = isSilent && former ? Math.min(Math.max(2 * former.pauseMs, FAILED_MS), SILENT_MS) : FAILED_MS
   const { addresses = [], foundAtMs = -Infinity } = former ?? {}
   return { addresses, foundAtMs, error, untilMs: now + (isSilent ? SILENT_MS : FAILED_MS), staleAtMs: now + pauseMs, pauseMs }
+}
+
+export const REFUSED_ADDRESS = 'ERR_REFUSED_ADDRESS'
+
+/**
+ * Makes the `lookup` function of a socket, which checks addresses again: a name that was harmless when the manifest was checked may later
+ * resolve to loopback or to a metadata server (DNS rebinding), so the first check alone proves nothing. It refuses a name if any of its
+ * addresses is refused, because the socket may connect to any of them. The socket gets exactly the checked addresses. Literal addresses
+ * never reach a look-up; the model table checks those.
+ */
+export function guardedLookup(rules: AddressRules, resolveAll: ResolveAll): LookupFunction {
+  return (hostname, { all }, done) => {
+    resolveAll(hostname, (error, addresses) => {
+      const refused = error ?? refusal(hostname, addresses, rules)
+      const first = addresses?.[0]
+      if (refused !== undefined || first === undefined) return done(refused ?? errorOf(`${hostname} has no address`, 'ENOTFOUND'), [])
+      if (all) done(null, [...addresses])
+      else done(null, first.address, first.family)
+    })
+  }
+}
+
+function refusal(hostname: string, addresses: readonly LookupAddress[], rules: AddressRules): NodeJS.ErrnoException | undefined {
+  for (const { address } of addresses) {
+    const reason = refuseAddress(address, rules)
+    if (reason !== undefined) return errorOf(`${hostname} may not be called: it has become ${address}, and ${reason}`, REFUSED_ADDRESS)
+  }
+  return undefined
+}
+
+function errorOf(message: string, code: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(message), { code })
 }

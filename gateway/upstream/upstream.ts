@@ -7,10 +7,9 @@ import { BackendHealth, tcpProbe } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
 import type { ForwardJob, Outcome, CredentialLookup } from './forward-job.ts'
 import { ModelTable } from './model-table.ts'
-import { NameLookup } from './name-lookup.ts'
+import { guardedLookup, NameLookup } from './name-lookup.ts'
 import { Ticker } from './ticker.ts'
 import { UpstreamPools } from './upstream-pools.ts'
-import { guardedLookup } from './url-guard.ts'
 
 export interface UpstreamOptions {
   /** Rules for addresses of backends. Only standalone allows loopback. */
