@@ -1,7 +1,6 @@
 import type { BackendEvents, EventKind } from '../dialects/backend-events.ts'
 import type { ClientFraming } from '../dialects/client-framing.ts'
-import type { Usage } from '../dialects/usage.ts'
-import { UsageTally } from '../dialects/usage-tally.ts'
+import { type Usage, UsageTally } from '../dialects/usage.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
