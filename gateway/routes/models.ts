@@ -1,7 +1,6 @@
 /** `GET /v1/models` and `/v1/models/{id}`: exactly the models that a call with the same key may use, in a form that both SDKs parse. */
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import type { ModelEntry } from '../upstream/model-entry.ts'
-import type { VisibleModel } from '../upstream/model-table.ts'
+import type { ModelEntry, VisibleModel } from '../upstream/model-table.ts'
 import { allowedModel } from './near-model.ts'
 import { identify, type RouteDeps, type RouteHandler, send } from './route.ts'
 

@@ -1,8 +1,7 @@
 /** Rows 12 and 13: the refusal of a model name, with a hint. The hint suggests only names that the key may call. */
 import { GatewayError, HIDDEN_CREDENTIAL, safeText } from '../errors.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import type { ModelEntry } from '../upstream/model-entry.ts'
-import type { VisibleModel } from '../upstream/model-table.ts'
+import type { ModelEntry, VisibleModel } from '../upstream/model-table.ts'
 import type { RouteDeps } from './route.ts'
 
 type SuggestedFrom = Pick<RouteDeps, 'admits' | 'models'>

@@ -3,7 +3,7 @@ import type { GatewayError } from '../errors.ts'
 import type { Usage } from '../dialects/usage.ts'
 import type { BackendAnswer, Failure } from './backend-error.ts'
 import type { ForwardJob } from './forward-job.ts'
-import type { Target } from './model-entry.ts'
+import type { Target } from './model-table.ts'
 
 /** Handles the body of a backend's answer: relays it as a whole, relays it as a stream, or reads it as an error. */
 export interface AnswerRelay {

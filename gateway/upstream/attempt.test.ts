@@ -11,7 +11,7 @@ import { LoopShare } from '#platform/loop-share.ts'
 import { Attempt } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
 import type { AttemptResult, ForwardJob } from './forward-job.ts'
-import { modelEntry, targetsOf, type Target } from './model-entry.ts'
+import { modelEntry, targetsOf, type Target } from './model-table.ts'
 import { Ticker } from './ticker.ts'
 import { forwardedHeaders } from './upstream-headers.ts'
 

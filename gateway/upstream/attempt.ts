@@ -12,7 +12,7 @@ import { type BackendAnswer, backendBroken, backendFailure, type Failure, ourOwn
 import type { BackendHealth } from './backend-health.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
 import type { AttemptResult, ForwardJob } from './forward-job.ts'
-import type { Target } from './model-entry.ts'
+import type { Target } from './model-table.ts'
 import type { NameLookup } from './name-lookup.ts'
 import { ErrorAnswer, PlainRelay } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'

@@ -7,7 +7,7 @@ import { GatewayError } from '../errors.ts'
 import { backendCall } from './backend-call.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { StreamUsage } from '#contract/records/model-record.ts'
-import { modelEntry, targetsOf } from './model-entry.ts'
+import { modelEntry, targetsOf } from './model-table.ts'
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }], stream: true }
 const OPTION = { stream_options: { include_usage: true } }

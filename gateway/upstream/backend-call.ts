@@ -2,7 +2,7 @@
 import { Readable } from 'node:stream'
 import { bytesFor, type RequestBody } from '../dialects/request-body.ts'
 import type { ForwardJob } from './forward-job.ts'
-import type { Target } from './model-entry.ts'
+import type { Target } from './model-table.ts'
 import { upstreamHeaders } from './upstream-headers.ts'
 
 /** Larger bodies, bytes, are sent as a stream: the HTTP client keeps a buffer until the answer ends, which may take minutes. */

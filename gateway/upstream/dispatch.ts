@@ -4,7 +4,7 @@ import type { Running } from '../http/exchange.ts'
 import { Attempt, type AttemptDeps } from './attempt.ts'
 import { shuttingDown } from './backend-error.ts'
 import type { AttemptResult, CredentialLookup, ForwardJob, Outcome } from './forward-job.ts'
-import type { BackendEntry, Target } from './model-entry.ts'
+import type { BackendEntry, Target } from './model-table.ts'
 import { pickBackend, type PickRules } from './pick-backend.ts'
 
 /** What a dispatch needs. */

@@ -4,7 +4,7 @@ import type { Usage } from '../dialects/usage.ts'
 import type { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { Failure } from './backend-error.ts'
-import type { BackendEntry, ModelEntry } from './model-entry.ts'
+import type { BackendEntry, ModelEntry } from './model-table.ts'
 
 /** An admitted request on its way to a backend. */
 export interface ForwardJob {

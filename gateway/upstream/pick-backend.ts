@@ -1,5 +1,5 @@
 /** Picks the server of a request: backends by weight, endpoints by load. Pure: random numbers and state are passed in. */
-import type { BackendEntry, ModelEntry, Target } from './model-entry.ts'
+import type { BackendEntry, ModelEntry, Target } from './model-table.ts'
 
 export interface PickRules {
   readonly nativeOnly: boolean
