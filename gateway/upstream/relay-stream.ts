@@ -5,7 +5,7 @@ import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../err
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import { renamedEvent } from './rename-model.ts'
-import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
+import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
 import { parseObject } from '../dialects/json-body.ts'
 
 const MAX_EVENT_BYTES = 1024 * 1024
