@@ -19,10 +19,8 @@ const MAX_ATTEMPTS = 2
 
 /** Resolves when the answer is written, the client has left, or no backend answered (rows 24, 26 to 33). Rejects only on a bug. */
 export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
-  return new Promise((resolve, reject) => new Forwarding(job, deps, { resolve, reject }).start())
+  return new Forwarding(job, deps).start()
 }
-
-type Settled = Pick<PromiseWithResolvers<Outcome>, 'resolve' | 'reject'>
 
 /** One request with its attempts. It also holds the rules by which its servers are picked. */
 class Forwarding implements Running, PickRules {
@@ -30,16 +28,15 @@ class Forwarding implements Running, PickRules {
   readonly tried: Target[] = []
   readonly #job: ForwardJob
   readonly #deps: ForwardDeps
-  readonly #settled: Settled
+  readonly #settled = Promise.withResolvers<Outcome>()
   readonly #startedAt: number
   #attempt: Attempt | undefined = undefined
   #failed: FailedAttempt | undefined = undefined
   readonly #onResult = (result: AttemptResult): void => this.#took(result)
 
-  constructor(job: ForwardJob, deps: ForwardDeps, settled: Settled) {
+  constructor(job: ForwardJob, deps: ForwardDeps) {
     this.#job = job
     this.#deps = deps
-    this.#settled = settled
     this.#startedAt = deps.ticker.now
     this.nativeOnly = job.dialect.needsNative
   }
@@ -61,13 +58,14 @@ class Forwarding implements Running, PickRules {
     this.#attempt?.clientClosed()
   }
 
-  start(): void {
+  start(): Promise<Outcome> {
     const { exchange } = this.#job
     if (!exchange.response.closed) {
       exchange.running = this
       exchange.response.on('error', () => undefined) // of a late write; without a listener the process would end
     }
     this.#tryNext()
+    return this.#settled.promise
   }
 
   #tryNext(): void {
