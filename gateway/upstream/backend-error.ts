@@ -1,7 +1,7 @@
 /** Turns an unsuccessful answer into an error. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI, Anthropic. */
 import { isIP } from 'node:net'
 import { type ErrorParams, GatewayError, type GatewayErrorOptions, type RowID } from '../errors.ts'
-import { asObject, type JsonObject } from '../dialects/json-body.ts'
+import { asObject, type JsonObject, parseObject } from '../dialects/json-body.ts'
 
 /** An answer, or an error event of a stream, of a backend. */
 export interface BackendAnswer {
@@ -129,12 +129,8 @@ function errorFields(body: unknown): JsonObject {
 }
 
 function unwrapped(text: string, depth: number): string | undefined {
-  if (!text.trimStart().startsWith('{')) return text
-  try {
-    return messageIn(JSON.parse(text), depth + 1)
-  } catch {
-    return text // begins like JSON, but is plain text
-  }
+  const inner = text.trimStart().startsWith('{') ? parseObject(text) : undefined // undefined too for plain text that begins like JSON
+  return inner === undefined ? text : messageIn(inner, depth + 1)
 }
 
 function isAboutModel(text: string | undefined, { code }: JsonObject): boolean {

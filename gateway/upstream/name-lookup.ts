@@ -77,7 +77,7 @@ export class NameLookup {
   find(hostname: string, namespace: string, done: Waiting): void {
     const usable = this.#usable(hostname)
     if (usable === undefined) return this.#refresh({ hostname, namespace }, done)
-    if (this.#isStale(hostname)) this.#refresh({ hostname, namespace })
+    if (this.#options.clock.monotonic() >= (this.#known.get(hostname)?.staleAtMs ?? 0)) this.#refresh({ hostname, namespace })
     queueMicrotask(() => (usable instanceof Error ? done(usable, []) : done(null, usable)))
   }
 
@@ -94,10 +94,6 @@ export class NameLookup {
     const now = this.#options.clock.monotonic()
     if (now - known.foundAtMs < USABLE_MS) return known.addresses
     return now < known.untilMs ? known.error : undefined
-  }
-
-  #isStale(hostname: string): boolean {
-    return this.#options.clock.monotonic() >= (this.#known.get(hostname)?.staleAtMs ?? 0)
   }
 
   /** @param done waits for the answer; undefined if an older answer was already returned */
