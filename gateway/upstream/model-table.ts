@@ -44,8 +44,8 @@ const MAX_REMEMBERED = 1_000
 /** The models; the follower of the projection fills it. */
 export class ModelTable implements RecordTable {
   readonly #rules: AddressRules
-  #entries = new Map<string, ModelEntry>()
-  #names = new ModelNames<ModelEntry>()
+  readonly #entries = new Map<string, ModelEntry>()
+  readonly #names = new ModelNames<ModelEntry>()
   /** Lists by namespace, until a model changes: building one means to sort and resolve thousands of names. */
   readonly #visible = new Map<string, readonly VisibleModel[]>()
 
@@ -80,10 +80,7 @@ export class ModelTable implements RecordTable {
     if (entry === undefined) return false
     if (entry.record.revision < (this.#entries.get(uid)?.record.revision ?? 0)) return true // batches of a load and the log overlap
     this.delete(uid)
-    this.#entries.set(uid, entry)
-    this.#names.add(entry)
-    this.#visible.clear()
-    for (const target of targetsOf(entry)) target.health.isRetired = false
+    this.#add(uid, entry)
     return true
   }
 
@@ -111,17 +108,17 @@ export class ModelTable implements RecordTable {
       },
       delete: (uid) => void entries.delete(uid),
       commit: () => {
-        const names = new ModelNames<ModelEntry>()
-        for (const entry of this.#entries.values()) for (const target of targetsOf(entry)) target.health.isRetired = true
-        for (const entry of entries.values()) {
-          names.add(entry)
-          for (const target of targetsOf(entry)) target.health.isRetired = false
-        }
-        this.#entries = entries
-        this.#names = names
-        this.#visible.clear()
+        for (const uid of [...this.#entries.keys()]) this.delete(uid)
+        for (const [uid, entry] of entries) this.#add(uid, entry)
       },
     }
+  }
+
+  #add(uid: string, entry: ModelEntry): void {
+    this.#entries.set(uid, entry)
+    this.#names.add(entry)
+    this.#visible.clear()
+    for (const target of targetsOf(entry)) target.health.isRetired = false
   }
 
   #read(uid: string, text: string): ModelEntry | undefined {
