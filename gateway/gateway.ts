@@ -67,9 +67,7 @@ export class Gateway {
   readonly #watch: KeyringWatch | undefined
   readonly #active = new ActiveExchanges()
   readonly #metrics: GatewayMetrics
-  readonly #bodies: BodyBudget
   readonly #loop: LoopShare
-  readonly #turns = new RequestTurns()
   readonly #load = new LoadGuard(() => this.#active.calls)
   #epoch: string | undefined
   #isLeaving = false
@@ -79,7 +77,6 @@ export class Gateway {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
     this.keys = new KeyTable((uid, how) => deps.ledger[how](uid))
-    this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender((error) => this.#metrics.refused(error))
     this.#loop = new LoopShare(deps.clock)
     this.#upstream = new Upstream({
@@ -190,7 +187,7 @@ export class Gateway {
   }
 
   #makeApp(): RequestListener {
-    const { settings, clock, log, healthOnApi, bodyReader, ledger } = this.#deps
+    const { settings, clock, log, healthOnApi, bodyLimits, bodyReader, ledger } = this.#deps
     const { tokenHold, budgetStatus } = settings
     const auth = { keys: this.keys, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
     return createApp({
@@ -202,9 +199,9 @@ export class Gateway {
       forward: (job) => this.#upstream.forward(job),
       isOverloaded: () => this.#load.isOverloaded,
       active: this.#active,
-      bodies: this.#bodies,
+      bodies: new BodyBudget(bodyLimits),
       loop: this.#loop,
-      turns: this.#turns,
+      turns: new RequestTurns(),
       limits: new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided }),
       ledger,
       bodyReader,
