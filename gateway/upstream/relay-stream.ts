@@ -1,5 +1,5 @@
 import type { BackendEvents, EventKind } from '../dialects/backend-events.ts'
-import type { ClientFraming } from '../dialects/client-framing.ts'
+import type { ClientFraming } from '../dialects/dialect.ts'
 import { type Usage, UsageTally } from '../dialects/usage.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
