@@ -5,7 +5,6 @@ import { authenticate, reasonToEnd } from './auth/authenticate.ts'
 import { KeyTable } from './auth/key-table.ts'
 import { KeyringFiles } from './projection/keyring-files.ts'
 import { KeyringWatch } from './projection/keyring-watch.ts'
-import { admits } from '#policy/model-access.ts'
 import type { ProjectionSource } from './projection/projection-source.ts'
 import { RevisionFollower } from './projection/revision-follower.ts'
 import { BackendCredentials } from './upstream/backend-credentials.ts'
@@ -194,7 +193,6 @@ export class Gateway {
       errors: this.errors,
       authenticate: (request) => authenticate(request, auth),
       reasonToEnd: (caller) => reasonToEnd(caller, auth),
-      admits,
       models: this.#upstream.models,
       forward: (job) => this.#upstream.forward(job),
       isOverloaded: () => this.#load.isOverloaded,

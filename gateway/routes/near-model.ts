@@ -1,10 +1,11 @@
 /** Rows 12 and 13: the refusal of a model name, with a hint. The hint suggests only names that the key may call. */
 import { GatewayError, HIDDEN_CREDENTIAL, safeText } from '../errors.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
+import { admits } from '#policy/model-access.ts'
 import type { ModelEntry, VisibleModel } from '../upstream/model-table.ts'
 import type { RouteDeps } from './route.ts'
 
-type SuggestedFrom = Pick<RouteDeps, 'admits' | 'models'>
+type SuggestedFrom = Pick<RouteDeps, 'models'>
 
 type FoldedName = readonly [folded: string, model: VisibleModel]
 interface NameIndex {
@@ -32,7 +33,7 @@ const indexes = new WeakMap<readonly VisibleModel[], NameIndex>()
  */
 export function allowedModel(name: string, record: KeyRecord, from: SuggestedFrom): ModelEntry {
   const entry = from.models.resolve(record.namespace, name)
-  if (!from.admits(record, entry?.names ?? [name])) throw modelRefusal('modelDenied', name, record, from)
+  if (!admits(record, entry?.names ?? [name])) throw modelRefusal('modelDenied', name, record, from)
   if (!entry) throw modelRefusal('modelNotFound', name, record, from)
   return entry
 }
@@ -60,7 +61,7 @@ function nearModel(name: string, record: KeyRecord, from: SuggestedFrom): string
   const { byFolded, folded } = indexOf(visible)
   const asked = fold(name)
   if (asked === '') return undefined
-  const isAllowed = ([, { entry }]: FoldedName): boolean => from.admits(record, entry.names)
+  const isAllowed = ([, { entry }]: FoldedName): boolean => admits(record, entry.names)
   const same = (byFolded.get(asked) ?? byFolded.get(fold(lastPart(name))) ?? []).find(isAllowed)
   if (same || asked.length < MIN_TYPO_CHARACTERS || folded.length > MAX_COMPARED) return same?.[1].name
   return folded.find((other) => isOneEditAway(asked, other[0]) && isAllowed(other))?.[1].name
