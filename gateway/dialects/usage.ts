@@ -29,9 +29,6 @@ export interface UsageReport {
   readonly outputTokens?: number | undefined
 }
 
-/** Estimates in place of unreported numbers. */
-type UsageEstimate = Pick<Usage, 'inputTokens' | 'outputTokens'>
-
 /** Reads `usage` of a chat completion or of a chunk. @returns undefined if it has no counts */
 export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
   const {
@@ -72,9 +69,9 @@ export function laterReport(former: UsageReport | undefined, later: UsageReport)
 }
 
 /** Estimates of at least 1 replace missing counts and 0: no prompt and no answer with text has 0 tokens. */
-export function settledUsage(report: UsageReport | undefined, estimate: UsageEstimate): Usage {
+export function settledUsage(report: UsageReport | undefined, estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>): Usage {
   const input = report && inputOf(report)
-  const output = report && outputOf(report, estimate)
+  const output = report && outputOf(report, estimate.outputTokens)
   return {
     inputTokens: input ?? Math.max(1, estimate.inputTokens),
     cachedInputTokens: Math.min(input ?? 0, report?.cacheReadTokens ?? 0),
@@ -90,8 +87,8 @@ function inputOf({ promptTokens, freshTokens = 0, cacheReadTokens = 0, cacheWrit
 }
 
 /** @returns undefined if nothing was counted */
-function outputOf({ outputTokens }: UsageReport, estimate: UsageEstimate): number | undefined {
-  return outputTokens === 0 && estimate.outputTokens > 0 ? undefined : outputTokens
+function outputOf({ outputTokens }: UsageReport, estimate: number): number | undefined {
+  return outputTokens === 0 && estimate > 0 ? undefined : outputTokens
 }
 
 function reportOf(report: UsageReport): UsageReport | undefined {
