@@ -5,7 +5,6 @@ import { authenticate, reasonToEnd } from './auth/authenticate.ts'
 import { KeyTable } from './auth/key-table.ts'
 import { KeyringFiles } from './projection/keyring-files.ts'
 import { KeyringWatch } from './projection/keyring-watch.ts'
-import { admits } from '#policy/model-access.ts'
 import type { ProjectionSource } from './projection/projection-source.ts'
 import { RevisionFollower } from './projection/revision-follower.ts'
 import { BackendCredentials } from './upstream/backend-credentials.ts'
@@ -67,9 +66,7 @@ export class Gateway {
   readonly #watch: KeyringWatch | undefined
   readonly #active = new ActiveExchanges()
   readonly #metrics: GatewayMetrics
-  readonly #bodies: BodyBudget
   readonly #loop: LoopShare
-  readonly #turns = new RequestTurns()
   readonly #load = new LoadGuard(() => this.#active.calls)
   #epoch: string | undefined
   #isLeaving = false
@@ -79,7 +76,6 @@ export class Gateway {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
     this.keys = new KeyTable((uid, how) => deps.ledger[how](uid))
-    this.#bodies = new BodyBudget(deps.bodyLimits)
     this.errors = new ErrorSender((error) => this.#metrics.refused(error))
     this.#loop = new LoopShare(deps.clock)
     this.#upstream = new Upstream({
@@ -190,21 +186,20 @@ export class Gateway {
   }
 
   #makeApp(): RequestListener {
-    const { settings, clock, log, healthOnApi, bodyReader, ledger } = this.#deps
+    const { settings, clock, log, healthOnApi, bodyLimits, bodyReader, ledger } = this.#deps
     const { tokenHold, budgetStatus } = settings
     const auth = { keys: this.keys, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
     return createApp({
       errors: this.errors,
       authenticate: (request) => authenticate(request, auth),
       reasonToEnd: (caller) => reasonToEnd(caller, auth),
-      admits,
       models: this.#upstream.models,
       forward: (job) => this.#upstream.forward(job),
       isOverloaded: () => this.#load.isOverloaded,
       active: this.#active,
-      bodies: this.#bodies,
+      bodies: new BodyBudget(bodyLimits),
       loop: this.#loop,
-      turns: this.#turns,
+      turns: new RequestTurns(),
       limits: new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided }),
       ledger,
       bodyReader,

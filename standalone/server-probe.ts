@@ -6,7 +6,7 @@ import { lookup } from 'node:dns'
 import { connect } from 'node:net'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { checkBackendUrl } from '#contract/values/backend-address.ts'
-import { guardedLookup } from '../gateway/upstream/url-guard.ts'
+import { guardedLookup } from '../gateway/upstream/name-lookup.ts'
 
 interface Probed {
   failure: string | undefined

@@ -2,8 +2,14 @@
 import { GatewayError, sharedError } from '../errors.ts'
 import { credentialForm, hashCredential, type KeyHash, MAX_CREDENTIAL_LENGTH } from '#contract/values/credential.ts'
 import type { Caller } from './key-table.ts'
-import { sentCredential, type RequestHeaders } from './credential-header.ts'
-import { INACTIVE, malformedRefusal, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
+import { ABSENT, HEADERS, INACTIVE, malformedRefusal, OTHER_SCHEME, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
+
+export interface RequestHeaders {
+  /** Lower-case names; of several Authorization headers Node keeps the first. */
+  readonly headers: { readonly authorization?: string | undefined; readonly 'x-api-key'?: string | readonly string[] | undefined }
+  /** Names and values in turn, as sent. */
+  readonly rawHeaders: readonly string[]
+}
 
 export interface AuthDeps {
   readonly keys: { find(hash: KeyHash): Caller | undefined }
@@ -49,4 +55,49 @@ function refusal(credential: string, { projection }: AuthDeps): GatewayError {
   if (!projection.loaded || projection.lacksKeys) return sharedError('notReady') // the table may lack the key of this Credential
   // a pod that cannot read the log must not refuse a newly issued key. Imported keys have no check sum, so invented ones look the same
   return form === 'own' && projection.unreadForMs >= UNREAD_LIMIT_MS ? sharedError('notReady') : unknownRefusal(form, credential)
+}
+
+const BEARER = /^bearer (?=[^ \t])/i // exactly one space (RFC 6750, section 2.1); the scheme has no case (RFC 9110, section 11.1)
+const BEARER_WORD = /^bearer(?=$|[ \t])/i
+const SCHEME = /^([^ \t]+)[ \t]/
+
+/**
+ * Reads `Authorization: Bearer <credential>`, else `x-api-key`. `Authorization` decides when both have a value, and the other one is not read.
+ * Anthropic SDKs send both when ANTHROPIC_AUTH_TOKEN and ANTHROPIC_API_KEY are set; current versions send only the value of ANTHROPIC_API_KEY
+ * (`spec.secret.anthropicApiKey` writes that variable too).
+ * @param apiKeyHeader whether `x-api-key` counts (setting API_KEY_HEADER)
+ * @returns the Credential, or the refusal of a request that offers none
+ */
+export function sentCredential(request: RequestHeaders, apiKeyHeader: boolean): string | GatewayError {
+  const { authorization, 'x-api-key': apiKey } = request.headers
+  if (authorization) return fromAuthorization(authorization, request.rawHeaders)
+  if (apiKey === undefined) {
+    const { noHeader, emptyAuthorization } = apiKeyHeader ? ABSENT.inEither : ABSENT.inBearer
+    return authorization === undefined ? noHeader : emptyAuthorization
+  }
+  if (!apiKeyHeader) return HEADERS.apiKeyOff
+  if (typeof apiKey !== 'string') return HEADERS.repeated
+  return apiKey === '' ? HEADERS.emptyApiKey : apiKey
+}
+
+function fromAuthorization(value: string, rawHeaders: readonly string[]): string | GatewayError {
+  if (isRepeated(rawHeaders)) return HEADERS.repeated
+  const scheme = BEARER.exec(value)
+  return scheme ? value.slice(scheme[0].length) : problemOf(value)
+}
+
+function problemOf(value: string): GatewayError {
+  if (BEARER_WORD.test(value)) return value.length === 'bearer'.length ? HEADERS.emptyBearer : HEADERS.notOneSpace
+  const name = SCHEME.exec(value)?.[1]
+  return name === undefined ? HEADERS.noScheme : (OTHER_SCHEME.get(name.toLowerCase()) ?? HEADERS.unknownScheme)
+}
+
+/** Two Credentials in one request: whichever the gateway took, another program on the way may have checked the other. */
+function isRepeated(rawHeaders: readonly string[]): boolean {
+  let count = 0
+  for (let i = 0; i < rawHeaders.length; i += 2) {
+    const sent = rawHeaders[i]
+    if (sent?.length === 'authorization'.length && sent.toLowerCase() === 'authorization') count += 1
+  }
+  return count > 1
 }

@@ -2,7 +2,7 @@ import { createServer, request } from 'node:http'
 import { once } from 'node:events'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { listening } from '../../test/support/listening.ts'
-import { sentCredential } from './credential-header.ts'
+import { sentCredential } from './authenticate.ts'
 import { ABSENT, HEADERS, OTHER_SCHEME } from './refusals.ts'
 
 type SentCredential = ReturnType<typeof sentCredential>

@@ -1,8 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { errorMessage } from '../errors.ts'
 import { mintCredential } from '#contract/values/credential.ts'
-import { authenticate, type AuthDeps } from './authenticate.ts'
-import type { RequestHeaders } from './credential-header.ts'
+import { authenticate, type AuthDeps, type RequestHeaders } from './authenticate.ts'
 
 const { credential } = mintCredential()
 const typo = credential.slice(0, 30) + (credential[30] === 'x' ? 'y' : 'x') + credential.slice(31)

@@ -8,7 +8,7 @@ import { ManualClock } from '../../test/support/manual-clock.ts'
 import { turnsDuring } from '../../test/support/turns-during.ts'
 import { GatewayError } from '../errors.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
-import { chatCompletions, DIALECTS } from './all-dialects.ts'
+import { chatCompletions, DIALECTS } from './dialect.ts'
 import { BodyReader, type BodyResult } from './body-reader.ts'
 import { readRequest } from './read-request.ts'
 

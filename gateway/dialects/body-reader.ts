@@ -3,9 +3,9 @@ import { Worker } from 'node:worker_threads'
 import { GatewayError } from '../errors.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
-import { DIALECTS } from './all-dialects.ts'
+import { messageOf } from '#platform/message-of.ts'
 import { type BodyAnswer, type BodyJob, ownBytes, READY, resultOf } from './body-messages.ts'
-import type { Dialect } from './dialect.ts'
+import { type Dialect, DIALECTS } from './dialect.ts'
 import { readRequest, type ReadRequest } from './read-request.ts'
 
 /** Bodies up to this size, bytes, are read at once, within a few milliseconds. Larger ones would delay all other callers. */
@@ -40,9 +40,9 @@ export type BodyResult = ReadRequest | GatewayError | undefined
  */
 export class BodyReader {
   readonly #deps: BodyReaderDeps
-  readonly #jobs: Job[] = []
   #thread: BodyThread | undefined
-  #isWorking = false
+  /** Resolves when every body until now is read: one at a time. */
+  #idle = Promise.resolve()
   #isStopped = false
   #cancelRestart: Cancel = () => undefined
 
@@ -79,19 +79,12 @@ export class BodyReader {
       resolve(undefined)
     }
     client.once('close', leave)
-    this.#jobs.push(job)
-    if (!this.#isWorking) void this.#work()
+    this.#idle = this.#idle.then(() => this.#do(job))
     void promise.then(() => client.off('close', leave))
     return promise
   }
 
-  /** One body at a time. Waiting bodies survive a failure of the worker, and are dropped when their clients leave. */
-  async #work(): Promise<void> {
-    this.#isWorking = true
-    for (let job = this.#jobs.shift(); job; job = this.#jobs.shift()) await this.#do(job)
-    this.#isWorking = false
-  }
-
+  /** It never rejects: waiting bodies survive a failure of the worker. They are dropped when their clients leave. */
   async #do(job: Job): Promise<void> {
     try {
       const thread = this.#thread
@@ -112,10 +105,10 @@ export class BodyReader {
   }
 
   /** Starts another worker: at once, or a little later if the last one could not even start. */
-  #ended(wasReady: boolean, { message }: Error): void {
+  #ended(wasReady: boolean, cause: unknown): void {
     this.#thread = undefined
     if (this.#isStopped) return
-    this.#deps.log.error({ cause: message }, 'the worker that reads large bodies has failed; another one starts')
+    this.#deps.log.error({ cause: messageOf(cause) }, 'the worker that reads large bodies has failed; another one starts')
     if (wasReady) this.#restart()
     else this.#cancelRestart = this.#deps.clock.after(RESTART_MS, () => this.#restart())
   }
@@ -124,7 +117,7 @@ export class BodyReader {
     try {
       this.#startThread()
     } catch (cause) {
-      this.#ended(false, asError(cause)) // the system cannot start another thread
+      this.#ended(false, cause) // the system cannot start another thread
     }
   }
 }
@@ -168,7 +161,7 @@ class BodyThread {
     this.#worker = new Worker(program, { name: 'body-reader', env: {}, execArgv: [], resourceLimits })
     this.#worker.on('message', (message) => this.#received(message))
     this.#worker.on('messageerror', (cause) => this.#fail(cause))
-    this.#worker.on('error', (cause) => this.#fail(asError(cause)))
+    this.#worker.on('error', (cause) => this.#fail(cause instanceof Error ? cause : new Error(String(cause))))
     this.#worker.on('exit', (code) => this.#fail(new Error(`the worker ended with code ${code}`)))
     this.#worker.unref()
     this.ready = this.#next().then(() => undefined)
@@ -207,8 +200,4 @@ class BodyThread {
     this.#onEnd(cause)
     this.#awaited?.reject(cause)
   }
-}
-
-function asError(cause: unknown): Error {
-  return cause instanceof Error ? cause : new Error(String(cause))
 }

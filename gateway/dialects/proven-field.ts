@@ -32,40 +32,31 @@ export interface ByteEdit extends ByteSpan {
  * is `value` in the plainest spelling, and no escape could spell the key in another way.
  */
 export function provenLiteral(body: JsonBody, field: string, value: string): ByteSpan | undefined {
-  const { text } = body
-  const start = provenStart(text, field)
-  if (start === undefined) return undefined
-  const end = endOfString(text, start)
-  return end === undefined || text.slice(start, end) !== JSON.stringify(value) ? undefined : byteSpan(body, start, end)
+  const literal = JSON.stringify(value)
+  return provenValue(body, field, (text, start) => (text.startsWith(literal, start) ? start + literal.length : undefined))
 }
 
 /** Finds the object or null of a top-level field under the same conditions as `provenLiteral`. @param body its value has this field */
 export function provenObject(body: JsonBody, field: string): ByteSpan | undefined {
-  const { text } = body
-  const start = provenStart(text, field)
-  if (start === undefined) return undefined
-  const end = text.startsWith('null', start) ? start + 'null'.length : endOfObject(text, start)
-  return end === undefined ? undefined : byteSpan(body, start, end)
+  return provenValue(body, field, (text, start) => (text.startsWith('null', start) ? start + 'null'.length : endOfObject(text, start)))
 }
 
-function provenStart(text: string, field: string): number | undefined {
+/** @returns undefined also for bytes that are not UTF-8, whose positions cannot be counted */
+function provenValue(body: JsonBody, field: string, endOf: (text: string, start: number) => number | undefined): ByteSpan | undefined {
+  const { bytes, text } = body
   const token = `"${field}"`
   const key = text.indexOf(token)
-  if (key < 0 || text.indexOf(token, key + token.length) >= 0) return undefined
-  if (hasEscapedLetters(text)) return undefined
-  return startOfValue(text, key + token.length)
+  if (key < 0 || text.indexOf(token, key + token.length) >= 0 || hasEscapedLetters(text)) return undefined
+  const start = startOfValue(text, key + token.length)
+  const end = start === undefined ? undefined : endOf(text, start)
+  if (start === undefined || end === undefined || (bytes.length !== text.length && !isUtf8(bytes))) return undefined
+  return { start: byteOffset(body, start), end: byteOffset(body, end) }
 }
 
 /** @param end end of a key @returns index of the first character of its value; undefined if no colon follows */
 function startOfValue(text: string, end: number): number | undefined {
   const colon = skipSpace(text, end)
   return text.charCodeAt(colon) === COLON ? skipSpace(text, colon + 1) : undefined
-}
-
-/** @returns undefined for bytes that are not UTF-8, whose positions cannot be counted */
-function byteSpan(body: JsonBody, start: number, end: number): ByteSpan | undefined {
-  if (body.bytes.length !== body.text.length && !isUtf8(body.bytes)) return undefined
-  return { start: byteOffset(body, start), end: byteOffset(body, end) }
 }
 
 /** A string at the top level of the object that begins here, quotes included. @returns undefined if the bytes lack a part of it */

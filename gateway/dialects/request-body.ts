@@ -39,11 +39,9 @@ export function bytesFor({ bytes, model, modelAt, usageEdit }: RequestBody, upst
   const edits: ByteEdit[] = []
   if (model !== upstreamModel) edits.push({ ...modelAt, text: JSON.stringify(upstreamModel) })
   if (asksUsage && usageEdit !== undefined) edits.push(usageEdit)
-  return edits.length === 0 ? bytes : edited(bytes, edits.toSorted(leftFirst))
-}
-
-function leftFirst(a: ByteSpan, b: ByteSpan): number {
-  return a.start - b.start
+  if (edits.length === 0) return bytes
+  edits.sort((a, b) => a.start - b.start)
+  return edited(bytes, edits)
 }
 
 /** Whether usage can be requested. Options that are neither absent nor null nor an object are refused by the server. */
@@ -51,20 +49,16 @@ function canAskUsage(options: unknown): boolean {
   return options === undefined || options === null || asObject(options) !== undefined
 }
 
-function usageEditOf(body: JsonBody, modelAt: ByteSpan): ByteEdit | undefined {
+function usageEditOf(body: JsonBody, { end }: ByteSpan): ByteEdit | undefined {
   const options = body.value[USAGE_OPTION]
-  if (options === undefined) return addedOption(modelAt)
-  const at = provenObject(body, USAGE_OPTION)
-  return at && { ...at, text: withUsage(options) }
+  const at = options === undefined ? { start: end, end } : provenObject(body, USAGE_OPTION)
+  return at && withUsage(options, at)
 }
 
-/** Adds the options after the model, where a field may always follow. */
-function addedOption({ end }: ByteSpan): ByteEdit {
-  return { start: end, end, text: `,"${USAGE_OPTION}":${withUsage(undefined)}` }
-}
-
-function withUsage(options: unknown): string {
-  return JSON.stringify({ ...asObject(options), include_usage: true })
+/** @param at position of the options; without any, the end of the model, where a field may always follow */
+function withUsage(options: unknown, at: ByteSpan): ByteEdit {
+  const text = JSON.stringify({ ...asObject(options), include_usage: true })
+  return { ...at, text: options === undefined ? `,"${USAGE_OPTION}":${text}` : text }
 }
 
 /** Serialises the value again: `model` first and the options next, so that their positions are known. */
@@ -72,13 +66,11 @@ function serialisedAgain({ value }: JsonBody, model: string, isOption: boolean):
   const { model: _, [USAGE_OPTION]: options, ...others } = value
   const rest = JSON.stringify(others)
   const named = OPENING + JSON.stringify(model)
-  const optioned = options === undefined ? named : `${named},"${USAGE_OPTION}":${JSON.stringify(options)}`
+  const written = options === undefined ? '' : JSON.stringify(options)
+  const optioned = options === undefined ? named : `${named},"${USAGE_OPTION}":${written}`
   const bytes = Buffer.from(rest === '{}' ? `${optioned}}` : `${optioned},${rest.slice(1)}`)
   const modelAt = { start: OPENING.length, end: Buffer.byteLength(named) }
-  return { bytes, model, modelAt, usageEdit: isOption ? writtenEdit(options, modelAt, Buffer.byteLength(optioned)) : undefined }
-}
-
-function writtenEdit(options: unknown, modelAt: ByteSpan, end: number): ByteEdit {
-  if (options === undefined) return addedOption(modelAt)
-  return { start: end - Buffer.byteLength(JSON.stringify(options)), end, text: withUsage(options) }
+  const end = Buffer.byteLength(optioned)
+  const usageEdit = isOption ? withUsage(options, { start: end - Buffer.byteLength(written), end }) : undefined
+  return { bytes, model, modelAt, usageEdit }
 }

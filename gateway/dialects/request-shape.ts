@@ -65,21 +65,18 @@ function declaredCap(body: JsonObject): number | undefined {
   return isCapped ? Math.max(...caps) : undefined
 }
 
-/** `choosing`: a field that chooses a model, spelled in any case; a null chooses nothing. */
-type WrongKeys = Readonly<Partial<Record<'ambiguous' | 'choosing' | 'deep', GatewayError>>>
-
 /** Finds what is wrong with the keys of a body, each kind in its rank among all refusals, by one pass: every call takes it. */
-function wrongKeys(body: JsonObject): WrongKeys {
+function wrongKeys(body: JsonObject) {
   let choosing: GatewayError | undefined
   let deep: GatewayError | undefined
   for (const key of Object.keys(body)) {
     const ambiguous = ambiguity(key)
-    if (ambiguous) return { ambiguous }
+    if (ambiguous) return { ambiguous, choosing, deep }
     const value = body[key]
     choosing ??= choice(key, value)
     deep ??= depth(key, value)
   }
-  return { ...(choosing && { choosing }), ...(deep && { deep }) }
+  return { ambiguous: undefined, choosing, deep }
 }
 
 /**
@@ -93,6 +90,7 @@ function ambiguity(key: string): GatewayError | undefined {
   return DECIDING.has(folded) ? invalid(key, `differs from "${folded}" only in case`) : undefined
 }
 
+/** Refuses a field that chooses a model, spelled in any case; a null chooses nothing. */
 function choice(key: string, value: unknown): GatewayError | undefined {
   const isChoosing = CHOOSING_LENGTHS.has(key.length) && value !== null && MODEL_CHOOSING.has(key.toLowerCase())
   return isChoosing ? new GatewayError('modelChoice', { field: key }) : undefined

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { DeltaText, UsageTally } from './usage-tally.ts'
+import { DeltaText, UsageTally } from './usage.ts'
 
 const reader = new DeltaText()
 const deltaBytes = (event: string): number => reader.bytesOf(event)

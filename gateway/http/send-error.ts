@@ -2,7 +2,7 @@
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Duplex } from 'node:stream'
 import { constantError, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
-import { errorBody } from '../dialects/client-framing.ts'
+import { errorBody } from '../dialects/dialect.ts'
 import { type Answer, Exchange, formatOfPath, newRequestId, requestIdHeaders } from './exchange.ts'
 
 /** Placeholder of the request id in a prebuilt body. No id has this form. */
@@ -53,10 +53,10 @@ export class ErrorSender {
       return
     }
     const body = this.#body(format, error, requestId)
-    const status = error.row.status[format]
-    response.writeHead(status, errorHeaders(error, body, requestId))
+    response.writeHead(error.row.status[format], errorHeaders(error, body, requestId))
     if (!bodyPending(request)) response.end(body)
-    else if (closesConnection(error, request)) this.#answerThenClose(exchange, body)
+    // Node closes the connection after an `Expect: 100-continue` that was not answered with 100, because the body may or may not follow
+    else if (error.row.close || request.headers.expect !== undefined) this.#answerThenClose(exchange, body)
     else this.#answerThenKeep(exchange, body)
   }
 
@@ -133,11 +133,6 @@ function bodyPending(request: IncomingMessage): boolean {
   if (request.complete) return false
   const { 'content-length': length, 'transfer-encoding': encoding } = request.headers
   return encoding !== undefined || (length !== undefined && length !== '0')
-}
-
-/** Node closes the connection after an `Expect: 100-continue` that was not answered with 100, because the body may or may not follow. */
-function closesConnection(error: GatewayError, request: IncomingMessage): boolean {
-  return error.row.close || request.headers.expect !== undefined
 }
 
 function rawAnswer(error: GatewayError, format: ErrorFormat, requestId: string): string {

@@ -28,8 +28,10 @@ export function createGatewayServer(app: RequestListener, errors: ErrorSender, s
     noDelay: true, // Nagle's algorithm with delayed ACKs would delay each frame by 40 ms
   }
   const listener: RequestListener = (request, response) => {
-    if (!takeAnswer(request, response)) return
-    if (request.method !== 'POST' && isAlone(request.socket)) request.socket.setTimeout(stalledTimeoutMs) // Node destroys the socket when there is no listener
+    const underWay = takeAnswer(request, response)
+    if (underWay === 0) return
+    // not behind another answer: a timer would also end a silent model call. Node destroys the socket when there is no listener
+    if (underWay === 1 && request.method !== 'POST') request.socket.setTimeout(stalledTimeoutMs)
     if (isReadable(request)) app(request, response)
     else errors.sendUnrouted(request, response)
   }
@@ -60,23 +62,18 @@ interface Connection extends Socket {
   parser?: { onIncoming?: (() => number) | null } | null
 }
 
-/** Counts an answer until it closes. @returns false when the connection is closed, so that nothing is answered */
-function takeAnswer(request: IncomingMessage, response: ServerResponse): boolean {
+/** Counts an answer until it closes. @returns the answers in progress; 0 when the connection is closed, so that nothing is answered */
+function takeAnswer(request: IncomingMessage, response: ServerResponse): number {
   const connection: Connection = request.socket
-  if (connection.destroyed) return false
-  const underWay = connection[UNDER_WAY] ?? 0
-  if (underWay >= MAX_UNDER_WAY) {
+  if (connection.destroyed) return 0
+  const underWay = (connection[UNDER_WAY] ?? 0) + 1
+  if (underWay > MAX_UNDER_WAY) {
     cutOff(connection)
-    return false
+    return 0
   }
-  connection[UNDER_WAY] = underWay + 1
+  connection[UNDER_WAY] = underWay
   response.on('close', answerClosed)
-  return true
-}
-
-/** Whether the newest answer is the only one: a timer would also end a silent model call in front of it. */
-function isAlone(connection: Connection): boolean {
-  return connection[UNDER_WAY] === 1
+  return underWay
 }
 
 function answerClosed(this: ServerResponse): void {

@@ -28,7 +28,7 @@ const SHARD_NAME = new RegExp(`^(?:${KEYRING_FOLDER}|${MODELS_FOLDER})/\\d+-\\d+
 export class KeyringFiles {
   readonly #dir: string
   readonly #keyring = new ShardFiles<KeyringEntry>({ read: readKeyringEntry, idOf: ({ uid }) => uid, idIn: uidIn })
-  readonly #models = new ShardFiles<string>({ read: readModel, idOf: modelUid, idIn: modelUid })
+  readonly #models = new ShardFiles<string>({ read: readModel, idOf: (text) => uidIn(text) ?? '', idIn: uidIn })
   #base: string
 
   /** @param dir mount path of the projected volume; it need not exist yet */
@@ -119,12 +119,6 @@ function codeOf(error: unknown): string {
 function readModel(text: string): string {
   parseFormat(text)
   return text
-}
-
-/** Reads the uid of a model record of any version. @param text JSON */
-export function modelUid(text: string): string {
-  const record: unknown = JSON.parse(text)
-  return typeof record === 'object' && record !== null && 'uid' in record ? String(record.uid) : ''
 }
 
 /** Number of entries that are parsed before requests get their turn. */

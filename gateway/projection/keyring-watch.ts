@@ -1,9 +1,10 @@
 import { messageOf } from '#platform/message-of.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
+import { uidIn } from '#contract/records/format.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { RecordTable } from './projection-source.ts'
-import { type KeyringContent, type KeyringFiles, modelUid } from './keyring-files.ts'
+import type { KeyringContent, KeyringFiles } from './keyring-files.ts'
 import type { RevisionFollower } from './revision-follower.ts'
 
 /** The key table, as far as the mounted keyring fills it. */
@@ -112,7 +113,7 @@ export class KeyringWatch {
   #loadModels(texts: readonly string[]): void {
     const load = this.#deps.models.load()
     for (const text of texts) {
-      const uid = modelUid(text)
+      const uid = uidIn(text) ?? ''
       if (!load.put(uid, text)) this.#deps.log.error({ uid }, 'a model record of the keyring folder cannot be read: update the gateway')
     }
     load.commit()

@@ -7,9 +7,8 @@ import { BackOff } from '#platform/back-off.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { perKind, type RecordKind } from '#contract/records/record-kinds.ts'
 import { type Acknowledgement, type LogEntry, MAX_UNREADABLE_RECORDS, type ProjectionMeta } from '#contract/records/revision-log.ts'
-import { type ChangedRecord, changedRecords, StaleProjection } from './changed-records.ts'
 import { Heartbeat } from './heartbeat.ts'
-import { loadProjection, type Position } from './projection-load.ts'
+import { type ChangedRecord, changedRecords, loadProjection, type Position, StaleProjection } from './projection-load.ts'
 import type { ProjectionSource, RecordTable } from './projection-source.ts'
 
 interface FollowerDeps {

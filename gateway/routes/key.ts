@@ -1,5 +1,5 @@
 /** `GET /v1/key`: the limits and budgets of the caller's key, its usage, and the times of the resets. */
-import { sentCredential } from '../auth/credential-header.ts'
+import { sentCredential } from '../auth/authenticate.ts'
 import type { Caller } from '../auth/key-table.ts'
 import { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
@@ -8,6 +8,7 @@ import { limitSubject } from '../limits/call-limits.ts'
 import { instant } from '../limits/rate-headers.ts'
 import { credentialPrefix } from '#contract/values/credential.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
+import { admits } from '#policy/model-access.ts'
 import { identify, type RouteDeps, type RouteHandler, send } from './route.ts'
 
 /** Makes the handler. It answers row 23 while limits cannot be checked, because clients would take an estimate for the truth. */
@@ -48,7 +49,7 @@ function prefixOf({ request }: Exchange): string {
 function modelsOf({ record }: Caller, deps: RouteDeps): readonly string[] {
   const [own = [], ...others] = record.models
   if (others.length === 0) return own
-  return deps.models.visible(record.namespace).flatMap(({ name, entry }) => (deps.admits(record, entry.names) ? [name] : []))
+  return deps.models.visible(record.namespace).flatMap(({ name, entry }) => (admits(record, entry.names) ? [name] : []))
 }
 
 function limitsOf({ whose: source }: LimitSubject, { requests, tokens, concurrency, atMs }: LedgerSnapshot): object[] {

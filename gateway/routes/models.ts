@@ -1,7 +1,7 @@
 /** `GET /v1/models` and `/v1/models/{id}`: exactly the models that a call with the same key may use, in a form that both SDKs parse. */
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import type { ModelEntry } from '../upstream/model-entry.ts'
-import type { VisibleModel } from '../upstream/model-table.ts'
+import { admits } from '#policy/model-access.ts'
+import type { ModelEntry, VisibleModel } from '../upstream/model-table.ts'
 import { allowedModel } from './near-model.ts'
 import { identify, type RouteDeps, type RouteHandler, send } from './route.ts'
 
@@ -17,7 +17,7 @@ export function listModels(deps: RouteDeps): RouteHandler {
     const visible = deps.models.visible(record.namespace)
     let body = answers.get(visible, record.models)
     if (body === undefined) {
-      body = listBody(visible.filter(({ entry }) => deps.admits(record, entry.names)))
+      body = listBody(visible.filter(({ entry }) => admits(record, entry.names)))
       answers.set(visible, record.models, body)
     }
     send(exchange, body)

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { modelRecord } from '../../test/support/front-gateway.ts'
 import { issuedKey } from '../../test/support/records.ts'
-import { admits } from '#policy/model-access.ts'
 import { mintCredential } from '#contract/values/credential.ts'
 import { encodeModelRecord } from '#contract/records/model-record.ts'
 import { ModelTable } from '../upstream/model-table.ts'
@@ -14,7 +13,7 @@ function refused(name: string, scope: readonly string[] = ['*'], served: readonl
   const models = new ModelTable({ allowLoopback: true })
   for (const one of served) models.put(`uid-${one}`, encodeModelRecord(modelRecord(one)))
   const { record } = issuedKey('a', { namespace: 'shop', models: [scope] })
-  return modelRefusal('modelDenied', name, record, { admits, models }).message
+  return modelRefusal('modelDenied', name, record, { models }).message
 }
 
 describe('a refused model name', () => {

@@ -1,15 +1,16 @@
 /** Rows 12 and 13: the refusal of a model name, with a hint. The hint suggests only names that the key may call. */
 import { GatewayError, HIDDEN_CREDENTIAL, safeText } from '../errors.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import type { ModelEntry } from '../upstream/model-entry.ts'
-import type { VisibleModel } from '../upstream/model-table.ts'
+import { admits } from '#policy/model-access.ts'
+import type { ModelEntry, VisibleModel } from '../upstream/model-table.ts'
 import type { RouteDeps } from './route.ts'
 
-type SuggestedFrom = Pick<RouteDeps, 'admits' | 'models'>
+type SuggestedFrom = Pick<RouteDeps, 'models'>
 
+type FoldedName = readonly [folded: string, model: VisibleModel]
 interface NameIndex {
-  readonly byFolded: ReadonlyMap<string, readonly VisibleModel[]>
-  readonly folded: readonly (readonly [folded: string, model: VisibleModel])[]
+  readonly byFolded: ReadonlyMap<string, readonly FoldedName[]>
+  readonly folded: readonly FoldedName[]
 }
 
 /** The search for typing errors compares with at most this many names. It takes 30 µs, and a client can cause any number of searches. */
@@ -32,7 +33,7 @@ const indexes = new WeakMap<readonly VisibleModel[], NameIndex>()
  */
 export function allowedModel(name: string, record: KeyRecord, from: SuggestedFrom): ModelEntry {
   const entry = from.models.resolve(record.namespace, name)
-  if (!from.admits(record, entry?.names ?? [name])) throw modelRefusal('modelDenied', name, record, from)
+  if (!admits(record, entry?.names ?? [name])) throw modelRefusal('modelDenied', name, record, from)
   if (!entry) throw modelRefusal('modelNotFound', name, record, from)
   return entry
 }
@@ -60,26 +61,19 @@ function nearModel(name: string, record: KeyRecord, from: SuggestedFrom): string
   const { byFolded, folded } = indexOf(visible)
   const asked = fold(name)
   if (asked === '') return undefined
-  const isAllowed = ({ entry }: VisibleModel): boolean => from.admits(record, entry.names)
+  const isAllowed = ([, { entry }]: FoldedName): boolean => admits(record, entry.names)
   const same = (byFolded.get(asked) ?? byFolded.get(fold(lastPart(name))) ?? []).find(isAllowed)
-  if (same || asked.length < MIN_TYPO_CHARACTERS || folded.length > MAX_COMPARED) return same?.name
-  return folded.find(([other, model]) => isOneEditAway(asked, other) && isAllowed(model))?.[1].name
+  if (same || asked.length < MIN_TYPO_CHARACTERS || folded.length > MAX_COMPARED) return same?.[1].name
+  return folded.find((other) => isOneEditAway(asked, other[0]) && isAllowed(other))?.[1].name
 }
 
 function indexOf(visible: readonly VisibleModel[]): NameIndex {
   const known = indexes.get(visible)
   if (known) return known
-  const byFolded = new Map<string, VisibleModel[]>()
-  const folded: (readonly [string, VisibleModel])[] = []
-  for (const model of visible) {
-    for (const key of new Set([fold(model.name), fold(lastPart(model.name))])) {
-      const others = byFolded.get(key)
-      if (others) others.push(model)
-      else byFolded.set(key, [model])
-      folded.push([key, model])
-    }
-  }
-  const made = { byFolded, folded }
+  const folded = visible.flatMap((model) =>
+    [...new Set([fold(model.name), fold(lastPart(model.name))])].map((key): FoldedName => [key, model]),
+  )
+  const made = { byFolded: Map.groupBy(folded, ([key]) => key), folded }
   indexes.set(visible, made)
   return made
 }

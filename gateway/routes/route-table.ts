@@ -1,6 +1,5 @@
 /** All routes. The app, the rows 5 and 6, the labels of metrics and the table in `docs/contract.md` follow from this table. */
-import { DIALECTS } from '../dialects/all-dialects.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import { type Dialect, DIALECTS } from '../dialects/dialect.ts'
 import { inference } from './inference.ts'
 import { showKey } from './key.ts'
 import { listModels, oneModel } from './models.ts'

@@ -7,7 +7,6 @@ import { type Exchange, requestIdHeaders } from '../http/exchange.ts'
 import type { RequestTurns } from '../http/request-turns.ts'
 import type { CallLimits } from '../limits/call-limits.ts'
 import type { Ledger } from '../limits/ledger.ts'
-import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
 import type { ModelTable } from '../upstream/model-table.ts'
@@ -16,7 +15,6 @@ import type { ModelTable } from '../upstream/model-table.ts'
 export interface RouteDeps {
   /** Authenticates a request: the Caller, or rows 1 to 4 and 24. It never waits. */
   authenticate(request: IncomingMessage): Caller | GatewayError
-  admits(record: KeyRecord, names: readonly string[]): boolean
   readonly models: Pick<ModelTable, 'resolve' | 'visible'>
   /** Makes requests of one key take turns with those of other keys on the event loop. */
   readonly turns: Pick<RequestTurns, 'take'>

@@ -1,14 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { unsentExchange } from '../../test/support/unsent-exchange.ts'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
-import { chatCompletions, messages } from '../dialects/all-dialects.ts'
-import type { Dialect } from '../dialects/dialect.ts'
+import { chatCompletions, type Dialect, messages } from '../dialects/dialect.ts'
 import { readRequest } from '../dialects/read-request.ts'
 import { GatewayError } from '../errors.ts'
 import { backendCall } from './backend-call.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { StreamUsage } from '#contract/records/model-record.ts'
-import { modelEntry, targetsOf } from './model-entry.ts'
+import { modelEntry, targetsOf } from './model-table.ts'
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }], stream: true }
 const OPTION = { stream_options: { include_usage: true } }

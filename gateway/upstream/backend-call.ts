@@ -2,19 +2,13 @@
 import { Readable } from 'node:stream'
 import { bytesFor, type RequestBody } from '../dialects/request-body.ts'
 import type { ForwardJob } from './forward-job.ts'
-import type { Target } from './model-entry.ts'
-import { upstreamHeaders } from './upstream-headers.ts'
+import type { Target } from './model-table.ts'
+import { type HeaderSource, upstreamHeaders } from './upstream-headers.ts'
 
 /** Larger bodies, bytes, are sent as a stream: the HTTP client keeps a buffer until the answer ends, which may take minutes. */
 const STREAMED_BYTES = 65_536
 
-/** Inputs of a call besides job and target. */
-interface CallOptions {
-  /** Request headers that may pass. */
-  readonly forwarded: ReadonlySet<string>
-  /** Credential of the backend; undefined if it needs none. */
-  readonly credential: string | undefined
-}
+type CallOptions = Pick<HeaderSource, 'forwarded' | 'credential'>
 
 /** @param body the body of the job, which the job still has */
 export function backendCall(job: ForwardJob, body: RequestBody, target: Target, { forwarded, credential }: CallOptions) {

@@ -1,8 +1,7 @@
 /** Turns an unsuccessful answer into an error. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI, Anthropic. */
 import { isIP } from 'node:net'
-import { GatewayError, type GatewayErrorOptions, type RowID } from '../errors.ts'
-import { contextOverflow } from './context-overflow.ts'
-import { asObject, type JsonObject } from '../dialects/json-body.ts'
+import { type ErrorParams, GatewayError, type GatewayErrorOptions, type RowID } from '../errors.ts'
+import { asObject, type JsonObject, parseObject } from '../dialects/json-body.ts'
 
 /** An answer, or an error event of a stream, of a backend. */
 export interface BackendAnswer {
@@ -130,12 +129,8 @@ function errorFields(body: unknown): JsonObject {
 }
 
 function unwrapped(text: string, depth: number): string | undefined {
-  if (!text.trimStart().startsWith('{')) return text
-  try {
-    return messageIn(JSON.parse(text), depth + 1)
-  } catch {
-    return text // begins like JSON, but is plain text
-  }
+  const inner = text.trimStart().startsWith('{') ? parseObject(text) : undefined // undefined too for plain text that begins like JSON
+  return inner === undefined ? text : messageIn(inner, depth + 1)
 }
 
 function isAboutModel(text: string | undefined, { code }: JsonObject): boolean {
@@ -187,4 +182,40 @@ function isHost(word: string): boolean {
 function shortened(text: string): string {
   const bytes = Buffer.from(text)
   return bytes.length <= MAX_BYTES ? text : bytes.toString('utf8', 0, MAX_BYTES).replace(/\uFFFD+$/, '')
+}
+
+/** Texts of an overflow. Groups: `max` is the size of the context, `tokens` that of the prompt. The first match decides; each has its line in the test. */
+const OVERFLOW_TEXTS: readonly RegExp[] = [
+  // OpenAI, vLLM
+  /maximum context length (?:is|of) (?<max>\d+)(?: tokens)?(?:[^]{0,80}?(?:requested|resulted in|has|have|contains?|total of)(?: about| at least)? (?<tokens>\d+)(?: input)? tokens)?/i,
+  /prompt \((?:total )?length (?<tokens>\d+)\) is longer than the maximum model length of (?<max>\d+)/i,
+  // SGLang
+  /input \((?<tokens>\d+) tokens\) is longer than the model's context length \((?<max>\d+) tokens\)/i,
+  // llama.cpp
+  /request \((?<tokens>\d+) tokens\) exceeds the available context size \((?<max>\d+) tokens\)/i,
+  /exceeds? the available context size/i,
+  // TGI
+  /`?inputs`? must have less than (?<max>\d+) tokens\. Given: (?<tokens>\d+)/i,
+  /`?inputs`? tokens \+ `?max_new_tokens`? must be <= (?<max>\d+)\. Given: (?<tokens>\d+)/i,
+  // Anthropic
+  /prompt is too long(?:: (?<tokens>\d+) tokens > (?<max>\d+) maximum)?/i,
+  // Ollama and others
+  /(?:input|prompt) (?:length )?(?:exceeds?|exceeded|too long)[^]{0,40}?context (?:length|window|size)/i,
+  /exceed(?:s|ed|ing)? (?:the |its |the model's )?(?:max(?:imum)? )?context (?:length|window|size)/i,
+]
+
+const OVERFLOW_TYPES: ReadonlySet<unknown> = new Set(['exceed_context_size_error', 'context_length_exceeded'])
+
+/** @param fields `code` and `type` may name the overflow, `n_prompt_tokens` and `n_ctx` (llama.cpp) have the numbers */
+export function contextOverflow(text: string, fields: JsonObject): Pick<ErrorParams, 'tokens' | 'maxTokens'> | undefined {
+  let match: RegExpExecArray | null = null
+  for (const pattern of OVERFLOW_TEXTS) match ??= pattern.exec(text)
+  if (match === null && !OVERFLOW_TYPES.has(fields.code) && !OVERFLOW_TYPES.has(fields.type)) return undefined
+  const { tokens, max }: Readonly<Record<string, string>> = match?.groups ?? {}
+  return { tokens: count(fields.n_prompt_tokens ?? tokens), maxTokens: count(fields.n_ctx ?? max) }
+}
+
+function count(value: unknown): number | undefined {
+  const number = typeof value === 'string' ? Number(value) : value
+  return typeof number === 'number' && Number.isSafeInteger(number) && number > 0 ? number : undefined
 }

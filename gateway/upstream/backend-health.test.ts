@@ -4,8 +4,7 @@ import { deadAddress } from '../../test/support/upstream-harness.ts'
 import { BackendHealth, EndpointHealth, tcpProbe } from './backend-health.ts'
 import { Ticker } from './ticker.ts'
 import { systemClock } from '#platform/clock.ts'
-import { NameLookup } from './name-lookup.ts'
-import { guardedLookup } from './url-guard.ts'
+import { guardedLookup, NameLookup } from './name-lookup.ts'
 
 interface World {
   readonly health: BackendHealth

@@ -1,7 +1,7 @@
 /**
  * The health of each endpoint as this process has seen it. It is passive: requests report their results, and healthy endpoints get no
  * probes. An ejected endpoint is skipped while there is another, and readmitted after one TCP connect, which a timer makes and no
- * request waits for (decision 19). Ejection never makes a model unavailable: if no other endpoint is left, `pick-backend.ts` uses ejected
+ * request waits for (decision 19). Ejection never makes a model unavailable: if no other endpoint is left, `dispatch.ts` uses ejected
  * ones too.
  */
 import { connect, type LookupFunction } from 'node:net'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { contextOverflow } from './context-overflow.ts'
+import { contextOverflow } from './backend-error.ts'
 
 describe('an overflow of the context is recognised in the words of', () => {
   it.each([

@@ -4,8 +4,7 @@ import type { Running } from '../http/exchange.ts'
 import { Attempt, type AttemptDeps } from './attempt.ts'
 import { shuttingDown } from './backend-error.ts'
 import type { AttemptResult, CredentialLookup, ForwardJob, Outcome } from './forward-job.ts'
-import type { BackendEntry, Target } from './model-entry.ts'
-import { pickBackend, type PickRules } from './pick-backend.ts'
+import type { BackendEntry, ModelEntry, Target } from './model-table.ts'
 
 /** What a dispatch needs. */
 export interface ForwardDeps extends AttemptDeps {
@@ -19,10 +18,8 @@ const MAX_ATTEMPTS = 2
 
 /** Resolves when the answer is written, the client has left, or no backend answered (rows 24, 26 to 33). Rejects only on a bug. */
 export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
-  return new Promise((resolve, reject) => new Forwarding(job, deps, { resolve, reject }).start())
+  return new Forwarding(job, deps).start()
 }
-
-type Settled = Pick<PromiseWithResolvers<Outcome>, 'resolve' | 'reject'>
 
 /** One request with its attempts. It also holds the rules by which its servers are picked. */
 class Forwarding implements Running, PickRules {
@@ -30,16 +27,15 @@ class Forwarding implements Running, PickRules {
   readonly tried: Target[] = []
   readonly #job: ForwardJob
   readonly #deps: ForwardDeps
-  readonly #settled: Settled
+  readonly #settled = Promise.withResolvers<Outcome>()
   readonly #startedAt: number
   #attempt: Attempt | undefined = undefined
   #failed: FailedAttempt | undefined = undefined
   readonly #onResult = (result: AttemptResult): void => this.#took(result)
 
-  constructor(job: ForwardJob, deps: ForwardDeps, settled: Settled) {
+  constructor(job: ForwardJob, deps: ForwardDeps) {
     this.#job = job
     this.#deps = deps
-    this.#settled = settled
     this.#startedAt = deps.ticker.now
     this.nativeOnly = job.dialect.needsNative
   }
@@ -61,13 +57,14 @@ class Forwarding implements Running, PickRules {
     this.#attempt?.clientClosed()
   }
 
-  start(): void {
+  start(): Promise<Outcome> {
     const { exchange } = this.#job
     if (!exchange.response.closed) {
       exchange.running = this
       exchange.response.on('error', () => undefined) // of a late write; without a listener the process would end
     }
     this.#tryNext()
+    return this.#settled.promise
   }
 
   #tryNext(): void {
@@ -122,4 +119,58 @@ type FailedAttempt = Extract<AttemptResult, { kind: 'failed' }>
 function bothFailed(earlier: FailedAttempt | undefined, later: FailedAttempt): FailedAttempt {
   if (earlier === undefined) return later
   return { ...later, error: later.error.row.id === 'noBackend' ? earlier.error : later.error, usage: later.usage ?? earlier.usage }
+}
+
+/** By these a server is picked: backends by weight, endpoints by load. Random numbers and state are passed in. */
+export interface PickRules {
+  readonly nativeOnly: boolean
+  /** Servers that this request was already sent to. */
+  readonly tried: readonly Target[]
+  /** Whether this pod can use a backend: false if it lacks its credential. */
+  isUsable(backend: BackendEntry): boolean
+  random(): number
+}
+
+/**
+ * Picks a server. It allocates nothing, because it runs for every request. Ejected servers are used only if no other is left: an error of
+ * theirs is no worse than one of the gateway, and they may work again.
+ * @returns undefined if no server is left
+ */
+export function pickBackend(entry: ModelEntry, rules: PickRules): Target | undefined {
+  return pick(entry, rules, true) ?? pick(entry, rules, false)
+}
+
+/** @param onlyUp leaves out ejected servers */
+function pick({ backends }: ModelEntry, rules: PickRules, onlyUp: boolean): Target | undefined {
+  let weights = 0
+  let chosen: BackendEntry | undefined
+  for (const backend of backends) {
+    if (!isOpen(backend, rules, onlyUp)) continue
+    weights += backend.weight
+    // a later backend replaces the choice with the probability of its share of the weights so far: each is left with its share of all
+    if (chosen === undefined || rules.random() * weights >= weights - backend.weight) chosen = backend
+  }
+  return chosen && leastLoaded(chosen.targets, rules, onlyUp)
+}
+
+function isOpen(backend: BackendEntry, rules: PickRules, onlyUp: boolean): boolean {
+  if (backend.weight <= 0 || (rules.nativeOnly && !backend.isNative) || !rules.isUsable(backend)) return false
+  for (const target of backend.targets) if (isLeft(target, rules, onlyUp)) return true
+  return false
+}
+
+function isLeft(target: Target, { tried }: PickRules, onlyUp: boolean): boolean {
+  return (target.health.isUp || !onlyUp) && !tried.includes(target)
+}
+
+/** Starts at a random endpoint, so that equally loaded endpoints share the requests. */
+function leastLoaded(targets: readonly Target[], rules: PickRules, onlyUp: boolean): Target | undefined {
+  const start = targets.length < 2 ? 0 : Math.floor(rules.random() * targets.length)
+  let best: Target | undefined
+  for (let i = 0; i < targets.length; i++) {
+    const target = targets[(start + i) % targets.length]
+    if (target === undefined || !isLeft(target, rules, onlyUp)) continue
+    if (best === undefined || target.health.inFlight < best.health.inFlight) best = target
+  }
+  return best
 }

@@ -1,8 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import { encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
-import { targetsOf } from './model-entry.ts'
-import { ModelTable } from './model-table.ts'
+import { ModelTable, targetsOf } from './model-table.ts'
 
 function tableOf(...records: ReadonlyArray<Partial<ModelRecord>>): ModelTable {
   const table = new ModelTable({ allowLoopback: false })

@@ -1,9 +1,38 @@
-/** All ServedModels in the memory of this process, by name. */
-import type { AddressRules } from '#contract/values/backend-address.ts'
-import { decodeModelRecord } from '#contract/records/model-record.ts'
-import { ModelNames } from '#policy/model-names.ts'
+/** All ServedModels in the memory of this process, by name, prepared for requests: addresses are checked, origins and paths built once. */
+import { checkBackendUrl, checkEndpoint, type AddressRules } from '#contract/values/backend-address.ts'
+import { type BackendRecord, decodeModelRecord, type ModelRecord, type StreamUsage } from '#contract/records/model-record.ts'
+import { ModelNames, namedModel, type NamedModel } from '#policy/model-names.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
-import { modelEntry, targetsOf, type ModelEntry } from './model-entry.ts'
+import { EndpointHealth } from './backend-health.ts'
+
+export interface Target {
+  /** Path before `/v1`, without a slash at its end. */
+  readonly prefix: string
+  readonly health: EndpointHealth
+  readonly backend: BackendEntry
+}
+
+export interface BackendEntry {
+  readonly name: string
+  /** `<model uid>/<backend name>`, as in heartbeats. */
+  readonly id: string
+  readonly weight: number
+  readonly isNative: boolean
+  readonly streamUsage: StreamUsage
+  readonly upstreamModel: string
+  /** SHA-256 of the credential of the server, and of the one before; null if it needs none. */
+  readonly credential: { readonly sum: string; readonly former: string | null } | null
+  /** The servers that may be called, without those with a refused address. */
+  readonly targets: readonly Target[]
+  /** Number of servers in the record, including refused ones. */
+  readonly total: number
+}
+
+export interface ModelEntry extends NamedModel {
+  readonly record: ModelRecord
+  readonly backends: readonly BackendEntry[]
+  readonly hasNative: boolean
+}
 
 export interface VisibleModel {
   readonly name: string
@@ -15,8 +44,8 @@ const MAX_REMEMBERED = 1_000
 /** The models; the follower of the projection fills it. */
 export class ModelTable implements RecordTable {
   readonly #rules: AddressRules
-  #entries = new Map<string, ModelEntry>()
-  #names = new ModelNames<ModelEntry>()
+  readonly #entries = new Map<string, ModelEntry>()
+  readonly #names = new ModelNames<ModelEntry>()
   /** Lists by namespace, until a model changes: building one means to sort and resolve thousands of names. */
   readonly #visible = new Map<string, readonly VisibleModel[]>()
 
@@ -51,10 +80,7 @@ export class ModelTable implements RecordTable {
     if (entry === undefined) return false
     if (entry.record.revision < (this.#entries.get(uid)?.record.revision ?? 0)) return true // batches of a load and the log overlap
     this.delete(uid)
-    this.#entries.set(uid, entry)
-    this.#names.add(entry)
-    this.#visible.clear()
-    for (const target of targetsOf(entry)) target.health.isRetired = false
+    this.#add(uid, entry)
     return true
   }
 
@@ -82,17 +108,17 @@ export class ModelTable implements RecordTable {
       },
       delete: (uid) => void entries.delete(uid),
       commit: () => {
-        const names = new ModelNames<ModelEntry>()
-        for (const entry of this.#entries.values()) for (const target of targetsOf(entry)) target.health.isRetired = true
-        for (const entry of entries.values()) {
-          names.add(entry)
-          for (const target of targetsOf(entry)) target.health.isRetired = false
-        }
-        this.#entries = entries
-        this.#names = names
-        this.#visible.clear()
+        for (const uid of [...this.#entries.keys()]) this.delete(uid)
+        for (const [uid, entry] of entries) this.#add(uid, entry)
       },
     }
+  }
+
+  #add(uid: string, entry: ModelEntry): void {
+    this.#entries.set(uid, entry)
+    this.#names.add(entry)
+    this.#visible.clear()
+    for (const target of targetsOf(entry)) target.health.isRetired = false
   }
 
   #read(uid: string, text: string): ModelEntry | undefined {
@@ -102,4 +128,58 @@ export class ModelTable implements RecordTable {
       return undefined // of a newer version or damaged: the caller reports the record in its heartbeat, and the last good one stays
     }
   }
+}
+
+/** Makes an entry. @param previous the entry that it replaces: endpoints that stay keep their health */
+export function modelEntry(record: ModelRecord, rules: AddressRules, previous: ModelEntry | undefined): ModelEntry {
+  const known = new Map<string, EndpointHealth>()
+  for (const target of targetsOf(previous)) known.set(`${target.backend.id} ${target.health.origin}`, target.health)
+  const backends = record.backends.map((backend) => backendEntry(record, backend, rules, known))
+  return {
+    ...namedModel(record),
+    record,
+    backends,
+    hasNative: backends.some((backend) => backend.isNative && backend.weight > 0),
+  }
+}
+
+export function targetsOf(entry: ModelEntry | undefined): Target[] {
+  return entry === undefined ? [] : entry.backends.flatMap((backend) => backend.targets)
+}
+
+function backendEntry(
+  { uid, namespace }: ModelRecord,
+  record: BackendRecord,
+  rules: AddressRules,
+  known: ReadonlyMap<string, EndpointHealth>,
+): BackendEntry {
+  const id = `${uid}/${record.name}`
+  const addresses = addressesOf(record)
+  const targets: Target[] = []
+  const backend: BackendEntry = {
+    name: record.name,
+    id,
+    weight: record.weight,
+    isNative: record.messages === 'Native',
+    streamUsage: record.streamUsage ?? 'Inject',
+    upstreamModel: record.upstreamModel,
+    credential: record.credentialSum === null ? null : { sum: record.credentialSum, former: record.formerCredentialSum },
+    targets,
+    total: addresses.length,
+  }
+  for (const address of addresses) {
+    const checked = record.url === null ? checkEndpoint(address, rules) : checkBackendUrl(address, rules)
+    if (!checked.ok) continue
+    const { origin, pathname } = checked.url
+    const health = known.get(`${id} ${origin}`) ?? new EndpointHealth(origin, namespace)
+    targets.push({ prefix: pathname.replace(/\/+$/, ''), health, backend })
+  }
+  return backend
+}
+
+/** Lists the addresses of a backend: its endpoints, else the Service itself, since a record of a cold start has no endpoints. */
+function addressesOf({ url, endpoints, service }: BackendRecord): readonly string[] {
+  if (url !== null) return [url]
+  if (endpoints.length > 0 || service === null) return endpoints
+  return [service]
 }

@@ -5,6 +5,8 @@
  * (decision 19).
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
+import type { LookupFunction } from 'node:net'
+import { refuseAddress, type AddressRules } from '#contract/values/backend-address.ts'
 import type { Clock } from '#platform/clock.ts'
 
 /** Addresses found are fresh for this long, ms. */
@@ -43,6 +45,8 @@ interface Known {
 }
 
 type Waiting = (error: NodeJS.ErrnoException | null, addresses: readonly LookupAddress[]) => void
+/** Resolves a name to all its addresses: `NameLookup.find`. */
+export type ResolveAll = (hostname: string, done: Waiting) => void
 
 interface Job {
   readonly hostname: string
@@ -73,7 +77,7 @@ export class NameLookup {
   find(hostname: string, namespace: string, done: Waiting): void {
     const usable = this.#usable(hostname)
     if (usable === undefined) return this.#refresh({ hostname, namespace }, done)
-    if (this.#isStale(hostname)) this.#refresh({ hostname, namespace })
+    if (this.#options.clock.monotonic() >= (this.#known.get(hostname)?.staleAtMs ?? 0)) this.#refresh({ hostname, namespace })
     queueMicrotask(() => (usable instanceof Error ? done(usable, []) : done(null, usable)))
   }
 
@@ -90,10 +94,6 @@ export class NameLookup {
     const now = this.#options.clock.monotonic()
     if (now - known.foundAtMs < USABLE_MS) return known.addresses
     return now < known.untilMs ? known.error : undefined
-  }
-
-  #isStale(hostname: string): boolean {
-    return this.#options.clock.monotonic() >= (this.#known.get(hostname)?.staleAtMs ?? 0)
   }
 
   /** @param done waits for the answer; undefined if an older answer was already returned */
@@ -150,4 +150,36 @@ function afterFailure(
   const pauseMs = isSilent && former ? Math.min(Math.max(2 * former.pauseMs, FAILED_MS), SILENT_MS) : FAILED_MS
   const { addresses = [], foundAtMs = -Infinity } = former ?? {}
   return { addresses, foundAtMs, error, untilMs: now + (isSilent ? SILENT_MS : FAILED_MS), staleAtMs: now + pauseMs, pauseMs }
+}
+
+export const REFUSED_ADDRESS = 'ERR_REFUSED_ADDRESS'
+
+/**
+ * Makes the `lookup` function of a socket, which checks addresses again: a name that was harmless when the manifest was checked may later
+ * resolve to loopback or to a metadata server (DNS rebinding), so the first check alone proves nothing. It refuses a name if any of its
+ * addresses is refused, because the socket may connect to any of them. The socket gets exactly the checked addresses. Literal addresses
+ * never reach a look-up; the model table checks those.
+ */
+export function guardedLookup(rules: AddressRules, resolveAll: ResolveAll): LookupFunction {
+  return (hostname, { all }, done) => {
+    resolveAll(hostname, (error, addresses) => {
+      const refused = error ?? refusal(hostname, addresses, rules)
+      const first = addresses?.[0]
+      if (refused !== undefined || first === undefined) return done(refused ?? errorOf(`${hostname} has no address`, 'ENOTFOUND'), [])
+      if (all) done(null, [...addresses])
+      else done(null, first.address, first.family)
+    })
+  }
+}
+
+function refusal(hostname: string, addresses: readonly LookupAddress[], rules: AddressRules): NodeJS.ErrnoException | undefined {
+  for (const { address } of addresses) {
+    const reason = refuseAddress(address, rules)
+    if (reason !== undefined) return errorOf(`${hostname} may not be called: it has become ${address}, and ${reason}`, REFUSED_ADDRESS)
+  }
+  return undefined
+}
+
+function errorOf(message: string, code: string): NodeJS.ErrnoException {
+  return Object.assign(new Error(message), { code })
 }

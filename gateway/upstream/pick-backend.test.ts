@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import type { BackendRecord } from '#contract/records/model-record.ts'
-import { modelEntry, targetsOf, type ModelEntry, type Target } from './model-entry.ts'
-import { pickBackend, type PickRules } from './pick-backend.ts'
+import { modelEntry, targetsOf, type ModelEntry, type Target } from './model-table.ts'
+import { pickBackend, type PickRules } from './dispatch.ts'
 
 function entryOf(...backends: ReadonlyArray<Partial<BackendRecord>>): ModelEntry {
   return modelEntry(

@@ -1,12 +1,11 @@
 import type { BackendEvents, EventKind } from '../dialects/backend-events.ts'
-import type { ClientFraming } from '../dialects/client-framing.ts'
-import type { Usage } from '../dialects/usage.ts'
-import { UsageTally } from '../dialects/usage-tally.ts'
+import type { ClientFraming } from '../dialects/dialect.ts'
+import { type Usage, UsageTally } from '../dialects/usage.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import { renamedEvent } from './rename-model.ts'
-import type { AnswerHead, AnswerRelay, RelayPort } from './answer-relay.ts'
+import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
 import { parseObject } from '../dialects/json-body.ts'
 
 const MAX_EVENT_BYTES = 1024 * 1024

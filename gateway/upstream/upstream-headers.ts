@@ -42,13 +42,15 @@ export function isLoop(sent: IncomingHttpHeaders): boolean {
   return hopsOf(sent) >= MAX_HOPS
 }
 
-interface HeaderSource {
+export interface HeaderSource {
   readonly sent: IncomingHttpHeaders
+  /** Request headers that may pass. */
   readonly forwarded: ReadonlySet<string>
   /** Whether the request goes to the Messages API of the backend; `anthropic-version` and `anthropic-beta` are then forwarded. */
   readonly isNative: boolean
   /** Id of the gateway. The client's id is only logged. */
   readonly requestId: string
+  /** Of the backend; undefined if it needs none. */
   readonly credential: string | undefined
 }
 

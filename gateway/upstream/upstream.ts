@@ -1,23 +1,18 @@
 /** Composes the upstream side of a gateway process: models, health, connections, forwarding. */
 import { systemClock } from '#platform/clock.ts'
-import type { LoopShare } from '#platform/loop-share.ts'
 import type { Acknowledgement } from '#contract/records/revision-log.ts'
 import type { AddressRules } from '#contract/values/backend-address.ts'
 import { BackendHealth, tcpProbe } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
-import type { ForwardJob, Outcome, CredentialLookup } from './forward-job.ts'
+import type { ForwardJob, Outcome } from './forward-job.ts'
 import { ModelTable } from './model-table.ts'
-import { NameLookup } from './name-lookup.ts'
+import { guardedLookup, NameLookup } from './name-lookup.ts'
 import { Ticker } from './ticker.ts'
 import { UpstreamPools } from './upstream-pools.ts'
-import { guardedLookup } from './url-guard.ts'
 
-export interface UpstreamOptions {
+export interface UpstreamOptions extends Pick<ForwardDeps, 'credentials' | 'forwarded' | 'loop'> {
   /** Rules for addresses of backends. Only standalone allows loopback. */
   readonly addresses: AddressRules
-  readonly credentials: CredentialLookup
-  readonly forwarded: ReadonlySet<string>
-  readonly loop: LoopShare
   /** PEM of additional certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   readonly random?: () => number

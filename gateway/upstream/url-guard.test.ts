@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns'
 import { describe, expect, it } from 'vitest'
 import { Harness, CHAT, HELLO, backendRecord, json, modelRecord, startBackend } from '../../test/support/upstream-harness.ts'
-import { guardedLookup, REFUSED_ADDRESS, type ResolveAll } from './url-guard.ts'
+import { guardedLookup, REFUSED_ADDRESS, type ResolveAll } from './name-lookup.ts'
 
 function look(addresses: readonly string[], all: boolean, allowLoopback = false): Promise<unknown> {
   const resolve: ResolveAll = (_, done) =>

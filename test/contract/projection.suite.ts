@@ -1,6 +1,6 @@
 /** The promises of every projection to the operator that writes and to the gateways that read. The suite runs on memory and on a real Redis. */
 import { beforeEach, describe, expect, it } from 'vitest'
-import { changedRecords } from '../../gateway/projection/changed-records.ts'
+import { changedRecords } from '../../gateway/projection/projection-load.ts'
 import type { ProjectionSource } from '../../gateway/projection/projection-source.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import type { ProjectionChange, ProjectionStore } from '../../operator/projection/store.ts'

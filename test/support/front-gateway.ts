@@ -4,7 +4,6 @@ import type { Server } from 'node:http'
 import { createApp, type AppDeps } from '../../gateway/app.ts'
 import { type Caller, callersOf } from '../../gateway/auth/key-table.ts'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
-import { admits } from '#policy/model-access.ts'
 import { type Exchange, requestIdHeaders } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
@@ -109,7 +108,6 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       reasonToEnd: () => undefined,
       isLeaving: () => false,
       authenticate: (request) => authenticate(request, auth),
-      admits,
       models,
       forward: (job) => {
         front.jobs.push(job)

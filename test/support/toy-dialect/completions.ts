@@ -1,7 +1,6 @@
 /** A dialect that the gateway does not have: OpenAI's older completions. A dialect needs only its own file and one row of `DIALECTS`. */
 import { openaiEvents } from '../../../gateway/dialects/backend-events.ts'
-import { openaiFraming } from '../../../gateway/dialects/client-framing.ts'
-import type { Dialect } from '../../../gateway/dialects/dialect.ts'
+import { type Dialect, openaiFraming } from '../../../gateway/dialects/dialect.ts'
 import { invalid } from '../../../gateway/dialects/request-shape.ts'
 
 export const completions: Dialect = {

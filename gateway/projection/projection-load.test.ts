@@ -3,7 +3,7 @@ import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { FaultySource } from '../../test/support/faulty-source.ts'
 import { issuedKey, modelText, recordText, writer } from '../../test/support/records.ts'
 import type { LogEntry } from '#contract/records/revision-log.ts'
-import { changedRecords, StaleProjection } from './changed-records.ts'
+import { changedRecords, StaleProjection } from './projection-load.ts'
 
 const { record } = issuedKey('a')
 const put = { kind: 'key', op: 'put', id: 'a', text: recordText(record) } as const
