@@ -2,6 +2,7 @@
  * Reads a file with virtual keys of LiteLLM, in any of the forms that LiteLLM and PostgreSQL give: the answers of `GET /key/list` with
  * `return_full_object=true` and of `GET /key/info`, rows of the table as JSON or CSV, and lists of all these.
  */
+import { parse } from 'csv-parse/sync'
 import { z } from 'zod'
 
 /** Any JSON value; numbers are the text in the file. */
@@ -160,14 +161,10 @@ function parsedJson(text: string): ExactJson {
   try {
     return parseExactJson(text)
   } catch (error) {
-    const reason = error instanceof Error ? error.message.replace(/(?<=Unexpected token ).*/s, 'at some place') : ''
-    throw new UnreadableFile(`the file is not JSON (${positionIn(reason)}); save the answer of LiteLLM whole`)
+    // Keeps only the position, because parsers quote their input, which may be a key.
+    const [, place = 'unexpected text'] = /^SyntaxError: (?!Unexpected token ).*(position \d+|end of JSON input)/.exec(String(error)) ?? []
+    throw new UnreadableFile(`the file is not JSON (${place}); save the answer of LiteLLM whole`)
   }
-}
-
-/** Keeps only the position, because parsers quote their input, which may be a key. */
-function positionIn(reason: string): string {
-  return /position \d+/.exec(reason)?.[0] ?? /end of JSON input/.exec(reason)?.[0] ?? 'unexpected text'
 }
 
 function csvItems(text: string): readonly ExactJson[] {
@@ -222,26 +219,10 @@ function isObject(value: ExactJson | undefined): value is Json {
  * @returns one object per row, by the names of the first row; `undefined` for text whose quotes do not match
  */
 function csvObjects(text: string): readonly Readonly<Record<string, string>>[] | undefined {
-  const rows = csvRows(text.replace(/^\uFEFF/, ''))
-  const [names = [], ...rest] = rows ?? []
-  return rows && rest.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index] ?? ''])))
-}
-
-const FIELD = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y
-
-function csvRows(text: string): string[][] | undefined {
-  const rows: string[][] = []
-  let row: string[] = []
-  FIELD.lastIndex = 0
-  while (FIELD.lastIndex < text.length) {
-    const found = FIELD.exec(text)
-    if (found === null) return undefined
-    const [, quoted, plain = '', end] = found
-    row.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'))
-    if (end === ',' && FIELD.lastIndex < text.length) continue
-    if (end === ',') row.push('')
-    rows.push(row)
-    row = []
+  try {
+    const [names = [], ...rows] = parse(text, { bom: true, recordDelimiter: ['\r\n', '\n', '\r'], relaxColumnCount: true })
+    return rows.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index] ?? ''])))
+  } catch {
+    return undefined
   }
-  return rows
 }
