@@ -1,4 +1,5 @@
 /** Builds the condition list of a status of an object. Pure: returns the whole list every time. */
+import { isDeepStrictEqual } from 'node:util'
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { ConditionOf, ConditionTable } from './conditions.ts'
 import type { Condition } from './metadata.ts'
@@ -58,15 +59,11 @@ function toCondition(
   }
 }
 
-/** @returns whether two statuses are equal, in any order of keys: the API server may return another order than the applied one */
+/** @returns whether two statuses are equal as JSON, in any order of keys: the API server may return another order than the applied one */
 export function sameStatus(a: object, b: object | undefined): boolean {
-  return b !== undefined && canonical(a) === canonical(b)
+  return b !== undefined && isDeepStrictEqual(plain(a), plain(b))
 }
 
-function canonical(value: object): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  )
+function plain(value: object): unknown {
+  return JSON.parse(JSON.stringify(value))
 }

@@ -1,6 +1,6 @@
 /** The CustomResourceDefinitions, built from the zod schemas and the rule tables. */
 import { apiVersionOf } from '#kube/port.ts'
-import { type ApiKind, scopeOf } from './kind.ts'
+import type { ApiKind } from './kind.ts'
 import { addRules, type StructuralSchema, structuralSchema } from './structural-schema.ts'
 
 /** metadata.name of the definition, and its file name without `.yaml`. */
@@ -39,7 +39,7 @@ export function customResourceDefinition(kind: ApiKind) {
     metadata: { name: crdName(kind) },
     spec: {
       group,
-      scope: scopeOf(kind),
+      scope: resource.namespaced ? 'Namespaced' : 'Cluster',
       names: { kind: resource.kind, listKind: `${resource.kind}List`, plural, singular, shortNames: [shortName], categories: ['headgate'] },
       versions: [
         {

@@ -35,11 +35,6 @@ export interface ApiKind<T extends KubeObject = KubeObject> {
   readonly recordKind: RecordKind | undefined
 }
 
-/** Scope as a CRD names it. */
-export function scopeOf({ resource }: ApiKind): 'Namespaced' | 'Cluster' {
-  return resource.namespaced ? 'Namespaced' : 'Cluster'
-}
-
 /** @returns whether the object is of this kind; its spec is valid then, since the schema of the kind has validated it */
 export function isOfKind<T extends KubeObject>({ resource }: Pick<ApiKind<T>, 'resource'>, object: KubeObject | undefined): object is T {
   return object?.kind === resource.kind

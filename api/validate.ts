@@ -19,7 +19,8 @@ export interface Manifest extends KubeObject {
 }
 
 /** The result of a validation. A failed one has at least one error. */
-export type Validated = { readonly ok: true; readonly object: Manifest } | { readonly ok: false; readonly errors: readonly ManifestError[] }
+export type Validated<T = Manifest> =
+  { readonly ok: true; readonly object: T } | { readonly ok: false; readonly errors: readonly ManifestError[] }
 
 /**
  * Validates one manifest as the API server would with `kubectl apply --validate=strict`: unknown fields are errors.
