@@ -3,8 +3,8 @@ import { type ApiKey, apiKeySpec, apiKeyStatus, FINALIZER, type ApiKeySpec } fro
 import { API_KEY_CONDITIONS } from './conditions.ts'
 import { AGE, type ApiKind, column, READY_REASON, READY_STATUS } from './kind.ts'
 import { apiKeys } from './resources.ts'
-import { labelKeys, ownKeys } from './label-rules.ts'
 import { budgetRules, limitsRules } from './limits.ts'
+import { labelKeys, ownKeys } from './metadata.ts'
 import { type RulePlace, rulePlace } from './rule.ts'
 
 /** Most characters of all entries of `models` together. Every gateway holds them in memory for every key. */

@@ -1,12 +1,11 @@
 /** docs/reference.md: every field, rule, condition and event, from the same data as the CRDs. Markdown only; no I/O. */
 import type { ConditionTable } from './conditions.ts'
 import { EVENTS } from './event-table.ts'
-import { objectSchema } from './crd.ts'
+import { objectSchema, type StructuralSchema } from './crd.ts'
 import type { ApiKind } from './kind.ts'
 import { API_KINDS } from './kinds.ts'
 import { API_GROUP, API_VERSION } from './metadata.ts'
 import { ruleMessage } from './rule.ts'
-import type { StructuralSchema } from './structural-schema.ts'
 
 interface Field {
   readonly path: string

@@ -3,7 +3,7 @@ import { SERVED_MODEL_CONDITIONS } from './conditions.ts'
 import { AGE, type ApiKind, column, READY_REASON, READY_STATUS } from './kind.ts'
 import { servedModels } from './resources.ts'
 import { type ServedModel, servedModelSpec, servedModelStatus, type ServedModelSpec } from './served-model.ts'
-import { labelKeys } from './label-rules.ts'
+import { labelKeys } from './metadata.ts'
 import { type Rule, type RulePlace, rulePlace } from './rule.ts'
 import { shownText } from './manifest-error.ts'
 

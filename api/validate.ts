@@ -7,7 +7,7 @@ import { apiVersionOf, type KubeObject } from '#kube/port.ts'
 import { type ApiKind, isOfKind } from './kind.ts'
 import { API_KINDS } from './kinds.ts'
 import type { ManifestError } from './manifest-error.ts'
-import { objectMetadata } from './manifest-metadata.ts'
+import { objectMetadata } from './metadata.ts'
 import { schemaErrors } from './schema-errors.ts'
 
 /**

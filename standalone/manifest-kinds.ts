@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import type { ApiKind } from '#api/kind.ts'
 import { API_KINDS } from '#api/kinds.ts'
-import { objectMetadata } from '#api/manifest-metadata.ts'
+import { objectMetadata } from '#api/metadata.ts'
 import { schemaErrors } from '#api/schema-errors.ts'
 import { type Validated, validateManifest } from '#api/validate.ts'
 import type { KubeObject, Resource } from '#kube/port.ts'
