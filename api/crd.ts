@@ -104,24 +104,30 @@ export interface StructuralSchema extends Omit<Node, 'properties' | 'items' | 'a
   'x-kubernetes-validations'?: Validation[]
 }
 
-const exclusive = z.object({
-  minimum: z.number().optional(),
-  maximum: z.number().optional(),
-  exclusiveMinimum: z.boolean().default(false),
-  exclusiveMaximum: z.boolean().default(false),
-})
-
 /**
  * Converts one schema.
  * @param path of the schema, for messages
  * @throws TypeError when something has no bound, no description, or no place in a structural schema
  */
 export function structuralSchema(schema: z.ZodType, path: string): StructuralSchema {
-  return convert(z.toJSONSchema(schema, { target: 'openapi-3.0', io: 'input' }), path)
+  const { $schema: _dialect, ...json } = z.toJSONSchema(schema, {
+    target: 'openapi-3.0',
+    io: 'input',
+    override: ({ jsonSchema }) => makeInclusive(jsonSchema),
+  })
+  return convert(json, path)
+}
+
+/** Replaces an exclusive bound of OpenAPI 3.0 (`minimum: 0` with a flag) by the inclusive one (`1`). */
+function makeInclusive(schema: z.core.JSONSchema.BaseSchema): void {
+  if (schema.exclusiveMinimum === true && schema.minimum !== undefined) schema.minimum += 1
+  if (schema.exclusiveMaximum === true && schema.maximum !== undefined) schema.maximum -= 1
+  delete schema.exclusiveMinimum
+  delete schema.exclusiveMaximum
 }
 
 function convert(input: unknown, path: string): StructuralSchema {
-  const parsed = node.safeParse(withoutFlags(input))
+  const parsed = node.safeParse(input)
   if (!parsed.success) throw new TypeError(`${path}: ${z.prettifyError(parsed.error)}`)
   const { properties, items, additionalProperties, ...plain } = parsed.data
   refuseUnbounded(parsed.data, path)
@@ -143,18 +149,6 @@ function convertProperties(properties: Record<string, unknown>, path: string): R
     return [name, converted]
   })
   return Object.fromEntries(entries)
-}
-
-const FLAGS = ['$schema', 'exclusiveMinimum', 'exclusiveMaximum']
-
-/** Drops the name of the dialect, and replaces an exclusive bound of OpenAPI 3.0 (`minimum: 0` with a flag) by the inclusive one (`1`). */
-function withoutFlags(input: unknown): unknown {
-  if (typeof input !== 'object' || input === null) return input
-  const flags = exclusive.parse(input)
-  const plain = Object.entries(input).filter(([key]) => !FLAGS.includes(key))
-  if (flags.exclusiveMinimum && flags.minimum !== undefined) plain.push(['minimum', flags.minimum + 1])
-  if (flags.exclusiveMaximum && flags.maximum !== undefined) plain.push(['maximum', flags.maximum - 1])
-  return Object.fromEntries(plain)
 }
 
 /** Keywords that each type requires. A string with an enum needs none of them. */
