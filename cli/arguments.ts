@@ -1,19 +1,17 @@
 /** The command line, parsed once into a typed command. Pure. */
 import { parseArgs } from 'node:util'
+import type { ConvertOptions, TeamModels } from './litellm/convert.ts'
 
 /** A parsed command. */
 export type Command =
   | { readonly do: 'help'; readonly text: string }
-  | {
+  | ({
       readonly do: 'import-litellm'
       /** `-`: standard input. */
       readonly file: string
-      readonly namespace: string
       /** `-`: standard output. */
       readonly output: string
-      readonly subtractSpend: boolean
-      readonly teamModels: ReadonlyMap<string, readonly string[]>
-    }
+    } & Omit<ConvertOptions, 'nowMs'>)
 
 /** The command line is wrong. The message names the argument and the remedy. */
 export class UsageError extends Error {
@@ -105,7 +103,7 @@ function parsed(args: readonly string[]) {
   }
 }
 
-function teams(entries: readonly string[]): ReadonlyMap<string, readonly string[]> {
+function teams(entries: readonly string[]): TeamModels {
   return new Map(
     entries.map((entry) => {
       const at = entry.lastIndexOf('=')

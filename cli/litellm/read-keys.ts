@@ -8,12 +8,8 @@ import { z } from 'zod'
 /** Any JSON value; numbers are the text in the file. */
 export type ExactJson = string | boolean | null | readonly ExactJson[] | { readonly [field: string]: ExactJson }
 
-interface SourceText {
-  readonly source?: string
-}
-
 /** The third argument of a reviver, which TypeScript does not know yet: the text of a value (ECMA-262, JSON.parse source text access). */
-type Reviver = (this: unknown, key: string, value: unknown, context?: SourceText) => unknown
+type Reviver = (this: unknown, key: string, value: unknown, context?: { readonly source?: string }) => unknown
 
 /** @throws SyntaxError if it is not JSON */
 export function parseExactJson(text: string): ExactJson {
@@ -46,7 +42,7 @@ const exact: z.ZodType<ExactJson> = z.unknown().transform((value) => value as Ex
 
 /** A JSON object; its text in a CSV. */
 const object = z.preprocess(
-  (value) => (typeof value === 'string' ? parsedObject(value) : value),
+  (value) => (typeof value === 'string' ? parsed(value || 'null') : value),
   z
     .record(z.string(), exact)
     .nullish()
@@ -87,10 +83,6 @@ function arrayLiteral(text: string): unknown {
   if (!text.startsWith('{') || !text.endsWith('}')) return text === '' ? [] : text
   const entries = text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^",]+)/g)
   return Array.from(entries, ([, quoted, plain]) => (quoted === undefined ? plain : quoted.replace(/\\(.)/g, '$1')))
-}
-
-function parsedObject(text: string): unknown {
-  return text === '' ? undefined : parsed(text)
 }
 
 function parsed(text: string): unknown {
@@ -169,8 +161,7 @@ function parsedJson(text: string): ExactJson {
 
 function csvItems(text: string): readonly ExactJson[] {
   const rows = csvObjects(text)
-  const isTable = rows?.every((row) => 'token' in row && 'models' in row) === true
-  if (!isTable)
+  if (!rows?.every((row) => 'token' in row && 'models' in row))
     throw new UnreadableFile(
       'the file is neither JSON nor a CSV with the columns of LiteLLM_VerificationToken, token and models among them',
     )
