@@ -126,7 +126,6 @@ const API_KEY_RULES: readonly RulePlace<ApiKey>[] = [
 /** ApiKey: one manifest is one working, enforced key. */
 export const apiKeyKind: ApiKind<ApiKey> = {
   resource: apiKeys,
-  singular: 'apikey',
   shortName: 'ak',
   description:
     'One working, enforced key to the models of this cluster. The operator writes its value into a Secret beside it, or takes the SHA-256 of a value that exists elsewhere.',

@@ -36,8 +36,9 @@ export function objectSchema(kind: ApiKind): StructuralSchema {
 
 /** The whole CustomResourceDefinition as plain data. */
 export function customResourceDefinition(kind: ApiKind) {
-  const { resource, singular, shortName } = kind
+  const { resource, shortName } = kind
   const { group, version, plural } = resource
+  const singular = resource.kind.toLowerCase()
   return {
     apiVersion: 'apiextensions.k8s.io/v1',
     kind: 'CustomResourceDefinition',

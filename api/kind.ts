@@ -18,7 +18,6 @@ export interface Column {
 export interface ApiKind<T extends KubeObject = KubeObject> {
   /** Group, version, kind, plural and scope. */
   readonly resource: Resource<T>
-  readonly singular: string
   readonly shortName: string
   readonly description: string
   readonly spec: z.ZodType

@@ -143,7 +143,6 @@ const SERVED_MODEL_RULES: readonly RulePlace<ServedModel>[] = [
 /** ServedModel: a model name that clients use, and the servers behind it. */
 export const servedModelKind: ApiKind<ServedModel> = {
   resource: servedModels,
-  singular: 'servedmodel',
   shortName: 'sm',
   description: 'A model name that clients use, and the servers behind it.',
   spec: servedModelSpec,

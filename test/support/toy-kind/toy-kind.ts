@@ -61,7 +61,6 @@ Object.assign(RECORDS, { [TOY_RECORD]: toyCodec })
 
 export const toyKind: ApiKind<Toy> = {
   resource: { group: API_GROUP, version: API_VERSION, plural: 'toys', kind: 'Toy', namespaced: true },
-  singular: 'toy',
   shortName: 'ty',
   description: 'A toy of a test.',
   spec: toySpec,
