@@ -3,22 +3,14 @@ import { type ApiKey, apiKeySpec, apiKeyStatus, FINALIZER, type ApiKeySpec } fro
 import { API_KEY_CONDITIONS } from './conditions.ts'
 import { AGE, type ApiKind, column, READY_REASON, READY_STATUS } from './kind.ts'
 import { apiKeys } from './resources.ts'
-import { labelKeys, ownKeys } from './label-rules.ts'
 import { budgetRules, limitsRules } from './limits.ts'
-import { located, type Located, locatedItems, type RulePlace, rulePlace } from './rule.ts'
-
-/** The part of an ApiKey that the rules read. */
-interface ApiKeyDocument {
-  readonly metadata: { readonly name: string }
-  readonly spec: ApiKeySpec
-}
-
-type Entries = Readonly<Record<string, string>>
+import { labelKeys, ownKeys } from './metadata.ts'
+import { type RulePlace, rulePlace } from './rule.ts'
 
 /** Most characters of all entries of `models` together. Every gateway holds them in memory for every key. */
 const MAX_MODELS_LENGTH = 8192
 
-function secretName(key: ApiKeyDocument): string {
+function secretName(key: ApiKey): string {
   return key.spec.secret?.name ?? key.metadata.name
 }
 
@@ -32,8 +24,8 @@ const CEL_SECRET_NAME = (self: string) =>
   `(has(${self}.spec.secret) && has(${self}.spec.secret.name) ? ${self}.spec.secret.name : ${self}.metadata.name)`
 
 /** Rules of ApiKey. A rule that must also hold when its field is removed belongs to the parent of the field. */
-const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
-  rulePlace('', (key) => [{ field: '', value: key }], [
+const API_KEY_RULES: readonly RulePlace<ApiKey>[] = [
+  rulePlace('', (key) => [key], [
     {
       id: 'secret-name-immutable',
       cel: `${CEL_SECRET_NAME('self')} == ${CEL_SECRET_NAME('oldSelf')}`,
@@ -43,7 +35,7 @@ const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
       keeps: (self, old) => secretName(self) === secretName(old),
     },
   ]),
-  rulePlace('spec', (key) => located('spec', key.spec), [
+  rulePlace('spec', (key) => [key.spec], [
     {
       id: 'one-end',
       cel: '!(has(self.expirationTime) && has(self.ttlSeconds))',
@@ -85,7 +77,7 @@ const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
       holds: (self) => self.rotation === undefined || sourceType(self) === 'Hash',
     },
   ]),
-  rulePlace('spec.source', (key) => located('spec.source', key.spec.source), [
+  rulePlace('spec.source', (key) => [key.spec.source], [
     {
       id: 'hash-of-type-hash',
       cel: "self.type != 'Hash' || has(self.hash)",
@@ -103,7 +95,7 @@ const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
       holds: (self) => self.type === 'Hash' || self.hash === undefined,
     },
   ]),
-  rulePlace('spec.models', (key) => located('spec.models', key.spec.models), [
+  rulePlace('spec.models', (key) => [key.spec.models], [
     {
       id: 'models-total',
       cel: `self.map(entry, size(entry)).sum() <= ${MAX_MODELS_LENGTH}`,
@@ -112,34 +104,28 @@ const API_KEY_RULES: readonly RulePlace<ApiKeyDocument>[] = [
       holds: (self) => self.reduce((sum, entry) => sum + entry.length, 0) <= MAX_MODELS_LENGTH,
     },
   ]),
-  rulePlace('spec.expirationTime', (key) => located('spec.expirationTime', key.spec.expirationTime), [
+  rulePlace('spec.expirationTime', (key) => [key.spec.expirationTime], [
     {
       id: 'four-digit-year',
       cel: "self.getFullYear('UTC') >= 1 && self.getFullYear('UTC') <= 9999",
       reason: 'expirationTime is not within the years 0001 to 9999 in UTC',
       remedy: 'write a time within them, such as 2027-01-01T00:00:00Z',
-      holds: (self) => isFourDigitYear(new Date(self).getUTCFullYear()),
+      // Statuses hold times with a year of four digits; the API server refuses `+010000-01-01` there.
+      holds: (self) => {
+        const year = new Date(self).getUTCFullYear()
+        return year >= 1 && year <= 9999
+      },
     },
   ]),
-  rulePlace('spec.limits', (key) => located('spec.limits', key.spec.limits), limitsRules),
-  rulePlace('spec.budgets[]', (key) => locatedItems('spec.budgets', key.spec.budgets), budgetRules),
-  rulePlace('spec.secret.template.labels', (key) => templateOf(key, 'labels'), [labelKeys, ownKeys]),
-  rulePlace('spec.secret.template.annotations', (key) => templateOf(key, 'annotations'), [labelKeys, ownKeys]),
+  rulePlace('spec.limits', (key) => [key.spec.limits], limitsRules),
+  rulePlace('spec.budgets[]', (key) => key.spec.budgets, budgetRules),
+  rulePlace('spec.secret.template.labels', (key) => [key.spec.secret?.template?.labels], [labelKeys, ownKeys]),
+  rulePlace('spec.secret.template.annotations', (key) => [key.spec.secret?.template?.annotations], [labelKeys, ownKeys]),
 ]
-
-function templateOf(key: ApiKeyDocument, part: 'labels' | 'annotations'): Located<Entries>[] {
-  return located(`spec.secret.template.${part}`, key.spec.secret?.template?.[part])
-}
-
-/** Statuses hold times with a year of four digits; the API server refuses `+010000-01-01` there. */
-function isFourDigitYear(year: number): boolean {
-  return year >= 1 && year <= 9999
-}
 
 /** ApiKey: one manifest is one working, enforced key. */
 export const apiKeyKind: ApiKind<ApiKey> = {
   resource: apiKeys,
-  singular: 'apikey',
   shortName: 'ak',
   description:
     'One working, enforced key to the models of this cluster. The operator writes its value into a Secret beside it, or takes the SHA-256 of a value that exists elsewhere.',

@@ -1,4 +1,5 @@
 /** Builds the condition list of a status of an object. Pure: returns the whole list every time. */
+import { isDeepStrictEqual } from 'node:util'
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { ConditionOf, ConditionTable } from './conditions.ts'
 import type { Condition } from './metadata.ts'
@@ -24,17 +25,20 @@ const MAX_MESSAGE = 32_768
 export function conditionList<T extends ConditionTable>(
   table: T,
   given: readonly ConditionOf<T>[],
-  context: ConditionContext,
+  { previous, generation, nowMs }: ConditionContext,
 ): Condition[] {
   const byType = new Map<string, ConditionOf<T>>(given.map((condition) => [condition.type, condition]))
   if (byType.size !== given.length) throw new TypeError(`a condition is given twice: ${given.map((one) => one.type).join(', ')}`)
-  const list: Condition[] = []
-  for (const [type, entry] of Object.entries(table)) {
+  return Object.entries(table).flatMap(([type, { presence, reasons }]) => {
     const condition = byType.get(type)
-    if (!condition && entry.presence === 'Always') throw new TypeError(`the condition ${type} is missing`)
-    if (condition) list.push(toCondition(condition, entry.reasons[condition.reason]?.status ?? 'Unknown', context))
-  }
-  return list
+    if (condition === undefined && presence === 'Always') throw new TypeError(`the condition ${type} is missing`)
+    if (condition === undefined) return []
+    const { reason, message } = condition
+    const status = reasons[reason]?.status ?? 'Unknown'
+    const before = findCondition(previous, type)
+    const lastTransitionTime = before?.status === status ? before.lastTransitionTime : rfc3339(nowMs)
+    return [{ type, status, observedGeneration: generation, lastTransitionTime, reason, message: message.slice(0, MAX_MESSAGE) }]
+  })
 }
 
 /** @returns the condition of that type, if the list has it */
@@ -42,31 +46,11 @@ export function findCondition(conditions: readonly Condition[] | undefined, type
   return conditions?.find((condition) => condition.type === type)
 }
 
-function toCondition(
-  condition: { readonly type: string; readonly reason: string; readonly message: string },
-  status: Condition['status'],
-  context: ConditionContext,
-): Condition {
-  const before = findCondition(context.previous, condition.type)
-  return {
-    type: condition.type,
-    status,
-    observedGeneration: context.generation,
-    lastTransitionTime: before?.status === status ? before.lastTransitionTime : rfc3339(context.nowMs),
-    reason: condition.reason,
-    message: condition.message.slice(0, MAX_MESSAGE),
-  }
-}
-
-/** @returns whether two statuses are equal, in any order of keys: the API server may return another order than the applied one */
+/** @returns whether two statuses are equal as JSON, in any order of keys: the API server may return another order than the applied one */
 export function sameStatus(a: object, b: object | undefined): boolean {
-  return b !== undefined && canonical(a) === canonical(b)
+  return b !== undefined && isDeepStrictEqual(plain(a), plain(b))
 }
 
-function canonical(value: object): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
-    inner !== null && typeof inner === 'object' && !Array.isArray(inner)
-      ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
-      : inner,
-  )
+function plain(value: object): unknown {
+  return JSON.parse(JSON.stringify(value))
 }

@@ -6,8 +6,6 @@ import type { ApiKeySpec } from './apikey.ts'
 import { toMicros } from './decimal-amount.ts'
 import type { BudgetSpec } from './limits.ts'
 
-const DEFAULT_ZONE = 'UTC'
-
 /** The fields of a record about its policy. */
 export type RecordPolicy = Pick<KeyRecord, 'models' | 'limits' | 'budgets' | 'onStoreUnavailable'>
 
@@ -35,5 +33,5 @@ export function budgetsWithoutZone({ budgets = [] }: Pick<ApiKeySpec, 'budgets'>
 /** The amount in micro-units or tokens. The schema has checked the form. */
 function budgetRecord(budget: BudgetSpec): BudgetRecord {
   const amount = budget.unit === 'Currency' ? toMicros(budget.amount) : Number(budget.amount)
-  return { ...budget, amount, timeZone: budget.timeZone ?? DEFAULT_ZONE }
+  return { ...budget, amount, timeZone: budget.timeZone ?? 'UTC' }
 }

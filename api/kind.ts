@@ -18,7 +18,6 @@ export interface Column {
 export interface ApiKind<T extends KubeObject = KubeObject> {
   /** Group, version, kind, plural and scope. */
   readonly resource: Resource<T>
-  readonly singular: string
   readonly shortName: string
   readonly description: string
   readonly spec: z.ZodType
@@ -33,11 +32,6 @@ export interface ApiKind<T extends KubeObject = KubeObject> {
   readonly finalizer: string | undefined
   /** Records that the operator writes to the projection for the kind; undefined = none. */
   readonly recordKind: RecordKind | undefined
-}
-
-/** Scope as a CRD names it. */
-export function scopeOf({ resource }: ApiKind): 'Namespaced' | 'Cluster' {
-  return resource.namespaced ? 'Namespaced' : 'Cluster'
 }
 
 /** @returns whether the object is of this kind; its spec is valid then, since the schema of the kind has validated it */

@@ -1,12 +1,11 @@
 /** docs/reference.md: every field, rule, condition and event, from the same data as the CRDs. Markdown only; no I/O. */
 import type { ConditionTable } from './conditions.ts'
 import { EVENTS } from './event-table.ts'
-import { objectSchema } from './crd.ts'
-import { type ApiKind, scopeOf } from './kind.ts'
+import { objectSchema, type StructuralSchema } from './crd.ts'
+import type { ApiKind } from './kind.ts'
 import { API_KINDS } from './kinds.ts'
 import { API_GROUP, API_VERSION } from './metadata.ts'
 import { ruleMessage } from './rule.ts'
-import type { StructuralSchema } from './structural-schema.ts'
 
 interface Field {
   readonly path: string
@@ -33,7 +32,7 @@ function kindSection(kind: ApiKind): string[] {
   if (!spec || !status) throw new TypeError(`${kind.resource.kind} has no spec or no status`)
   return [
     ...heading(2, kind.resource.kind),
-    `${kind.description} ${scopeOf(kind) === 'Namespaced' ? 'Namespaced' : 'Cluster-scoped'}, short name \`${kind.shortName}\`.`,
+    `${kind.description} ${kind.resource.namespaced ? 'Namespaced' : 'Cluster-scoped'}, short name \`${kind.shortName}\`.`,
     ...heading(3, `${kind.resource.kind}: spec`),
     kind.specDescription,
     '',

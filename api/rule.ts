@@ -25,12 +25,6 @@ export type Rule<Self> = RuleText & {
   readonly values?: (self: Self) => string | undefined
 } & ({ readonly holds: (self: Self) => boolean } | { readonly keeps: (self: Self, old: Self) => boolean })
 
-/** A value that rules check, with its path. */
-export interface Located<Self> {
-  readonly field: string
-  readonly value: Self
-}
-
 /** A place of the schema with its rules. */
 export interface RulePlace<Document> {
   /** Path in the schema: '' is the root, `[]` the items of a list: `spec.backends[].url`. */
@@ -54,32 +48,25 @@ export function ruleMessageExpression({ reason, celValues, remedy }: RuleText): 
 /**
  * Binds rules to a place of the schema. Values before and after a change are paired by path, so list items must not have `keeps` rules:
  * the API server pairs list items by map key.
+ * @param select the values at the place: one, or with `[]` in the path one for each item of the list. Absent ones are not checked.
  */
 export function rulePlace<Document, Self>(
   path: string,
-  select: (document: Document) => readonly Located<Self>[],
+  select: (document: Document) => readonly (Self | undefined)[] | undefined,
   rules: readonly Rule<Self>[],
 ): RulePlace<Document> {
+  const located = (document: Document) =>
+    (select(document) ?? []).flatMap((value, index) => (value === undefined ? [] : [{ field: path.replace('[]', `[${index}]`), value }]))
   return {
     path,
     rules,
     check(document, previous) {
-      const before = new Map((previous === undefined ? [] : select(previous)).map((one) => [one.field, one.value]))
-      return select(document).flatMap(({ field, value }) =>
+      const before = new Map((previous === undefined ? [] : located(previous)).map((one) => [one.field, one.value]))
+      return located(document).flatMap(({ field, value }) =>
         rules.filter((rule) => !passes(rule, value, before.get(field))).map((rule) => toError(rule, field, rule.values?.(value))),
       )
     },
   }
-}
-
-/** @returns the value with its path; an empty list for an absent value */
-export function located<Self>(field: string, value: Self | undefined): Located<Self>[] {
-  return value === undefined ? [] : [{ field, value }]
-}
-
-/** @returns the items of a list, each with its path; an empty list for an absent list */
-export function locatedItems<Self>(field: string, list: readonly Self[] | undefined): Located<Self>[] {
-  return (list ?? []).map((value, index) => ({ field: `${field}[${index}]`, value }))
 }
 
 function passes<Self>(rule: Rule<Self>, self: Self, old: Self | undefined): boolean {

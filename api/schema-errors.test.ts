@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { limitFields } from '#contract/records/limits-record.ts'
 import { z } from 'zod'
 import { API_KINDS } from './kinds.ts'
-import { patternForm } from './text-forms.ts'
+import { patternForm } from './schema-errors.ts'
 import { validateManifest } from './validate.ts'
 
 const KEY = { apiVersion: 'headgate.dev/v1alpha1', kind: 'ApiKey', metadata: { name: 'bot' }, spec: { models: ['*'] } }

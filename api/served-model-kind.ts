@@ -3,14 +3,9 @@ import { SERVED_MODEL_CONDITIONS } from './conditions.ts'
 import { AGE, type ApiKind, column, READY_REASON, READY_STATUS } from './kind.ts'
 import { servedModels } from './resources.ts'
 import { type ServedModel, servedModelSpec, servedModelStatus, type ServedModelSpec } from './served-model.ts'
-import { labelKeys } from './label-rules.ts'
-import { located, type Located, locatedItems, type Rule, type RulePlace, rulePlace } from './rule.ts'
+import { labelKeys } from './metadata.ts'
+import { type Rule, type RulePlace, rulePlace } from './rule.ts'
 import { shownText } from './manifest-error.ts'
-
-/** The part of a ServedModel that the rules read. */
-interface ServedModelDocument {
-  readonly spec: ServedModelSpec
-}
 
 type Backend = ServedModelSpec['backends'][number]
 type Selector = NonNullable<ServedModelSpec['allowedNamespaces']['selector']>
@@ -104,8 +99,8 @@ const expressionRules: readonly Rule<Expression>[] = [
 ]
 
 /** Rules of ServedModel. */
-const SERVED_MODEL_RULES: readonly RulePlace<ServedModelDocument>[] = [
-  rulePlace('spec', (model) => located('spec', model.spec), [
+const SERVED_MODEL_RULES: readonly RulePlace<ServedModel>[] = [
+  rulePlace('spec', (model) => [model.spec], [
     {
       id: 'output-within-context',
       cel: '!has(self.maxOutputTokens) || !has(self.contextTokens) || self.maxOutputTokens <= self.contextTokens',
@@ -116,7 +111,7 @@ const SERVED_MODEL_RULES: readonly RulePlace<ServedModelDocument>[] = [
       holds: (self) => self.maxOutputTokens === undefined || self.contextTokens === undefined || self.maxOutputTokens <= self.contextTokens,
     },
   ]),
-  rulePlace('spec.allowedNamespaces', (model) => located('spec.allowedNamespaces', model.spec.allowedNamespaces), [
+  rulePlace('spec.allowedNamespaces', (model) => [model.spec.allowedNamespaces], [
     {
       id: 'selector-iff-from-selector',
       cel: "(has(self.from) && self.from == 'Selector') == has(self.selector)",
@@ -126,17 +121,13 @@ const SERVED_MODEL_RULES: readonly RulePlace<ServedModelDocument>[] = [
       holds: (self) => (self.from === 'Selector') === (self.selector !== undefined),
     },
   ]),
-  rulePlace(SELECTOR, (model) => located(SELECTOR, model.spec.allowedNamespaces.selector), selectorRules),
-  rulePlace(`${SELECTOR}.matchLabels`, (model) => located(`${SELECTOR}.matchLabels`, selectorOf(model).matchLabels), [labelKeys]),
-  rulePlace(
-    `${SELECTOR}.matchExpressions[]`,
-    (model) => locatedItems(`${SELECTOR}.matchExpressions`, selectorOf(model).matchExpressions),
-    expressionRules,
-  ),
-  rulePlace('spec.backends', (model) => located('spec.backends', model.spec.backends), listRules),
-  rulePlace('spec.backends[]', (model) => locatedItems('spec.backends', model.spec.backends), backendRules),
-  rulePlace('spec.backends[].url', urlsOf, urlRules),
-  rulePlace('spec.timeouts', (model) => located('spec.timeouts', model.spec.timeouts), [
+  rulePlace(SELECTOR, (model) => [model.spec.allowedNamespaces.selector], selectorRules),
+  rulePlace(`${SELECTOR}.matchLabels`, (model) => [model.spec.allowedNamespaces.selector?.matchLabels], [labelKeys]),
+  rulePlace(`${SELECTOR}.matchExpressions[]`, (model) => model.spec.allowedNamespaces.selector?.matchExpressions, expressionRules),
+  rulePlace('spec.backends', (model) => [model.spec.backends], listRules),
+  rulePlace('spec.backends[]', (model) => model.spec.backends, backendRules),
+  rulePlace('spec.backends[].url', (model) => model.spec.backends.map(({ url }) => url), urlRules),
+  rulePlace('spec.timeouts', (model) => [model.spec.timeouts], [
     {
       id: 'first-byte-within-total',
       cel: '!has(self.firstByteSeconds) || !has(self.totalSeconds) || self.firstByteSeconds <= self.totalSeconds',
@@ -149,18 +140,9 @@ const SERVED_MODEL_RULES: readonly RulePlace<ServedModelDocument>[] = [
   ]),
 ]
 
-function selectorOf(model: ServedModelDocument): Selector {
-  return model.spec.allowedNamespaces.selector ?? {}
-}
-
-function urlsOf(model: ServedModelDocument): Located<string>[] {
-  return locatedItems('spec.backends', model.spec.backends).flatMap(({ field, value }) => located(`${field}.url`, value.url))
-}
-
 /** ServedModel: a model name that clients use, and the servers behind it. */
 export const servedModelKind: ApiKind<ServedModel> = {
   resource: servedModels,
-  singular: 'servedmodel',
   shortName: 'sm',
   description: 'A model name that clients use, and the servers behind it.',
   spec: servedModelSpec,

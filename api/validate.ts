@@ -7,7 +7,7 @@ import { apiVersionOf, type KubeObject } from '#kube/port.ts'
 import { type ApiKind, isOfKind } from './kind.ts'
 import { API_KINDS } from './kinds.ts'
 import type { ManifestError } from './manifest-error.ts'
-import { objectMetadata } from './manifest-metadata.ts'
+import { objectMetadata } from './metadata.ts'
 import { schemaErrors } from './schema-errors.ts'
 
 /**
@@ -19,7 +19,8 @@ export interface Manifest extends KubeObject {
 }
 
 /** The result of a validation. A failed one has at least one error. */
-export type Validated = { readonly ok: true; readonly object: Manifest } | { readonly ok: false; readonly errors: readonly ManifestError[] }
+export type Validated<T = Manifest> =
+  { readonly ok: true; readonly object: T } | { readonly ok: false; readonly errors: readonly ManifestError[] }
 
 /**
  * Validates one manifest as the API server would with `kubectl apply --validate=strict`: unknown fields are errors.
@@ -28,7 +29,10 @@ export type Validated = { readonly ok: true; readonly object: Manifest } | { rea
  * @param kinds the known kinds
  */
 export function validateManifest(document: unknown, previous?: KubeObject, kinds: readonly ApiKind[] = API_KINDS): Validated {
-  const schema = headSchema(kinds)
+  const schema = z.object({
+    apiVersion: z.enum([...new Set(kinds.map(({ resource }) => apiVersionOf(resource)))]),
+    kind: z.enum(kinds.map(({ resource }) => resource.kind)),
+  })
   const head = schema.safeParse(document, { reportInput: true })
   if (!head.success) return { ok: false, errors: schemaErrors(head.error.issues, { schema, document }) }
   const kind = kinds.find(({ resource }) => resource.kind === head.data.kind && apiVersionOf(resource) === head.data.apiVersion)
@@ -38,19 +42,13 @@ export function validateManifest(document: unknown, previous?: KubeObject, kinds
 /** Used only if the known kinds have several API versions. */
 const OTHER_VERSION: ManifestError = { field: 'apiVersion', reason: 'has no such kind', remedy: 'use the apiVersion of this kind' }
 
-function headSchema(kinds: readonly ApiKind[]) {
-  return z.object({
-    apiVersion: z.enum([...new Set(kinds.map(({ resource }) => apiVersionOf(resource)))]),
-    kind: z.enum(kinds.map(({ resource }) => resource.kind)),
-  })
-}
-
 /** Checks the schema first, and the rules only for documents that match it, as a cluster does. */
 function validateKind(kind: ApiKind, document: unknown, previous: KubeObject | undefined): Validated {
   const schema = manifestSchema(kind)
-  const unknownFields = issuesOf(schema, document).filter((issue) => issue.code === 'unrecognized_keys')
+  const asWritten = schema.safeParse(document, { reportInput: true })
   const parsed = schema.safeParse(withoutNulls(document), { reportInput: true })
-  const others = (parsed.error?.issues ?? []).filter((issue) => issue.code !== 'unrecognized_keys')
+  const unknownFields = asWritten.error?.issues.filter((issue) => issue.code === 'unrecognized_keys') ?? []
+  const others = parsed.error?.issues.filter((issue) => issue.code !== 'unrecognized_keys') ?? []
   const errors = schemaErrors([...unknownFields, ...others], { schema, document })
   if (!parsed.success || errors.length > 0) return { ok: false, errors }
   const broken = kind.rules.flatMap((place) => place.check(parsed.data, isOfKind(kind, previous) ? previous : undefined))
@@ -71,10 +69,6 @@ function manifestSchema({ resource, spec }: ApiKind) {
 function writable({ resource }: ApiKind, { apiVersion, kind, metadata, spec }: Manifest): Manifest {
   const { namespace, ...rest } = metadata
   return { apiVersion, kind, metadata: resource.namespaced && namespace !== undefined ? { ...rest, namespace } : rest, spec }
-}
-
-function issuesOf(schema: z.ZodType, document: unknown): readonly z.core.$ZodIssue[] {
-  return schema.safeParse(document, { reportInput: true }).error?.issues ?? []
 }
 
 /**

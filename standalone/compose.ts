@@ -47,7 +47,6 @@ export interface StandaloneDeps {
 
 const OPERATOR_NAMESPACE = 'headgate'
 const POD_NAME = 'standalone'
-const MAX_BODY_BYTES = 33_554_432
 /** One folder holds all backend credentials. */
 const MOUNTED_SHARDS = 1
 /** The Secret of the backend credentials, which the gateway reads from its folder. */
@@ -149,7 +148,6 @@ function createGateway({ config, log, version, ends, state, ledger, store }: Wor
     keyringDir: state.secretFolder(CREDENTIALS), // there is no cold start
     coldStart: 'RequireRedis',
     accessLog: config.accessLog,
-    maxBodyBytes: MAX_BODY_BYTES,
   })
   return new Gateway({
     settings,
@@ -158,7 +156,7 @@ function createGateway({ config, log, version, ends, state, ledger, store }: Wor
     log,
     version,
     bodyLimits: bodyLimits(availableMemory()),
-    bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: MAX_BODY_BYTES }),
+    bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: settings.maxBodyBytes }),
     process: randomBytes(PROCESS_BYTES).toString('base64url'),
     ledger,
     allowLoopback: true,

@@ -2,22 +2,17 @@
 import { z } from 'zod'
 import type { ApiKind } from '#api/kind.ts'
 import { API_KINDS } from '#api/kinds.ts'
-import type { ManifestError } from '#api/manifest-error.ts'
-import { objectMetadata } from '#api/manifest-metadata.ts'
+import { objectMetadata } from '#api/metadata.ts'
 import { schemaErrors } from '#api/schema-errors.ts'
-import { validateManifest } from '#api/validate.ts'
+import { type Validated, validateManifest } from '#api/validate.ts'
 import type { KubeObject, Resource } from '#kube/port.ts'
 import { namespaces, secrets } from '#kube/resources.ts'
-
-/** A checked manifest: an object for the store, or its errors. */
-export type CheckedManifest =
-  { readonly ok: true; readonly object: KubeObject } | { readonly ok: false; readonly errors: readonly ManifestError[] }
 
 /** One kind that the folder may contain. */
 export interface ManifestKind {
   readonly resource: Resource
   /** Checks one document. @param previous the stored object, for rules about changes */
-  check(document: unknown, previous: KubeObject | undefined): CheckedManifest
+  check(document: unknown, previous: KubeObject | undefined): Validated<KubeObject>
 }
 
 /** Kinds that the folder may contain, by name. */

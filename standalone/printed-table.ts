@@ -17,7 +17,7 @@ export function tableOf(kind: ApiKind, objects: readonly KubeObject[], nowMs: nu
   const sorted = objects.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
   const rows = sorted.map((object) => [
     object.metadata.namespace ?? '',
-    `${kind.singular}.${kind.resource.group}/${object.metadata.name}`,
+    `${kind.resource.kind.toLowerCase()}.${kind.resource.group}/${object.metadata.name}`,
     ...columns.map((column) => cellOf(column, object, nowMs)),
   ])
   const all = [['NAMESPACE', 'NAME', ...columns.map(({ name }) => name.toUpperCase())], ...rows]

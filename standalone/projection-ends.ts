@@ -17,8 +17,6 @@ export interface ProjectionEnds {
   readonly source: ProjectionSource
 }
 
-type ProjectionSettings = Pick<StandaloneConfig, 'redisURL' | 'redisKeyPrefix' | 'redisTakeOver'>
-
 const COMMAND_MS = 2_000
 /** Longer than the time between two heartbeats of a live process, ms. */
 const OBSERVE_MS = 2 * HEARTBEAT_EVERY_MS + 200
@@ -27,8 +25,8 @@ const OBSERVE_MS = 2 * HEARTBEAT_EVERY_MS + 200
  * @param installation id of this state folder's installation
  * @throws Misconfigured if that Redis does not answer, evicts data, or is in use by another installation: the user can fix it at once
  */
-export async function openProjection(settings: ProjectionSettings, installation: () => Promise<string>): Promise<ProjectionEnds> {
-  const { redisURL, redisKeyPrefix, redisTakeOver } = settings
+export async function openProjection(config: StandaloneConfig, installation: () => Promise<string>): Promise<ProjectionEnds> {
+  const { redisURL, redisKeyPrefix, redisTakeOver } = config
   if (redisURL === undefined) {
     const projection = new MemoryProjection()
     return { store: projection, source: projection }

@@ -3,9 +3,9 @@
  * for the printed state. A server that answers is not tried again: from then on the gateway reports failed requests.
  */
 import { lookup } from 'node:dns'
-import { connect } from 'node:net'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { checkBackendUrl } from '#contract/values/backend-address.ts'
+import { connectionError, EndpointHealth } from '../gateway/upstream/backend-health.ts'
 import { guardedLookup } from '../gateway/upstream/name-lookup.ts'
 
 interface Probed {
@@ -20,6 +20,7 @@ const RETRY_MS = 2_000
 const CONNECT_WITHIN_MS = 2_000
 /** The rules of the gateway: a try must not reach an address that a request may not. */
 const RULES = { allowLoopback: true }
+const LOOKUP = guardedLookup(RULES, (name, done) => lookup(name, { all: true }, done))
 /** Texts of error codes. */
 const WORDS: Readonly<Record<string, string>> = {
   ECONNREFUSED: 'nothing listens there (ECONNREFUSED)',
@@ -72,23 +73,14 @@ export class ServerProbe {
 }
 
 /**
- * Opens a connection over TCP, and closes it. An address that requests may not reach counts as answered: its condition explains it.
+ * Tries a server once. An address that requests may not reach counts as answered: its condition explains it.
  * @returns the reason if the connection could not be opened
  */
 export async function connectionFailure(url: string): Promise<string | undefined> {
   const checked = checkBackendUrl(url, RULES)
   if (!checked.ok) return undefined
-  const { hostname, port, protocol } = checked.url
-  const { promise, resolve } = Promise.withResolvers<string | undefined>()
-  const socket = connect({
-    host: hostname.replace(/^\[|\]$/g, ''),
-    port: Number(port) || (protocol === 'https:' ? 443 : 80),
-    timeout: CONNECT_WITHIN_MS,
-    lookup: guardedLookup(RULES, (name, done) => lookup(name, { all: true }, done)),
-  })
-  socket.unref()
-  socket.once('connect', () => resolve(undefined))
-  socket.once('timeout', () => resolve('it accepts no connection within 2 s'))
-  socket.once('error', ({ code = '', message }: NodeJS.ErrnoException) => resolve(WORDS[code] ?? (code || message)))
-  return promise.finally(() => socket.destroy())
+  const { host, port } = new EndpointHealth(checked.url.origin, '')
+  const error = await connectionError({ host, port, lookup: LOOKUP, timeout: CONNECT_WITHIN_MS })
+  if (error === undefined) return undefined
+  return error === 'timeout' ? 'it accepts no connection within 2 s' : (WORDS[error.code ?? ''] ?? (error.code || error.message))
 }

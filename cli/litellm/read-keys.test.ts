@@ -35,6 +35,8 @@ describe('a file may be', () => {
       expires: '2027-01-01 00:00:00',
     })
     expect(first(`token,models\n${HASH},{}`)).toMatchObject({ models: [] })
+    expect(first(`\uFEFFtoken,models,key_alias\n${HASH},{a},`)).toMatchObject({ models: ['a'], key_alias: undefined })
+    expect(first(`token,models,key_alias\n${HASH}`)).toMatchObject({ token: HASH, models: [], key_alias: undefined })
   })
 })
 
@@ -43,6 +45,8 @@ describe('an unusable file is refused with reason and remedy', () => {
     ['nothing', '', /is empty.*return_full_object=true/],
     ['not JSON', '{"keys": [', /not JSON/],
     ['another table', 'a,b\n1,2', /columns of LiteLLM_VerificationToken/],
+    ['a CSV with a quote that is not closed', `token,models\n${HASH},"{}`, /neither JSON nor a CSV/],
+    ['a CSV with a quote within a field', `token,models\n${HASH},a"b`, /neither JSON nor a CSV/],
     ['no keys', '{"keys": []}', /holds no keys/],
     ['an error of LiteLLM', '{"error": {"message": "Authentication Error"}}', /error of LiteLLM.*proxy admin/],
   ])('%s', (_, text, message) => {

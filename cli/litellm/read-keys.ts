@@ -2,17 +2,14 @@
  * Reads a file with virtual keys of LiteLLM, in any of the forms that LiteLLM and PostgreSQL give: the answers of `GET /key/list` with
  * `return_full_object=true` and of `GET /key/info`, rows of the table as JSON or CSV, and lists of all these.
  */
+import { parse } from 'csv-parse/sync'
 import { z } from 'zod'
 
 /** Any JSON value; numbers are the text in the file. */
 export type ExactJson = string | boolean | null | readonly ExactJson[] | { readonly [field: string]: ExactJson }
 
-interface SourceText {
-  readonly source?: string
-}
-
 /** The third argument of a reviver, which TypeScript does not know yet: the text of a value (ECMA-262, JSON.parse source text access). */
-type Reviver = (this: unknown, key: string, value: unknown, context?: SourceText) => unknown
+type Reviver = (this: unknown, key: string, value: unknown, context?: { readonly source?: string }) => unknown
 
 /** @throws SyntaxError if it is not JSON */
 export function parseExactJson(text: string): ExactJson {
@@ -45,7 +42,7 @@ const exact: z.ZodType<ExactJson> = z.unknown().transform((value) => value as Ex
 
 /** A JSON object; its text in a CSV. */
 const object = z.preprocess(
-  (value) => (typeof value === 'string' ? parsedObject(value) : value),
+  (value) => (typeof value === 'string' ? parsed(value || 'null') : value),
   z
     .record(z.string(), exact)
     .nullish()
@@ -86,10 +83,6 @@ function arrayLiteral(text: string): unknown {
   if (!text.startsWith('{') || !text.endsWith('}')) return text === '' ? [] : text
   const entries = text.slice(1, -1).matchAll(/"((?:[^"\\]|\\.)*)"|([^",]+)/g)
   return Array.from(entries, ([, quoted, plain]) => (quoted === undefined ? plain : quoted.replace(/\\(.)/g, '$1')))
-}
-
-function parsedObject(text: string): unknown {
-  return text === '' ? undefined : parsed(text)
 }
 
 function parsed(text: string): unknown {
@@ -160,20 +153,15 @@ function parsedJson(text: string): ExactJson {
   try {
     return parseExactJson(text)
   } catch (error) {
-    const reason = error instanceof Error ? error.message.replace(/(?<=Unexpected token ).*/s, 'at some place') : ''
-    throw new UnreadableFile(`the file is not JSON (${positionIn(reason)}); save the answer of LiteLLM whole`)
+    // Keeps only the position, because parsers quote their input, which may be a key.
+    const [, place = 'unexpected text'] = /^SyntaxError: (?!Unexpected token ).*(position \d+|end of JSON input)/.exec(String(error)) ?? []
+    throw new UnreadableFile(`the file is not JSON (${place}); save the answer of LiteLLM whole`)
   }
-}
-
-/** Keeps only the position, because parsers quote their input, which may be a key. */
-function positionIn(reason: string): string {
-  return /position \d+/.exec(reason)?.[0] ?? /end of JSON input/.exec(reason)?.[0] ?? 'unexpected text'
 }
 
 function csvItems(text: string): readonly ExactJson[] {
   const rows = csvObjects(text)
-  const isTable = rows?.every((row) => 'token' in row && 'models' in row) === true
-  if (!isTable)
+  if (!rows?.every((row) => 'token' in row && 'models' in row))
     throw new UnreadableFile(
       'the file is neither JSON nor a CSV with the columns of LiteLLM_VerificationToken, token and models among them',
     )
@@ -222,26 +210,10 @@ function isObject(value: ExactJson | undefined): value is Json {
  * @returns one object per row, by the names of the first row; `undefined` for text whose quotes do not match
  */
 function csvObjects(text: string): readonly Readonly<Record<string, string>>[] | undefined {
-  const rows = csvRows(text.replace(/^\uFEFF/, ''))
-  const [names = [], ...rest] = rows ?? []
-  return rows && rest.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index] ?? ''])))
-}
-
-const FIELD = /(?:"((?:[^"]|"")*)"|([^",\r\n]*))(,|\r?\n|$)/y
-
-function csvRows(text: string): string[][] | undefined {
-  const rows: string[][] = []
-  let row: string[] = []
-  FIELD.lastIndex = 0
-  while (FIELD.lastIndex < text.length) {
-    const found = FIELD.exec(text)
-    if (found === null) return undefined
-    const [, quoted, plain = '', end] = found
-    row.push(quoted === undefined ? plain : quoted.replaceAll('""', '"'))
-    if (end === ',' && FIELD.lastIndex < text.length) continue
-    if (end === ',') row.push('')
-    rows.push(row)
-    row = []
+  try {
+    const [names = [], ...rows] = parse(text, { bom: true, recordDelimiter: ['\r\n', '\n', '\r'], relaxColumnCount: true })
+    return rows.map((row) => Object.fromEntries(names.map((name, index) => [name, row[index] ?? ''])))
+  } catch {
+    return undefined
   }
-  return rows
 }

@@ -4,7 +4,7 @@
  * request waits for (decision 19). Ejection never makes a model unavailable: if no other endpoint is left, `dispatch.ts` uses ejected
  * ones too.
  */
-import { connect, type LookupFunction } from 'node:net'
+import { connect, type LookupFunction, type TcpNetConnectOpts } from 'node:net'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { Ticker, Ticked } from './ticker.ts'
 
@@ -116,20 +116,21 @@ export class BackendHealth implements Ticked {
 }
 
 /**
- * Makes the Probe: it opens a TCP connection and closes it at once, without sending anything.
+ * Makes the Probe.
  * @param lookup guarded like the look-up of a request, because a probe must not reach an address that a request may not
  */
 export function tcpProbe(lookup: (namespace: string) => LookupFunction, timeoutMs: number): Probe {
-  return ({ host, port, namespace }) =>
-    new Promise((resolve) => {
-      const socket = connect({ host, port, lookup: lookup(namespace), timeout: timeoutMs })
-      const done = (isOpen: boolean): void => {
-        socket.destroy()
-        resolve(isOpen)
-      }
-      socket.unref()
-      socket.once('connect', () => done(true))
-      socket.once('timeout', () => done(false))
-      socket.once('error', () => done(false))
-    })
+  return async ({ host, port, namespace }) =>
+    (await connectionError({ host, port, lookup: lookup(namespace), timeout: timeoutMs })) === undefined
+}
+
+/** Opens a TCP connection and closes it at once, without sending anything. @returns why it could not be opened; 'timeout' after `timeout` ms */
+export function connectionError(options: TcpNetConnectOpts): Promise<NodeJS.ErrnoException | 'timeout' | undefined> {
+  const { promise, resolve } = Promise.withResolvers<NodeJS.ErrnoException | 'timeout' | undefined>()
+  const socket = connect(options)
+  socket.unref()
+  socket.once('connect', () => resolve(undefined))
+  socket.once('timeout', () => resolve('timeout'))
+  socket.once('error', resolve)
+  return promise.finally(() => socket.destroy())
 }

@@ -6,7 +6,7 @@ import { AGE, type ApiKind, READY_STATUS } from '#api/kind.ts'
 import { namespaceField, recordCodec, recordFields } from '#contract/records/format.ts'
 import { type RecordKind, RECORDS } from '#contract/records/record-kinds.ts'
 import { API_GROUP, API_VERSION, condition } from '#api/metadata.ts'
-import { located, type RulePlace, rulePlace } from '#api/rule.ts'
+import { type RulePlace, rulePlace } from '#api/rule.ts'
 import type { KubeObject } from '#kube/port.ts'
 
 export const toySpec = z.strictObject({
@@ -27,7 +27,7 @@ export interface Toy extends KubeObject {
 }
 
 const TOY_RULES: readonly RulePlace<Toy>[] = [
-  rulePlace('spec', (toy) => located('spec', toy.spec), [
+  rulePlace('spec', (toy) => [toy.spec], [
     {
       id: 'fewer-spares',
       cel: '!has(self.sparePieces) || self.sparePieces <= self.pieces',
@@ -61,7 +61,6 @@ Object.assign(RECORDS, { [TOY_RECORD]: toyCodec })
 
 export const toyKind: ApiKind<Toy> = {
   resource: { group: API_GROUP, version: API_VERSION, plural: 'toys', kind: 'Toy', namespaced: true },
-  singular: 'toy',
   shortName: 'ty',
   description: 'A toy of a test.',
   spec: toySpec,

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { amountOf, countOf } from './decimal.ts'
+import { amountOf, countOf } from './limits.ts'
 import { parseExactJson } from './read-keys.ts'
 
 test.each([

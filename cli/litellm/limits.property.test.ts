@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { amountOf, countOf } from './decimal.ts'
+import { amountOf, countOf } from './limits.ts'
 
 test('an amount is never more than the number in the file, and less than a millionth below it', () => {
   const number = fc.tuple(fc.bigInt({ min: 0n, max: 10n ** 9n - 1n }), fc.bigInt({ min: 0n, max: 10n ** 12n - 1n }))

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { z } from 'zod'
-import { addRules, type StructuralSchema, structuralSchema } from './structural-schema.ts'
+import { addRules, type StructuralSchema, structuralSchema } from './crd.ts'
 
 const described = z.string().max(1).describe('text')
 
