@@ -142,6 +142,13 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'lose shard', shard: 0 },
     { on: 'delete Secret', name: 'a' },
   ],
+  'a lost entry is restored by a write whose answer is lost, and its Secret was deleted': [
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'answers lost' },
+    { on: 'delete Secret', name: 'a' },
+    { on: 'lose shard', shard: 1 },
+    { on: 'kill', kill: { write: 0, when: 'before' } },
+  ],
   'a shard of deleted keys is damaged': [
     { on: 'apply', name: 'a', spec: {} },
     { on: 'store down' },

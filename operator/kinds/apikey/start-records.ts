@@ -53,11 +53,11 @@ export async function prepareKeys(deps: ApiKeyDeps): Promise<PreparedKeys> {
 /** Restores lost keyring entries. @returns uids of keys that are not restored yet */
 async function recover(keys: Iterable<ApiKey>, deps: ApiKeyDeps): Promise<ReadonlySet<string>> {
   const { restored, open } = await recoverEntries(keys, deps, deps.store)
-  if (restored > 0) {
-    deps.log.warn(`${restored} lost keyring entries were restored`)
-    await flush(deps)
-  }
-  return open
+  if (restored.length === 0) return open
+  deps.log.warn(`${restored.length} lost keyring entries were restored`)
+  await flush(deps)
+  const unwritten = restored.filter((uid) => deps.keyring.newest(uid) === undefined) // a failed write drops its entry, and the reconcile tries again
+  return new Set([...open, ...unwritten])
 }
 
 /** Writes restored entries before thousands of reconciles compete for the API server. The ApiKey of a refused entry reports the refusal. */
@@ -130,7 +130,8 @@ function textOf(entry: KeyringEntry, { apiKeys: cache, version }: RecordDeps, ex
 }
 
 export interface Recovery {
-  readonly restored: number
+  /** uids of keys whose entries are committed. */
+  readonly restored: readonly string[]
   /** uids of keys that are not restored yet. Their records in Redis must stay. */
   readonly open: ReadonlySet<string>
 }
@@ -142,21 +143,24 @@ interface RecoverDeps extends Pick<ApiKeyDeps, 'keyring' | 'kube' | 'recordEvent
 /** Restores the missing entries of some ApiKeys. If Redis does not answer, the Secrets are read instead. */
 export async function recoverEntries(apiKeys: Iterable<ApiKey>, deps: RecoverDeps, store: ProjectionStore): Promise<Recovery> {
   const lost = [...apiKeys].filter((apiKey) => mayBeLost(apiKey, deps))
-  if (lost.length === 0) return { restored: 0, open: new Set() }
+  if (lost.length === 0) return { restored: [], open: new Set() }
   const records = await recordsOf(store, () => Promise.resolve(lost.map(uidOf)))
   const candidates = lost.filter((apiKey) => apiKey.status?.keyID !== undefined || records.has(uidOf(apiKey)))
   const untilMs = deps.clock.monotonic() + READ_FOR_MS
   const open = new Set<string>()
-  const restored = await inParallel(candidates, READS, async (apiKey) => {
+  const restored: string[] = []
+  await inParallel(candidates, READS, async (apiKey) => {
     const record = records.get(uidOf(apiKey))
     const byStatus = verifiersByStatus(apiKey, record, deps.clock.now())
-    if (byStatus.length > 0 || isHashKey(apiKey)) return restore(apiKey, byStatus, record === undefined ? 'its manifest' : 'Redis', deps)
+    const from = record === undefined ? 'its manifest' : 'Redis'
+    if (byStatus.length > 0 || isHashKey(apiKey)) return restore(apiKey, byStatus, from, deps) && restored.push(uidOf(apiKey))
     const secret = deps.clock.monotonic() < untilMs ? await read(apiKey, deps) : undefined
     if (secret === undefined) open.add(uidOf(apiKey))
     const found = secret && verifierBySecret(apiKey, secret, record)
-    return found !== undefined && restore(apiKey, [issuedVerifier(apiKey, found, deps.clock.now())], 'its Secret', deps)
+    const isRestored = found !== undefined && restore(apiKey, [issuedVerifier(apiKey, found, deps.clock.now())], 'its Secret', deps)
+    return isRestored && restored.push(uidOf(apiKey))
   })
-  return { restored: restored.filter(Boolean).length, open }
+  return { restored, open }
 }
 
 /**
