@@ -84,7 +84,7 @@ export class BodyReader {
     return promise
   }
 
-  /** It never rejects: waiting bodies survive a failure of the worker. They are dropped when their clients leave. */
+  /** Reads one body. Never rejects, because waiting bodies survive a failure of the worker. A body is dropped when its client leaves. */
   async #do(job: Job): Promise<void> {
     try {
       const thread = this.#thread

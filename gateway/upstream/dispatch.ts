@@ -121,7 +121,7 @@ function bothFailed(earlier: FailedAttempt | undefined, later: FailedAttempt): F
   return { ...later, error: later.error.row.id === 'noBackend' ? earlier.error : later.error, usage: later.usage ?? earlier.usage }
 }
 
-/** By these a server is picked: backends by weight, endpoints by load. Random numbers and state are passed in. */
+/** Rules for the choice of a server: backends by weight, endpoints by load. Random numbers and state are passed in. */
 export interface PickRules {
   readonly nativeOnly: boolean
   /** Servers that this request was already sent to. */
@@ -133,7 +133,7 @@ export interface PickRules {
 
 /**
  * Picks a server. It allocates nothing, because it runs for every request. Ejected servers are used only if no other is left: an error of
- * theirs is no worse than one of the gateway, and they may work again.
+ * an ejected server is no worse than an error of the gateway, and the server may work again.
  * @returns undefined if no server is left
  */
 export function pickBackend(entry: ModelEntry, rules: PickRules): Target | undefined {

@@ -88,7 +88,7 @@ export class UpstreamPools implements Ticked {
 /**
  * Makes a connector. undici's timer refers to each socket by a WeakRef until its next half-second tick, and a minor garbage collection
  * treats the WeakRef as a strong reference. If a server breaks its connections, every request with all of its buffers would be promoted,
- * and a full collection would take 50 ms every two seconds. It would also fail connections that opened while this process stood still.
+ * and a full collection would take 50 ms every two seconds. undici's timer would also fail connections that opened while this process stood still.
  * @param timeoutMs to the end of the handshake, including the look-up of the name
  */
 export function connectorWithin(timeoutMs: number, options: buildConnector.BuildOptions): buildConnector.connector {
