@@ -1,7 +1,7 @@
 /** Stacks of a clone's programs on a control plane, and many ApiKeys on them as a client sees them. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
+import { CHART_HEAP } from '../support/chart-operator.ts'
 import { ControlPlane } from '../support/control-plane.ts'
 import { conditionOf, objectPath, type KubeAdmin, type TestObject, type WatchEvent } from '../support/kube-admin.ts'
 import { Stack } from '../support/stack.ts'
@@ -14,7 +14,6 @@ export const WIDTH = 32
 
 /** As in the chart: times of the election, and half of the memory limit for the heap. Bounds of a tenant are not measured. */
 const OPERATOR_ENV = {
-  ...CHART_LEASE,
   ...CHART_HEAP,
   MAX_API_KEYS_PER_NAMESPACE: '100000',
   MAX_MODEL_BYTES_PER_NAMESPACE: '1073741824',

@@ -4,7 +4,6 @@
  */
 import { describe, expect, it } from 'vitest'
 import { atOnce, numbered } from '../support/at-once.ts'
-import { CHART_LEASE } from '../support/chart-operator.ts'
 import { chartRights, type RightsScope } from '../support/chart-rights.ts'
 import { keyringSecrets } from '../support/durable-bytes.ts'
 import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
@@ -56,7 +55,7 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
   const suffix = leader === 'without an operator' ? 'alone' : 'led'
 
   async function installed(mode: string): Promise<{ stack: Stack; values: Map<string, string>; dead: Program }> {
-    const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: [`exits-${mode}-${suffix}`] })
+    const stack = await lab.stack({ gateways: 2, namespaces: [`exits-${mode}-${suffix}`] })
     const values = await issue(stack, KEYS)
     const dead = stack.gateways[1]
     if (!dead) throw new Error('this stack has one gateway')
@@ -130,7 +129,7 @@ describe('a namespace that is no longer watched', () => {
     'is released: its finalizers are removed, its keys answer 401, and the keys of other namespaces work',
     async () => {
       const [stays, leaves] = ['exits-stays', 'exits-leaves']
-      const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: [stays, leaves] })
+      const stack = await lab.stack({ gateways: 2, namespaces: [stays, leaves] })
       const staying = await issue(stack, 5, stays)
       const leaving = await issue(stack, 50, leaves)
       await stack.operator.stop()
@@ -153,7 +152,7 @@ describe('finalizers removed by force', () => {
   it(
     'while no operator runs: every value of a deleted ApiKey answers 401, for any number of keys, even after two more restarts',
     async () => {
-      const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: ['exits-forced'] })
+      const stack = await lab.stack({ gateways: 2, namespaces: ['exits-forced'] })
       const values = await issue(stack, 60)
       const [deleted, kept] = parted(values, 40) // most of the keys: more than any share that could look like an error of the cache
       await stack.operator.stop()
@@ -176,7 +175,7 @@ describe('finalizers removed by force', () => {
   it(
     'while everything runs: the values are refused without a restart',
     async () => {
-      const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: ['exits-forced-live'] })
+      const stack = await lab.stack({ gateways: 2, namespaces: ['exits-forced-live'] })
       const values = await issue(stack, 30)
       for (const name of values.keys()) {
         await stack.kube
@@ -195,7 +194,7 @@ describe('a namespace that is deleted with its keys', () => {
     'ends, and every value is refused',
     async () => {
       const [home, doomed] = ['exits-home', 'exits-doomed']
-      const stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE, namespaces: [home, doomed] })
+      const stack = await lab.stack({ gateways: 2, namespaces: [home, doomed] })
       await grantClusterWide(stack)
       const values = await issue(stack, 100, doomed)
       await stack.kube.remove(objectPath('v1', 'Namespace', '', doomed))

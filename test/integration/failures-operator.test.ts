@@ -17,7 +17,7 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 const MODEL = 'steady'
 /** Election times of a leader that keeps its Lease although the API server is down for some seconds. */
 const PATIENT = { LEASE_DURATION_SECONDS: '60', LEASE_RENEW_SECONDS: '50', LEASE_RETRY_SECONDS: '0.5' }
-const QUICK = { LEASE_DURATION_SECONDS: '2', LEASE_RENEW_SECONDS: '1.5', LEASE_RETRY_SECONDS: '0.3' }
+const QUICK = { LEASE_DURATION_SECONDS: '6', LEASE_RENEW_SECONDS: '5', LEASE_RETRY_SECONDS: '0.3' }
 
 const lab = openLab()
 let plane: ControlPlane

@@ -163,7 +163,7 @@ describe('the LeaderLease', () => {
       random: Math.random,
       namespace,
       identity,
-      times: { durationMs: 3_000, renewMs: 2_000, retryMs: 200 },
+      times: { durationMs: 8_000, renewMs: 6_000, retryMs: 200 },
       onLost: (why) => lost.push(`${identity}: ${why}`),
     })
 
@@ -176,11 +176,11 @@ describe('the LeaderLease', () => {
     await a.acquire()
     const waiting = b.acquire()
     const first = await admin.get(leases, { namespace, name: LEASE_NAME })
-    expect(first?.spec).toMatchObject({ holderIdentity: 'a', leaseDurationSeconds: 3, leaseTransitions: 1 })
+    expect(first?.spec).toMatchObject({ holderIdentity: 'a', leaseDurationSeconds: 8, leaseTransitions: 1 })
     expect(await a.raiseFence(41)).toBe(42)
     const renewedAt = (lease: Lease | undefined): number => Date.parse(lease?.spec?.renewTime ?? '')
     const renewals = async (): Promise<boolean> =>
-      renewedAt(await admin.get(leases, { namespace, name: LEASE_NAME })) - renewedAt(first) > 3_500
+      renewedAt(await admin.get(leases, { namespace, name: LEASE_NAME })) - renewedAt(first) > 8_500
     await waitFor('renewals for longer than the Lease lasts, which keep the standby away', renewals)
     expect([a.leading, b.leading]).toEqual([true, false])
     await a.release()

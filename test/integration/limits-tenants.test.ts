@@ -8,7 +8,7 @@ import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask } from '../support/ask.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
-import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
+import { CHART_HEAP } from '../support/chart-operator.ts'
 import { durableSpend } from '../support/durable-bytes.ts'
 import { untilEveryGateway } from '../support/gateway-answers.ts'
 import { conditionOf, objectPath, type TestObject } from '../support/kube-admin.ts'
@@ -42,7 +42,7 @@ let server: StubModel
 let deletions = 0
 
 beforeAll(async () => {
-  const operatorEnv = { ...CHART_LEASE, ...CHART_HEAP, MAX_API_KEYS_PER_NAMESPACE: String(Math.max(2_000, MANY_KEYS)) }
+  const operatorEnv = { ...CHART_HEAP, MAX_API_KEYS_PER_NAMESPACE: String(Math.max(2_000, MANY_KEYS)) }
   stack = await lab.stack({ gateways: 2, namespaces: [OTHERS, CHURN, EDITS, PRICES], operatorEnv }, await lab.ownControlPlane())
   server = await startStubModel({ host: lab.address.ip })
   others = await OtherTenant.settle(lab, stack, OTHERS)

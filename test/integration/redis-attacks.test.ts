@@ -3,7 +3,6 @@
  * damage is repaired. `redis-gateway-user` has the refused commands. Also a Redis that belongs to another installation.
  */
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { CHART_LEASE } from '../support/chart-operator.ts'
 import { storedRecords } from '../support/durable-bytes.ts'
 import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
 import { openLab } from '../support/lab.ts'
@@ -24,7 +23,7 @@ describe("as the gateways' Redis user", () => {
   let before = ''
   let count = 0
   beforeAll(async () => {
-    stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE })
+    stack = await lab.stack({ gateways: 2 })
     await stack.redis.admin.config('SET', 'maxmemory', '192mb') // since the chart's own Redis has a bound too
     before = await stack.issueKey('before')
     for (let i = 0; i < ATTACKS.length; i++) suspendable.push(await stack.issueKey(`suspendable-${i}`))

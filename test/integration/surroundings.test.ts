@@ -19,8 +19,8 @@ import { eventually, waitFor } from '../support/wait-for.ts'
 
 /** A password that no program may print. */
 const PASSWORD = 'hunter2-is-secret'
-/** The operator of a test soon takes over the Lease of the former test. */
-const QUICK = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_SECONDS: '0.8', LEASE_RETRY_SECONDS: '0.2' }
+/** The operator of a test soon takes over the Lease that the operator of the former test handed back. */
+const QUICK = { LEASE_RETRY_SECONDS: '0.2' }
 
 const lab = openLab()
 let plane: ControlPlane
@@ -120,7 +120,7 @@ describe('what a restart cannot fix', () => {
     [
       'times of the Lease that cannot work',
       'operator',
-      () => ({ LEASE_RENEW_SECONDS: '9' }),
+      () => ({ LEASE_RENEW_SECONDS: '16' }),
       /LEASE_DURATION_SECONDS > .+ must hold; raise/,
     ],
     ['a missing kubeconfig', 'operator', () => ({ KUBECONFIG: '/nowhere' }), /KUBECONFIG \/nowhere: .+; name a readable kubeconfig/],

@@ -6,7 +6,6 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { AnswerWatch } from '../support/answer-watch.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
-import { CHART_LEASE } from '../support/chart-operator.ts'
 import { keyringEntries, keyringSecrets } from '../support/durable-bytes.ts'
 import { FreezingProxy } from '../support/freezing-proxy.ts'
 import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
@@ -84,7 +83,7 @@ describe('a keyring that was deleted', () => {
     `of ${LOST} keys is recovered, and no good key is refused during the recovery`,
     async () => {
       // all keys are in one namespace, so that one list returns its Secrets
-      const operatorEnv = { ...CHART_LEASE, MAX_API_KEYS_PER_NAMESPACE: String(2 * LOST) }
+      const operatorEnv = { MAX_API_KEYS_PER_NAMESPACE: String(2 * LOST) }
       const stack = await lab.stack({ gateways: 2, operatorEnv })
       const suspended = await stack.issueKey('suspended')
       await stack.setState('suspended', 'Suspended')

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask } from '../support/ask.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
-import { CHART_HEAP, CHART_LEASE } from '../support/chart-operator.ts'
+import { CHART_HEAP } from '../support/chart-operator.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { conditionOf, conditionsOf, type TestObject } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
@@ -82,7 +82,7 @@ describe('a keyring that is full', () => {
       const stack = await lab.stack({
         gateways: 2,
         namespaces: [tenant, other],
-        operatorEnv: { ...CHART_LEASE, ...CHART_HEAP, KEYRING_SHARDS: '1', MAX_MODEL_BYTES_PER_NAMESPACE: '33554432' },
+        operatorEnv: { ...CHART_HEAP, KEYRING_SHARDS: '1', MAX_MODEL_BYTES_PER_NAMESPACE: '33554432' },
       })
       const others = await OtherTenant.settle(lab, stack, other)
       const names = await fill(stack)
@@ -138,7 +138,6 @@ describe('many objects of one namespace', () => {
   beforeAll(async () => {
     plane = await lab.ownControlPlane()
     const operatorEnv = {
-      ...CHART_LEASE,
       ...CHART_HEAP,
       MAX_API_KEYS_PER_NAMESPACE: String(KEYS_PER_NAMESPACE),
       MAX_MODEL_BYTES_PER_NAMESPACE: '33554432',

@@ -6,7 +6,6 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { ask } from '../support/ask.ts'
 import { breakSecrets } from '../support/broken-object.ts'
-import { CHART_LEASE } from '../support/chart-operator.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { answerOf } from '../support/gateway-answers.ts'
 import { holdBackRights } from '../support/held-back-rights.ts'
@@ -39,7 +38,7 @@ const sent: (string | undefined)[] = []
 
 beforeAll(async () => {
   plane = await lab.ownControlPlane() // the tests remove rights and policies
-  stack = await lab.stack({ gateways: 2, namespaces: NAMESPACES, operatorEnv: CHART_LEASE }, plane)
+  stack = await lab.stack({ gateways: 2, namespaces: NAMESPACES }, plane)
   server = await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => sent.push(headers.authorization) })
   others = await OtherTenant.settle(lab, stack, OTHERS)
 })

@@ -5,7 +5,6 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { AnswerWatch, type ExpectedAnswer } from '../support/answer-watch.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
-import { CHART_LEASE } from '../support/chart-operator.ts'
 import { keyringEntries, replaceEntry, storedRecords, storeRecord, type StoredEntry } from '../support/durable-bytes.ts'
 import { answerOf, differences, untilEveryGateway } from '../support/gateway-answers.ts'
 import { conditionsOf } from '../support/kube-admin.ts'
@@ -51,7 +50,7 @@ describe('this version and the next one', () => {
 
   beforeAll(async () => {
     bundles = await buildNextVersion(lab.folder)
-    stack = await lab.stack({ gateways: 2, operatorEnv: CHART_LEASE })
+    stack = await lab.stack({ gateways: 2 })
     keys = await issueMany(stack, KEYS)
     probe = await stack.issueKey('probe')
   }, timeLimit(400_000))

@@ -14,8 +14,6 @@ import { waitFor } from './wait-for.ts'
 
 const GATEWAY_SERVICE = 'headgate-gateway'
 const GROUP = 'headgate.dev/v1alpha1'
-/** Short times of the election: a killed leader is replaced in 3 s instead of 15. */
-const LEASE_ENV = { LEASE_DURATION_SECONDS: '3', LEASE_RENEW_SECONDS: '2', LEASE_RETRY_SECONDS: '0.5' }
 
 export interface StackOptions {
   readonly gateways?: number
@@ -134,7 +132,6 @@ export class Stack {
     await this.site.plane.kubeconfigFor(this.operatorNamespace, 'headgate-operator', kubeconfig, server)
     const env = {
       ...this.redis.envFor('operator'),
-      ...LEASE_ENV,
       KUBECONFIG: kubeconfig,
       NAMESPACE: this.operatorNamespace,
       WATCH_NAMESPACES: this.namespaces.join(','),
