@@ -45,7 +45,7 @@ async function main(args: readonly string[]): Promise<number> {
 
 function finish(results: readonly LayerResult[]): number {
   process.stdout.write(`\n${report(results)}\n`)
-  return results.some((result) => result.failed > 0) ? 1 : 0
+  return results.some((result) => result.failures.length > 0) ? 1 : 0
 }
 
 /** Reads the results of a summary file; if a layer ran twice, its last run counts. */
@@ -56,15 +56,16 @@ function readResults(file: string): LayerResult[] {
 }
 
 export function report(results: readonly LayerResult[]): string {
-  const counts = ({ passed, failed, skips }: Omit<RunCounts, 'skips'> & { readonly skips: number }, width = 0): string =>
-    [`${passed}`.padStart(width), 'passed,', `${failed}`.padStart(width), 'failed,', `${skips}`.padStart(width), 'skipped'].join(' ')
-  const layers = results.map(
-    (one) => `${one.layer.padEnd(12)} ${counts({ ...one, skips: one.skips.length }, 5)} ${one.seconds.toFixed(1).padStart(8)} s`,
-  )
+  const layers = results.map((one) => `${one.layer.padEnd(12)} ${totals([one], 5)} ${one.seconds.toFixed(1).padStart(8)} s`)
+  const failures = results.flatMap(({ layer, failures: list }) => list.map((line) => `FAILED: ${layer}: ${line}`))
   const skips = results.flatMap(({ layer, skips: list }) => list.map(({ name, reason }) => `SKIPPED: ${layer}: ${name}: ${reason}`))
-  const sum = (pick: (result: LayerResult) => number): number => results.reduce((total, result) => total + pick(result), 0)
-  const totals = counts({ passed: sum((one) => one.passed), failed: sum((one) => one.failed), skips: sum((one) => one.skips.length) })
-  return [...layers, ...skips, totals].join('\n')
+  return [...layers, ...failures, ...skips, totals(results)].join('\n')
+}
+
+function totals(results: readonly LayerResult[], width = 0): string {
+  const sum = (pick: (result: LayerResult) => number): string =>
+    `${results.reduce((total, result) => total + pick(result), 0)}`.padStart(width)
+  return `${sum((one) => one.passed)} passed, ${sum((one) => one.failures.length)} failed, ${sum((one) => one.skips.length)} skipped`
 }
 
 async function runLayer(layer: Layer, files: readonly string[]): Promise<LayerResult> {
@@ -88,9 +89,10 @@ async function prepare(layer: Layer, scratch: string): Promise<'ready' | LayerRe
   const code = await run(['bash', 'test/parts/prepare.sh', layer], { HEADGATE_SKIP_FILE: skipFile })
   if (code === 0) return 'ready'
   const reason = existsSync(skipFile) ? readFileSync(skipFile, 'utf8').trim() : ''
-  if (code !== CANNOT_RUN || reason === '') return { layer, passed: 0, failed: 1, seconds: 0, skips: [] } // said above
+  if (code !== CANNOT_RUN || reason === '')
+    return { layer, passed: 0, failures: ['its parts could not be made ready'], seconds: 0, skips: [] } // said above
   process.stdout.write(`SKIPPED: ${reason}\n`)
-  return { layer, passed: 0, failed: 0, seconds: 0, skips: [{ name: `layer ${layer}`, reason }] }
+  return { layer, passed: 0, failures: [], seconds: 0, skips: [{ name: `layer ${layer}`, reason }] }
 }
 
 async function runVitest(layer: Layer, files: readonly string[], scratch: string): Promise<RunCounts> {
@@ -99,9 +101,9 @@ async function runVitest(layer: Layer, files: readonly string[], scratch: string
   const vitest = [process.execPath, VITEST, 'run', '--config', 'test/vitest.config.ts', ...mustFind, ...projectsOf(layer), ...files]
   const inside = layer === 'integration' ? ['bash', 'test/parts/in-netns.sh'] : []
   const code = await run([...inside, ...vitest], { HEADGATE_COUNTS_FILE: countsFile, HEADGATE_FILES: files.join(' ') })
-  if (!existsSync(countsFile)) return { passed: 0, failed: 1, skips: [] } // vitest itself ended early; it has said why
+  if (!existsSync(countsFile)) return { passed: 0, failures: ['vitest ended early'], skips: [] } // vitest itself ended early; it has said why
   const counts = JSON.parse(readFileSync(countsFile, 'utf8')) as RunCounts // written by LayerReporter
-  return code !== 0 && counts.failed === 0 ? { ...counts, failed: 1 } : counts // an error outside of every test, teardown for one
+  return code !== 0 && counts.failures.length === 0 ? { ...counts, failures: [`vitest ended with exit code ${code}`] } : counts // teardown failed, for one
 }
 
 function projectsOf(layer: Layer): string[] {

@@ -38,7 +38,13 @@ test('a request in an audit log counts as a use of its verb, unless it was refus
   expect(uses.filter((use) => !grants(rights).has(use))).toEqual(['watched delete headgate.dev/apikeys/status'])
 })
 
-test('a run ends with its totals alone on a line, and names each skip with its reason before', () => {
-  const result = { layer: 'unit', passed: 3, failed: 1, seconds: 1, skips: [{ name: 'a test', reason: 'no IPv6 here' }] }
-  expect(report([result]).split('\n').slice(-2)).toEqual(['SKIPPED: unit: a test: no IPv6 here', '3 passed, 1 failed, 1 skipped'])
+test('a run ends with its totals alone on a line, and names each failure and each skip before', () => {
+  const skips = [{ name: 'a test', reason: 'no IPv6 here' }]
+  const failures = ['lib/kube/port.test.ts > a call ends: expected 200 to be 401']
+  expect(report([{ layer: 'unit', passed: 3, failures, seconds: 1, skips }]).split('\n')).toEqual([
+    'unit             3 passed,     1 failed,     1 skipped      1.0 s',
+    'FAILED: unit: lib/kube/port.test.ts > a call ends: expected 200 to be 401',
+    'SKIPPED: unit: a test: no IPv6 here',
+    '3 passed, 1 failed, 1 skipped',
+  ])
 })
