@@ -4,10 +4,10 @@
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
-import { LimitsLab } from '../support/limit-processes.ts'
+import { type LimitedCallOptions, LimitsLab } from '../support/limit-processes.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { type Admission, mostRequests, mostTokens, perWindow } from '../support/witnessed-ledger.ts'
+import { type Admission, meanTokens, mostRequests, mostTokens, perWindow } from '../support/witnessed-ledger.ts'
 
 const TIMING: LedgerTiming = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
 const CLOCK_SHIFTS_MS = [0, 5_000, -5_000, 2_500]
@@ -72,7 +72,7 @@ describe('at three times the limit, with one process killed', () => {
     expect(tokens.every(({ heldTokens, usedTokens = 0 }) => usedTokens <= heldTokens)).toBe(true)
     expect(mostTokens(tokens, TIMING.windowMs)).toBeLessThanOrEqual(TOKENS)
     expect(perWindow(requests, TIMING.windowMs, () => 1) / LIMIT).toBeGreaterThan(0.9)
-    expect(perWindow(tokens, TIMING.windowMs, ({ heldTokens, usedTokens = heldTokens }) => usedTokens) / TOKENS).toBeGreaterThan(0.9)
+    expect(meanTokens(tokens, TIMING.windowMs) / TOKENS).toBeGreaterThan(0.9)
   })
 
   async function freePermits(): Promise<void> {
@@ -109,9 +109,7 @@ describe('50 requests at once against a budget with room for three', () => {
     ['cost at most what they hold: the amount is not exceeded', 'race', 12, 'delay=200,words=12'],
     ['cost more than they hold: no more is spent beyond the amount than their excess', 'overrun', undefined, 'delay=5000,words=400'],
   ])('three run, and %s', async (_, uid, maxTokens, directives) => {
-    const calls = Array.from({ length: 50 }, (_none, at) =>
-      lab.call(lab.gateways[at % lab.gateways.length]!, uid, { maxTokens, directives }),
-    )
+    const calls = Array.from({ length: 50 }, (_none, at) => decided(at, uid, { maxTokens, directives }))
     const statuses = await Promise.all(calls)
     // a gateway settles after the last byte of its answer, so the client may be first
     await waitFor('the calls to be settled', () => admitted(uid).every(({ endedAtMs }) => endedAtMs !== undefined))
@@ -127,6 +125,14 @@ describe('50 requests at once against a budget with room for three', () => {
     expect(await counted(uid)).toBeLessThanOrEqual(BUDGETS[uid as keyof typeof BUDGETS] + excess)
   })
 })
+
+/** Calls, and as clients do calls again after 503: on a busy machine Redis may take longer than a gateway waits. */
+async function decided(at: number, uid: string, options: LimitedCallOptions): Promise<number> {
+  for (;;) {
+    const status = await lab.call(lab.gateways[at % lab.gateways.length]!, uid, options)
+    if (status !== 503) return status
+  }
+}
 
 async function counted(uid: string): Promise<number> {
   const fields = await lab.redis.hash(ledgerKeys('hg', uid).budget)

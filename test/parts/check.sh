@@ -6,14 +6,14 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 # Prints a hash of the work tree, without ignored files. A step that changes a file (generated code, a golden file) changes the hash.
 tree() { { git diff HEAD --no-ext-diff; git ls-files --others --exclude-standard | while IFS= read -r f; do sha256sum "$f"; done; } 2>/dev/null | sha256sum; }
 
-passed=0 failed=0 start=$SECONDS
+passed=0 failures= start=$SECONDS
 # Adds a layer to the totals of `.ci/run`: the steps that are not tests.
-trap '[[ -z ${HEADGATE_SUMMARY:-} ]] || printf "{\"layer\":\"gate\",\"passed\":%d,\"failed\":%d,\"skipped\":0,\"seconds\":%d,\"skips\":[]}\n" \
-  "$passed" "$failed" "$((SECONDS - start))" >>"$HEADGATE_SUMMARY"' EXIT
+trap '[[ -z ${HEADGATE_SUMMARY:-} ]] || printf "{\"layer\":\"gate\",\"passed\":%d,\"failures\":[%s],\"seconds\":%d,\"skips\":[]}\n" \
+  "$passed" "$failures" "$((SECONDS - start))" >>"$HEADGATE_SUMMARY"' EXIT
 
 step() { # step NAME COMMAND...
   local name=$1 from=$EPOCHREALTIME; shift
-  if "$@"; then passed=$((passed + 1)); else failed=1; echo "check: $name failed" >&2; exit 1; fi
+  if "$@"; then passed=$((passed + 1)); else failures="\"$name\""; echo "check: $name failed" >&2; exit 1; fi
   awk -v n="$name" -v a="$from" -v b="$EPOCHREALTIME" 'BEGIN { printf "check: %-10s %5.1f s\n", n, b - a }'
 }
 

@@ -136,7 +136,23 @@ export function mostRequests(admissions: readonly Admission[], windowMs: number)
 
 /** Most tokens, held or settled, of the requests in any window of this length. */
 export function mostTokens(admissions: readonly Admission[], windowMs: number): number {
-  return mostInAnyWindow(admissions, windowMs, ({ heldTokens: held, usedTokens: used = held }) => ({ held, used }))
+  return mostInAnyWindow(admissions, windowMs, tokensOf)
+}
+
+/**
+ * Mean of the tokens, held or settled, over all windows of this length that begin after the first request. Calls that run longer on a busy
+ * machine hold their tokens longer, so the mean does not depend on its speed.
+ */
+export function meanTokens(admissions: readonly Admission[], windowMs: number): number {
+  const [fromMs, toMs] = [(admissions[0]?.atMs ?? 0) + windowMs, admissions.at(-1)?.atMs ?? 0]
+  let [present, beforeMs, area] = [0, fromMs, 0]
+  for (const { atMs, amount } of changesOf(admissions, windowMs, tokensOf)) {
+    const untilMs = Math.min(Math.max(atMs, fromMs), toMs)
+    area += present * (untilMs - beforeMs)
+    beforeMs = untilMs
+    present += amount
+  }
+  return toMs > fromMs ? area / (toMs - fromMs) : 0
 }
 
 /**
@@ -155,9 +171,16 @@ export function perWindow(admissions: readonly Admission[], windowMs: number, am
 
 type Amounts = (admission: Admission) => { readonly held: number; readonly used: number }
 
+const tokensOf: Amounts = ({ heldTokens: held, usedTokens: used = held }) => ({ held, used })
+
+interface Change {
+  readonly atMs: number
+  readonly amount: number
+}
+
 /** Slides a window over the list. A window excludes one of its ends, so an admission leaves before another one enters. */
-function mostInAnyWindow(admissions: readonly Admission[], windowMs: number, amounts: Amounts): number {
-  const changes = admissions.flatMap((admission) => {
+function changesOf(admissions: readonly Admission[], windowMs: number, amounts: Amounts): Change[] {
+  const changes = admissions.flatMap((admission): Change[] => {
     const { atMs, endedAtMs = Infinity } = admission
     const { held, used } = amounts(admission)
     const endMs = atMs + windowMs
@@ -165,9 +188,13 @@ function mostInAnyWindow(admissions: readonly Admission[], windowMs: number, amo
     if (endedAtMs >= endMs) return [entered, { atMs: endMs, amount: -held }]
     return [entered, { atMs: endedAtMs, amount: used - held }, { atMs: endMs, amount: -used }]
   })
+  return changes.toSorted((a, b) => a.atMs - b.atMs || a.amount - b.amount)
+}
+
+function mostInAnyWindow(admissions: readonly Admission[], windowMs: number, amounts: Amounts): number {
   let present = 0
   let most = 0
-  for (const { amount } of changes.toSorted((a, b) => a.atMs - b.atMs || a.amount - b.amount)) {
+  for (const { amount } of changesOf(admissions, windowMs, amounts)) {
     present += amount
     most = Math.max(most, present)
   }
