@@ -18,17 +18,17 @@ describe('the settings of a gateway', () => {
   test('need only the place of Redis', () => {
     expect(loadConfig({ REDIS_URL })).toMatchObject({
       ...{ port: 8080, metricsPort: 9090, redisKeyPrefix: 'hg', podName: hostname(), coldStart: 'Keyring', accessLog: 'sample' },
-      ...{ maxBodyBytes: 32 * 2 ** 20, apiKeyHeader: true, tokenHold: 'Declared', budgetStatus: 402, maxReplicas: 20 },
+      ...{ maxBodyBytes: 32 * 2 ** 20, apiKeyHeader: true, tokenHold: 'Declared', maxReplicas: 20 },
       redis: { url: REDIS_URL, username: undefined, password: undefined, caFile: undefined },
     })
   })
 
   test('become what the program needs: flags, numbers, the connection to Redis, and names of headers', () => {
     const redis = { REDIS_URL: 'rediss://u:p@redis/2', REDIS_USERNAME: 'gateway', REDIS_PASSWORD: 'x', REDIS_CA_FILE: '/ca' }
-    const env = { ...redis, API_KEY_HEADER: 'false', BUDGET_STATUS: '429', DRAIN_SECONDS: '0', FORWARD_HEADERS: 'X-Tenant, x-trace' }
+    const env = { ...redis, API_KEY_HEADER: 'false', DRAIN_SECONDS: '0', FORWARD_HEADERS: 'X-Tenant, x-trace' }
     const { forwardHeaders, ...rest } = loadConfig(env)
     expect(rest).toMatchObject({
-      ...{ apiKeyHeader: false, budgetStatus: 429, drainSeconds: 0 },
+      ...{ apiKeyHeader: false, drainSeconds: 0 },
       redis: { url: 'rediss://u:p@redis/2', username: 'gateway', password: 'x', caFile: '/ca' },
     })
     expect([...forwardHeaders]).toEqual(expect.arrayContaining(['traceparent', 'x-tenant', 'x-trace']))
@@ -52,7 +52,6 @@ describe('the settings of a gateway', () => {
       /^FORWARD_HEADERS: "x-a,cookie" contains a text that is not a header name, or a header that is never forwarded/,
     ],
     ['TOKEN_HOLD', 'all', /^TOKEN_HOLD: "all" is none of Declared, Expected/],
-    ['BUDGET_STATUS', '403', /^BUDGET_STATUS: "403" is none of 402, 429/],
     ['MAX_REPLICAS', '0', /^MAX_REPLICAS: "0" is not a whole number from 1 to 10000/],
   ])('refuse %s=%s with the reason and the remedy', (name, value, line) => {
     expect(errorsIn({ REDIS_URL, [name]: value })).toEqual([expect.stringMatching(line)])

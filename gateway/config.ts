@@ -73,14 +73,6 @@ export const GATEWAY_SETTINGS = z.object({
     about:
       'What a call holds of tokens per minute for its answer. `Declared`: all that it declares, so that no minute exceeds the limit. `Expected`: what such calls use, for clients that declare far more than they use; a minute may then exceed the limit, and the next ones repay it.',
   }),
-  budgetStatus: setting(
-    z
-      .string()
-      .transform(Number)
-      .pipe(z.literal([402, 429], 'is none of 402, 429'))
-      .default(402),
-    { about: 'Status of a call that a budget refuses.', remedy: 'set it to 402 or 429' },
-  ),
   limitsWaitMs: wholeNumber(50, 5_000, {
     default: 500,
     about:

@@ -25,12 +25,28 @@ export interface ErrorParams {
   readonly tokens?: number | undefined
   /** Row 30: size of the context window in tokens, if the backend named it. */
   readonly maxTokens?: number | undefined
-  /** Rows 16 and 36: name of the budget. */
+  /** Rows 16, 36 and 43: name of the budget. */
   readonly budget?: string | undefined
-  /** Rows 16 to 22 and 36: who owns the limit. */
+  /** Rows 16 to 22, 36 and 43: who owns the limit. */
   readonly whose?: 'key' | 'account' | 'plan' | undefined
   /** Rows 19 to 21 and 36: seconds after which the request would be admitted if it were alone, for example `7.4`. */
   readonly wait?: string | undefined
+}
+
+/**
+ * The limit that refused a call, for programs: `error.metadata` of both formats. `needed` and `left` are whole numbers, or decimal numbers
+ * as text for money; null where they are unknown, or are money that is not the key's own.
+ */
+export interface RefusedLimitDetails {
+  readonly limit: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests' | 'budget'
+  /** Name of the budget. */
+  readonly budget?: string | undefined
+  readonly unit?: 'Currency' | 'Tokens' | undefined
+  readonly owner: 'key' | 'account' | 'plan'
+  readonly needed: number | string | null
+  readonly left: number | string | null
+  /** RFC 3339: when the limit is whole again. null: never, or at an unknown time. */
+  readonly resetsAt: string | null
 }
 
 /** Who caused the error and has to act. `backend`: a model server, or the lack of one. */
@@ -111,16 +127,17 @@ const ROWS = {
   modelChoice: { number: 42, causedBy: 'client', when: 'a field that makes a server choose another model', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: 'Invalid request: <field>', then: ' may choose another model than the one that was authorised; leave it out', headers: 'N' },
   modelDenied: { number: 12, causedBy: 'client', when: 'model outside the scope of the key', status: 403, openai: ['permission_error', 'key_model_access_denied', 'model'], anthropic: 'permission_error', starts: 'key not allowed to access model <id>', then: '; <reason>', headers: 'N' },
   modelNotFound: { number: 13, causedBy: 'client', when: 'allowed name, no such model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model not found: <id>', then: '; <reason>', headers: 'N' },
-  unsupportedRoute: { number: 14, causedBy: 'client', when: 'no backend of the model serves the route', status: 404, openai: [IR, 'unsupported_route', 'model'], anthropic: NF, starts: 'model <id> does not serve this route', then: '; <reason>', headers: 'N' },
+  unsupportedRoute: { number: 14, causedBy: 'client', when: 'no backend of the model serves the route', status: 400, openai: [IR, 'unsupported_route', 'model'], anthropic: IR, starts: 'model <id> does not serve this route', then: '; <reason>', headers: 'N' },
   loopDetected: { number: 41, causedBy: 'gateway', when: 'request came through gateways too often', status: 508, openai: [SE, 'loop_detected'], anthropic: AE, starts: 'Loop detected', then: ': a backend of model <id> is a gateway that sends the request back', headers: 'N' },
   budgetSpent: { number: 16, causedBy: 'client', when: 'a budget is used up', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget exhausted: budget "<budget>" of this <whose>', then: '<reason>', headers: 'N' },
+  budgetTooSmall: { number: 43, causedBy: 'client', when: 'a call that may cost more than is left of a budget', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'This call does not fit the budget', then: ': <reason>', headers: 'N' },
   noPrice: { number: 18, causedBy: 'client', when: 'a budget of money, and a model without a price', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget cannot be enforced: model <id> has no price', headers: 'N' },
   requestsLimited: { number: 19, causedBy: 'client', when: 'requests per minute are used up', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: requests per minute', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
   tokensLimited: { number: 20, causedBy: 'client', when: 'tokens per minute are used up', status: 429, openai: ['tokens', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: tokens per minute', then: ' of this <whose>; a smaller max_tokens holds fewer of them. Please try again in <wait>s.', headers: 'R=1' },
-  concurrencyLimited: { number: 21, causedBy: 'client', when: 'too many requests at the same time', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: concurrent requests', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
-  requestTooLarge: { number: 22, causedBy: 'client', when: 'a request larger than all tokens per minute', status: 429, openai: ['tokens', RL], anthropic: 'rate_limit_error', starts: 'Request too large for the tokens-per-minute limit', then: ' of this <whose>', headers: 'N' },
-  limitsUnavailable: { number: 23, causedBy: 'gateway', when: 'limits cannot be checked', status: 503, openai: [SU, 'limits_unavailable'], anthropic: AE, starts: 'Service unavailable: limits cannot be checked', headers: 'R=1' },
-  budgetHeld: { number: 36, causedBy: 'client', when: 'running requests hold the rest of a budget', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Budget is held by running requests', then: ': budget "<budget>" of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
+  concurrencyLimited: { number: 21, causedBy: 'client', when: 'too many requests at the same time', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: concurrent requests', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=5' },
+  requestTooLarge: { number: 22, causedBy: 'client', when: 'a request larger than all tokens per minute', status: 400, openai: [IR, 'request_too_large'], anthropic: IR, starts: 'Request too large for the tokens-per-minute limit', then: ' of this <whose>', headers: 'N' },
+  limitsUnavailable: { number: 23, causedBy: 'gateway', when: 'limits cannot be checked', status: 503, openai: [SU, 'limits_unavailable'], anthropic: AE, starts: 'Service unavailable: limits cannot be checked', headers: 'R=5' },
+  budgetHeld: { number: 36, causedBy: 'client', when: 'running requests hold the rest of a budget', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Budget is held by running requests', then: ': budget "<budget>" of this <whose>. Please try again in <wait>s.', headers: 'R=5' },
   notReady: { number: 24, causedBy: 'gateway', when: 'starting or shutting down', status: 503, openai: [SU, 'not_ready'], anthropic: AE, starts: 'Service unavailable', then: ': the gateway is starting or shutting down', headers: 'R=1 C' },
   overloaded: { number: 25, causedBy: 'gateway', when: 'the gateway sheds load', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', headers: 'R=1' },
   noBackend: { number: 26, causedBy: 'backend', when: 'no healthy backend', status: 503, openai: [SU, 'no_backend'], anthropic: AE, starts: 'No backend available for model <id>', headers: 'R=2' },
@@ -153,20 +170,8 @@ export interface GatewayErrorOptions {
   readonly retryAfterMs?: number | undefined
   /** Headers besides those of the row: name, value, name, value … */
   readonly headers?: readonly string[] | undefined
-  /** Rows with status 402: the status to send instead. */
-  readonly budgetStatus?: BudgetStatus | undefined
+  readonly metadata?: RefusedLimitDetails | undefined
 }
-
-/** Status that answers a used-up budget. Some clients stop at 402 only, others at 429 only (`docs/contract.md`, Limits). */
-export type BudgetStatus = 402 | 429
-
-/** The rows of 402 as gateways answer them that are set to 429. Only the status differs, and the Anthropic type that belongs to it. */
-const AS_LIMITS: Readonly<Partial<Record<RowID, ErrorRow>>> = Object.fromEntries(
-  ERROR_ROWS.filter(({ status }) => status.openai === 402).map((row) => [
-    row.id,
-    { ...row, status: perFormat(429), anthropic: 'rate_limit_error' },
-  ]),
-)
 
 const NO_HEADERS: readonly string[] = Object.freeze([])
 
@@ -177,11 +182,13 @@ export class GatewayError extends Error {
   readonly retryAfterMs: number | undefined
   /** Headers besides those of the row: name, value, name, value … */
   readonly headers: readonly string[]
+  /** `error.metadata` of the answer. */
+  readonly metadata: RefusedLimitDetails | undefined
   /** Whether `constantError` has made it, so that its bytes may be kept. */
   isConstant = false
 
   constructor(id: RowID, params: ErrorParams = {}, options: GatewayErrorOptions = {}) {
-    const row = (options.budgetStatus === 429 ? AS_LIMITS[id] : undefined) ?? BY_ID[id]
+    const row = BY_ID[id]
     const { stackTraceLimit } = Error
     Error.stackTraceLimit = 0 // a stack takes half the time of a refusal and has no information; the stack of a bug is in `cause`
     super(errorMessage(row, params, 'openai'), options.cause === undefined ? undefined : { cause: options.cause })
@@ -192,6 +199,7 @@ export class GatewayError extends Error {
     const ms = row.retryAfterSeconds === undefined ? undefined : (options.retryAfterMs ?? row.retryAfterSeconds * 1_000)
     this.retryAfterMs = ms === undefined ? undefined : Math.min(60_000, Math.max(1, Math.ceil(ms)))
     this.headers = options.headers ?? NO_HEADERS
+    this.metadata = options.metadata
   }
 }
 

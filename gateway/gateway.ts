@@ -187,7 +187,7 @@ export class Gateway {
 
   #makeApp(): RequestListener {
     const { settings, clock, log, healthOnApi, bodyLimits, bodyReader, ledger } = this.#deps
-    const { tokenHold, budgetStatus } = settings
+    const { tokenHold } = settings
     const auth = { keys: this.keys, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
     return createApp({
       errors: this.errors,
@@ -200,7 +200,7 @@ export class Gateway {
       bodies: new BodyBudget(bodyLimits),
       loop: this.#loop,
       turns: new RequestTurns(),
-      limits: new CallLimits({ ledger, clock, tokenHold, budgetStatus, onDecision: this.#metrics.decided }),
+      limits: new CallLimits({ ledger, clock, tokenHold, onDecision: this.#metrics.decided }),
       ledger,
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),

@@ -85,11 +85,11 @@ export const DIALECTS: ReadonlyMap<string, Dialect> = new Map([chatCompletions, 
 
 /** OpenAI's body always has all four fields. @param requestId the gateway's own, not that of the client */
 export function errorBody(format: ErrorFormat, error: GatewayError, requestId: string): string {
-  const { row, params } = error
+  const { row, params, metadata } = error
   if (format === 'anthropic') {
     const message = errorMessage(row, params, format)
-    return JSON.stringify({ type: 'error', error: { type: row.anthropic, message }, request_id: requestId })
+    return JSON.stringify({ type: 'error', error: { type: row.anthropic, message, metadata }, request_id: requestId })
   }
   const { type, code } = row.openai
-  return JSON.stringify({ error: { message: error.message, type, param: errorParam(row, params), code } })
+  return JSON.stringify({ error: { message: error.message, type, param: errorParam(row, params), code, metadata } })
 }

@@ -33,7 +33,7 @@ describe('a budget that blocks', () => {
     const verdicts = await Promise.all(Array.from({ length: 5 }, async () => ledger.reserve([key], costing(900))))
     expect(verdicts.map(({ outcome }) => outcome).toSorted()).toEqual(['held', 'refused', 'refused', 'refused', 'refused'])
     const refusal = refused(verdicts.find(({ outcome }) => outcome === 'refused')!)
-    expect(refusal).toMatchObject({ limit: 'budgetHeld', whose: 'key', budget: 'month', waitMs: 1_000 })
+    expect(refusal).toMatchObject({ limit: 'budgetHeld', whose: 'key', budget: { name: 'month' }, needed: 900, left: 100, waitMs: 5_000 })
   })
 
   test('a held budget is distinguished from a spent one, and a spent one refuses until its window ends, without a call', async () => {
@@ -110,7 +110,7 @@ describe('a budget that blocks', () => {
   test('#25874, #24770, #37923: a model without a price is refused, price 0 passes, and a token budget needs no price', async () => {
     const { ledger } = oneProcess()
     const unpriced = need({ holdByUnit: { Currency: undefined, Tokens: 10 } })
-    expect(refused(await ledger.reserve([key], unpriced))).toMatchObject({ limit: 'unpriced', budget: 'month', waitMs: 'never' })
+    expect(refused(await ledger.reserve([key], unpriced))).toMatchObject({ limit: 'unpriced', budget: { name: 'month' }, waitMs: 'never' })
     held(await ledger.reserve([key], need({ holdByUnit: { Currency: 0, Tokens: 10 } })))
     const tokens = subject({ budgets: [budget({ unit: 'Tokens', amount: 100 })] })
     ledger.settle(held(await ledger.reserve([tokens], unpriced)), usage({ inputTokens: 40, outputTokens: 60, costMicros: undefined }))
@@ -124,7 +124,7 @@ describe('a budget that blocks', () => {
     held(await ledger.reserve([subject({ uid: 'key-2', limits: { requestsPerMinute: 5 } })], costing(1)))
     world.memory.seed('key-1', 'seed-1', [[`month:Currency:Month:${Date.UTC(2026, 0, 1)}`, 995]])
     await world.advance(300)
-    expect(refused(await ledger.reserve([key], costing(6))).limit).toBe('budgetSpent')
+    expect(refused(await ledger.reserve([key], costing(6)))).toMatchObject({ limit: 'budgetTooSmall', needed: 6, left: 5 })
     held(await ledger.reserve([key], costing(5)))
   })
 })

@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { modelRecord } from '../../test/support/front-gateway.ts'
 import { budget, LedgerWorld, subject } from '../../test/support/ledger-world.ts'
 import { promptSize } from '../dialects/prompt-size.ts'
+import { errorBody } from '../dialects/dialect.ts'
 import { declared } from '../dialects/request-shape.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
@@ -29,7 +30,7 @@ function callOf({ limits = {}, budgets = [], fields = {}, model = {}, format = '
 }
 
 const over = (ledger: Ledger): CallLimits =>
-  new CallLimits({ ledger, clock: { now: () => NOW, monotonic: () => 0 }, tokenHold: 'Declared', budgetStatus: 402 })
+  new CallLimits({ ledger, clock: { now: () => NOW, monotonic: () => 0 }, tokenHold: 'Declared' })
 
 async function reserved(limits: CallLimits, ask: Ask): Promise<HeldCall> {
   const decision = await limits.reserve(callOf(ask))
@@ -131,6 +132,11 @@ describe('the limits of a call', () => {
   })
 })
 
+/** A refusal in the tests below, which replace fields of it. */
+const REFUSED: Refused = {
+  ...{ outcome: 'refused', limit: 'requests', whose: 'key', needed: 1, left: 0, waitMs: 1_000, resetMs: undefined, rates: {} },
+}
+
 test.each<[Pick<Refused, 'limit' | 'waitMs'> & Partial<Refused>, RowID, number | undefined, string]>([
   [
     { limit: 'requests', waitMs: 7_350 },
@@ -145,33 +151,68 @@ test.each<[Pick<Refused, 'limit' | 'waitMs'> & Partial<Refused>, RowID, number |
     'Rate limit reached: tokens per minute of this key; a smaller max_tokens holds fewer of them. Please try again in 99s.',
   ],
   [
-    { limit: 'concurrency', waitMs: 1_000 },
+    { limit: 'concurrency', waitMs: 5_000 },
     'concurrencyLimited',
-    1_000,
-    'Rate limit reached: concurrent requests of this key. Please try again in 1s.',
+    5_000,
+    'Rate limit reached: concurrent requests of this key. Please try again in 5s.',
   ],
   [
-    { limit: 'budgetHeld', waitMs: 1_000, budget: 'month' },
+    { limit: 'budgetHeld', waitMs: 5_000, budget: { name: 'month', unit: 'Currency' } },
     'budgetHeld',
-    1_000,
-    'Budget is held by running requests: budget "month" of this key. Please try again in 1s.',
+    5_000,
+    'Budget is held by running requests: budget "month" of this key. Please try again in 5s.',
   ],
   [
-    { limit: 'budgetSpent', waitMs: 86_400_000, budget: 'day' },
+    { limit: 'budgetSpent', waitMs: 86_400_000, resetMs: 86_400_000, budget: { name: 'day', unit: 'Currency' } },
     'budgetSpent',
     undefined,
     'Budget exhausted: budget "day" of this key; its next window begins at 2026-11-22T00:00:00Z',
   ],
   [
-    { limit: 'budgetSpent', waitMs: 'never', budget: 'ever' },
+    { limit: 'budgetSpent', waitMs: 'never', resetMs: Infinity, budget: { name: 'ever', unit: 'Currency' } },
     'budgetSpent',
     undefined,
     'Budget exhausted: budget "ever" of this key; it has no end, so it has to be raised',
   ],
-  [{ limit: 'unpriced', waitMs: 'never', budget: 'month' }, 'noPrice', undefined, 'Budget cannot be enforced: model llama has no price'],
-  [{ limit: 'tooLarge', waitMs: 'never' }, 'requestTooLarge', undefined, 'Request too large for the tokens-per-minute limit of this key'],
-])('#5764 %j names the limit and its owner, and no amount', async (refused, id, retryAfterMs, message) => {
-  const verdict: Refused = { outcome: 'refused', whose: 'key', rates: {}, ...refused }
+  [
+    { limit: 'budgetTooSmall', waitMs: 'never', resetMs: Infinity, budget: { name: 'ever', unit: 'Tokens' }, needed: 2_130, left: 1_184 },
+    'budgetTooSmall',
+    undefined,
+    'This call does not fit the budget: budget "ever" of this key has 1,184 tokens left, and this call may use 2,130; lower max_tokens or shorten the prompt',
+  ],
+  [
+    { limit: 'budgetTooSmall', waitMs: 1, resetMs: 86_400_000, budget: { name: 'day', unit: 'Currency' }, needed: 420_000, left: 100_000 },
+    'budgetTooSmall',
+    undefined,
+    'This call does not fit the budget: budget "day" of this key has 0.10 left until 2026-11-22T00:00:00Z, and this call may cost 0.42; lower max_tokens or shorten the prompt',
+  ],
+  [
+    {
+      limit: 'budgetTooSmall',
+      waitMs: 'never',
+      whose: 'account',
+      budget: { name: 'ever', unit: 'Currency' },
+      needed: 420_000,
+      left: 100_000,
+    },
+    'budgetTooSmall',
+    undefined,
+    'This call does not fit the budget: budget "ever" of this account has less left than this call may cost; lower max_tokens or shorten the prompt',
+  ],
+  [
+    { limit: 'unpriced', waitMs: 'never', budget: { name: 'month', unit: 'Currency' } },
+    'noPrice',
+    undefined,
+    'Budget cannot be enforced: model llama has no price',
+  ],
+  [
+    { limit: 'tooLarge', waitMs: 'never', needed: 5_000, left: 1_000 },
+    'requestTooLarge',
+    undefined,
+    'Request too large for the tokens-per-minute limit of this key',
+  ],
+])('#5764 %j names the limit and its owner', async (refused, id, retryAfterMs, message) => {
+  const verdict: Refused = { ...REFUSED, ...refused }
   const ledger = { reserve: () => verdict } as unknown as Ledger
   const decision = await over(ledger).reserve(callOf({}))
   if (!(decision instanceof GatewayError)) throw new TypeError('not refused')
@@ -184,20 +225,45 @@ test('#33923 a ledger that cannot answer is a failure of the gateway: 503, never
   expect(await row(over(ledger), {})).toBe('limitsUnavailable')
 })
 
-describe('the status of a budget that is spent', () => {
-  const refusedAs = async (budgetStatus: 402 | 429): Promise<GatewayError> => {
-    const world = new LedgerWorld()
-    world.memory.seed('key-1', 'seed')
-    const limits = new CallLimits({ ...{ ledger: world.process(), clock: world.clock, tokenHold: 'Declared' }, budgetStatus })
-    const decision = await limits.reserve(callOf({ budgets: [budget({ amount: 0 })], model: PRICED }))
-    if (!(decision instanceof GatewayError)) throw new Error('admitted')
-    return decision
+describe('error.metadata of a refusal', () => {
+  const detailsOf = async (refused: Partial<Refused>): Promise<unknown> => {
+    const ledger = { reserve: () => ({ ...REFUSED, ...refused }) } as unknown as Ledger
+    const decision = await over(ledger).reserve(callOf({}))
+    if (!(decision instanceof GatewayError)) throw new TypeError('not refused')
+    const [openai, anthropic] = (['openai', 'anthropic'] as const).map((format) => JSON.parse(errorBody(format, decision, 'req_1')))
+    expect(openai.error.metadata).toEqual(anthropic.error.metadata)
+    return openai.error.metadata
   }
 
-  test('L4 is 402, or 429 where that is set; but for the type that Anthropic has for it nothing else differs', async () => {
-    const [as402, as429] = [await refusedAs(402), await refusedAs(429)]
-    expect(as402.row).toMatchObject({ id: 'budgetSpent', status: { openai: 402, anthropic: 402 }, anthropic: 'billing_error' })
-    expect(as429.row).toEqual({ ...as402.row, status: { openai: 429, anthropic: 429 }, anthropic: 'rate_limit_error' })
-    expect([as429.message, as429.retryAfterMs, as429.headers]).toEqual([as402.message, undefined, []])
+  test('names the limit, its owner, the need, the rest and the time at which the limit is whole again', async () => {
+    expect(await detailsOf({ limit: 'tokens', needed: 900, left: 30, waitMs: 7_000, resetMs: 60_000 })).toEqual({
+      ...{ limit: 'tokens_per_minute', owner: 'key', needed: 900, left: 30, resetsAt: '2026-11-21T00:01:00Z' },
+    })
+    expect(await detailsOf({ limit: 'concurrency', whose: 'plan', needed: 1, left: 0 })).toEqual({
+      ...{ limit: 'concurrent_requests', owner: 'plan', needed: 1, left: 0, resetsAt: null },
+    })
+    expect(
+      await detailsOf({ limit: 'budgetSpent', budget: { name: 'all', unit: 'Tokens' }, needed: 9, left: 0, resetMs: Infinity }),
+    ).toEqual({
+      ...{ limit: 'budget', budget: 'all', unit: 'Tokens', owner: 'key', needed: 9, left: 0, resetsAt: null },
+    })
   })
+
+  test('shows money of the key in decimals, and no money of an account or a plan', async () => {
+    const budget = { name: 'month', unit: 'Currency' } as const
+    const spent = { limit: 'budgetTooSmall', budget, needed: 420_000, left: 100_000 } as const
+    expect(await detailsOf(spent)).toMatchObject({ owner: 'key', needed: '0.42', left: '0.10' })
+    for (const whose of ['account', 'plan'] as const)
+      expect(await detailsOf({ ...spent, whose })).toMatchObject({ owner: whose, needed: null, left: null })
+  })
+})
+
+test('an untouched budget that is smaller than the worst case of a call is not called exhausted', async () => {
+  const world = new LedgerWorld()
+  world.memory.seed('key-1', 'seed')
+  const limits = over(world.process())
+  const ask = { budgets: [budget({ unit: 'Tokens', amount: 500 })], fields: { max_tokens: 1_000 } }
+  expect(await row(limits, ask)).toBe('budgetTooSmall')
+  expect(await row(limits, { ...ask, fields: { max_tokens: 300 } }), 'a smaller call passes at once').toBe('held')
+  expect(await row(limits, { ...ask, fields: { max_tokens: 300 } }), 'its hold may come back').toBe('budgetHeld')
 })

@@ -1,15 +1,15 @@
 /** The limits of a call: reserves units before the request to a backend, and charges the usage afterwards. */
-import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { ModelRequest } from '../dialects/dialect.ts'
 import type { PromptSize } from '../dialects/prompt-size.ts'
 import type { Usage } from '../dialects/usage.ts'
-import { type BudgetStatus, type ErrorFormat, GatewayError, type RowID } from '../errors.ts'
+import { type ErrorFormat, GatewayError, type RowID } from '../errors.ts'
 import type { Clock } from '#platform/clock.ts'
 import { costOf, type Micros, microsOf } from '#contract/values/micros.ts'
 import type { ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
 import { believed, declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type TokenEstimate } from './estimate.ts'
-import type { Hold, Ledger, LimitSubject, Need, Refused, RefusedLimit, SettledUsage, Verdict } from './ledger.ts'
+import type { Hold, Ledger, LimitSubject, Need, Refused, SettledUsage, Verdict } from './ledger.ts'
 import { rateHeaders } from './rate-headers.ts'
+import { refusalAnswer, type RefusedRequest } from './refusal-answer.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { effective } from '#policy/effective.ts'
 
@@ -20,7 +20,6 @@ interface CallLimitsDeps {
   readonly ledger: Ledger
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly tokenHold: TokenHold
-  readonly budgetStatus: BudgetStatus
   readonly onDecision?: (verdict: Verdict) => void
 }
 
@@ -56,7 +55,7 @@ export class CallLimits {
     this.#deps = deps
   }
 
-  /** @returns the hold of the call until it is settled, or the refusal (rows 16 to 23, 36), which has consumed nothing */
+  /** @returns the hold of the call until it is settled, or the refusal (rows 16 to 23, 36, 43), which has consumed nothing */
   reserve(call: LimitedCall): HeldCall | GatewayError | Promise<HeldCall | GatewayError> {
     const { model, subject, asked, size } = call
     const ratio = learned(this.#ratios, model.uid, MAX_LEARNED, newRatio)
@@ -71,12 +70,12 @@ export class CallLimits {
   refusalUnread(subject: LimitSubject, format: ErrorFormat): GatewayError | undefined {
     if (!this.#storms.isStorm(subject.uid, this.#deps.clock.monotonic())) return undefined
     const known = this.#deps.ledger.knownRefusal(subject)
-    return known && this.#refused(known, { subject, format, model: undefined })
+    return known && this.#refused(known, subject.uid, { format, model: undefined })
   }
 
   #decided(verdict: Verdict, call: LimitedCall, experience: Experience): HeldCall | GatewayError {
     const { subject, format, asked } = call
-    if (verdict.outcome === 'refused') return this.#refused(verdict, { subject, format, model: asked.model })
+    if (verdict.outcome === 'refused') return this.#refused(verdict, subject.uid, { format, model: asked.model })
     this.#deps.onDecision?.(verdict)
     if (verdict.outcome === 'unavailable')
       return new GatewayError('limitsUnavailable', {}, { cause: `limits: ${verdict.reason}`, retryAfterMs: verdict.waitMs })
@@ -84,18 +83,12 @@ export class CallLimits {
     return new HeldCall({ hold: verdict, headers, call, experience, ledger: this.#deps.ledger })
   }
 
-  #refused(verdict: Refused, asked: RefusedRequest): GatewayError {
-    const { onDecision, clock, budgetStatus } = this.#deps
+  #refused(verdict: Refused, uid: string, asked: RefusedRequest): GatewayError {
+    const { onDecision, clock } = this.#deps
     onDecision?.(verdict)
-    if (verdict.limit === 'requests') this.#storms.refused(asked.subject.uid, clock.monotonic())
-    return refusal(verdict, asked, clock.now(), budgetStatus)
+    if (verdict.limit === 'requests') this.#storms.refused(uid, clock.monotonic())
+    return refusalAnswer(verdict, asked, clock.now())
   }
-}
-
-interface RefusedRequest {
-  readonly subject: LimitSubject
-  readonly format: ErrorFormat
-  readonly model: string | undefined
 }
 
 interface Experience {
@@ -206,36 +199,6 @@ function price(stored: number): Micros {
   const micros = microsOf(stored)
   if (micros === undefined) throw new TypeError('a price is not an integer of micro-units')
   return micros
-}
-
-const ROW_OF: Readonly<Record<RefusedLimit, RowID>> = {
-  requests: 'requestsLimited',
-  tokens: 'tokensLimited',
-  concurrency: 'concurrencyLimited',
-  budgetSpent: 'budgetSpent',
-  budgetHeld: 'budgetHeld',
-  unpriced: 'noPrice',
-  tooLarge: 'requestTooLarge',
-}
-
-/** @param nowMs ms since 1970 */
-function refusal(verdict: Refused, { model, format }: RefusedRequest, nowMs: number, budgetStatus: BudgetStatus): GatewayError {
-  const { limit, whose, budget, waitMs, rates } = verdict
-  const row = ROW_OF[limit]
-  const ms = waitMs === 'never' ? undefined : waitMs
-  const wait = ms === undefined ? undefined : String(Math.ceil(ms / 100) / 10)
-  const reason = limit === 'budgetSpent' ? renewal(ms, nowMs) : undefined
-  const params = { model, whose, budget, wait, reason }
-  return new GatewayError(row, params, {
-    retryAfterMs: ms,
-    budgetStatus,
-    headers: limit === 'budgetSpent' || limit === 'unpriced' ? undefined : rateHeaders(rates, format, nowMs),
-  })
-}
-
-function renewal(waitMs: number | undefined, nowMs: number): string {
-  if (waitMs === undefined || !Number.isFinite(waitMs)) return '; it has no end, so it has to be raised'
-  return `; its next window begins at ${rfc3339(nowMs + waitMs)}`
 }
 
 const newRatio = (): LearnedRatio => new LearnedRatio()

@@ -243,7 +243,7 @@ describe('concurrent requests', () => {
     const [a, b] = [world.process(), world.process()]
     const hold = held(await a.reserve([key], need()))
     held(await b.reserve([key], need()))
-    expect(refused(await a.reserve([key], need()))).toMatchObject({ limit: 'concurrency', waitMs: 1_000 })
+    expect(refused(await a.reserve([key], need()))).toMatchObject({ limit: 'concurrency', waitMs: 5_000 })
     a.settle(hold, usage())
     await world.advance(1)
     held(await b.reserve([key], need()))

@@ -6,7 +6,7 @@ import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, RateState, RateS
 import type { Demand, SubjectHold } from './subject-books.ts'
 import type { AskOutcome } from './subject-calls.ts'
 import { type Entry, type LedgerDeps, SubjectRegistry } from './subject-registry.ts'
-import { foreverRefused, refusal, type Shortage, unavailable } from './refusals.ts'
+import { foreverRefused, refusal, type TimedShortage, unavailable } from './refusals.ts'
 
 /** `live` below 1 counts as 1; the default of `waitMs` is 500 ms. */
 type LeaseLedgerDeps = Pick<LedgerDeps, 'store' | 'clock' | 'process' | 'live'> & Partial<LedgerDeps>
@@ -230,7 +230,7 @@ export class LeaseLedger implements Ledger {
     const isShared = request.parts.every(({ entry }) => entry.books.subject.onStoreUnavailable === 'LocalShare')
     if (outcome === 'unseeded' || !isShared) return unavailable(outcome === 'unseeded' ? 'unseeded' : 'store')
     const now = this.#now()
-    const short: Shortage[] = []
+    const short: TimedShortage[] = []
     for (const { entry, hold } of request.parts) {
       const own = entry.books.localShortages(hold, { now, storeNow: entry.calls.storeNow(now) })
       if (own === undefined) return unavailable('store')

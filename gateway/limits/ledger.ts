@@ -62,17 +62,30 @@ export interface Hold {
   readonly rates: RateStates
 }
 
-/** `budgetSpent`, `unpriced`: waiting does not help soon (402). `tooLarge`: above the whole tokensPerMinute. */
-export type RefusedLimit = 'requests' | 'tokens' | 'concurrency' | 'budgetSpent' | 'budgetHeld' | 'unpriced' | 'tooLarge'
+/**
+ * `budgetSpent`, `budgetTooSmall`, `unpriced`: waiting does not help soon (402). `budgetTooSmall`: a smaller request may pass.
+ * `tooLarge`: above the whole tokensPerMinute.
+ */
+export type RefusedLimit = 'requests' | 'tokens' | 'concurrency' | 'budgetSpent' | 'budgetTooSmall' | 'budgetHeld' | 'unpriced' | 'tooLarge'
 
-export interface Refused {
-  readonly outcome: 'refused'
+/** The limit that refuses a request. */
+export interface Shortage {
   readonly limit: RefusedLimit
   readonly whose: LimitOwner
-  /** Name of the budget; absent for rates. */
-  readonly budget?: string | undefined
+  /** Absent for rates and permits. */
+  readonly budget?: Pick<BudgetSpec, 'name' | 'unit'> | undefined
+  /** Units that the request needs; undefined if they are not known. */
+  readonly needed: number | undefined
+  /** Units that are left for it; for `tooLarge`, the whole limit. */
+  readonly left: number | undefined
+}
+
+export interface Refused extends Shortage {
+  readonly outcome: 'refused'
   /** ms until the same request would pass if it were alone. For a budget, until its window ends. */
   readonly waitMs: number | 'never'
+  /** ms until the limit is whole again; undefined if that time is not known, Infinity for a Lifetime budget. */
+  readonly resetMs: number | undefined
   readonly rates: RateStates
 }
 

@@ -1,26 +1,37 @@
 /** Limits that are used up, as the store has answered, and the refusal of a request that needs more of them. */
-import { NEVER, type BudgetReply, type LedgerAnswer, type LedgerCall } from '#contract/ledger/ledger-call.ts'
+import { NEVER, type LedgerAnswer, type LedgerCall } from '#contract/ledger/ledger-call.ts'
 import { longestLeaseMs, MAX_AMOUNT, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { BudgetBook } from './budget-book.ts'
-import type { LimitOwner, Limits, LimitSubject, Need, RateStates, Refused, RefusedLimit, Unavailable } from './ledger.ts'
+import type { BudgetSpec, LimitOwner, Limits, LimitSubject, Need, RateStates, Refused, Shortage, Unavailable } from './ledger.ts'
 
-/** A limit of which a request needs more than is left. */
-export interface Shortage {
-  readonly limit: RefusedLimit
+/** A limit of which the store has had too little for a request. */
+export interface KnownShortage {
+  readonly limit: 'requests' | 'tokens' | 'concurrency' | 'budget'
   readonly whose: LimitOwner
-  /** Name of the budget; absent for rates and permits. */
-  readonly budget?: string
+  readonly budget?: BudgetSpec
   readonly rest: number
-  /** Monotonic ms at which the refused request would pass if it were alone; Infinity for never. */
+  /** `rest` and what running requests hold. */
+  readonly unspent: number
+  /** Monotonic ms at which the refused request would pass if it were alone, unless it needs more than `unspent`; Infinity for never. */
   readonly passesAt: number
+  /** Monotonic ms at which the window of a budget ends; Infinity for never. */
+  readonly endsAt?: number
   /** Monotonic ms until which more than `rest` is refused without a call. */
   readonly cachedUntil: number
 }
 
+/** A shortage, with its times in monotonic ms. */
+export interface TimedShortage extends Shortage {
+  /** When the request would pass if it were alone; Infinity for never. */
+  readonly passesAt: number
+  /** When the limit is whole again; undefined if that time is not known. */
+  readonly resetsAt: number | undefined
+}
+
 /** Others may return units of such a limit at any time. */
 const SHORT_CACHE_MS = 250
-const HELD_WAIT_MS = 1_000
-const RETRY_MS = 1_000
+/** Retry time where only the end of other requests helps, or where Redis has to recover, ms. Clients give up after few short waits. */
+export const RETRY_MS = 5_000
 
 interface Answered {
   readonly subject: LimitSubject
@@ -32,7 +43,7 @@ interface Answered {
 }
 
 /** `r`, `t`, `permits`, or the id of a budget, and its shortage. */
-type Named = readonly [limit: string, shortage: Shortage]
+type Named = readonly [limit: string, shortage: KnownShortage]
 
 /** The shortages in an answer, by limit. @param now monotonic ms of the answer */
 export function shortagesIn(answered: Answered, now: number): Named[] {
@@ -48,15 +59,16 @@ function rateShortages({ subject, parts, answer, timing }: Answered, now: number
     const whose = ownerOf(subject, isRequests ? 'requestsPerMinute' : 'tokensPerMinute')
     const passesAt = reply.waitMs === NEVER ? Infinity : now + reply.waitMs
     const cachedUntil = Math.min(passesAt, now + (isRequests ? longestLeaseMs(timing) : SHORT_CACHE_MS))
-    return [[kind, { limit: isRequests ? 'requests' : 'tokens', whose, rest: Math.max(0, reply.rest), passesAt, cachedUntil }]]
+    const rest = Math.max(0, reply.rest)
+    return [[kind, { limit: isRequests ? 'requests' : 'tokens', whose, rest, unspent: rest, passesAt, cachedUntil }]]
   })
 }
 
 function permitShortage({ subject, answer: { permits } }: Answered, now: number): Named[] {
   if (!permits || permits.waitMs === 0) return []
   const whose = ownerOf(subject, 'maxConcurrentRequests')
-  const [rest, passesAt] = [Math.max(0, permits.rest), now + permits.waitMs]
-  return [['permits', { limit: 'concurrency', whose, rest, passesAt, cachedUntil: now + SHORT_CACHE_MS }]]
+  const rest = Math.max(0, permits.rest)
+  return [['permits', { limit: 'concurrency', whose, rest, unspent: rest, passesAt: now + RETRY_MS, cachedUntil: now + SHORT_CACHE_MS }]]
 }
 
 function budgetShortages({ subject, parts, books, answer }: Answered, now: number): Named[] {
@@ -65,25 +77,30 @@ function budgetShortages({ subject, parts, books, answer }: Answered, now: numbe
     const reply = answer.budgets[index]
     if (!request || !reply || reply.short === 'No') return []
     const endMs = request.windows.find(({ startMs }) => startMs === reply.startMs)?.endMs ?? 0
-    const windowEnd = endMs === MAX_AMOUNT ? Infinity : now + endMs - answer.nowMs
-    const rest = Math.max(0, spec.amount - reply.spent - reply.unsettled - reply.held)
-    return [[id, { whose: spec.whose ?? subject.whose, budget: spec.name, rest, ...budgetTimes(reply, spec.amount, now, windowEnd) }]]
+    const endsAt = endMs === MAX_AMOUNT ? Infinity : now + endMs - answer.nowMs
+    const unspent = Math.max(0, spec.amount - reply.spent - reply.unsettled)
+    const shortage: KnownShortage = {
+      ...{ limit: 'budget', whose: spec.whose ?? subject.whose, budget: spec },
+      ...{ rest: Math.max(0, unspent - reply.held), unspent, passesAt: now + RETRY_MS, endsAt },
+      cachedUntil: reply.spent >= spec.amount ? endsAt : Math.min(endsAt, now + SHORT_CACHE_MS),
+    }
+    return [[id, shortage]]
   })
 }
 
 /**
- * Only the end of the window restores a spent budget. A part of a held one may come back with a running request, and holds of a process
- * that seemed dead with the process.
+ * The shortage of one request. Only the end of the window restores a spent budget. A part of a held one may come back with a running
+ * request, and holds of a process that seemed dead with the process.
+ * @param own units that this process has beside `rest`
+ * @param resetsAt of a rate
  */
-function budgetTimes(
-  { short, spent }: BudgetReply,
-  amount: number,
-  now: number,
-  windowEnd: number,
-): Pick<Shortage, 'limit' | 'passesAt' | 'cachedUntil'> {
-  const cachedUntil = Math.min(windowEnd, now + SHORT_CACHE_MS)
-  if (short === 'Held') return { limit: 'budgetHeld', passesAt: now + HELD_WAIT_MS, cachedUntil }
-  return { limit: 'budgetSpent', passesAt: windowEnd, cachedUntil: spent >= amount ? windowEnd : cachedUntil }
+export function shortageOf(known: KnownShortage, needed: number, own: number, resetsAt: number | undefined): TimedShortage {
+  const { limit, whose, rest, unspent, passesAt, budget, endsAt = Infinity } = known
+  if (limit !== 'budget') return { limit, whose, needed, left: rest + own, passesAt, resetsAt }
+  const of = { whose, budget, needed, resetsAt: endsAt }
+  if (unspent === 0) return { ...of, limit: 'budgetSpent', left: 0, passesAt: endsAt }
+  if (needed > unspent) return { ...of, limit: 'budgetTooSmall', left: unspent, passesAt: endsAt }
+  return { ...of, limit: 'budgetHeld', left: rest, passesAt: Math.min(passesAt, endsAt) }
 }
 
 export function ownerOf({ limitedBy, whose }: LimitSubject, limit: keyof Limits): LimitOwner {
@@ -96,25 +113,35 @@ export function unavailable(reason: Unavailable['reason']): Unavailable {
 
 /** Refusals that neither time nor the store can change: no price for a budget in money, or more tokens than a whole minute allows. */
 export function foreverRefused(subjects: readonly LimitSubject[], need: Need, rates: () => RateStates): Refused | undefined {
-  const never = { outcome: 'refused', waitMs: 'never' } as const
+  const never = { outcome: 'refused', waitMs: 'never', resetMs: undefined } as const
   for (const { budgets, whose } of subjects) {
     if (need.holdByUnit.Currency !== undefined) break
     const unpriced = budgets.find(({ unit, onExceeded }) => unit === 'Currency' && onExceeded === 'Block')
-    if (unpriced) return { ...never, limit: 'unpriced', whose: unpriced.whose ?? whose, budget: unpriced.name, rates: rates() }
+    const owner = unpriced?.whose ?? whose
+    if (unpriced) return { ...never, limit: 'unpriced', whose: owner, budget: unpriced, needed: undefined, left: undefined, rates: rates() }
   }
-  const short = subjects.find(({ limits }) => (need.certainTokens ?? 0) > (limits.tokensPerMinute ?? Infinity))
-  return short && { ...never, limit: 'tooLarge', whose: ownerOf(short, 'tokensPerMinute'), rates: rates() }
+  const { certainTokens: needed = 0 } = need
+  const short = subjects.find(({ limits }) => needed > (limits.tokensPerMinute ?? Infinity))
+  if (!short) return undefined
+  const whose = ownerOf(short, 'tokensPerMinute')
+  return { ...never, limit: 'tooLarge', whose, needed, left: short.limits.tokensPerMinute, rates: rates() }
 }
 
-/** One refusal for all shortages, of which there is at least one: a spent budget first, then the one with the longest wait. */
-export function refusal(short: readonly Shortage[], rates: RateStates, now: number): Refused {
-  const { limit, whose, budget, passesAt } = short.reduce((worst, one) => (isWorse(one, worst) ? one : worst))
+/** One refusal for all shortages, of which there is at least one: budgets that no wait restores first, then the one with the longest wait. */
+export function refusal(short: readonly TimedShortage[], rates: RateStates, now: number): Refused {
+  const { passesAt, resetsAt, ...worst } = short.reduce((found, one) => (isWorse(one, found) ? one : found))
   const waitMs = Number.isFinite(passesAt) ? Math.max(1, Math.ceil(passesAt - now)) : 'never'
-  return { outcome: 'refused', limit, whose, budget, waitMs, rates }
+  const resetMs = resetsAt === undefined ? undefined : Math.max(0, resetsAt - now)
+  return { outcome: 'refused', ...worst, waitMs, resetMs, rates }
 }
 
-/** No retry helps against a spent budget; every other shortage passes with time. */
-function isWorse(one: Shortage, other: Shortage): boolean {
-  const [isSpent, isOtherSpent] = [one.limit === 'budgetSpent', other.limit === 'budgetSpent']
-  return isSpent === isOtherSpent ? one.passesAt > other.passesAt : isSpent
+/** No retry helps against a budget that is spent or too small; every other shortage passes with time. */
+function isWorse(one: TimedShortage, other: TimedShortage): boolean {
+  const [rank, otherRank] = [rankOf(one), rankOf(other)]
+  return rank === otherRank ? one.passesAt > other.passesAt : rank > otherRank
+}
+
+function rankOf({ limit }: Shortage): number {
+  if (limit === 'budgetSpent') return 2
+  return limit === 'budgetTooSmall' ? 1 : 0
 }

@@ -7,7 +7,7 @@ import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type 
 import type { BudgetSpec, LedgerSnapshot, LimitSubject, Need, SettledUsage } from './ledger.ts'
 import { PermitPool } from './permit-pool.ts'
 import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
-import { ownerOf, type Shortage, shortagesIn } from './refusals.ts'
+import { type KnownShortage, ownerOf, RETRY_MS, shortageOf, shortagesIn, type TimedShortage } from './refusals.ts'
 import type { LedgerDeps } from './subject-registry.ts'
 
 const NO_PIECES: readonly Piece[] = []
@@ -46,13 +46,10 @@ export interface SentParts {
   readonly sentAt: number
 }
 
-/** Retry time of a client while this process's part of the permits is in use, ms. */
-const LOCAL_RETRY_MS = 1_000
-
 const NO_PERMITS = new PermitPool()
 const NO_BUDGETS: readonly BudgetBook[] = []
 const NO_AMOUNTS: readonly number[] = []
-const NO_SHORTAGES: readonly Shortage[] = []
+const NO_SHORTAGES: readonly TimedShortage[] = []
 
 export class SubjectBooks {
   readonly requests: RateLease
@@ -63,7 +60,7 @@ export class SubjectBooks {
    * Recent shortages by limit, so that a storm of requests costs no calls. Made when needed: most subjects are never refused, and rest most of
    * the time.
    */
-  #shortages: Map<string, Shortage> | undefined
+  #shortages: Map<string, KnownShortage> | undefined
   #batch: BatchQueue | undefined
   readonly #deps: Pick<LedgerDeps, 'timing' | 'calendar' | 'live'>
   /** Budgets of the subject, and former ones whose state the store does not fully know. */
@@ -175,41 +172,43 @@ export class SubjectBooks {
     return this.#open.every((book) => book.isRoomy) ? 'later' : 'soon'
   }
 
-  shortages({ requests, tokens, permits, budgets }: Demand, now: number): readonly Shortage[] {
+  shortages({ requests, tokens, permits, budgets }: Demand, now: number): readonly TimedShortage[] {
     const known = this.#shortages
     if (known === undefined || known.size === 0) return NO_SHORTAGES
-    /** The shortage of a limit if more than its rest is lacking, so that the store need not be asked. */
-    const find = (limit: string, lacking: number): Shortage | undefined => {
+    /** The shortage of a limit if the request needs more than its rest and `own`, so that the store need not be asked. */
+    const find = (limit: string, needed: number, own: number, lease?: RateLease): TimedShortage | undefined => {
       const shortage = known.get(limit)
-      return shortage && now < shortage.cachedUntil && lacking > shortage.rest ? shortage : undefined
+      if (shortage === undefined || now >= shortage.cachedUntil || needed - own <= shortage.rest) return undefined
+      const rate = lease?.state(now)
+      return shortageOf(shortage, needed, own, rate && now + rate.resetMs)
     }
-    const missing = (lease: RateLease, amount: number): number => Math.max(0, amount - lease.available(now))
     const found = [
-      find('r', missing(this.requests, requests)),
-      find('t', missing(this.tokens, tokens)),
-      this.permits.canTake(now) ? undefined : find('permits', permits),
+      find('r', requests, this.requests.available(now), this.requests),
+      find('t', tokens, this.tokens.available(now), this.tokens),
+      this.permits.canTake(now) ? undefined : find('permits', permits, 0),
       ...this.#open.map((book, index) => {
         const amount = budgets[index] ?? 0
-        return book.canTake(amount, now) ? undefined : find(book.id, amount)
+        return book.canTake(amount, now) ? undefined : find(book.id, amount, 0)
       }),
     ]
     return found.filter((shortage) => shortage !== undefined)
   }
 
   /** Limits whose part is used up without the store; undefined if this process does not know the rest of a budget. */
-  localShortages(demand: Demand, times: Times): readonly Shortage[] | undefined {
+  localShortages(demand: Demand, times: Times): readonly TimedShortage[] | undefined {
     const { now, storeNow } = times
     if (this.canTake(demand, now)) return NO_SHORTAGES
     const live = this.#deps.live()
     if (!this.#open.every((book, at) => book.canTakeLocal(demand.budgets[at] ?? 0, live, storeNow))) return undefined
-    const hasPermit = demand.permits === 0 || this.permits.canTakeLocal(live, this.#deps.timing.windowMs)
+    const { requests, tokens, permits } = demand
+    const hasPermit = permits === 0 || this.permits.canTakeLocal(live, this.#deps.timing.windowMs)
     const waits = [
-      ['requests', 'requestsPerMinute', demand.requests === 0 ? 0 : this.requests.localWaitMs(demand.requests, now, { live, storeNow })],
-      ['tokens', 'tokensPerMinute', demand.tokens === 0 ? 0 : this.tokens.localWaitMs(demand.tokens, now, { live, storeNow })],
-      ['concurrency', 'maxConcurrentRequests', hasPermit ? 0 : LOCAL_RETRY_MS],
+      ['requests', 'requestsPerMinute', requests, requests && this.requests.localWaitMs(requests, now, { live, storeNow })],
+      ['tokens', 'tokensPerMinute', tokens, tokens && this.tokens.localWaitMs(tokens, now, { live, storeNow })],
+      ['concurrency', 'maxConcurrentRequests', permits, hasPermit ? 0 : RETRY_MS],
     ] as const
-    return waits.flatMap(([limit, field, waitMs]) =>
-      waitMs > 0 ? [{ limit, whose: ownerOf(this.#subject, field), rest: 0, passesAt: now + waitMs, cachedUntil: now }] : [],
+    return waits.flatMap(([limit, field, needed, waitMs]) =>
+      waitMs > 0 ? [{ limit, whose: ownerOf(this.#subject, field), needed, left: 0, passesAt: now + waitMs, resetsAt: undefined }] : [],
     )
   }
 

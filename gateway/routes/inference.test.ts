@@ -125,7 +125,7 @@ describe('scope', () => {
     const body = { ...ASK, model: 'chat-only' }
     const refused = await send({ path: '/v1/messages', headers, body })
     expect([refused.status, refused.error.message]).toEqual([
-      404,
+      400,
       expect.stringMatching(/^model chat-only does not serve this route; .*\/v1\/chat\/completions.*platform team/),
     ])
     expect(refused.headers.get('x-should-retry')).toBe('false')
@@ -261,7 +261,7 @@ describe('limits', () => {
     const limits = new CallLimits({
       ledger: new LedgerWorld().process(),
       clock: systemClock,
-      ...{ tokenHold: 'Declared', budgetStatus: 402 },
+      tokenHold: 'Declared',
     })
     front = await startFront({ models: [modelRecord('llama')], app: { limits } })
   }

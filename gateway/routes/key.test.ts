@@ -14,7 +14,7 @@ async function start(): Promise<void> {
   world = new LedgerWorld()
   const ledger = world.process()
   const { clock } = world
-  const limits = new CallLimits({ ledger, clock, ...{ tokenHold: 'Declared', budgetStatus: 402 } })
+  const limits = new CallLimits({ ledger, clock, tokenHold: 'Declared' })
   const models = [modelRecord('llama', { aliases: ['small'], pricing }), modelRecord('coder', { pricing })]
   front = await startFront({ models, app: { limits, ledger } })
 }
@@ -36,11 +36,11 @@ describe('GET /v1/key', () => {
     await start()
     const key = front.issue({ models: [['llama', 'qwen-*']], expiresMs: Date.UTC(2027, 0, 1, 12) })
     expect((await shown(key)).json).toEqual({
-      ...{ object: 'key', prefix: `${key.slice(0, 8)}…${key.slice(-4)}`, expires_at: '2027-01-01T12:00:00Z' },
+      ...{ object: 'key', prefix: `${key.slice(0, 8)}…${key.slice(-4)}`, expiresAt: '2027-01-01T12:00:00Z' },
       ...{ models: ['llama', 'qwen-*'], limits: [], budgets: [] },
     })
     expect(world.store.calls).toEqual([])
-    expect((await shown(front.issue())).json).toMatchObject({ expires_at: null, models: ['*'] })
+    expect((await shown(front.issue())).json).toMatchObject({ expiresAt: null, models: ['*'] })
   })
 
   test('shows what several lists leave over', async () => {
@@ -55,12 +55,12 @@ describe('GET /v1/key', () => {
     await call(key)
     const { json } = await shown(key)
     const [requests, tokens, permits] = json['limits'] as Record<string, unknown>[]
-    expect(requests).toMatchObject({ kind: 'requests_per_minute', limit: 10, remaining: 9, source: 'key' })
-    const bookedUntil = Date.parse(String(requests?.['reset_at'])) - world.clock.now()
+    expect(requests).toMatchObject({ limit: 'requests_per_minute', owner: 'key', amount: 10, left: 9 })
+    const bookedUntil = Date.parse(String(requests?.['resetsAt'])) - world.clock.now()
     expect(bookedUntil).toBeGreaterThan(59_000)
     expect(bookedUntil).toBeLessThan(63_000)
-    expect(tokens).toMatchObject({ kind: 'tokens_per_minute', limit: 1_000, source: 'key' })
-    expect(permits).toEqual({ kind: 'concurrent_requests', limit: 3, remaining: 3, reset_at: null, source: 'key' })
+    expect(tokens).toMatchObject({ limit: 'tokens_per_minute', owner: 'key', amount: 1_000 })
+    expect(permits).toEqual({ limit: 'concurrent_requests', owner: 'key', amount: 3, left: 3, resetsAt: null })
   })
 
   test('T30 shows budgets in decimals, with spend, holds, rest and the end of the window', async () => {
@@ -77,12 +77,12 @@ describe('GET /v1/key', () => {
     const { json } = await shown(key)
     expect(json['budgets']).toEqual([
       {
-        ...{ kind: 'budget', name: 'month', unit: 'Currency', window: 'Month', on_exceeded: 'Block', source: 'key' },
-        ...{ limit: '25.00', used: '12.345678', remaining: '12.654322', held: '0.00', reset_at: '2026-02-01T00:00:00Z' },
+        ...{ limit: 'budget', budget: 'month', unit: 'Currency', window: 'Month', onExceeded: 'Block', owner: 'key' },
+        ...{ amount: '25.00', used: '12.345678', held: '0.00', left: '12.654322', resetsAt: '2026-02-01T00:00:00Z' },
       },
       {
-        ...{ kind: 'budget', name: 'all', unit: 'Tokens', window: 'Lifetime', on_exceeded: 'Audit', source: 'key' },
-        ...{ limit: 5, used: 9, remaining: 0, held: 0, reset_at: null },
+        ...{ limit: 'budget', budget: 'all', unit: 'Tokens', window: 'Lifetime', onExceeded: 'Audit', owner: 'key' },
+        ...{ amount: 5, used: 9, held: 0, left: 0, resetsAt: null },
       },
     ])
   })
@@ -92,7 +92,7 @@ describe('GET /v1/key', () => {
     const key = front.issue({ limits: { requestsPerMinute: 5 }, onStoreUnavailable: 'LocalShare' })
     world.store.fate = () => 'never arrives'
     const away = await shown(key)
-    expect([away.status, away.headers.get('retry-after'), away.json]).toMatchObject([503, '1', { error: { code: 'limits_unavailable' } }])
+    expect([away.status, away.headers.get('retry-after'), away.json]).toMatchObject([503, '5', { error: { code: 'limits_unavailable' } }])
     world.store.fate = () => 'works'
     await world.advance(300)
     expect((await shown(key)).status).toBe(200)

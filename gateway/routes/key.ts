@@ -1,13 +1,14 @@
 /** `GET /v1/key`: the limits and budgets of the caller's key, its usage, and the times of the resets. */
 import { sentCredential } from '../auth/authenticate.ts'
 import type { Caller } from '../auth/key-table.ts'
-import { GatewayError } from '../errors.ts'
+import { GatewayError, type RefusedLimitDetails } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { BudgetSnapshot, LedgerSnapshot, LimitSubject, RateState } from '../limits/ledger.ts'
+import type { BudgetSnapshot, LedgerSnapshot, Limits, LimitSubject, RateState } from '../limits/ledger.ts'
 import { limitSubject } from '../limits/call-limits.ts'
 import { instant } from '../limits/rate-headers.ts'
+import { ownerOf } from '../limits/refusals.ts'
 import { credentialPrefix } from '#contract/values/credential.ts'
-import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
+import { formatAmount } from '#contract/values/micros.ts'
 import { admits } from '#policy/model-access.ts'
 import { identify, type RouteDeps, type RouteHandler, send } from './route.ts'
 
@@ -22,7 +23,7 @@ export function showKey(deps: RouteDeps): RouteHandler {
     const body = {
       object: 'key',
       prefix: prefixOf(exchange),
-      expires_at: resetAt(caller.expiresAt),
+      expiresAt: resetAt(caller.expiresAt),
       models: modelsOf(caller, deps),
       limits: subject && used ? limitsOf(subject, used) : [],
       budgets: subject && used ? used.budgets.map((budget) => shownBudget(budget, subject)) : [],
@@ -52,25 +53,30 @@ function modelsOf({ record }: Caller, deps: RouteDeps): readonly string[] {
   return deps.models.visible(record.namespace).flatMap(({ name, entry }) => (admits(record, entry.names) ? [name] : []))
 }
 
-function limitsOf({ whose: source }: LimitSubject, { requests, tokens, concurrency, atMs }: LedgerSnapshot): object[] {
-  const rate = (kind: string, state: RateState | undefined): object[] =>
-    state ? [{ kind, limit: state.limit, remaining: state.remaining, reset_at: resetAt(atMs + state.resetMs), source }] : []
+/** The names are those of `error.metadata` in a refusal. */
+function limitsOf(subject: LimitSubject, { requests, tokens, concurrency, atMs }: LedgerSnapshot): object[] {
+  const rate = (limit: RefusedLimitDetails['limit'], field: keyof Limits, state: RateState | undefined): object[] =>
+    state
+      ? [{ limit, owner: ownerOf(subject, field), amount: state.limit, left: state.remaining, resetsAt: resetAt(atMs + state.resetMs) }]
+      : []
   const permits = concurrency && {
-    ...{ kind: 'concurrent_requests', limit: concurrency.limit, remaining: Math.max(0, concurrency.limit - concurrency.used) },
-    ...{ reset_at: null, source },
+    ...{ limit: 'concurrent_requests', owner: ownerOf(subject, 'maxConcurrentRequests'), amount: concurrency.limit },
+    ...{ left: Math.max(0, concurrency.limit - concurrency.used), resetsAt: null },
   }
-  return [...rate('requests_per_minute', requests), ...rate('tokens_per_minute', tokens), ...(permits ? [permits] : [])]
+  return [
+    ...rate('requests_per_minute', 'requestsPerMinute', requests),
+    ...rate('tokens_per_minute', 'tokensPerMinute', tokens),
+    ...(permits ? [permits] : []),
+  ]
 }
 
 function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs }: BudgetSnapshot, subject: LimitSubject): object {
-  const shown = (value: number): string | number => (unit === 'Currency' ? formatMicros(microsOf(value) ?? MAX_MICROS) : value)
+  const shown = (value: number): string | number => (unit === 'Currency' ? formatAmount(value, unit) : value)
   const used = spent + unsettled
   const spec = subject.budgets.find((budget) => budget.name === name)
   return {
-    ...{ kind: 'budget', name, unit, window, on_exceeded: spec?.onExceeded },
-    ...{ limit: shown(amount), used: shown(used), remaining: shown(Math.max(0, amount - used)), held: shown(held) },
-    reset_at: resetAt(endMs),
-    source: spec?.whose ?? subject.whose,
+    ...{ limit: 'budget', budget: name, unit, window, onExceeded: spec?.onExceeded, owner: spec?.whose ?? subject.whose },
+    ...{ amount: shown(amount), used: shown(used), held: shown(held), left: shown(Math.max(0, amount - used)), resetsAt: resetAt(endMs) },
   }
 }
 

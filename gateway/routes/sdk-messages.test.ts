@@ -77,6 +77,6 @@ test('an OpenAI developer reads that a route is not built yet', async () => {
 
 test('an Anthropic developer reads what to do with a model that speaks chat completions alone', async () => {
   expect(await anthropic({ model: 'chat-only' })).toMatch(
-    /404.*model chat-only does not serve this route; no backend of it has messages: Native\. Use an OpenAI client with POST \/v1\/chat\/completions, or ask the platform team/,
+    /400.*model chat-only does not serve this route; no backend of it has messages: Native\. Use an OpenAI client with POST \/v1\/chat\/completions, or ask the platform team/,
   )
 })

@@ -55,7 +55,7 @@ function goMs(duration: string): number {
 }
 
 async function remaining(key: IssuedKey, kind: string): Promise<number | undefined> {
-  return (await limits.view(key)).limits.find((limit) => limit.kind === kind)?.remaining
+  return (await limits.view(key)).limits.find(({ limit }) => limit === kind)?.left
 }
 
 const slow = (ms: number): Question => ({ headers: { 'x-session-id': `stub:delay=${ms}` } })
@@ -104,11 +104,11 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     expect((await limits.call(key, { format, fields: { max_tokens: 30_000 } })).status).toBe(200)
   })
 
-  test('concurrency: one call more than allowed is refused with a wait of a second, and passes when another call has ended', async () => {
+  test('concurrency: one call more than allowed is refused with a wait of five seconds, and passes when another call has ended', async () => {
     const key = await issue({ limits: { maxConcurrentRequests: 2 } })
     const running = [1, 2].map(() => limits.call(key, { format, ...slow(1_500) }))
     await eventually(async () => expect(await limits.permits(key)).toBe(2))
-    expect(expectWait(await limits.call(key, { format }), format, LIMITS.concurrency)).toBe(1_000)
+    expect(expectWait(await limits.call(key, { format }), format, LIMITS.concurrency)).toBe(5_000)
     expect(await Promise.all(running)).toMatchObject([{ status: 200 }, { status: 200 }])
     expect((await limits.call(key, { format })).status).toBe(200)
   })
@@ -121,13 +121,13 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     expect(headersOf(refused, format, 'requests')).toBeUndefined()
   })
 
-  test('a budget that is held by running calls refuses with a wait of a second', async () => {
+  test('a budget that is held by running calls refuses with a wait of five seconds', async () => {
     const key = await issue({ budgets: [lifeBudget({ amount: 2_000 })] })
     const running = limits.call(key, { format, ...slow(1_500), fields: { max_tokens: 1_500 } })
     await eventually(async () =>
       expect(Number((await limits.ledger(key.record.uid, 'budget'))['life:Currency:Lifetime:0:H'])).toBeGreaterThan(1_500),
     )
-    expect(expectWait(await limits.call(key, { format, fields: { max_tokens: 1_500 } }), format, LIMITS.held)).toBe(1_000)
+    expect(expectWait(await limits.call(key, { format, fields: { max_tokens: 1_500 } }), format, LIMITS.held)).toBe(5_000)
     expect((await running).status).toBe(200)
     await eventually(async () => expect((await limits.call(key, { format, fields: { max_tokens: 1_500 } })).status).toBe(200))
   })
@@ -158,7 +158,7 @@ test('L8 a refusal of any kind consumes nothing of any limit', async () => {
     [404, { model: 'no-such-model' }],
     [429, {}],
     [429, { fields: { max_tokens: 4_990 } }],
-    [429, { fields: { messages: [{ role: 'user', content: 'word '.repeat(50_000) }] } }],
+    [400, { fields: { messages: [{ role: 'user', content: 'word '.repeat(50_000) }] } }],
     [402, { model: 'unpriced' }],
     [429, { fields: { max_tokens: 6_000 } }],
   ]
@@ -170,7 +170,7 @@ test('L8 a refusal of any kind consumes nothing of any limit', async () => {
   await eventually(
     async () => {
       const { limits: shown, budgets } = await limits.view(key)
-      expect(shown.map(({ remaining: rest }) => rest)).toEqual([49, 5_000 - used, 1])
+      expect(shown.map(({ left: rest }) => rest)).toEqual([49, 5_000 - used, 1])
       expect(budgets).toMatchObject([{ used: (used / 1_000_000).toFixed(6), held: '0.00' }])
     },
     { everyMs: 500 },
@@ -229,12 +229,12 @@ describe('the hold of a call', () => {
     await eventually(
       async () => {
         const { limits: shown, budgets } = await limits.view(key)
-        expect(shown.map(({ kind, remaining: rest }) => [kind, rest])).toEqual([
+        expect(shown.map(({ limit, left: rest }) => [limit, rest])).toEqual([
           ['requests_per_minute', left.requests],
           ['tokens_per_minute', left.tokens],
           ['concurrent_requests', 3],
         ])
-        expect(budgets).toMatchObject([{ used: '0.00', held: '0.00', remaining: '0.05' }])
+        expect(budgets).toMatchObject([{ used: '0.00', held: '0.00', left: '0.05' }])
       },
       { everyMs: 500 },
     )

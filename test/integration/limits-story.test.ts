@@ -114,8 +114,8 @@ describe('GET /v1/key', () => {
     await ask(credential)
     expect(await ownKey(credential, 1)).toMatchObject({
       object: 'key',
-      limits: [{ kind: 'requests_per_minute', limit: 5, remaining: 4 }],
-      budgets: [{ name: 'month', unit: 'Currency' }],
+      limits: [{ limit: 'requests_per_minute', amount: 5, left: 4 }],
+      budgets: [{ budget: 'month', unit: 'Currency' }],
     })
   })
 })

@@ -298,10 +298,10 @@ describe('E1 a final refusal costs one request', () => {
   it('of the Anthropic SDK: a model whose backends do not speak Messages', async () => {
     requests = 0
     const client = new Anthropic({ authToken: key, apiKey: null, baseURL: stack.gateway.url, fetch: counting })
-    const call = client.messages.create(asked({ name: '', status: 404, model: 'real-translated' }))
-    expect(await failure(call)).toEqual({ status: 404, requests: 1 })
+    const call = client.messages.create(asked({ name: '', status: 400, model: 'real-translated' }))
+    expect(await failure(call)).toEqual({ status: 400, requests: 1 })
     expectRow(await ask(lab, stack.gateway.url, { format: 'anthropic', credential: key, model: 'real-translated' }), 'anthropic', {
-      ...NOT_FOUND,
+      ...wrongField('model'),
       starts: 'model real-translated does not serve this route',
     })
   })

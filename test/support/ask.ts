@@ -58,6 +58,8 @@ export interface ExpectedRow {
   readonly isFinal?: boolean
   /** Where `Retry-After` must stand, in seconds. */
   readonly retryAfter?: number
+  /** Limit that `error.metadata` names; without one there is no metadata. */
+  readonly limit?: string
 }
 
 /** Asserts status, envelope, message, retry headers and both request ids of a refusal. @returns its message */
@@ -71,10 +73,11 @@ export function expectRow(answer: Answer, format: WireFormat, row: ExpectedRow):
   expect(answer.headers.get('www-authenticate')).toBe(row.status === 401 ? 'Bearer' : null)
   const message = (JSON.parse(answer.text) as { error: { message: string } }).error.message
   const [type, code, param] = row.openai
+  const metadata: unknown = row.limit && expect.objectContaining({ limit: row.limit, owner: 'key' })
   expect(JSON.parse(answer.text)).toEqual(
     format === 'openai'
-      ? { error: { message, type, param, code } }
-      : { type: 'error', error: { type: row.anthropic, message }, request_id: id },
+      ? { error: { message, type, param, code, metadata } }
+      : { type: 'error', error: { type: row.anthropic, message, metadata }, request_id: id },
   )
   expect(message.slice(0, row.starts.length)).toBe(row.starts)
   return message

@@ -30,7 +30,6 @@ export const MATRIX: Readonly<Record<string, readonly string[]>> = {
     'keyring.shards=2',
     'operator.settings.maxModelBytesPerNamespace=33554432',
     'gateway.settings.tokenHold=Expected',
-    'gateway.settings.budgetStatus=429',
     'gateway.settings.apiKeyHeader=false',
     'commonLabels.team=models',
   ],

@@ -102,7 +102,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       loop: new LoopShare(systemClock),
       turns: new RequestTurns(),
       bodyReader: sharedBodyReader,
-      limits: new CallLimits({ ledger, clock: systemClock, tokenHold: 'Declared', budgetStatus: 402 }),
+      limits: new CallLimits({ ledger, clock: systemClock, tokenHold: 'Declared' }),
       ledger,
       admitted: () => undefined,
       reasonToEnd: () => undefined,

@@ -32,8 +32,8 @@ export const IMPATIENT = 'impatient'
 
 /** The answer of `/v1/key`. The values are at most a second old. */
 export interface KeyView {
-  readonly limits: ReadonlyArray<{ readonly kind: string; readonly remaining: number }>
-  readonly budgets: ReadonlyArray<{ readonly used: string; readonly held: string; readonly remaining: string }>
+  readonly limits: ReadonlyArray<{ readonly limit: string; readonly left: number }>
+  readonly budgets: ReadonlyArray<{ readonly used: string; readonly held: string; readonly left: string }>
 }
 
 type Env = Readonly<Record<string, string>>

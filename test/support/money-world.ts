@@ -139,7 +139,7 @@ export class MoneyProcess {
       this.lastCharge = used ? (used.costMicros ?? 0) : this.lastHold
       settle(hold, used)
     }
-    this.limits = new CallLimits({ clock, ledger: this.ledger, tokenHold: 'Declared', budgetStatus: 402 })
+    this.limits = new CallLimits({ clock, ledger: this.ledger, tokenHold: 'Declared' })
   }
 }
 

@@ -15,9 +15,14 @@ const unavailable = (code: string, anthropic: string, starts: string, retryAfter
   ...row(503, ['service_unavailable_error', code, null], anthropic, starts),
   ...{ isFinal: false, retryAfter },
 })
-const spent = (starts: string): ExpectedRow => row(402, ['insufficient_quota', 'insufficient_quota', null], 'billing_error', starts)
-const reached = (type: 'requests' | 'tokens', starts: string): ExpectedRow =>
-  row(429, [type, 'rate_limit_exceeded', null], 'rate_limit_error', starts)
+const spent = (starts: string): ExpectedRow => ({
+  ...row(402, ['insufficient_quota', 'insufficient_quota', null], 'billing_error', starts),
+  limit: 'budget',
+})
+const reached = (type: 'requests' | 'tokens', limit: string, starts: string): ExpectedRow => ({
+  ...row(429, [type, 'rate_limit_exceeded', null], 'rate_limit_error', starts),
+  limit,
+})
 
 export const NO_KEY = unauthorized('no API key was sent')
 export const MALFORMED = unauthorized('malformed API key')
@@ -40,7 +45,7 @@ export const overflow = (format: 'openai' | 'anthropic'): ExpectedRow =>
 /** Row 24: the client repeats the request on another pod. */
 export const NOT_READY = unavailable('not_ready', 'api_error', 'Service unavailable', 1)
 export const NO_BACKEND = unavailable('no_backend', 'api_error', 'No backend available for model ', 2)
-export const LIMITS_UNAVAILABLE = unavailable('limits_unavailable', 'api_error', 'Service unavailable: limits cannot be checked', 1)
+export const LIMITS_UNAVAILABLE = unavailable('limits_unavailable', 'api_error', 'Service unavailable: limits cannot be checked', 5)
 /** @param status 529 on Anthropic routes */
 export const overloaded = (status: number, retryAfter: number): ExpectedRow => ({
   ...unavailable('server_is_overloaded', 'overloaded_error', 'Backend overloaded', retryAfter),
@@ -50,11 +55,14 @@ export const TIMED_OUT = { ...row(504, ['server_error', 'upstream_timeout', null
 
 /** Refusals by a limit. `retryAfter` differs from answer to answer. */
 export const LIMITS = {
-  requests: reached('requests', 'Rate limit reached: requests per minute'),
-  tokens: reached('tokens', 'Rate limit reached: tokens per minute'),
-  concurrency: reached('requests', 'Rate limit reached: concurrent requests'),
-  held: reached('requests', 'Budget is held by running requests'),
+  requests: reached('requests', 'requests_per_minute', 'Rate limit reached: requests per minute'),
+  tokens: reached('tokens', 'tokens_per_minute', 'Rate limit reached: tokens per minute'),
+  concurrency: reached('requests', 'concurrent_requests', 'Rate limit reached: concurrent requests'),
+  held: reached('requests', 'budget', 'Budget is held by running requests'),
 }
-export const TOO_MANY_TOKENS = reached('tokens', 'Request too large for the tokens-per-minute limit')
+export const TOO_MANY_TOKENS = {
+  ...invalid('request_too_large', null, 'Request too large for the tokens-per-minute limit'),
+  limit: 'tokens_per_minute',
+}
 export const SPENT = spent('Budget exhausted: budget "life" of this key')
 export const NO_PRICE = spent('Budget cannot be enforced: model unpriced has no price')
