@@ -25,7 +25,7 @@ export const backendFields = {
   messages: z
     .enum(['Translate', 'Native'])
     .describe(
-      'Native: the server speaks the Anthropic Messages API itself. Translate: it does not; until translation is built such requests answer 404.',
+      'Native: the server speaks the Anthropic Messages API itself. Translate: it does not; until translation is built such requests answer 400.',
     )
     .default('Translate'),
   streamUsage: z
