@@ -34,8 +34,8 @@ export interface ErrorParams {
 }
 
 /**
- * The limit that refused a call, for programs: `error.metadata` of both formats. `needed` and `left` are whole numbers, or decimal numbers
- * as text for money; null where they are unknown, or are money that is not the key's own.
+ * The limit that refused a call. Programs read it as `error.metadata`, in both formats. `needed` and `left` are whole numbers; money is a
+ * decimal number as text. Both are null if they are unknown, or are money that several keys share.
  */
 export interface RefusedLimitDetails {
   readonly limit: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests' | 'budget'

@@ -101,7 +101,7 @@ async function runVitest(layer: Layer, files: readonly string[], scratch: string
   const vitest = [process.execPath, VITEST, 'run', '--config', 'test/vitest.config.ts', ...mustFind, ...projectsOf(layer), ...files]
   const inside = layer === 'integration' ? ['bash', 'test/parts/in-netns.sh'] : []
   const code = await run([...inside, ...vitest], { HEADGATE_COUNTS_FILE: countsFile, HEADGATE_FILES: files.join(' ') })
-  if (!existsSync(countsFile)) return { passed: 0, failures: ['vitest ended early'], skips: [] } // vitest itself ended early; it has said why
+  if (!existsSync(countsFile)) return { passed: 0, failures: ['vitest ended early'], skips: [] } // it has said why
   const counts = JSON.parse(readFileSync(countsFile, 'utf8')) as RunCounts // written by LayerReporter
   return code !== 0 && counts.failures.length === 0 ? { ...counts, failures: [`vitest ended with exit code ${code}`] } : counts // teardown failed, for one
 }

@@ -13,7 +13,7 @@ export interface RefusedRequest {
 interface Answer {
   readonly row: RowID
   readonly limit: RefusedLimitDetails['limit']
-  /** Fills `<reason>` of the row. */
+  /** Text for `<reason>` in the message of the row. */
   readonly reason?: (verdict: Refused, resetsAt: string | null) => string
 }
 
@@ -28,7 +28,7 @@ const ANSWERS: Readonly<Record<RefusedLimit, Answer>> = {
   tooLarge: { row: 'requestTooLarge', limit: 'tokens_per_minute' },
 }
 
-/** Refusals that no wait ends soon: rates would mislead. */
+/** Refusals without rate headers, because no wait ends them soon. */
 const WITHOUT_RATES: ReadonlySet<RefusedLimit> = new Set<RefusedLimit>(['budgetSpent', 'budgetTooSmall', 'unpriced'])
 
 /** @param nowMs ms since 1970 */

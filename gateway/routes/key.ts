@@ -60,13 +60,14 @@ function limitsOf(subject: LimitSubject, { requests, tokens, concurrency, atMs }
       ? [{ limit, owner: ownerOf(subject, field), amount: state.limit, left: state.remaining, resetsAt: resetAt(atMs + state.resetMs) }]
       : []
   const permits = concurrency && {
-    ...{ limit: 'concurrent_requests', owner: ownerOf(subject, 'maxConcurrentRequests'), amount: concurrency.limit },
-    ...{ left: Math.max(0, concurrency.limit - concurrency.used), resetsAt: null },
+    limit: concurrency.limit,
+    remaining: Math.max(0, concurrency.limit - concurrency.used),
+    resetMs: Infinity,
   }
   return [
     ...rate('requests_per_minute', 'requestsPerMinute', requests),
     ...rate('tokens_per_minute', 'tokensPerMinute', tokens),
-    ...(permits ? [permits] : []),
+    ...rate('concurrent_requests', 'maxConcurrentRequests', permits),
   ]
 }
 

@@ -12,7 +12,7 @@ export const GROUP = 'headgate.dev/v1alpha1'
 /** Calls of a client at the same time. */
 export const WIDTH = 32
 
-/** As in the chart: times of the election, and half of the memory limit for the heap. Bounds of a tenant are not measured. */
+/** The heap of the chart. The bounds of a tenant are not measured. */
 const OPERATOR_ENV = {
   ...CHART_HEAP,
   MAX_API_KEYS_PER_NAMESPACE: '100000',
