@@ -108,6 +108,8 @@ const ZONES: readonly Zone[] = [
       './{observe,apply,kind}.ts',
       '../**',
       '!../../loop/{level,reconciler}.ts',
+      '!../../projection/programmed.ts',
+      '!../../accounts/record-state.ts',
       '\\#kube/**',
       '!\\#kube/{port,resources}.ts',
     ],

@@ -5,10 +5,8 @@ import { AGE, type ApiKind, column, READY_REASON, READY_STATUS } from './kind.ts
 import { apiKeys } from './resources.ts'
 import { budgetRules, limitsRules } from './limits.ts'
 import { labelKeys, ownKeys } from './metadata.ts'
+import { modelsTotal } from './model-list.ts'
 import { type RulePlace, rulePlace } from './rule.ts'
-
-/** Most characters of all entries of `models` together. Every gateway holds them in memory for every key. */
-const MAX_MODELS_LENGTH = 8192
 
 function secretName(key: ApiKey): string {
   return key.spec.secret?.name ?? key.metadata.name
@@ -19,6 +17,8 @@ function sourceType(spec: ApiKeySpec): 'Generated' | 'Hash' {
 }
 
 const celIsHash = (spec: string) => `(has(${spec}.source) && ${spec}.source.type == 'Hash')`
+
+const celAccount = (spec: string) => `(has(${spec}.accountRef) ? ${spec}.accountRef.name : '')`
 
 const CEL_SECRET_NAME = (self: string) =>
   `(has(${self}.spec.secret) && has(${self}.spec.secret.name) ? ${self}.spec.secret.name : ${self}.metadata.name)`
@@ -61,6 +61,14 @@ const API_KEY_RULES: readonly RulePlace<ApiKey>[] = [
       keeps: (self, old) => sourceType(self) === sourceType(old),
     },
     {
+      id: 'account-immutable',
+      cel: `${celAccount('self')} == ${celAccount('oldSelf')}`,
+      field: '.accountRef',
+      reason: 'accountRef can be set only when the key is created, and cannot be changed',
+      remedy: 'restore the old value, or create another ApiKey for another account',
+      keeps: (self, old) => self.accountRef?.name === old.accountRef?.name,
+    },
+    {
       id: 'secret-of-generated',
       cel: `!has(self.secret) || !${celIsHash('self')}`,
       field: '.secret',
@@ -95,15 +103,7 @@ const API_KEY_RULES: readonly RulePlace<ApiKey>[] = [
       holds: (self) => self.type === 'Hash' || self.hash === undefined,
     },
   ]),
-  rulePlace('spec.models', (key) => [key.spec.models], [
-    {
-      id: 'models-total',
-      cel: `self.map(entry, size(entry)).sum() <= ${MAX_MODELS_LENGTH}`,
-      reason: `models has more than ${MAX_MODELS_LENGTH} characters in all entries together`,
-      remedy: 'replace names that begin alike by one entry with * at its end',
-      holds: (self) => self.reduce((sum, entry) => sum + entry.length, 0) <= MAX_MODELS_LENGTH,
-    },
-  ]),
+  rulePlace('spec.models', (key) => [key.spec.models], [modelsTotal]),
   rulePlace('spec.expirationTime', (key) => [key.spec.expirationTime], [
     {
       id: 'four-digit-year',
@@ -138,6 +138,7 @@ export const apiKeyKind: ApiKind<ApiKey> = {
     column('Ready', READY_STATUS, 'Whether the key works on every gateway now.'),
     column('Reason', READY_REASON, 'Reason of the condition Ready.'),
     column('Prefix', '.status.prefix', 'First 8 and last 4 characters of the key, or its hint.'),
+    column('Account', '.spec.accountRef.name', 'The account of the key.', { wide: true }),
     column('Used', '.status.summary.used', 'The spent part of the budget of which the least is left.'),
     column('Expires', '.status.expirationTime', 'When the key stops working.'),
     AGE,
@@ -147,7 +148,7 @@ export const apiKeyKind: ApiKind<ApiKey> = {
     column('Last-Used', '.status.lastUsedTime', 'Time since the key was last used, to the hour.', { type: 'date', wide: true }),
     column('Programmed', '.status.summary.programmed', 'Gateway pods that have acknowledged the key.', { wide: true }),
   ],
-  selectable: ['.spec.state', '.status.keyID'],
+  selectable: ['.spec.state', '.spec.accountRef.name', '.status.keyID'],
   finalizer: FINALIZER,
   recordKind: 'key',
 }

@@ -1,11 +1,11 @@
 /** ApiKey: one manifest is one working, enforced key. The single source of its CRD, its types and its reference page. */
 import { z } from 'zod'
-import { MAX_BUDGET_NAME, MAX_BUDGETS, onStoreUnavailable } from '#contract/records/limits-record.ts'
+import { MAX_BUDGETS, onStoreUnavailable } from '#contract/records/limits-record.ts'
 import { MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 import type { KubeObject } from '#kube/port.ts'
 import { boundedMap, mapOf, matching, text, timestamp, whole, wholeListOf } from './bounded.ts'
-import { budgetsSchema, limitsSchema } from './limits.ts'
-import { condition, DNS_SUBDOMAIN, LABEL_VALUE } from './metadata.ts'
+import { budgetsSchema, effectiveLimits, limitsSchema, usage } from './limits.ts'
+import { condition, DNS_SUBDOMAIN, LABEL_VALUE, programmed } from './metadata.ts'
 
 /** 16 entries with 4 bytes per character stay below the 256 KiB that Kubernetes allows for all annotations of an object. */
 const MAX_ANNOTATION = 2048
@@ -75,6 +75,12 @@ export const apiKeySpec = z.strictObject({
     .enum(['Active', 'Suspended', 'Revoked'])
     .describe('Active: the key works. Suspended: it answers 401 until it is Active again. Revoked: it answers 401 for ever.')
     .default('Active'),
+  accountRef: z
+    .strictObject({ name: matching(DNS_SUBDOMAIN, 253).describe('Name of the Account.') })
+    .describe(
+      'The account of the key, whose plan and limits hold too. The account must admit the namespace. Set it when the key is created; it cannot be changed.',
+    )
+    .optional(),
   models: wholeListOf(matching(MODEL_PATTERN, 253).min(1), { min: 1, max: 256 }).describe(
     'Models that the key may call: names or aliases, with * at one end for many, at most 8192 characters together. ["*"]: all models.',
   ),
@@ -94,16 +100,6 @@ export const apiKeySpec = z.strictObject({
     .describe('What happens to the former value when the value changes. Only with source.type Hash. Absent: it works for another day.')
     .optional(),
   secret: secret.describe('The Secret that the operator writes the key to. Only with source.type Generated.').optional(),
-})
-
-/** One budget as the status shows it. */
-const usage = z.object({
-  budget: z.string().max(MAX_BUDGET_NAME).describe('Name of the budget.'),
-  windowStartTime: timestamp().describe('When the window began; absent for a Lifetime budget.').optional(),
-  used: z.string().max(24).describe('What was spent in this window, in the unit of the budget.'),
-  remaining: z.string().max(24).describe('What may still be spent in it.'),
-  percent: z.int().min(0).describe('The spent part of the amount in per cent, rounded down.'),
-  announcedPercent: whole(0, 100).describe('The highest threshold (80 or 100) that an Event has announced in this window; 0: none.'),
 })
 
 /** status of an ApiKey */
@@ -127,15 +123,11 @@ export const apiKeyStatus = z.object({
     .describe('The generations of the key that gateways accept. Hashes are not shown.')
     .optional(),
   expirationTime: timestamp().describe('When the key stops working, from expirationTime or ttlSeconds.').optional(),
-  programmed: z
-    .object({
-      revision: z.int().min(0).describe('Revision of the projection that carries this generation.'),
-      ready: z.int().min(0).describe('Gateway pods that have acknowledged it.'),
-      total: z.int().min(0).describe('Gateway pods that serve.'),
-    })
-    .describe('How far the newest revision of this key has come.')
+  programmed: programmed.describe('How far the newest revision of this key has come.').optional(),
+  effective: effectiveLimits.describe('What holds for a key with an account: the smallest of key and plan, and whose it is.').optional(),
+  usage: mapOf(usage, 'budget', { max: 2 * MAX_BUDGETS })
+    .describe('What was spent of each budget, at most a minute or two ago. Budgets of the plan are named plan/<name>.')
     .optional(),
-  usage: mapOf(usage, 'budget', { max: MAX_BUDGETS }).describe('What was spent of each budget, at most a minute or two ago.').optional(),
   lastUsedTime: timestamp().describe('When the key was last used, to the hour.').optional(),
   summary: z
     .object({
@@ -154,8 +146,6 @@ export const apiKeyStatus = z.object({
 
 /** Spec as the API server returns it (defaults filled in). */
 export type ApiKeySpec = z.output<typeof apiKeySpec>
-/** Usage of one budget in a status. */
-export type UsageStatus = z.infer<typeof usage>
 /** Status that the operator writes. */
 export type ApiKeyStatus = z.infer<typeof apiKeyStatus>
 /** The custom resource. */

@@ -26,11 +26,11 @@ export type ConditionOf<T extends ConditionTable> = {
 }[keyof T & string]
 
 /** A reason with which the condition is True. */
-const yes = (meaning: string): ReasonEntry => ({ status: 'True', meaning })
+export const yes = (meaning: string): ReasonEntry => ({ status: 'True', meaning })
 /** A reason with which it is False. */
-const no = (meaning: string): ReasonEntry => ({ status: 'False', meaning })
+export const no = (meaning: string): ReasonEntry => ({ status: 'False', meaning })
 /** A reason with which it is Unknown. */
-const unknown = (meaning: string): ReasonEntry => ({ status: 'Unknown', meaning })
+export const unknown = (meaning: string): ReasonEntry => ({ status: 'Unknown', meaning })
 
 const ENTRY_UNREADABLE =
   'A newer version of the operator wrote the entry of the key. This version leaves the entry as it is; gateways use the last entry that they could read. Update the operator.'
@@ -48,6 +48,7 @@ export const API_KEY_CONDITIONS = {
       Revoked: no('spec.state is Revoked, which is final. Create a new ApiKey for a new key.'),
       Suspended: no('spec.state is Suspended. Set it to Active to let the key work again.'),
       Expired: no('expirationTime or ttlSeconds has passed. Set a later time to let the key work again.'),
+      AccountSuspended: no('The account of the key is suspended. The key works again when the account is Active.'),
       NotAccepted: no('See the condition Accepted.'),
       KeyLost: no(
         'No copy of the hash of the key is left, so gateways cannot recognize it. Delete the ApiKey and its Secret, and apply the ApiKey again.',
@@ -63,6 +64,26 @@ export const API_KEY_CONDITIONS = {
     meaning: 'The operator applies the manifest.',
     reasons: {
       NamespaceLimitReached: no(LIMIT_REACHED('ApiKeys')),
+      AccountRequired: no(
+        'Keys of this namespace need an account, and spec.accountRef is absent. Nothing is issued. Create another ApiKey with accountRef.',
+      ),
+      AccountNotFound: no(
+        'There is no Account of that name that admits the namespace. Nothing is issued; an issued key answers 401. Create the Account, or let its administrator admit the namespace; the operator continues by itself.',
+      ),
+      NamespaceNotAllowed: no(
+        'The account no longer admits the namespace of the key, so the key answers 401. Ask the administrator of the account; the key works again when spec.namespaces admits the namespace.',
+      ),
+      AccountNotAccepted: no('The account is not accepted; the message says why. Its administrator finds the remedy in its conditions.'),
+      PlanNotFound: no('The plan of the account does not exist. Create the Plan, or name another in the Account.'),
+      EmailNotVerified: no(
+        'The address of the owner of the account is not verified. New keys are not issued, and keys issued before go on.',
+      ),
+      TooManyKeys: no(
+        'The account has as many keys as its plan allows, without revoked and expired ones. Revoke or delete keys that are not used; the oldest ApiKey that waits is issued next.',
+      ),
+      GatewayTooOld: no(
+        'A gateway pod runs a version that knows no accounts, so nothing is issued. Update all gateway pods; the operator continues by itself.',
+      ),
       InvalidTimeZone: no(
         'The timeZone of a budget does not exist; the message names it. A new key is not issued; one that works keeps the budgets that it had, and the rest of the edit acts. Write an IANA name.',
       ),

@@ -15,18 +15,24 @@ export type RecordPolicy = Pick<KeyRecord, 'models' | 'limits' | 'budgets' | 'on
  * @param former budgets of the present record
  */
 export function keyPolicy(spec: ApiKeySpec, former?: KeyRecord['budgets']): Required<RecordPolicy> {
-  const { models, limits, budgets = [], onStoreUnavailable } = spec
-  const wanted = budgets.length === 0 ? undefined : budgets.map(budgetRecord).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+  const { models, limits, budgets, onStoreUnavailable } = spec
   return {
     models: [models],
     limits,
-    budgets: budgetsWithoutZone(spec).length > 0 ? former : wanted,
+    budgets: budgetRecords(budgets, former),
     onStoreUnavailable: onStoreUnavailable === 'LocalShare' ? onStoreUnavailable : undefined,
   }
 }
 
+/** The budgets of a record, sorted by name; the former ones if a time zone does not exist. */
+export function budgetRecords(budgets: readonly BudgetSpec[] = [], former?: KeyRecord['budgets']): KeyRecord['budgets'] {
+  if (budgets.length === 0) return undefined
+  if (budgetsWithoutZone({ budgets }).length > 0) return former
+  return budgets.map(budgetRecord).toSorted((a, b) => (a.name < b.name ? -1 : 1))
+}
+
 /** @returns budgets with a time zone that does not exist */
-export function budgetsWithoutZone({ budgets = [] }: Pick<ApiKeySpec, 'budgets'>): readonly BudgetSpec[] {
+export function budgetsWithoutZone({ budgets = [] }: { readonly budgets?: readonly BudgetSpec[] | undefined }): readonly BudgetSpec[] {
   return budgets.filter(({ timeZone }) => timeZone !== undefined && !isTimeZone(timeZone))
 }
 

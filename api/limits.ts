@@ -1,7 +1,7 @@
 /** Limits and budgets in manifests: their schemas (the fields are those of the records), and the rules that no single field can express. Shared by every kind with limits. */
 import { z } from 'zod'
-import { budgetFields, limitFields, MAX_BUDGETS } from '#contract/records/limits-record.ts'
-import { mapOf } from './bounded.ts'
+import { budgetFields, limitFields, MAX_BUDGET_NAME, MAX_BUDGETS } from '#contract/records/limits-record.ts'
+import { mapOf, timestamp, whole } from './bounded.ts'
 import { DECIMAL_AMOUNT, TOKEN_AMOUNT } from './decimal-amount.ts'
 import type { Rule } from './rule.ts'
 import { shownText } from './manifest-error.ts'
@@ -14,10 +14,54 @@ const budget = z.strictObject(budgetFields)
 /** The budgets of one object, by name. */
 export const budgetsSchema = mapOf(budget, 'name', { max: MAX_BUDGETS })
 
+/** Budgets of a plan are shown as `plan/<name>`. */
+const MAX_PLAN_BUDGET_NAME = 'plan/'.length + MAX_BUDGET_NAME
+
+/** One budget as the status shows it. */
+export const usage = z.object({
+  budget: z.string().max(MAX_PLAN_BUDGET_NAME).describe('Name of the budget.'),
+  windowStartTime: timestamp().describe('When the window began; absent for a Lifetime budget.').optional(),
+  used: z.string().max(24).describe('What was spent in this window, in the unit of the budget.'),
+  remaining: z.string().max(24).describe('What may still be spent in it.'),
+  percent: z.int().min(0).describe('The spent part of the amount in per cent, rounded down.'),
+  announcedPercent: whole(0, 100).describe('The highest threshold (80 or 100) that an Event has announced in this window; 0: none.'),
+})
+
+const owner = z.enum(['key', 'account', 'plan'])
+
+/** The effective limits and budgets of one object, with their owners. */
+export const effectiveLimits = z.object({
+  limits: mapOf(
+    z.object({
+      limit: z.enum(Object.keys(limitFields) as [keyof typeof limitFields]).describe('Name of the limit.'),
+      value: z.int().min(0).describe('The limit in effect.'),
+      owner: owner.describe('Whose limit it is.'),
+    }),
+    'limit',
+    { max: Object.keys(limitFields).length },
+  )
+    .describe('Rates and concurrency.')
+    .optional(),
+  budgets: mapOf(
+    z.object({
+      budget: z.string().max(MAX_PLAN_BUDGET_NAME).describe('Name of the budget; plan/<name> for a budget of the plan.'),
+      owner: owner.describe('Whose budget it is.'),
+    }),
+    'budget',
+    { max: 2 * MAX_BUDGETS },
+  )
+    .describe('Budgets, which all count.')
+    .optional(),
+})
+
 /** Limits of a manifest. */
 export type LimitsSpec = z.output<typeof limitsSchema>
 /** One budget of a manifest. */
 export type BudgetSpec = z.output<typeof budget>
+/** Effective limits in a status. */
+export type EffectiveStatus = z.infer<typeof effectiveLimits>
+/** Usage of one budget in a status. */
+export type UsageStatus = z.infer<typeof usage>
 
 const LIMITS = Object.keys(limitFields)
 

@@ -116,3 +116,10 @@ export const condition = z.object({
 
 /** One condition in a status. */
 export type Condition = z.infer<typeof condition>
+
+/** How far the record of an object has come; `describe` names the object. */
+export const programmed = z.object({
+  revision: z.int().min(0).describe('Revision of the projection that carries this generation.'),
+  ready: z.int().min(0).describe('Gateway pods that have acknowledged it.'),
+  total: z.int().min(0).describe('Gateway pods that serve.'),
+})

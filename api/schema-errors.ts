@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import { TIME_ZONE_NAME } from '#contract/values/budget-window.ts'
 import { DNS_LABEL, MODEL_NAME, MODEL_PATTERN } from '#contract/values/name-patterns.ts'
+import { EMAIL } from './account.ts'
 import { HINT, SHA256_HEX } from './apikey.ts'
 import { DECIMAL_AMOUNT } from './decimal-amount.ts'
 import { type ManifestError, nearest, shownText, shownValue, typeOf } from './manifest-error.ts'
@@ -255,6 +256,7 @@ const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
         }
       : { reason: 'is not a SHA-256', remedy: 'write 64 lower-case hexadecimal digits, as sha256sum prints them' },
   [HINT]: () => ({ reason: 'has a control character', remedy: 'remove the character' }),
+  [EMAIL]: () => ({ reason: 'is no address of a mailbox', remedy: 'write it like name@example.com' }),
   [TIME_ZONE_NAME]: () => ({ reason: 'is no name of a time zone', remedy: 'write an IANA name such as Europe/Berlin or UTC' }),
 }
 const BY_PATTERN = new Map(Object.entries(FORMS).map(([pattern, words]) => [String(new RegExp(pattern)), words]))

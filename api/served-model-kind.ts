@@ -3,15 +3,12 @@ import { SERVED_MODEL_CONDITIONS } from './conditions.ts'
 import { AGE, type ApiKind, column, READY_REASON, READY_STATUS } from './kind.ts'
 import { servedModels } from './resources.ts'
 import { type ServedModel, servedModelSpec, servedModelStatus, type ServedModelSpec } from './served-model.ts'
-import { labelKeys } from './metadata.ts'
+import { selectorPlaces } from './label-selector.ts'
 import { type Rule, type RulePlace, rulePlace } from './rule.ts'
 import { shownText } from './manifest-error.ts'
 
 type Backend = ServedModelSpec['backends'][number]
-type Selector = NonNullable<ServedModelSpec['allowedNamespaces']['selector']>
-type Expression = NonNullable<Selector['matchExpressions']>[number]
 
-const SELECTOR = 'spec.allowedNamespaces.selector'
 const PORT = '([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])'
 /** The host has ASCII characters only and no escapes, so that every URL parser reads the URL the same way. */
 const BASE_URL = `^https?://(\\[[0-9A-Fa-f:.]+\\]|[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9.])?)(:${PORT})?(/[A-Za-z0-9._~!$&()*+,;=:%/-]*)?$`
@@ -77,27 +74,6 @@ const listRules: readonly Rule<readonly Backend[]>[] = [
   },
 ]
 
-const selectorRules: readonly Rule<Selector>[] = [
-  {
-    id: 'selector-not-empty',
-    cel: '(has(self.matchLabels) && size(self.matchLabels) > 0) || (has(self.matchExpressions) && size(self.matchExpressions) > 0)',
-    reason: 'selector is empty and would match every namespace',
-    remedy: 'add matchLabels or matchExpressions, or write from: All',
-    holds: (self) => Object.keys(self.matchLabels ?? {}).length + (self.matchExpressions ?? []).length > 0,
-  },
-]
-
-const expressionRules: readonly Rule<Expression>[] = [
-  {
-    id: 'values-with-in',
-    cel: "(self.operator in ['In', 'NotIn']) == (has(self.values) && size(self.values) > 0)",
-    field: '.values',
-    reason: 'values is missing with In or NotIn, or set with Exists or DoesNotExist',
-    remedy: 'set at least one value with In and NotIn, and none with the other operators',
-    holds: (self) => ['In', 'NotIn'].includes(self.operator) === (self.values ?? []).length > 0,
-  },
-]
-
 /** Rules of ServedModel. */
 const SERVED_MODEL_RULES: readonly RulePlace<ServedModel>[] = [
   rulePlace('spec', (model) => [model.spec], [
@@ -121,9 +97,7 @@ const SERVED_MODEL_RULES: readonly RulePlace<ServedModel>[] = [
       holds: (self) => (self.from === 'Selector') === (self.selector !== undefined),
     },
   ]),
-  rulePlace(SELECTOR, (model) => [model.spec.allowedNamespaces.selector], selectorRules),
-  rulePlace(`${SELECTOR}.matchLabels`, (model) => [model.spec.allowedNamespaces.selector?.matchLabels], [labelKeys]),
-  rulePlace(`${SELECTOR}.matchExpressions[]`, (model) => model.spec.allowedNamespaces.selector?.matchExpressions, expressionRules),
+  ...selectorPlaces<ServedModel>('spec.allowedNamespaces.selector', (model) => model.spec.allowedNamespaces.selector),
   rulePlace('spec.backends', (model) => [model.spec.backends], listRules),
   rulePlace('spec.backends[]', (model) => model.spec.backends, backendRules),
   rulePlace('spec.backends[].url', (model) => model.spec.backends.map(({ url }) => url), urlRules),

@@ -3,26 +3,10 @@ import { z } from 'zod'
 import { backendFields, modelName, timeoutFields, tokenFields } from '#contract/records/model-record.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { KubeObject } from '#kube/port.ts'
-import { boundedMap, mapOf, matching, setOf, whole } from './bounded.ts'
+import { mapOf, matching, setOf, whole } from './bounded.ts'
 import { DECIMAL_AMOUNT } from './decimal-amount.ts'
-import { condition, DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE } from './metadata.ts'
-
-const labelValue = matching(LABEL_VALUE, 63)
-
-const labelSelector = z.strictObject({
-  matchLabels: boundedMap(labelValue).describe('Labels that the namespace must have, at most 16.').optional(),
-  matchExpressions: z
-    .array(
-      z.strictObject({
-        key: matching(LABEL_KEY, 317).min(1).describe('Label key.'),
-        operator: z.enum(['In', 'NotIn', 'Exists', 'DoesNotExist']).describe('How the label is compared.'),
-        values: z.array(labelValue).max(64).describe('For In and NotIn, at least one; not with the others.').optional(),
-      }),
-    )
-    .max(16)
-    .describe('Terms that must all hold.')
-    .optional(),
-})
+import { labelSelector } from './label-selector.ts'
+import { condition, DNS_SUBDOMAIN } from './metadata.ts'
 
 const allowedNamespaces = z.strictObject({
   from: z

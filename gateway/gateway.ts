@@ -1,8 +1,10 @@
 /** Composes the parts of one gateway process. `main.ts` adds Redis and two ports, `standalone/` adds memory and one port. */
 import type { RequestListener } from 'node:http'
 import { createApp } from './app.ts'
+import { AccountLinks } from './auth/account-links.ts'
 import { authenticate, reasonToEnd } from './auth/authenticate.ts'
 import { KeyTable } from './auth/key-table.ts'
+import { RecordMap } from './auth/record-map.ts'
 import { KeyringFiles } from './projection/keyring-files.ts'
 import { KeyringWatch } from './projection/keyring-watch.ts'
 import type { ProjectionSource } from './projection/projection-source.ts'
@@ -20,6 +22,8 @@ import type { Ledger } from './limits/ledger.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
 import { createMetrics, type GatewayMetrics, type LedgerFacts } from './metrics.ts'
+import { type AccountRecord, decodeAccountRecord } from '#contract/records/account-record.ts'
+import { decodePlanRecord, type PlanRecord } from '#contract/records/plan-record.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import type { Log } from '#platform/log.ts'
@@ -60,6 +64,8 @@ export class Gateway {
   readonly errors: ErrorSender
   readonly health: HealthDeps
   readonly keys: KeyTable
+  readonly accounts: RecordMap<AccountRecord>
+  readonly plans = new RecordMap<PlanRecord>(decodePlanRecord)
   readonly follower: RevisionFollower
   readonly #deps: GatewayDeps
   readonly #upstream: Upstream
@@ -76,6 +82,10 @@ export class Gateway {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
     this.keys = new KeyTable((uid, how) => deps.ledger[how](uid))
+    this.accounts = new RecordMap(decodeAccountRecord, (uid) => {
+      const account = this.accounts.get(uid)
+      if (account) deps.ledger.changed(account.ledger)
+    })
     this.errors = new ErrorSender((error) => this.#metrics.refused(error))
     this.#loop = new LoopShare(deps.clock)
     this.#upstream = new Upstream({
@@ -151,7 +161,7 @@ export class Gateway {
     const { settings, source, clock, log, version, process } = this.#deps
     return new RevisionFollower({
       source,
-      tables: { key: this.keys, model: this.#upstream.models },
+      tables: { plan: this.plans, account: this.accounts, key: this.keys, model: this.#upstream.models },
       process: `${settings.podName}/${process}`,
       version,
       clock,
@@ -177,6 +187,8 @@ export class Gateway {
       files: new KeyringFiles(settings.keyringDir),
       keys: this.keys,
       models: this.#upstream.models,
+      accounts: this.accounts,
+      plans: this.plans,
       credentials,
       follower: this.follower,
       coldStart: settings.coldStart === 'Keyring',
@@ -188,7 +200,8 @@ export class Gateway {
   #makeApp(): RequestListener {
     const { settings, clock, log, healthOnApi, bodyLimits, bodyReader, ledger } = this.#deps
     const { tokenHold } = settings
-    const auth = { keys: this.keys, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
+    const accounts = new AccountLinks(this.accounts, this.plans)
+    const auth = { keys: this.keys, accounts, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
     return createApp({
       errors: this.errors,
       authenticate: (request) => authenticate(request, auth),

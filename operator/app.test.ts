@@ -162,7 +162,7 @@ describe('the operator', () => {
       }
       const { operator, started } = world.launch()
       await world.pass(0)
-      expect(operator.blocked).toContain('the durable state cannot be read (no answer)')
+      expect(operator.blocked).toContain('cannot be read (no answer)')
       expect(await world.keyRecords()).toHaveLength(1)
       await world.during(started)
       await world.settle()

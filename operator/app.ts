@@ -3,9 +3,10 @@ import { type Cancel, sleep } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
-import { mayHaveBudgets } from '#contract/records/limits-record.ts'
 import { lowestCommonVersion } from '#contract/records/revision-log.ts'
 import { EVENTS } from '#api/event-table.ts'
+import { apiKeys } from '#api/resources.ts'
+import { Accounts } from './accounts/accounts.ts'
 import { Subjects } from './books/subject-ledger.ts'
 import type { KindRow, OperatorContext } from './kinds/kind.ts'
 import { ObjectController } from './kinds/object-controller.ts'
@@ -47,6 +48,7 @@ export class Operator {
   readonly #projection: Projection
   readonly #acknowledgements: Acknowledgements
   readonly #subjects: Subjects
+  readonly #accounts: Accounts
   readonly #context: OperatorContext
   readonly #ownWrites: OwnWrites
   readonly #stopping = new AbortController()
@@ -72,7 +74,17 @@ export class Operator {
     this.#subjects = new Subjects(deps, this.#acknowledgements)
     const reconciles: Record<string, Reconcile> = {}
     const held = (): readonly Level[] => heldAt(this.#ownWrites.watchLagMs)
-    this.#queue = new WorkQueue({ kinds: reconciles, clock, held, metrics: metrics?.queue })
+    this.#queue = new WorkQueue({
+      kinds: reconciles,
+      clock,
+      held,
+      metrics: metrics?.queue,
+      tenantOf: (item) => this.#accounts.tenantOf(item),
+    })
+    this.#accounts = new Accounts(deps, {
+      installation: () => this.#installation,
+      enqueueKey: (ref, level) => this.#queue.add({ kind: apiKeys.kind, ref }, level),
+    })
     this.#context = this.#createContext()
     this.#controllers = rows.map((row) => new ObjectController(row, this.#context))
     for (const { name, reconcile } of this.#controllers.flatMap(({ queues }) => queues)) reconciles[name] = reconcile
@@ -96,14 +108,16 @@ export class Operator {
     this.#block('the keyring is being read')
     const problem = `the Secrets of namespace ${settings.namespace} cannot be read`
     const installation = await this.#retried(problem, () => readInstallation({ kube, namespace: settings.namespace }))
+    if (installation === undefined) return
+    this.#installation = installation
     await this.#retried(problem, async () => await this.#subjects.ledger?.load())
+    await this.#retried(problem, () => this.#accounts.load())
     const records = await Promise.all(
       this.#controllers.map((controller) =>
         this.#retried(`${controller.kind.name}: the durable state cannot be read`, () => controller.prepare()),
       ),
     )
-    if (installation === undefined || this.#isStopping) return
-    this.#installation = installation
+    if (this.#isStopping) return
     await this.#begin(records.flatMap((some) => some ?? []))
   }
 
@@ -205,7 +219,7 @@ export class Operator {
 
   /** Seeds budgets before their records are projected: gateways refuse a key with a budget without a seed. */
   async #seed(changes: readonly ProjectionChange[]): Promise<void> {
-    await this.#subjects.ledger?.seedBefore(changes.filter(({ text }) => mayHaveBudgets(text)).map(({ id }) => id))
+    await this.#subjects.ledger?.seedBefore(changes.flatMap((change) => this.#accounts.subjectIn(change) ?? []))
   }
 
   #scheduleCheck(): void {
@@ -246,11 +260,12 @@ export class Operator {
       projection: this.#projection,
       acknowledgements: this.#acknowledgements,
       models: new ProjectedModels(),
+      accounts: this.#accounts,
       ownWrites: this.#ownWrites,
       subjects: this.#subjects,
       enqueue: (kind, ref, level) => this.#queue.add({ kind, ref }, level),
       enqueueAfter: (kind, ref, delayMs, level) => this.#queue.addAfter({ kind, ref }, delayMs, level),
-      backlogOf: (namespace) => this.#queue.backlogOf(namespace),
+      backlogOf: (tenant) => this.#queue.backlogOf(tenant),
       recordEvent: (object, reason, note) => deps.events.record(object, { ...EVENTS[reason], reason, note }),
       version: () => this.#version,
     }

@@ -67,6 +67,15 @@ export const OPERATOR_SETTINGS = z.object({
     remedy: 'list names of namespaces, or *',
     chart: 'scope.publishers',
   }),
+  accounts: optionalFlag({
+    about: 'Whether Plans and Accounts are watched, for which the operator needs a ClusterRole; empty: if all namespaces are watched.',
+    chart: 'accounts.enabled',
+  }),
+  accountRequiredNamespaces: setting(namesOf('*'), {
+    about: 'Namespaces whose new ApiKeys need an account, separated by commas; * = all; empty: none.',
+    remedy: 'list names of namespaces, or *',
+    chart: 'accounts.requiredIn',
+  }),
   redisTakeOver: flag({
     default: false,
     about: 'true: replace the projection of another installation in this Redis. Set it once, after a disaster.',
@@ -100,6 +109,8 @@ export interface OperatorConfig extends z.output<typeof OPERATOR_SETTINGS> {
   readonly redis: RedisSettings
   /** Whether Namespaces are watched for their labels. */
   readonly readsNamespaces: boolean
+  /** Whether Plans and Accounts are watched. */
+  readonly hasAccounts: boolean
   readonly revocationWaitMs: number
   readonly leaseTimes: LeaseTimes
 }
@@ -111,6 +122,7 @@ export function loadConfig(env: NodeJS.ProcessEnv): OperatorConfig {
     ...read,
     redis: redisSettings(read),
     readsNamespaces: read.namespaceLabels ?? read.watchNamespaces.length === 0,
+    hasAccounts: read.accounts ?? read.watchNamespaces.length === 0,
     publishingNamespaces: read.publishingNamespaces.length === 0 ? [read.namespace] : read.publishingNamespaces,
     revocationWaitMs: read.revocationWaitSeconds * 1000,
     leaseTimes: leaseTimes(read),

@@ -9,6 +9,7 @@ import { apiKeys } from '#api/resources.ts'
 import type { OperatorConfig } from './config.ts'
 import { KINDS } from './kinds/kinds.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
+import { emptyInformer } from '#kube/empty-informer.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
 import { KubeConfigError, KubeCredentials } from '#kube/kube-credentials.ts'
 import { LeaderLease } from '#kube/leader.ts'
@@ -86,7 +87,10 @@ function createWatches(config: OperatorConfig, deps: ReflectorDeps) {
   const scope = new InformerFactory(deps, config.watchNamespaces)
   const withOwn = new InformerFactory(deps, isClusterWide ? [] : [...new Set([...config.watchNamespaces, config.namespace])])
   const factories = [scope, withOwn]
-  const ofKinds = new Map<string, Informer>(KINDS.map(({ api: { resource } }) => [resource.plural, scope.createInformer(resource)]))
+  const watchesKind = ({ namespaced }: Resource): boolean => namespaced || config.hasAccounts
+  const ofKinds = new Map<string, Informer>(
+    KINDS.map(({ api: { resource } }) => [resource.plural, watchesKind(resource) ? scope.createInformer(resource) : emptyInformer()]),
+  )
   const informers = {
     of: <T extends KubeObject>({ plural }: Resource<T>): Informer<T> => {
       const informer = ofKinds.get(plural)

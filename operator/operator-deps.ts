@@ -46,6 +46,8 @@ export interface OperatorSettings extends Pick<
   | 'watchNamespaces'
   | 'formerNamespaces'
   | 'publishingNamespaces'
+  | 'accountRequiredNamespaces'
+  | 'hasAccounts'
 > {
   /** Shards of the model records and of the backend credentials; default: the number that the chart mounts. */
   readonly mountedShards?: number

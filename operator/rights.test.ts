@@ -21,10 +21,10 @@ describe('rights that follow from a kind', () => {
     expect(verbsOf('accounts', 'former')).toEqual(['get', 'list', 'patch'])
   })
 
-  test('a cluster-scoped kind gets its rights in the cluster, and has no former namespaces', () => {
+  test('a cluster-scoped kind gets its rights with the accounts, and has no former namespaces', () => {
     const rights = operatorRights([{ ...FINAL, resource: { ...FINAL.resource, namespaced: false } }])
     expect(new Set(rights.filter(({ resource }) => resource.startsWith('accounts')).map(({ where }) => where))).toEqual(
-      new Set(['cluster']),
+      new Set(['accounts']),
     )
   })
 

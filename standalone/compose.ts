@@ -65,6 +65,8 @@ const OPERATOR_SETTINGS = {
   maxModelBytesPerNamespace: Infinity,
   maxServedModelsPerNamespace: MAX_OBJECTS,
   publishingNamespaces: ['*'],
+  accountRequiredNamespaces: [],
+  hasAccounts: true,
   allowLoopback: true,
 }
 /** Time for running answers after Ctrl-C; short, because a person waits for the prompt. */
@@ -221,7 +223,7 @@ function composeOperator({ config, log, parts, fail, store, ends, ledger, turns 
     clock: systemClock,
     random: Math.random,
     log,
-    usage: (listener) => ledger.report(store.informer(apiKeys), listener),
+    usage: (subjects, listener) => ledger.report(subjects, listener),
     settings: { ...OPERATOR_SETTINGS, publicURL: baseURL, redisTakeOver: config.redisTakeOver },
   })
   return parts.adopt(operator, (one) => one.stop())

@@ -1,7 +1,7 @@
 /** Computes the changes that make the store equal to the manifests: files and present objects in, changes and complaints out. */
 import { nearest, type ManifestError, shownText } from '#api/manifest-error.ts'
 import { API_GROUP } from '#api/metadata.ts'
-import { refKey, refOf, type KubeObject, type ObjectRef, type Resource } from '#kube/port.ts'
+import { shownRef, refOf, type KubeObject, type ObjectRef, type Resource } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
 import { objectId, type ManifestDocument, type ManifestFile } from './manifest-documents.ts'
 import { type ManifestKind, type ManifestKinds, manifestKinds } from './manifest-kinds.ts'
@@ -155,7 +155,7 @@ function unusedKind({ kind, value }: ManifestDocument, kinds: readonly ManifestK
   return {
     field: 'kind',
     reason: `${shown} is not known`,
-    remedy: near === undefined ? `use ${own.join(' or ')}` : `did you mean ${near}?`,
+    remedy: near === undefined ? `use ${own.slice(0, -1).join(', ')} or ${own.at(-1)}` : `did you mean ${near}?`,
   }
 }
 
@@ -231,7 +231,7 @@ function formerFolders(objects: readonly Unclaimed[]): readonly Complaint[] {
 
 /** `ApiKey default/a and ApiKey default/b stay in force`. */
 function stay(objects: readonly Unclaimed[]): string {
-  const names = objects.map(({ object }) => `${object.kind} ${refKey(refOf(object))}`)
+  const names = objects.map(({ object }) => `${object.kind} ${shownRef(refOf(object))}`)
   const shown = names.length > MOST_NAMES ? [...names.slice(0, MOST_NAMES), `${names.length - MOST_NAMES} more`] : names
   const list = shown.length === 1 ? shown.join('') : `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`
   return `${list} ${names.length === 1 ? 'stays' : 'stay'} in force`

@@ -13,7 +13,7 @@ import type { Clock } from '#platform/clock.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
 import { apiKeys } from '#api/resources.ts'
-import { isKubeError, refKey, refOf, type KubeObject } from '#kube/port.ts'
+import { isKubeError, shownRef, refOf, type KubeObject } from '#kube/port.ts'
 import { namespaces } from '#kube/resources.ts'
 import { type Complaint, decideManifestChanges, type ManifestRemoval, type ManifestWrite, originOf } from './manifest-changes.ts'
 import { type ManifestFile, parseManifestFile, unreadableFile } from './manifest-documents.ts'
@@ -210,7 +210,7 @@ export class ManifestFolder {
       try {
         done.push(...(isWrite ? await this.#write(change) : await this.#remove(change)))
       } catch (error) {
-        const name = `${change.resource.kind} ${refKey(isWrite ? refOf(change.object) : change.ref)}`
+        const name = `${change.resource.kind} ${shownRef(isWrite ? refOf(change.object) : change.ref)}`
         const line = `${name} cannot be ${isWrite ? 'written' : 'deleted'}: ${messageOf(error)}; Headgate keeps trying`
         failures.push({ path: isWrite ? shownFolder : change.path, line })
       }
@@ -235,7 +235,7 @@ export class ManifestFolder {
     await this.#options.store.remove(resource, ref)
     const cause = isFileThere ? `its document was removed from ${path}` : `its manifest ${path} was deleted`
     const words = `${cause}; ${resource.plural === apiKeys.plural ? 'the key is revoked' : 'deleted'}`
-    return [{ level: 'info', kind: resource.kind, name: refKey(ref), words, facts: { change: 'Deleted', message: words } }]
+    return [{ level: 'info', kind: resource.kind, name: shownRef(ref), words, facts: { change: 'Deleted', message: words } }]
   }
 
   async #write({ resource, object, before }: ManifestWrite): Promise<readonly ObjectLine[]> {
@@ -245,7 +245,7 @@ export class ManifestFolder {
     try {
       const after = before === undefined ? await store.create(resource, wanted) : await store.update(resource, succeed(before, wanted))
       if (after.metadata.resourceVersion === before?.metadata.resourceVersion) return []
-      return [{ level: 'info', kind: resource.kind, name: refKey(refOf(object)), words: 'applied', facts: { change: 'Applied' } }]
+      return [{ level: 'info', kind: resource.kind, name: shownRef(refOf(object)), words: 'applied', facts: { change: 'Applied' } }]
     } catch (error) {
       if (!isKubeError(error, 'Conflict', 'AlreadyExists', 'NotFound')) throw error
       this.#isDirty = true // the operator has written it since it was checked: try again at the next poll
@@ -279,7 +279,7 @@ function postponedLine({ resource, ref, path }: ManifestRemoval): Complaint {
   const effect = resource.plural === apiKeys.plural ? ', and its key is revoked permanently' : ''
   return {
     path,
-    line: `${path}: ${resource.kind} ${refKey(ref)} is not in this file any more; it is deleted in ${REMOVAL_GRACE_MS / 1_000} s${effect}; put its document back to keep it`,
+    line: `${path}: ${resource.kind} ${shownRef(ref)} is not in this file any more; it is deleted in ${REMOVAL_GRACE_MS / 1_000} s${effect}; put its document back to keep it`,
   }
 }
 

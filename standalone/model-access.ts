@@ -6,7 +6,7 @@ import { keyPolicy } from '#api/key-policy.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { createdMs, type KubeObject, namespaceOf, refKey, refOf } from '#kube/port.ts'
 import { namesOf } from '../operator/kinds/served-model/names.ts'
-import { selects } from '../operator/kinds/served-model/publishing.ts'
+import { selects } from '#api/label-selector.ts'
 import type { Problem } from './object-report.ts'
 
 /** A ServedModel, and why no client can call it; undefined = it can be called. */

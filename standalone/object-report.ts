@@ -2,7 +2,7 @@
 import { findCondition } from '#api/condition-list.ts'
 import type { ApiKind } from '#api/kind.ts'
 import type { Condition } from '#api/metadata.ts'
-import { refKey, refOf, type KubeObject } from '#kube/port.ts'
+import { shownRef, refOf, type KubeObject } from '#kube/port.ts'
 import type { KubeEvent } from '#kube/resources.ts'
 import type { ObjectLine } from './object-lines.ts'
 
@@ -78,7 +78,7 @@ export function reportOf(kind: ApiKind, object: KubeObject, more: readonly Probl
   const isReady = findCondition(status?.conditions, 'Ready')?.status === 'True'
   const isCurrent = status?.observedGeneration === object.metadata.generation && status?.conditions !== undefined
   const problems = [...problemsOf(kind, status?.conditions ?? []), ...more]
-  return { kind: kind.resource.kind, name: refKey(refOf(object)), isReady, isCurrent, problems }
+  return { kind: kind.resource.kind, name: shownRef(refOf(object)), isReady, isCurrent, problems }
 }
 
 /** Whether work is under way that usually ends by itself at once. */

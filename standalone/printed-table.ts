@@ -16,11 +16,11 @@ export function tableOf(kind: ApiKind, objects: readonly KubeObject[], nowMs: nu
   const columns = kind.columns.filter(({ wide }) => wide !== true)
   const sorted = objects.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1))
   const rows = sorted.map((object) => [
-    object.metadata.namespace ?? '',
+    ...(kind.resource.namespaced ? [object.metadata.namespace ?? ''] : []),
     `${kind.resource.kind.toLowerCase()}.${kind.resource.group}/${object.metadata.name}`,
     ...columns.map((column) => cellOf(column, object, nowMs)),
   ])
-  const all = [['NAMESPACE', 'NAME', ...columns.map(({ name }) => name.toUpperCase())], ...rows]
+  const all = [[...(kind.resource.namespaced ? ['NAMESPACE'] : []), 'NAME', ...columns.map(({ name }) => name.toUpperCase())], ...rows]
   const widths = (all[0] ?? []).map((_, index) => Math.max(...all.map((row) => row[index]?.length ?? 0)))
   const line = (row: readonly string[]): string => row.map((cell, index) => cell.padEnd((widths[index] ?? 0) + GAP)).join('')
   return all.map((row) => `${line(row).trimEnd()}\n`).join('')

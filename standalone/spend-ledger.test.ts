@@ -1,9 +1,7 @@
 import { beforeEach, describe, expect, test } from 'vitest'
-import type { ApiKey } from '#api/apikey.ts'
 import type { SubjectUsage } from '../operator/books/subject-ledger.ts'
 import { budget, need, subject, usage } from '../test/support/ledger-world.ts'
 import { ManualClock } from '../test/support/manual-clock.ts'
-import { apiKey } from '../test/support/objects.ts'
 import { resumedLine, SAVE_EVERY_MS, SpendLedger } from './spend-ledger.ts'
 import type { SavedSpend } from './state-folder.ts'
 
@@ -105,21 +103,21 @@ describe('budgets of make run', () => {
 })
 
 test('statuses get the spend of the present window, and nothing before the first spend or of an unknown time zone', async () => {
-  const day = { name: 'day', amount: '100', unit: 'Tokens', window: 'Day', onExceeded: 'Block' } as const
-  const keys: ApiKey[] = [
-    apiKey('spent', { budgets: [day] }, { uid: 'spent' }),
-    apiKey('unused', { budgets: [day] }, { uid: 'unused' }),
-    apiKey('elsewhere', { budgets: [{ ...day, timeZone: 'Nowhere/Land' }] }, { uid: 'elsewhere' }),
-  ]
+  const day = { name: 'day', amount: 100, unit: 'Tokens', window: 'Day', timeZone: 'UTC', onExceeded: 'Block' } as const
+  const budgets = new Map([
+    ['spent', [day]],
+    ['unused', [day]],
+    ['elsewhere', [{ ...day, timeZone: 'Nowhere/Land' }]],
+  ])
   const fields = { [`day:Tokens:Day:${DAY}`]: 80 }
   saved = { savedMs: NOW, isFinal: true, spent: { spent: fields, elsewhere: fields } }
   const ledger = open()
   const readings: (readonly [uid: string, usage: SubjectUsage])[] = []
-  ledger.report({ list: () => keys }, (uid, reading) => void readings.push([uid, reading]))
+  const subjects = { uids: () => [...budgets.keys()], budgetsOf: (uid: string) => budgets.get(uid) }
+  ledger.report(subjects, (uid, reading) => void readings.push([uid, reading]))
   await clock.advance(1_000)
   const reading = { budget: 'day', unit: 'Tokens', window: 'Day', spent: 80, windowStartMs: DAY }
   expect(readings).toEqual([['spent', { budgets: [reading], lastUsedMs: undefined }]])
-  keys[0] = { ...keys[0]!, status: { usage: [{ budget: 'day', used: '80', remaining: '20', percent: 80, announcedPercent: 80 }] } }
   await clock.advance(60_000)
   expect(readings.at(-1)?.[1].budgets, 'another day begins at zero').toMatchObject([{ spent: 0, windowStartMs: DAY + 86_400_000 }])
   await close(ledger)

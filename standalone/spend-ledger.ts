@@ -2,13 +2,10 @@
 import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
-import type { ApiKey } from '#api/apikey.ts'
-import { keyPolicy } from '#api/key-policy.ts'
-import { type Informer, uidOf } from '#kube/port.ts'
+import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
-import { effective } from '#policy/effective.ts'
 import { isOver, presentWindows, readingsOf } from '../operator/books/spend-plan.ts'
-import type { SubjectUsage } from '../operator/books/subject-ledger.ts'
+import type { SubjectUsage, UsageSource } from '../operator/books/subject-ledger.ts'
 import type { SavedSpend } from './state-folder.ts'
 
 export interface SpendLedgerDeps {
@@ -30,6 +27,8 @@ const READ_EVERY_MS = 1_000
 export class SpendLedger extends LeaseLedger {
   readonly #deps: SpendLedgerDeps
   readonly #memory: MemoryLedgerStore
+  /** Subjects that have spent: their statuses change even if the spend is gone with its window. */
+  readonly #reported = new Set<string>()
   #cancelSave: Cancel = () => undefined
   #cancelRead: Cancel = () => undefined
 
@@ -48,15 +47,17 @@ export class SpendLedger extends LeaseLedger {
   }
 
   /** Passes on the spend of budgets every second, for statuses. In a cluster the operator reads it from Redis. */
-  report(keys: Pick<Informer<ApiKey>, 'list'>, listener: (uid: string, usage: SubjectUsage) => void): void {
+  report(subjects: Parameters<UsageSource>[0], listener: Parameters<UsageSource>[1]): void {
     this.#cancelRead = this.#deps.clock.after(READ_EVERY_MS, () => {
-      for (const key of keys.list()) {
-        if ((key.spec.budgets ?? []).length === 0) continue
-        const usage = usageOf(key, new Map(this.#memory.checkpoint(uidOf(key))), this.#deps.clock.now())
-        const isUnused = key.status?.usage === undefined && usage.budgets.every(({ spent }) => spent === 0)
-        if (!isUnused) listener(uidOf(key), usage)
+      for (const uid of subjects.uids()) {
+        const budgets = subjects.budgetsOf(uid) ?? []
+        if (budgets.length === 0) continue
+        const usage = usageOf(budgets, new Map(this.#memory.checkpoint(uid)), this.#deps.clock.now())
+        if (!this.#reported.has(uid) && usage.budgets.every(({ spent }) => spent === 0)) continue
+        this.#reported.add(uid)
+        listener(uid, usage)
       }
-      this.report(keys, listener)
+      this.report(subjects, listener)
     })
   }
 
@@ -94,8 +95,8 @@ export function resumedLine(resumed: SavedSpend | undefined): string {
   return `Budgets are resumed from ${at}${resumed.isFinal ? '' : `, up to ${SAVE_EVERY_MS / 1_000} s lost`}.\n\n`
 }
 
-function usageOf({ spec }: ApiKey, spent: ReadonlyMap<string, number>, nowMs: number): SubjectUsage {
-  const asked = presentWindows(effective(keyPolicy(spec)).budgets, nowMs)
+function usageOf(budgets: readonly BudgetRecord[], spent: ReadonlyMap<string, number>, nowMs: number): SubjectUsage {
+  const asked = presentWindows(budgets, nowMs)
   const windows = asked.map(({ field }) => ({ spent: spent.get(field) ?? 0, unsettled: 0, held: 0 }))
   return { budgets: readingsOf(asked, windows), lastUsedMs: undefined }
 }

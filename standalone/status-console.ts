@@ -10,7 +10,7 @@ import { findCondition } from '#api/condition-list.ts'
 import type { ApiKind } from '#api/kind.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { servedModelKind } from '#api/served-model-kind.ts'
-import { refKey, refOf, uidOf, type Informer, type KubeObject, type ObjectRef } from '#kube/port.ts'
+import { shownRef, refOf, uidOf, type Informer, type KubeObject, type ObjectRef } from '#kube/port.ts'
 import { events, type KubeEvent, namespaces } from '#kube/resources.ts'
 import { namesOf } from '../operator/kinds/served-model/names.ts'
 import { curlLine, limitsLine, moreKeysLine, startBanner } from './banner.ts'
@@ -180,7 +180,7 @@ export class StatusConsole {
       const before = this.#logged.get(id)
       if (report === undefined) {
         this.#logged.delete(id)
-        return [deletedLine(kind.resource.kind, refKey(ref))]
+        return [deletedLine(kind.resource.kind, shownRef(ref))]
       }
       this.#logged.set(id, report)
       const key = kind === apiKeyKind ? this.#keys.get(ref) : undefined
@@ -196,9 +196,9 @@ export class StatusConsole {
   #logEvents(): void {
     const lines = this.#events.splice(0).flatMap((event) => {
       const { kind = '', namespace = '', name = '' } = event.regarding ?? {}
-      const report = this.#logged.get(`${kind} ${namespace}/${name}`)
+      const report = this.#logged.get(`${kind} ${shownRef({ namespace, name })}`)
       const isSaid = report?.problems.some(({ reason }) => reason === event.reason) === true
-      return isSaid ? [] : [eventLine(kind, `${namespace}/${name}`, event)]
+      return isSaid ? [] : [eventLine(kind, shownRef({ namespace, name }), event)]
     })
     logLines(this.#deps.log, lines)
   }

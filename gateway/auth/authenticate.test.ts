@@ -3,7 +3,7 @@ import { issuedKey, type IssuedKey } from '../../test/support/records.ts'
 import { errorMessage, GatewayError } from '../errors.ts'
 import { hashCredential, mintCredential, type KeyHash } from '#contract/values/credential.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import { callersOf } from './key-table.ts'
+import { type Caller, callersOf } from './key-table.ts'
 import { authenticate, reasonToEnd, type AuthDeps } from './authenticate.ts'
 
 const NOW = 1_000_000
@@ -13,6 +13,7 @@ function gate(keys: readonly KeyRecord[], change: Partial<AuthDeps['projection']
   const byHash = new Map(keys.flatMap((record) => [...callersOf(record)]))
   const deps = {
     keys: { find: (hash: KeyHash) => byHash.get(hash) },
+    accounts: { link: (caller: Caller) => caller },
     projection: { loaded: true, unreadForMs: 0, lacksKeys: false, ...change },
     now: () => NOW,
     apiKeyHeader: true,
@@ -89,6 +90,7 @@ describe('any other client', () => {
     let lookups = 0
     const deps = {
       keys: { find: () => void (lookups += 1) },
+      accounts: { link: (caller: Caller) => caller },
       projection: { loaded: true, unreadForMs: 0, lacksKeys: false },
       now: () => NOW,
       apiKeyHeader: true,

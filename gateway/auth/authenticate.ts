@@ -1,6 +1,7 @@
 /** Finds the Caller of a request by its headers, or the refusal (rows 1 to 4 and 24). The table is in memory, so nothing waits. */
 import { GatewayError, sharedError } from '../errors.ts'
 import { credentialForm, hashCredential, type KeyHash, MAX_CREDENTIAL_LENGTH } from '#contract/values/credential.ts'
+import type { AccountLinks } from './account-links.ts'
 import type { Caller } from './key-table.ts'
 import { ABSENT, HEADERS, INACTIVE, malformedRefusal, OTHER_SCHEME, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
 
@@ -13,6 +14,7 @@ export interface RequestHeaders {
 
 export interface AuthDeps {
   readonly keys: { find(hash: KeyHash): Caller | undefined }
+  readonly accounts: Pick<AccountLinks, 'link'>
   /** How many ms of changes the key table may have missed, and whether it lacks keys that this version cannot read. */
   readonly projection: { readonly loaded: boolean; readonly unreadForMs: number; readonly lacksKeys: boolean }
   /** The pod's clock, ms since 1970, which decides whether a key has expired. */
@@ -46,7 +48,7 @@ function ifUsable(caller: Caller, deps: AuthDeps): Caller | GatewayError {
   const { state } = caller.record
   if (state === 'Revoked') return INACTIVE.revoked
   if (state === 'Suspended') return INACTIVE.suspended
-  return caller.expiresAt <= deps.now() ? INACTIVE.expired : caller
+  return caller.expiresAt <= deps.now() ? INACTIVE.expired : deps.accounts.link(caller)
 }
 
 function refusal(credential: string, { projection }: AuthDeps): GatewayError {

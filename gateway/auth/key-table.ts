@@ -3,6 +3,7 @@ import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
+import type { LimitSubject } from '#policy/effective.ts'
 import { TurnTaker } from '../http/request-turns.ts'
 
 const MAX_INTERNED = 10_000
@@ -15,6 +16,8 @@ export interface Caller {
   readonly keyID: string
   /** Time from which the key or this Credential no longer works, ms since 1970. Infinity: never. */
   readonly expiresAt: number
+  /** What limits the calls of a key with an account, the key first; undefined for a key without an account, whose record says it. */
+  readonly subjects?: readonly LimitSubject[] | undefined
   /** Its turns among all keys whose requests start (`http/request-turns.ts`). */
   readonly turns: TurnTaker
 }
@@ -23,11 +26,10 @@ export interface Caller {
 type KeyChanged = (uid: string, how: 'changed' | 'deleted') => void
 
 export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
-  for (const { id, hash, expiresMs } of record.verifiers)
-    yield [
-      hash,
-      { record, hash, keyID: id, expiresAt: Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity), turns: new TurnTaker() },
-    ]
+  for (const { id, hash, expiresMs } of record.verifiers) {
+    const expiresAt = Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity)
+    yield [hash, { record, hash, keyID: id, expiresAt, turns: new TurnTaker() }]
+  }
 }
 
 /** All keys by KeyHash. The projection fills the table, or at a cold start the mounted keyring, whose revocations always count. */

@@ -78,3 +78,13 @@ export const INACTIVE = {
   suspended: constantError('inactiveKey', { state: 'suspended', reason: 'its owner can set the ApiKey to Active again' }),
   expired: constantError('inactiveKey', { state: 'expired', reason: 'ask its owner for a later end, or for another key' }),
 } as const
+
+/** Of a key whose account refuses all its keys. */
+export const ACCOUNT = {
+  Suspended: constantError('inactiveKey', {
+    state: 'suspended',
+    reason: 'its account is suspended; the platform team can set the Account to Active again',
+  }),
+  Deleted: constantError('inactiveKey', { state: 'revoked', reason: 'its account was deleted; ask the platform team' }),
+  WithoutPlan: constantError('inactiveKey', { state: 'suspended', reason: 'its account has no plan yet; ask the platform team' }),
+} as const

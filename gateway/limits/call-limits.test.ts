@@ -26,7 +26,8 @@ function callOf({ limits = {}, budgets = [], fields = {}, model = {}, format = '
   const body = { model: 'llama', messages: [{ role: 'user', content: 'Good morning!' }], ...fields }
   const asked = { model: 'llama', stream: false, ...declared(body) }
   const size = promptSize(body, JSON.stringify(body).length)
-  return { subject: subject({ limits, budgets }), model: modelRecord('llama', model), asked, size, format }
+  const owner = subject({ limits, budgets })
+  return { uid: owner.uid, subjects: [owner], model: modelRecord('llama', model), asked, size, format }
 }
 
 const over = (ledger: Ledger): CallLimits =>
@@ -117,7 +118,7 @@ describe('the limits of a call', () => {
     expect(admitted * 100).toBeLessThanOrEqual(2_000)
     await world.advance(180_000)
     expect(await row(limits, { ...ask, model: PRICED }), 'the excess is repaid').toBe('held')
-    const [spent] = (await world.process().snapshot(callOf(ask).subject)).budgets
+    const [spent] = (await world.process().snapshot(callOf(ask).subjects[0]!)).budgets
     expect(spent?.spent).toBeLessThan(10_000)
   })
 

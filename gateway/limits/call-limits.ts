@@ -24,7 +24,10 @@ interface CallLimitsDeps {
 }
 
 interface LimitedCall {
-  readonly subject: LimitSubject
+  /** uid of the key. */
+  readonly uid: string
+  /** At least one; the key first. */
+  readonly subjects: readonly LimitSubject[]
   readonly model: ModelRecord
   readonly asked: ModelRequest
   readonly size: PromptSize
@@ -57,25 +60,28 @@ export class CallLimits {
 
   /** @returns the hold of the call until it is settled, or the refusal (rows 16 to 23, 36, 43), which has consumed nothing */
   reserve(call: LimitedCall): HeldCall | GatewayError | Promise<HeldCall | GatewayError> {
-    const { model, subject, asked, size } = call
+    const { model, uid, subjects, asked, size } = call
     const ratio = learned(this.#ratios, model.uid, MAX_LEARNED, newRatio)
-    const output = learned(learned(this.#outputs, subject.uid, MAX_LEARNED, newOutputs), model.uid, MAX_LEARNED_PER_KEY, newOutput)
+    const output = learned(learned(this.#outputs, uid, MAX_LEARNED, newOutputs), model.uid, MAX_LEARNED_PER_KEY, newOutput)
     const estimate = estimateTokens({ asked, size, bounds: model, ratio, learned: output })
-    const verdict = this.#deps.ledger.reserve([subject], needOf(call, estimate, this.#deps.tokenHold))
+    const verdict = this.#deps.ledger.reserve(subjects, needOf(call, estimate, this.#deps.tokenHold))
     const decided = (now: Verdict): HeldCall | GatewayError => this.#decided(now, call, { estimate, ratio, output })
     return verdict instanceof Promise ? verdict.then(decided) : decided(verdict)
   }
 
-  /** Row 19 for a key that continues although its requests per minute are used up. Reads no body and asks no store. */
-  refusalUnread(subject: LimitSubject, format: ErrorFormat): GatewayError | undefined {
-    if (!this.#storms.isStorm(subject.uid, this.#deps.clock.monotonic())) return undefined
-    const known = this.#deps.ledger.knownRefusal(subject)
-    return known && this.#refused(known, subject.uid, { format, model: undefined })
+  /** Row 19 for a key that continues although requests per minute are used up. Reads no body and asks no store. */
+  refusalUnread({ uid, subjects }: Pick<LimitedCall, 'uid' | 'subjects'>, format: ErrorFormat): GatewayError | undefined {
+    if (!this.#storms.isStorm(uid, this.#deps.clock.monotonic())) return undefined
+    for (const subject of subjects) {
+      const known = this.#deps.ledger.knownRefusal(subject)
+      if (known) return this.#refused(known, uid, { format, model: undefined })
+    }
+    return undefined
   }
 
   #decided(verdict: Verdict, call: LimitedCall, experience: Experience): HeldCall | GatewayError {
-    const { subject, format, asked } = call
-    if (verdict.outcome === 'refused') return this.#refused(verdict, subject.uid, { format, model: asked.model })
+    const { uid, format, asked } = call
+    if (verdict.outcome === 'refused') return this.#refused(verdict, uid, { format, model: asked.model })
     this.#deps.onDecision?.(verdict)
     if (verdict.outcome === 'unavailable')
       return new GatewayError('limitsUnavailable', {}, { cause: `limits: ${verdict.reason}`, retryAfterMs: verdict.waitMs })
@@ -253,15 +259,23 @@ export class StormGuard {
   }
 }
 
+const NO_SUBJECTS: readonly LimitSubject[] = Object.freeze([])
 /** Subjects of records with limits, so that a call makes no new subject. */
-const subjects = new WeakMap<KeyRecord, LimitSubject>()
+const ownSubjects = new WeakMap<KeyRecord, readonly LimitSubject[]>()
 
-/** Finds the subject whose limits apply to a key. @returns undefined for a key without limits and budgets, whose calls ask no ledger */
-export function limitSubject(record: KeyRecord): LimitSubject | undefined {
-  if (record.limits === undefined && record.budgets === undefined) return undefined
-  const known = subjects.get(record)
+/** A key as far as limits know it: with the subjects of its account, or its record alone. */
+interface LimitedCaller {
+  readonly record: KeyRecord
+  readonly subjects?: readonly LimitSubject[] | undefined
+}
+
+/** What limits the calls of a key, the key first. Empty for a key whose calls ask no ledger. */
+export function limitSubjects({ record, subjects }: LimitedCaller): readonly LimitSubject[] {
+  if (subjects !== undefined) return subjects
+  if (record.limits === undefined && record.budgets === undefined) return NO_SUBJECTS
+  const known = ownSubjects.get(record)
   if (known) return known
-  const made: LimitSubject = { uid: record.uid, whose: 'key', ...effective(record) }
-  subjects.set(record, made)
+  const made: readonly LimitSubject[] = [{ uid: record.uid, whose: 'key', ...effective(record) }]
+  ownSubjects.set(record, made)
   return made
 }

@@ -1,28 +1,10 @@
 /** The two interfaces of limits: `Ledger` for a request, which reserves before the backend and settles once afterwards; `LedgerStore` for what all processes share. */
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
-import type { BudgetRecord, Limits } from '#contract/records/limits-record.ts'
-import type { LimitOwner } from '#policy/effective.ts'
+import type { BudgetRecord } from '#contract/records/limits-record.ts'
+import type { BudgetSpec, LimitOwner, LimitSubject } from '#policy/effective.ts'
 
-export type { LimitOwner } from '#policy/effective.ts'
+export type { BudgetSpec, LimitOwner, LimitSubject } from '#policy/effective.ts'
 export type { Limits } from '#contract/records/limits-record.ts'
-
-/** An amount per calendar window. */
-export interface BudgetSpec extends BudgetRecord {
-  /** Owner of this budget if it differs from the owner of the subject. */
-  readonly whose?: LimitOwner | undefined
-}
-
-/** An ApiKey or an Account with limits. Objects with the same uid share one allowance, whichever Credential or process uses it. */
-export interface LimitSubject {
-  readonly uid: string
-  readonly whose: LimitOwner
-  readonly limits: Limits
-  /** The owner of each limit; absent: `whose`. */
-  readonly limitedBy?: Readonly<Partial<Record<keyof Limits, LimitOwner>>>
-  readonly budgets: readonly BudgetSpec[]
-  /** `LocalShare`: without the store, limit ÷ live processes. With several subjects the strictest policy applies. */
-  readonly onStoreUnavailable: 'FailClosed' | 'LocalShare'
-}
 
 /** Units that one request takes at admission: safe integers >= 0. */
 export interface Need {

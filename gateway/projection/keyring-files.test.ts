@@ -45,7 +45,14 @@ describe('the mounted folder', () => {
   test('gives nothing, and no problem, while it does not exist or is empty: every source of the volume is optional', async () => {
     const nowhere = new KeyringFiles('/nonexistent/keyring')
     expect(await nowhere.signature()).toBe('')
-    expect(await nowhere.read()).toEqual({ entries: undefined, models: undefined, credentials: new Map(), unreadable: 0, problems: [] })
+    expect(await nowhere.read()).toEqual({
+      entries: undefined,
+      models: undefined,
+      accounts: [],
+      credentials: new Map(),
+      unreadable: 0,
+      problems: [],
+    })
     const { files } = mounted()
     expect(await files.signature()).toBe('')
   })

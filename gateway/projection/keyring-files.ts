@@ -1,11 +1,11 @@
-/** Reads the mounted folder with keyring shards, model records and backend credentials, as the kubelet writes it. */
+/** Reads the mounted folder with keyring shards, records and backend credentials, as the kubelet writes it. */
 import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { breathe } from '#platform/clock.ts'
 import { parseFormat, uidIn, UnknownVersion } from '#contract/records/format.ts'
 import { type KeyringEntry, readKeyringEntry } from '#contract/records/keyring-entry.ts'
-import { KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
+import { ACCOUNTS_FOLDER, KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import { unpackShard } from '#contract/records/shard-text.ts'
 
 export interface KeyringContent {
@@ -13,6 +13,8 @@ export interface KeyringContent {
   readonly entries: readonly KeyringEntry[] | undefined
   /** Encoded ModelRecords; undefined if there is no readable file. */
   readonly models: readonly string[] | undefined
+  /** Encoded records of accounts and plans. */
+  readonly accounts: readonly string[]
   /** Backend credentials by their SHA-256, hex. Never log a value. */
   readonly credentials: ReadonlyMap<string, string>
   /** Number of keyring entries and whole shards of another operator version that this gateway cannot read. */
@@ -22,13 +24,24 @@ export interface KeyringContent {
 }
 
 const CURRENT = '..data' // the kubelet replaces this link, so that all files change at once
-const SHARD_NAME = new RegExp(`^(?:${KEYRING_FOLDER}|${MODELS_FOLDER})/\\d+-\\d+$`)
+const SHARD_NAME = new RegExp(`^(?:${KEYRING_FOLDER}|${MODELS_FOLDER}|${ACCOUNTS_FOLDER})/\\d+-\\d+$`)
+
+/** A record that its table decodes. */
+const RECORD_TEXT: ShardEntryFormat<string> = {
+  read: (text) => {
+    parseFormat(text)
+    return text
+  },
+  idOf: (text) => uidIn(text) ?? '',
+  idIn: uidIn,
+}
 
 /** A file that is absent, damaged or of another version removes nothing: the last good content of its shard stays in use. */
 export class KeyringFiles {
   readonly #dir: string
   readonly #keyring = new ShardFiles<KeyringEntry>({ read: readKeyringEntry, idOf: ({ uid }) => uid, idIn: uidIn })
-  readonly #models = new ShardFiles<string>({ read: readModel, idOf: (text) => uidIn(text) ?? '', idIn: uidIn })
+  readonly #models = new ShardFiles<string>(RECORD_TEXT)
+  readonly #accounts = new ShardFiles<string>(RECORD_TEXT)
   #base: string
 
   /** @param dir mount path of the projected volume; it need not exist yet */
@@ -73,7 +86,8 @@ export class KeyringFiles {
     const within = (folder: string): readonly string[] => names.filter((name) => name.startsWith(`${folder}/`))
     const entries = await this.#shards(this.#keyring, within(KEYRING_FOLDER), problems)
     const models = await this.#shards(this.#models, within(MODELS_FOLDER), problems)
-    return { entries, models, credentials, unreadable: this.#keyring.unreadable, problems }
+    const accounts = (await this.#shards(this.#accounts, within(ACCOUNTS_FOLDER), problems)) ?? []
+    return { entries, models, accounts, credentials, unreadable: this.#keyring.unreadable, problems }
   }
 
   async #shards<T>(files: ShardFiles<T>, names: readonly string[], problems: string[]): Promise<readonly T[] | undefined> {
@@ -114,11 +128,6 @@ async function unlessAbsent<T>(pending: Promise<T>): Promise<T | undefined> {
 
 function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : 'unknown'
-}
-
-function readModel(text: string): string {
-  parseFormat(text)
-  return text
 }
 
 /** Number of entries that are parsed before requests get their turn. */

@@ -8,6 +8,9 @@ import { KeyTable } from '../auth/key-table.ts'
 import type { KeyringContent } from './keyring-files.ts'
 import { KeyringWatch } from './keyring-watch.ts'
 import { BackendCredentials } from '../upstream/backend-credentials.ts'
+import { decodeAccountRecord } from '#contract/records/account-record.ts'
+import { decodePlanRecord } from '#contract/records/plan-record.ts'
+import { RecordMap } from '../auth/record-map.ts'
 
 const running: KeyringWatch[] = []
 afterEach(async () => {
@@ -19,6 +22,8 @@ class World {
   readonly clock = new ManualClock()
   readonly keys = new KeyTable()
   readonly models = new KeyTable()
+  readonly accounts = new RecordMap(decodeAccountRecord)
+  readonly plans = new RecordMap(decodePlanRecord)
   readonly lines: string[] = []
   readonly log = { debug: this.line(), info: this.line(), warn: this.line(), error: this.line() }
   readonly credentials = new BackendCredentials(this.log)
@@ -30,7 +35,7 @@ class World {
     },
   }
   reads = 0
-  #content: KeyringContent = { entries: undefined, models: undefined, credentials: new Map(), unreadable: 0, problems: [] }
+  #content: KeyringContent = { entries: undefined, models: undefined, accounts: [], credentials: new Map(), unreadable: 0, problems: [] }
   #generation = 0
   readonly watch: KeyringWatch
 
@@ -42,8 +47,8 @@ class World {
         return Promise.resolve(this.#content)
       },
     }
-    const { keys, models, credentials, follower, clock, log } = this
-    this.watch = new KeyringWatch({ files, keys, models, credentials, follower, coldStart, clock, log })
+    const { keys, models, accounts, plans, credentials, follower, clock, log } = this
+    this.watch = new KeyringWatch({ files, keys, models, accounts, plans, credentials, follower, coldStart, clock, log })
     running.push(this.watch)
   }
 

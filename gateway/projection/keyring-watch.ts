@@ -16,10 +16,18 @@ interface KeyringTable {
   readonly size: number
 }
 
+/** The table of accounts or plans. */
+interface AccountTable extends RecordTable {
+  /** Applies newer records of the folder to known ones, mainly suspensions. */
+  override(texts: readonly string[]): void
+}
+
 interface KeyringWatchDeps {
   readonly files: Pick<KeyringFiles, 'signature' | 'read'>
   readonly keys: KeyringTable
   readonly models: RecordTable
+  readonly accounts: AccountTable
+  readonly plans: AccountTable
   readonly credentials: { replace(values: ReadonlyMap<string, string>): void }
   readonly follower: Pick<RevisionFollower, 'loadedFrom' | 'startedFromKeyring'>
   readonly coldStart: boolean
@@ -93,28 +101,34 @@ export class KeyringWatch {
   }
 
   /** Applies a content. It is synchronous, so that the state of the follower cannot change during the call. */
-  #apply({ entries, models, credentials, unreadable, problems }: KeyringContent): void {
+  #apply({ entries, models, accounts, credentials, unreadable, problems }: KeyringContent): void {
     this.#report(problems)
     this.#deps.credentials.replace(credentials)
     const { keys, follower, log } = this.#deps
     const isStart = this.#mayStart()
     if ((isStart || follower.loadedFrom === 'Keyring') && entries && models) {
       keys.seed(entries)
-      this.#loadModels(models)
+      this.#load(this.#deps.models, models)
+      this.#load(this.#deps.plans, accounts.filter(isOf('plan')))
+      this.#load(this.#deps.accounts, accounts.filter(isOf('account')))
       follower.startedFromKeyring(unreadable > 0)
       if (isStart)
         log.warn(
           { keys: keys.size, models: models.length },
           'no projection within 5 s: serving from the mounted keyring until there is one',
         )
-    } else if (entries) keys.override(entries)
+    } else {
+      if (entries) keys.override(entries)
+      this.#deps.plans.override(accounts.filter(isOf('plan')))
+      this.#deps.accounts.override(accounts.filter(isOf('account')))
+    }
   }
 
-  #loadModels(texts: readonly string[]): void {
-    const load = this.#deps.models.load()
+  #load(table: RecordTable, texts: readonly string[]): void {
+    const load = table.load()
     for (const text of texts) {
       const uid = uidIn(text) ?? ''
-      if (!load.put(uid, text)) this.#deps.log.error({ uid }, 'a model record of the keyring folder cannot be read: update the gateway')
+      if (!load.put(uid, text)) this.#deps.log.error({ uid }, 'a record of the keyring folder cannot be read: update the gateway')
     }
     load.commit()
   }
@@ -125,4 +139,9 @@ export class KeyringWatch {
     if (text !== this.#problems) for (const problem of problems) this.#deps.log.error(problem)
     this.#problems = text
   }
+}
+
+/** Records of accounts and plans are in the same files. */
+function isOf(kind: 'account' | 'plan'): (text: string) => boolean {
+  return (text) => (JSON.parse(text) as { readonly kind?: unknown }).kind === kind
 }

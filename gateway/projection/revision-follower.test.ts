@@ -1,3 +1,4 @@
+import { perKind } from '#contract/records/record-kinds.ts'
 import { afterEach, describe, expect, test } from 'vitest'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { FaultySource, hurriedClock } from '../../test/support/faulty-source.ts'
@@ -29,7 +30,7 @@ class World {
     const line = (...args: unknown[]): void => void this.lines.push(args.map(String).join(' '))
     this.follower = new RevisionFollower({
       source: this.source,
-      tables: { key: this.keys, model: this.models },
+      tables: { ...perKind(() => new KeyTable()), key: this.keys, model: this.models },
       process: 'pod-1/abc',
       version: '1.2.3',
       clock: hurriedClock,

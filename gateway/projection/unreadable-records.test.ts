@@ -1,9 +1,10 @@
 import { describe, expect, test } from 'vitest'
+import { perKind } from '#contract/records/record-kinds.ts'
 import { UnreadableRecords } from './revision-follower.ts'
 
 function records(...known: string[]): UnreadableRecords {
   const table = { has: (id: string) => known.includes(id) }
-  return new UnreadableRecords({ key: table, model: table })
+  return new UnreadableRecords(perKind(() => table))
 }
 
 describe('unreadable records', () => {

@@ -9,7 +9,7 @@ import type { ReadRequest } from '../dialects/read-request.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
-import { type HeldCall, limitSubject } from '../limits/call-limits.ts'
+import { type HeldCall, limitSubjects } from '../limits/call-limits.ts'
 import type { LimitSubject } from '../limits/ledger.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
@@ -21,8 +21,8 @@ import { identify, type RouteDeps, type RouteHandler } from './route.ts'
 interface Call {
   readonly exchange: Exchange
   readonly caller: Caller
-  /** The owner of the limits; undefined for a key without limits. */
-  readonly subject: LimitSubject | undefined
+  /** What limits the call; empty for a key without limits. */
+  readonly subjects: readonly LimitSubject[]
   readonly dialect: Dialect
   readonly deps: RouteDeps
 }
@@ -39,10 +39,10 @@ export function inference(dialect: Dialect, deps: RouteDeps): RouteHandler {
     const turn = deps.turns.take(caller.turns)
     if (turn) await turn // many requests of this key have arrived at the same time
     if (exchange.response.closed) return undefined // the client has left
-    const subject = limitSubject(caller.record)
-    const storm = subject && deps.limits.refusalUnread(subject, exchange.format)
+    const subjects = limitSubjects(caller)
+    const storm = deps.limits.refusalUnread({ uid: caller.record.uid, subjects }, exchange.format)
     if (storm) return storm // row 19 before the body is read, for a client that ignores repeated refusals
-    const admitting = admit(await body(exchange, caller, deps), { exchange, caller, subject, dialect, deps })
+    const admitting = admit(await body(exchange, caller, deps), { exchange, caller, subjects, dialect, deps })
     const admitted = admitting instanceof Promise ? await admitting : admitting
     if (!admitted) return undefined // the client has left
     const { job, held } = admitted
@@ -77,29 +77,29 @@ function body(exchange: Exchange, { keyID }: Caller, { maxBodyBytes: maxBytes, b
 function admit(bytes: Awaited<ReturnType<typeof readBody>>, call: Call): Admitted | undefined | Promise<Admitted | undefined> {
   const taken = orThrow(bytes)
   if (taken === undefined) return undefined
-  const { exchange, subject, dialect, deps } = call
-  const reading = deps.bodyReader.read(taken, dialect, exchange.response, subject !== undefined)
+  const { exchange, subjects, dialect, deps } = call
+  const reading = deps.bodyReader.read(taken, dialect, exchange.response, subjects.length > 0)
   return reading instanceof Promise ? reading.then((result) => admitRead(result, call)) : admitRead(reading, call)
 }
 
 function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promise<Admitted> {
   const read = orThrow(result) // rows 10, 11, 42; 34
   if (read === undefined) return undefined
-  const { exchange, subject } = call
+  const { exchange, subjects } = call
   const { asked } = read
   exchange.askedModel = asked.model
   const model = admitModel(asked, call) // rows 12 to 14, 41
   exchange.model = model.record.servedName
   if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
-  const held = subject && reserved(subject, model.record, read, call) // rows 16 to 23, 36
+  const held = subjects.length === 0 ? undefined : reserved(model.record, read, call) // rows 16 to 23, 36, 43
   return held instanceof Promise ? held.then((hold) => admittedCall(read, model, hold, call)) : admittedCall(read, model, held, call)
 }
 
 function admittedCall({ asked, body }: ReadRequest, model: ModelEntry, held: HeldCall | undefined, call: Call): Admitted {
-  const { exchange, caller, subject, dialect, deps } = call
+  const { exchange, caller, subjects, dialect, deps } = call
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   const job: ForwardJob = {
-    ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered: subject !== undefined },
+    ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered: subjects.length > 0 },
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
   }
   return { job, held }
@@ -128,12 +128,11 @@ function admitModel({ model: name }: ModelRequest, { caller, dialect, deps }: Ca
 
 /** Reserves units for the call. @throws GatewayError, or rejects with it, when a limit is reached or cannot be checked */
 function reserved(
-  subject: LimitSubject,
   model: ModelRecord,
   { asked, size }: ReadRequest,
-  { exchange, deps }: Call,
+  { exchange, caller, subjects, deps }: Call,
 ): Promise<HeldCall> | HeldCall {
   if (size === undefined) throw new TypeError('a call with limits whose body was read without its size')
-  const decision = deps.limits.reserve({ subject, model, asked, size, format: exchange.format })
+  const decision = deps.limits.reserve({ uid: caller.record.uid, subjects, model, asked, size, format: exchange.format })
   return decision instanceof Promise ? decision.then(orThrow) : orThrow(decision)
 }

@@ -3,8 +3,8 @@ import { sentCredential } from '../auth/authenticate.ts'
 import type { Caller } from '../auth/key-table.ts'
 import { GatewayError, type RefusedLimitDetails } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import type { BudgetSnapshot, LedgerSnapshot, Limits, LimitSubject, RateState } from '../limits/ledger.ts'
-import { limitSubject } from '../limits/call-limits.ts'
+import type { BudgetSnapshot, LedgerSnapshot, LimitOwner, Limits, LimitSubject, RateState } from '../limits/ledger.ts'
+import { limitSubjects } from '../limits/call-limits.ts'
 import { instant } from '../limits/rate-headers.ts'
 import { ownerOf } from '../limits/refusals.ts'
 import { credentialPrefix } from '#contract/values/credential.ts'
@@ -18,23 +18,27 @@ export function showKey(deps: RouteDeps): RouteHandler {
     const caller = identify(exchange, deps)
     await deps.turns.take(caller.turns)
     if (exchange.response.closed) return // the client has left
-    const subject = limitSubject(caller.record)
-    const used = subject && (await usedOf(subject, deps))
+    const readings = await Promise.all(limitSubjects(caller).map((subject) => readingOf(subject, deps)))
     const body = {
       object: 'key',
       prefix: prefixOf(exchange),
       expiresAt: resetAt(caller.expiresAt),
       models: modelsOf(caller, deps),
-      limits: subject && used ? limitsOf(subject, used) : [],
-      budgets: subject && used ? used.budgets.map((budget) => shownBudget(budget, subject)) : [],
+      limits: limitsOf(readings),
+      budgets: readings.flatMap(budgetsOf),
     }
     if (!exchange.response.closed) send(exchange, Buffer.from(JSON.stringify(body)))
   }
 }
 
-async function usedOf(subject: LimitSubject, { ledger }: RouteDeps): Promise<LedgerSnapshot> {
+interface Reading {
+  readonly subject: LimitSubject
+  readonly used: LedgerSnapshot
+}
+
+async function readingOf(subject: LimitSubject, { ledger }: RouteDeps): Promise<Reading> {
   try {
-    return await ledger.snapshot(subject)
+    return { subject, used: await ledger.snapshot(subject) }
   } catch (cause) {
     throw new GatewayError('limitsUnavailable', {}, { cause })
   }
@@ -53,9 +57,27 @@ function modelsOf({ record }: Caller, deps: RouteDeps): readonly string[] {
   return deps.models.visible(record.namespace).flatMap(({ name, entry }) => (admits(record, entry.names) ? [name] : []))
 }
 
-/** The names are those of `error.metadata` in a refusal. */
-function limitsOf(subject: LimitSubject, { requests, tokens, concurrency, atMs }: LedgerSnapshot): object[] {
-  const rate = (limit: RefusedLimitDetails['limit'], field: keyof Limits, state: RateState | undefined): object[] =>
+/** One limit. The names are those of `error.metadata` in a refusal. */
+interface ShownLimit {
+  readonly limit: RefusedLimitDetails['limit']
+  readonly owner: LimitOwner
+  readonly amount: number
+  readonly left: number
+  readonly resetsAt: string | null
+}
+
+/** Of each kind the limit of which the least is left: the key's own, or that of its account. */
+function limitsOf(readings: readonly Reading[]): ShownLimit[] {
+  const nearest = new Map<string, ShownLimit>()
+  for (const shown of readings.flatMap(limitsOfOne)) {
+    const other = nearest.get(shown.limit)
+    if (other === undefined || shown.left < other.left) nearest.set(shown.limit, shown)
+  }
+  return [...nearest.values()]
+}
+
+function limitsOfOne({ subject, used: { requests, tokens, concurrency, atMs } }: Reading): ShownLimit[] {
+  const rate = (limit: ShownLimit['limit'], field: keyof Limits, state: RateState | undefined): ShownLimit[] =>
     state
       ? [{ limit, owner: ownerOf(subject, field), amount: state.limit, left: state.remaining, resetsAt: resetAt(atMs + state.resetMs) }]
       : []
@@ -71,13 +93,19 @@ function limitsOf(subject: LimitSubject, { requests, tokens, concurrency, atMs }
   ]
 }
 
+/** Money of an account does not show to a key. */
+function budgetsOf({ subject, used }: Reading): object[] {
+  const shown = used.budgets.filter(({ unit }) => unit !== 'Currency' || subject.whose === 'key')
+  return shown.map((budget) => shownBudget(budget, subject))
+}
+
 function shownBudget({ name, unit, window, amount, spent, held, unsettled, endMs }: BudgetSnapshot, subject: LimitSubject): object {
-  const shown = (value: number): string | number => (unit === 'Currency' ? formatAmount(value, unit) : value)
+  const units = (value: number): string | number => (unit === 'Currency' ? formatAmount(value, unit) : value)
   const used = spent + unsettled
   const spec = subject.budgets.find((budget) => budget.name === name)
   return {
     ...{ limit: 'budget', budget: name, unit, window, onExceeded: spec?.onExceeded, owner: spec?.whose ?? subject.whose },
-    ...{ amount: shown(amount), used: shown(used), held: shown(held), left: shown(Math.max(0, amount - used)), resetsAt: resetAt(endMs) },
+    ...{ amount: units(amount), used: units(used), held: units(held), left: units(Math.max(0, amount - used)), resetsAt: resetAt(endMs) },
   }
 }
 

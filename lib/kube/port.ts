@@ -171,6 +171,11 @@ export function refKey(ref: ObjectRef): string {
   return `${ref.namespace}/${ref.name}`
 }
 
+/** The name as a person reads it: without a slash for a cluster-scoped object. */
+export function shownRef({ namespace, name }: ObjectRef): string {
+  return namespace === '' ? name : `${namespace}/${name}`
+}
+
 /** Namespace and name of an object. */
 export function refOf(object: KubeObject): ObjectRef {
   return { namespace: object.metadata.namespace ?? '', name: object.metadata.name }

@@ -27,7 +27,7 @@ export interface SubjectUsage {
 }
 
 /** Starts a source of readings. @param listener called with readings and the uid of their subject; it must only remember and enqueue */
-export type UsageSource = (listener: (uid: string, usage: SubjectUsage) => void) => void
+export type UsageSource = (subjects: Pick<Subjects, 'uids' | 'budgetsOf'>, listener: (uid: string, usage: SubjectUsage) => void) => void
 
 /** One kind of subjects: the ledger asks it, and reports to it. */
 export interface SubjectKind {
@@ -49,7 +49,7 @@ export class Subjects {
 
   constructor(deps: OperatorDeps, acknowledgements: Acknowledgements) {
     this.ledger = createLedger(deps, acknowledgements, this)
-    deps.usage?.((uid, usage) => this.read(uid, usage))
+    deps.usage?.(this, (uid, usage) => this.read(uid, usage))
   }
 
   /** Adds a kind of subjects, before the ledger starts. */

@@ -4,6 +4,7 @@ import type { EventReason } from '#api/event-table.ts'
 import { UID_INDEX } from '#kube/indexes.ts'
 import type { OwnWrites } from '#kube/own-writes.ts'
 import type { Informer, KubeObject, ObjectRef } from '#kube/port.ts'
+import type { Accounts } from '../accounts/accounts.ts'
 import type { Subjects } from '../books/subject-ledger.ts'
 import type { Level } from '../loop/level.ts'
 import type { Reconciled, StepBase } from '../loop/reconciler.ts'
@@ -23,12 +24,13 @@ export interface OperatorContext extends OperatorDeps {
   readonly acknowledgements: Acknowledgements
   /** The ServedModel kind fills this before any kind starts. */
   readonly models: ProjectedModels
+  readonly accounts: Accounts
   readonly ownWrites: OwnWrites
   readonly subjects: Subjects
   readonly enqueue: (kind: string, ref: ObjectRef, level: Level) => void
   readonly enqueueAfter: (kind: string, ref: ObjectRef, delayMs: number, level: Level) => void
-  /** Number of a namespace's objects in the queue, without background work. */
-  readonly backlogOf: (namespace: string) => number
+  /** Number of a tenant's objects in the queue, without background work. */
+  readonly backlogOf: (tenant: string) => number
   /** Writes one Event about an object; never throws. */
   readonly recordEvent: (object: KubeObject, reason: EventReason, note: string) => void
   /** Version in which entries and records are written: the lowest that every live gateway reads. */

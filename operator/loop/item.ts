@@ -5,6 +5,11 @@ export interface Item {
   readonly ref: ObjectRef
 }
 
+/** Share of an account, beside the shares of namespaces: the turns of its items, and the bytes of its keys. @param uid of the Account */
+export function accountTenant(uid: string): string {
+  return `account/${uid}`
+}
+
 /** `<kind> <namespace>/<name>`: identity of an item in queues. */
 export function itemKey({ kind, ref }: Item): string {
   return `${kind} ${refKey(ref)}`

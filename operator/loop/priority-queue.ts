@@ -9,32 +9,40 @@ export interface Waiting {
   readonly item: Item
   readonly level: Level
   readonly sinceMs: number
+  /** Whose turn it is. */
+  readonly tenant: string
 }
 
-/** The keys of one level: namespaces in the order of their turns, and the keys of each. Keys that left stay until their turn comes. */
+/** The keys of one level: tenants in the order of their turns, and the keys of each. Keys that left stay until their turn comes. */
 interface Turns {
-  readonly namespaces: Fifo<string>
+  readonly tenants: Fifo<string>
   readonly keys: Map<string, Fifo<string>>
 }
 
 /**
- * Items in order of level. Within a level the namespaces take turns, and within a namespace the oldest item comes first: a tenant with
+ * Items in order of level. Within a level the tenants take turns, and within a tenant the oldest item comes first: a tenant with
  * 2,000 changes delays only its own. An item waits at most once, at the highest level that was asked for.
  */
 export class PriorityQueue {
+  readonly #tenantOf: (item: Item) => string
   readonly #waiting = new Map<string, Waiting>()
   readonly #turns: Record<Level, Turns> = { urgent: noTurns(), change: noTurns(), create: noTurns(), background: noTurns() }
   readonly #depth: Record<Level, number> = { urgent: 0, change: 0, create: 0, background: 0 }
-  /** Items of one namespace that wait at any level but background. */
+  /** Items of one tenant that wait at any level but background. */
   readonly #backlogs = new Map<string, number>()
+
+  /** @param tenantOf default: the namespace of the item */
+  constructor(tenantOf: (item: Item) => string = ({ ref }) => ref.namespace) {
+    this.#tenantOf = tenantOf
+  }
 
   depth(level: Level): number {
     return this.#depth[level]
   }
 
-  /** Items of one namespace that wait for anything but background work. */
-  backlogOf(namespace: string): number {
-    return this.#backlogs.get(namespace) ?? 0
+  /** Items of one tenant that wait for anything but background work. */
+  backlogOf(tenant: string): number {
+    return this.#backlogs.get(tenant) ?? 0
   }
 
   /** Adds an item, or moves it up. @returns whether the item did not wait before */
@@ -43,21 +51,22 @@ export class PriorityQueue {
     const present = this.#waiting.get(key)
     if (present && !isLower(present.level, level)) return false
     this.delete(item)
-    this.#waiting.set(key, { item, level, sinceMs: present?.sinceMs ?? sinceMs })
-    this.#count(item, level, 1)
-    this.#enqueue(item.ref.namespace, key, this.#turns[level])
+    const waiting = { item, level, sinceMs: present?.sinceMs ?? sinceMs, tenant: this.#tenantOf(item) }
+    this.#waiting.set(key, waiting)
+    this.#count(waiting, 1)
+    this.#enqueue(waiting.tenant, key, this.#turns[level])
     return present === undefined
   }
 
   shift(levels: readonly Level[] = LEVELS): Waiting | undefined {
     const level = levels.find((each) => this.#depth[each] > 0)
     if (level === undefined) return undefined
-    const { namespaces, keys } = this.#turns[level]
-    for (let namespace = namespaces.shift(); namespace !== undefined; namespace = namespaces.shift()) {
-      const queue = keys.get(namespace)
+    const { tenants, keys } = this.#turns[level]
+    for (let tenant = tenants.shift(); tenant !== undefined; tenant = tenants.shift()) {
+      const queue = keys.get(tenant)
       const next = queue && this.#nextOf(queue, level)
-      if (queue && queue.size > 0) namespaces.push(namespace)
-      else keys.delete(namespace)
+      if (queue && queue.size > 0) tenants.push(tenant)
+      else keys.delete(tenant)
       if (next) return next
     }
     return undefined
@@ -67,24 +76,24 @@ export class PriorityQueue {
     const present = this.#waiting.get(itemKey(item))
     if (!present) return
     this.#waiting.delete(itemKey(item))
-    this.#count(item, present.level, -1)
+    this.#count(present, -1)
   }
 
-  #count({ ref: { namespace } }: Item, level: Level, change: 1 | -1): void {
+  #count({ level, tenant }: Waiting, change: 1 | -1): void {
     this.#depth[level] += change
     if (level === 'background') return
-    const backlog = this.backlogOf(namespace) + change
-    if (backlog === 0) this.#backlogs.delete(namespace)
-    else this.#backlogs.set(namespace, backlog)
+    const backlog = this.backlogOf(tenant) + change
+    if (backlog === 0) this.#backlogs.delete(tenant)
+    else this.#backlogs.set(tenant, backlog)
   }
 
-  #enqueue(namespace: string, key: string, { namespaces, keys }: Turns): void {
-    const queue = keys.get(namespace)
+  #enqueue(tenant: string, key: string, { tenants, keys }: Turns): void {
+    const queue = keys.get(tenant)
     if (queue) return queue.push(key)
     const first = new Fifo<string>()
     first.push(key)
-    keys.set(namespace, first)
-    namespaces.push(namespace)
+    keys.set(tenant, first)
+    tenants.push(tenant)
   }
 
   /** @returns undefined when every key left in the meantime */
@@ -100,7 +109,7 @@ export class PriorityQueue {
 }
 
 function noTurns(): Turns {
-  return { namespaces: new Fifo(), keys: new Map() }
+  return { tenants: new Fifo(), keys: new Map() }
 }
 
 /** First in, first out, in constant time on average. */

@@ -14,6 +14,8 @@ export interface WorkQueueOptions {
   readonly metrics?: OperatorMetrics['queue'] | undefined
   /** By kind. Read at each run, so it may be filled after construction. */
   readonly kinds: Readonly<Record<string, Reconcile>>
+  /** Whose turn an item takes; default: of its namespace. */
+  readonly tenantOf?: ((item: Item) => string) | undefined
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number
   /** Levels that start one run per 100 ms at most, although workers are free; read again after 20 ms. */
@@ -42,7 +44,7 @@ interface Taken {
  */
 export class WorkQueue {
   readonly #options: WorkQueueOptions
-  #ready = new PriorityQueue()
+  #ready: PriorityQueue
   readonly #capacity: Capacity
   /** Items to add later, each with one timer. */
   readonly #delayed = new Map<string, Delayed>()
@@ -59,6 +61,7 @@ export class WorkQueue {
 
   constructor(options: WorkQueueOptions) {
     this.#options = options
+    this.#ready = new PriorityQueue(options.tenantOf)
     this.#capacity = new Capacity(options.workers ?? WORKERS)
     options.metrics?.watching(this)
   }
@@ -72,9 +75,9 @@ export class WorkQueue {
     return this.active === 0 && LEVELS.every((level) => this.depth(level) === 0)
   }
 
-  /** Items of one namespace that wait for anything but background work. */
-  backlogOf(namespace: string): number {
-    return this.#ready.backlogOf(namespace)
+  /** Items of one tenant that wait for anything but background work. */
+  backlogOf(tenant: string): number {
+    return this.#ready.backlogOf(tenant)
   }
 
   get active(): number {
@@ -119,7 +122,7 @@ export class WorkQueue {
   async stop(timeoutMs: number): Promise<boolean> {
     this.#state = 'Closed'
     this.#cancelHold?.()
-    this.#ready = new PriorityQueue()
+    this.#ready = new PriorityQueue(this.#options.tenantOf)
     this.#again.clear()
     for (const { cancel } of this.#delayed.values()) cancel()
     this.#delayed.clear()

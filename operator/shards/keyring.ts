@@ -9,15 +9,16 @@ import { MultiMap } from './multi-map.ts'
 import { SecretShards, type SecretShardsDeps, type UnreadableEntry } from './secret-shards.ts'
 import { KEYRING_SET } from './sets.ts'
 import { ShardFull } from './shard-writer.ts'
+import { accountTenant } from '../loop/item.ts'
 
 /** A restricting edit may grow by this many bytes beyond the share of its namespace, so that a suspension that also adds a model becomes durable. */
 const URGENT_SHARE_SLACK = 512
 
 /** The error of a policy that does not fit into the share of its namespace. Policies that shrink, suspensions and deletions always fit. */
 export class NamespaceShareFull extends ShardFull {
-  constructor(namespace: string, size: { readonly bytes: number; readonly limit: number }) {
+  constructor({ namespace, account }: KeyringEntry, size: { readonly bytes: number; readonly limit: number }) {
     super(
-      `the model names of all keys of namespace ${namespace}`,
+      account === undefined ? `the model names of all keys of namespace ${namespace}` : 'the model names of all keys of the account',
       size,
       'shorten spec.models or raise operator.settings.maxModelBytesPerNamespace',
     )
@@ -36,9 +37,14 @@ export interface KeyringDeps extends SecretShardsDeps {
 
 /** What the indexes know of one key, durable or about to be. */
 interface Indexed {
-  readonly namespace: string
+  /** Whose share the key counts in. */
+  readonly tenant: string
+  /** uid of its account. */
+  readonly account: string | undefined
   /** ms since 1970; null: not deleted. */
   readonly deletedMs: number | null
+  /** When it stops working, ms since 1970; 0: it is revoked. */
+  readonly endsMs: number
   /** Bytes of the model names in its policy: durable or pending, whichever is larger. */
   readonly modelBytes: number
   /** Of its live values. */
@@ -51,13 +57,15 @@ export class Keyring extends SecretShards<KeyringEntry> {
   readonly #deps: KeyringDeps
   readonly #keys = new Map<string, Indexed>()
   readonly #uidsIn = new MultiMap<string>()
+  /** Keys of each account, without deleted ones. */
+  readonly #uidsOf = new MultiMap<string>()
   readonly #modelBytesIn = new Map<string, number>()
   readonly #holders = new MultiMap<KeyHash>()
   readonly #tombstones = new Set<string>()
   #revision = 0
 
   constructor(deps: KeyringDeps) {
-    super({ ...KEYRING_SET, ...deps, groupOf: ({ namespace }) => namespace })
+    super({ ...KEYRING_SET, ...deps, groupOf: tenantOf })
     this.#deps = deps
     this.#former = new FormerShards(deps, this)
   }
@@ -87,9 +95,9 @@ export class Keyring extends SecretShards<KeyringEntry> {
   #refusal(entry: KeyringEntry, level: Level): NamespaceShareFull | undefined {
     const limit = this.#deps.maxModelBytesPerNamespace
     const grows = modelBytesOf(entry) - (this.#keys.get(entry.uid)?.modelBytes ?? 0)
-    const bytes = (this.#modelBytesIn.get(entry.namespace) ?? 0) + grows
+    const bytes = (this.#modelBytesIn.get(tenantOf(entry)) ?? 0) + grows
     if (grows <= (level === 'urgent' ? URGENT_SHARE_SLACK : 0) || bytes <= limit) return undefined
-    return new NamespaceShareFull(entry.namespace, { bytes, limit })
+    return new NamespaceShareFull(entry, { bytes, limit })
   }
 
   /** Drops the tombstones that are old enough, in grouped writes. @param now ms since 1970 @returns the number of dropped tombstones */
@@ -108,9 +116,25 @@ export class Keyring extends SecretShards<KeyringEntry> {
     }
   }
 
-  /** Number of keys of one namespace, including tombstones and commits that are not durable yet. */
+  /** Number of keys of one namespace without an account, including tombstones and commits that are not durable yet. */
   countIn(namespace: string): number {
     return this.#uidsIn.count(namespace)
+  }
+
+  /**
+   * Number of the keys of an account that are neither revoked nor expired. Cheap below `most`: the count then includes expired keys.
+   * @param account its uid
+   */
+  activeOf(account: string, most: number): number {
+    const count = this.#uidsOf.count(account)
+    if (count < most) return count
+    const nowMs = this.#deps.clock.now()
+    return [...this.#uidsOf.get(account)].filter((uid) => (this.#keys.get(uid)?.endsMs ?? 0) > nowMs).length
+  }
+
+  /** Whether any key that is not deleted names the account. */
+  hasKeys(account: string): boolean {
+    return this.#uidsOf.has(account)
   }
 
   /** Newest revision of any entry, including deleted entries. */
@@ -141,8 +165,10 @@ export class Keyring extends SecretShards<KeyringEntry> {
     const former = this.#keys.get(uid)
     const entry = durable ?? pending
     const now = entry && {
-      namespace: entry.namespace,
+      tenant: tenantOf(entry),
+      account: entry.account,
       deletedMs: entry.deletedMs,
+      endsMs: endOf(pending ?? entry),
       modelBytes: Math.max(modelBytesOf(durable), modelBytesOf(pending)),
       hashes: [...new Set([...liveHashes(durable), ...liveHashes(pending)])],
     }
@@ -154,25 +180,37 @@ export class Keyring extends SecretShards<KeyringEntry> {
 
   #index(uid: string, now: Indexed): void {
     this.#keys.set(uid, now)
-    this.#uidsIn.add(now.namespace, uid)
-    this.#resize(now.namespace, now.modelBytes)
+    this.#uidsIn.add(now.tenant, uid)
+    if (now.account !== undefined && now.deletedMs === null) this.#uidsOf.add(now.account, uid)
+    this.#resize(now.tenant, now.modelBytes)
     for (const hash of now.hashes) this.#holders.add(hash, uid)
     if (now.deletedMs !== null) this.#tombstones.add(uid)
   }
 
   #unindex(uid: string, former: Indexed): void {
     this.#keys.delete(uid)
-    this.#uidsIn.delete(former.namespace, uid)
-    this.#resize(former.namespace, -former.modelBytes)
+    this.#uidsIn.delete(former.tenant, uid)
+    if (former.account !== undefined) this.#uidsOf.delete(former.account, uid)
+    this.#resize(former.tenant, -former.modelBytes)
     for (const hash of former.hashes) this.#holders.delete(hash, uid)
     this.#tombstones.delete(uid)
   }
 
-  #resize(namespace: string, bytes: number): void {
-    const total = (this.#modelBytesIn.get(namespace) ?? 0) + bytes
-    if (total > 0) this.#modelBytesIn.set(namespace, total)
-    else this.#modelBytesIn.delete(namespace)
+  #resize(tenant: string, bytes: number): void {
+    const total = (this.#modelBytesIn.get(tenant) ?? 0) + bytes
+    if (total > 0) this.#modelBytesIn.set(tenant, total)
+    else this.#modelBytesIn.delete(tenant)
   }
+}
+
+/** When a key stops working, ms since 1970; 0 for a revoked one. */
+function endOf({ state, expiresMs }: KeyringEntry): number {
+  return state === 'Revoked' ? 0 : (expiresMs ?? Infinity)
+}
+
+/** Whose share an entry counts in: that of its account, or else of its namespace. No namespace has a slash. */
+function tenantOf({ namespace, account }: KeyringEntry): string {
+  return account === undefined ? namespace : accountTenant(account)
 }
 
 /** Bytes of the model names in a policy; 0 for a tombstone or without an entry. */

@@ -7,7 +7,7 @@ import type { Cancel } from '#platform/clock.ts'
 import { MOUNTED_SHARDS } from '#contract/records/mounted-folder.ts'
 import { MultiMap } from './multi-map.ts'
 import { SecretShards, type SecretShardsDeps, type SettledListener } from './secret-shards.ts'
-import { type CredentialEntry, type ModelEntry, MODELS_SET, UPSTREAM_SET } from './sets.ts'
+import { type CredentialEntry, MODELS_SET, type RecordEntry, UPSTREAM_SET } from './sets.ts'
 
 /** Maximum size of the distinct backend credentials of one namespace: one tenant must not fill the Secrets of all tenants. */
 const MAX_NAMESPACE_CREDENTIAL_BYTES = 262_144
@@ -49,7 +49,7 @@ interface Use {
 /** Keeps both sets equal to the models as they were set last. */
 export class MountedSecrets {
   readonly #deps: MountedSecretsDeps
-  readonly #models: SecretShards<ModelEntry>
+  readonly #models: SecretShards<RecordEntry>
   readonly #credentials: SecretShards<CredentialEntry>
   readonly #uses = new Map<string, Use>()
   /** Uids of the models that use a credential, by sum. */

@@ -59,6 +59,8 @@ export interface SecretShardsDeps {
   readonly version?: () => number
   /** Reports each PUT. */
   readonly onWrite?: (shard: number, bytes: number, seconds: number) => void
+  /** For sets whose leader claims every Secret: the fencing token of this leader, and a listener for a higher one in a Secret. */
+  readonly claim?: { readonly fence: () => number; readonly onFenced: (fence: number) => void }
   /** Entries of these ids were changed by another process since `load`. */
   readonly onAdopted?: ((ids: Iterable<string>) => void) | undefined
 }
@@ -147,6 +149,18 @@ export class SecretShards<Entry> {
     return [...byName.values()]
   }
 
+  /** The highest fencing token in any Secret of the set; 0 for a set that nobody has claimed. */
+  get fence(): number {
+    return Math.max(0, ...this.#shards.map(({ fence }) => fence))
+  }
+
+  /** Writes the fencing token of this leader into every present Secret: a former leader that still writes finds it and stops. @throws KubeError */
+  async claim(): Promise<void> {
+    const present = this.#shards.filter(({ secret }) => secret !== undefined)
+    for (const shard of present) shard.isDirty = true
+    await inParallel(present, ALL_WRITES, (shard) => this.#write(shard))
+  }
+
   /** Calls a listener whenever a commit or removal is durable or refused, never within `commit` or `remove`. */
   onSettled(listener: SettledListener): void {
     this.#listeners.push(listener)
@@ -208,7 +222,6 @@ export class SecretShards<Entry> {
     }
   }
 
-  /** Entries that another build wrote. They are never changed. */
   *unreadable(): IterableIterator<UnreadableEntry> {
     for (const { name: secret, frozen, stored } of this.#shards) {
       if (frozen !== undefined) yield { secret, id: undefined, why: frozen }
@@ -222,7 +235,7 @@ export class SecretShards<Entry> {
     return frozen !== undefined || stored.get(id)?.why !== undefined
   }
 
-  /** Whether the entry of this id may have been lost with a damaged shard. A caller that has it from another source can commit it again. */
+  /** Whether the entry of this id may have been lost with a damaged shard. */
   isDamaged(id: string): boolean {
     return this.#damaged.has(this.#shardOf(id))
   }

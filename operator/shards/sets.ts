@@ -4,10 +4,12 @@ import { parseFormat, withUid } from '#contract/records/format.ts'
 import { type KeyringEntry, readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import type { ShardSetKind } from './secret-shards.ts'
-import { type DecodedShard, recordCodec, type ShardCodec, type ShardData, type StoredEntry } from './shard-codec.ts'
+import { BY_UID, type DecodedShard, recordCodec, type ShardCodec, type ShardData, type StoredEntry } from './shard-codec.ts'
+import { type AccountBook, bookCodec } from './account-book.ts'
 import { type SpendEntry, spendCodec } from './spend-entry.ts'
 
-export interface ModelEntry {
+/** An encoded record. */
+export interface RecordEntry {
   readonly uid: string
   readonly text: string
 }
@@ -37,11 +39,28 @@ export const KEYRING_SET: ShardSetKind<KeyringEntry> = {
 }
 
 /** Model records of a cold start, one per text line. */
-export const MODELS_SET: ShardSetKind<ModelEntry> = {
+export const MODELS_SET: ShardSetKind<RecordEntry> = {
   set: 'models',
-  codec: modelCodec,
+  codec: textCodec,
   limitBytes: LARGEST_BYTES,
   remedy: MOUNTED_REMEDY,
+}
+
+/** Records of accounts and plans, one per text line: durable truth about deleted ones, and for a cold start. */
+export const ACCOUNTS_SET: ShardSetKind<RecordEntry> = {
+  set: 'accounts',
+  codec: textCodec,
+  limitBytes: LARGEST_BYTES,
+  remedy: 'delete Accounts that are not used',
+}
+
+/** The books of accounts, by name. Only the operator reads them. */
+export const BALANCES_SET: ShardSetKind<AccountBook> & { readonly shards: number } = {
+  set: 'balances',
+  shards: 8,
+  codec: bookCodec,
+  limitBytes: LARGEST_BYTES,
+  remedy: 'ask for larger books; they keep every name for ever',
 }
 
 /** Backend credentials, which never enter Redis. */
@@ -69,6 +88,7 @@ export const SPEND_SET: ShardSetKind<SpendEntry> & { readonly shards: number } =
 export function keyringCodec(version: () => number): ShardCodec<KeyringEntry> {
   return recordCodec<KeyringEntry>(
     {
+      ...BY_UID,
       read: readKeyringEntry,
       write: (entry, former) => writeKeyringEntry(entry, former === undefined ? undefined : readKeyringEntry(former)),
     },
@@ -76,9 +96,9 @@ export function keyringCodec(version: () => number): ShardCodec<KeyringEntry> {
   )
 }
 
-function modelCodec(version: () => number): ShardCodec<ModelEntry> {
-  const read = (text: string): ModelEntry => ({ ...withUid.parse(parseFormat(text)), text })
-  return recordCodec<ModelEntry>({ read, write: ({ text }) => text }, version)
+function textCodec(version: () => number): ShardCodec<RecordEntry> {
+  const read = (text: string): RecordEntry => ({ ...withUid.parse(parseFormat(text)), text })
+  return recordCodec<RecordEntry>({ ...BY_UID, read, write: ({ text }) => text }, version)
 }
 
 /** One data key per credential, named after its SHA-256. */

@@ -42,22 +42,26 @@ export interface RecordFormat<Entry> {
   write(entry: Entry, former: string | undefined): string
   /** Merges two entries of one id; without it an entry of another process replaces the one in memory. */
   readonly merge?: (mine: Entry, theirs: Entry) => Entry
+  idOf(entry: Entry): string
+  /** Reads the id of a text of any version. */
+  idIn(text: string): string | undefined
 }
 
+/** Entries whose id is their uid. */
+export const BY_UID: Pick<RecordFormat<{ readonly uid: string }>, 'idOf' | 'idIn'> = { idOf: ({ uid }) => uid, idIn: uidIn }
+
 /** Reads and writes the entries of one set. */
-export interface ShardCodec<Entry> extends Pick<RecordFormat<Entry>, 'write' | 'merge'> {
-  idOf(entry: Entry): string
+export interface ShardCodec<Entry> extends Pick<RecordFormat<Entry>, 'write' | 'merge' | 'idOf'> {
   encode(header: ShardHeader, entries: Iterable<StoredEntry<Entry>>): Promise<ShardData>
   /** @throws UnknownVersion when another build wrote the shard; any other error means that the whole shard is damaged */
   decode(data: ShardData): Promise<DecodedShard<Entry>>
 }
 
 /** Codec of gzipped NDJSON under one data key. @param version of the header */
-export function recordCodec<Entry extends { readonly uid: string }>(format: RecordFormat<Entry>, version: () => number): ShardCodec<Entry> {
+export function recordCodec<Entry>(format: RecordFormat<Entry>, version: () => number): ShardCodec<Entry> {
   const packers = new Map<number, BlockPacker>()
   return {
     ...format,
-    idOf: ({ uid }) => uid,
     async encode(header, entries) {
       const packer = packers.get(header.shard) ?? new BlockPacker()
       packers.set(header.shard, packer)
@@ -123,12 +127,12 @@ function isSame(former: readonly string[], now: readonly string[]): boolean {
 }
 
 /** @returns undefined for a damaged entry */
-function readOne<Entry extends { readonly uid: string }>(text: string, format: RecordFormat<Entry>): StoredEntry<Entry> | undefined {
+function readOne<Entry>(text: string, format: RecordFormat<Entry>): StoredEntry<Entry> | undefined {
   try {
     const entry = format.read(text)
-    return { id: entry.uid, text, entry }
+    return { id: format.idOf(entry), text, entry }
   } catch (error) {
     if (!(error instanceof UnknownVersion)) return undefined // counted by the caller
-    return { id: uidIn(text), text, entry: undefined, why: error.message }
+    return { id: format.idIn(text), text, entry: undefined, why: error.message }
   }
 }

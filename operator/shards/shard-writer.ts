@@ -12,6 +12,8 @@ import type { SecretShardsOptions } from './secret-shards.ts'
 const MAX_ATTEMPTS = 5
 /** Bytes by which an entry may grow in a full shard: for a revision with one more digit; for an urgent change also for a state and a time. */
 const SLACK = { urgent: 512, other: 4 }
+/** Annotation of a claimed Secret: the fencing token of the leader that claimed it. */
+const LEADER_ANNOTATION = 'headgate.dev/leader'
 /** The writer warns at this part of the maximum size, so that there is time to raise the number of shards. */
 const NEARLY_FULL = 0.75
 
@@ -82,6 +84,7 @@ export class ShardWriter<Entry> {
     const data = secret?.data ?? {}
     const isSame = secret !== undefined && secret.metadata.resourceVersion === shard.secret?.resourceVersion
     shard.secret = secret && { uid: secret.metadata.uid, resourceVersion: secret.metadata.resourceVersion }
+    shard.fence = Math.max(shard.fence, fenceIn(secret))
     shard.isKnown = true
     if (isSame) return
     shard.frozen = undefined
@@ -108,6 +111,15 @@ export class ShardWriter<Entry> {
   async #read(shard: Shard<Entry>): Promise<void> {
     const { kube, namespace } = this.#options
     await this.take(shard, await kube.get(secrets, { namespace, name: shard.name }))
+    this.#assertClaimed(shard)
+  }
+
+  /** @throws KubeError if a newer leader has claimed the Secret: what this process knows may be older */
+  #assertClaimed({ name, fence }: Shard<Entry>): void {
+    const { claim } = this.#options
+    if (claim === undefined || fence <= claim.fence()) return
+    claim.onFenced(fence)
+    throw new KubeError('Other', 0, `Secret ${name} belongs to a newer leader (fence ${fence})`)
   }
 
   async #decode(shard: Shard<Entry>, data: ShardData): Promise<void> {
@@ -247,19 +259,32 @@ export class ShardWriter<Entry> {
   }
 
   async #send(shard: Shard<Entry>, { data, bytes }: Plan<Entry>): Promise<void> {
-    const { kube, namespace, set, clock, onWrite, assertLeading, limitBytes, warn, remedy } = this.#options
+    const { kube, namespace, set, clock, onWrite, assertLeading, limitBytes, warn, remedy, claim } = this.#options
     assertLeading()
+    this.#assertClaimed(shard)
     const started = clock.monotonic()
     const { resourceVersion } = shard.secret ?? {}
-    const metadata = { name: shard.name, namespace, labels: labels(set), ...(resourceVersion ? { resourceVersion } : {}) }
+    const fence = claim?.fence()
+    const metadata = {
+      name: shard.name,
+      namespace,
+      labels: labels(set),
+      ...(fence === undefined ? {} : { annotations: { [LEADER_ANNOTATION]: String(fence) } }),
+      ...(resourceVersion ? { resourceVersion } : {}),
+    }
     const secret: Secret = { apiVersion: 'v1', kind: 'Secret', metadata, type: 'Opaque', data }
     const written = await (shard.secret ? kube.update(secrets, secret) : kube.create(secrets, secret))
     const isNewlyFull = bytes > limitBytes * NEARLY_FULL && shard.bytes <= limitBytes * NEARLY_FULL
     if (isNewlyFull) warn(`${set} shard ${shard.index} holds ${bytes} of ${limitBytes} bytes: ${remedy}`)
     shard.secret = { uid: written.metadata.uid, resourceVersion: written.metadata.resourceVersion }
-    Object.assign(shard, { isDirty: false, bytes })
+    Object.assign(shard, { isDirty: false, bytes, ...(fence === undefined ? {} : { fence }) })
     onWrite?.(shard.index, bytes, (clock.monotonic() - started) / 1000)
   }
+}
+
+/** @returns 0 for a Secret that no leader has claimed */
+function fenceIn(secret: Secret | undefined): number {
+  return Number(secret?.metadata.annotations?.[LEADER_ANNOTATION]) || 0
 }
 
 /** Labels of every Secret of a set. The labels for damaged data keep its Secret out of the set. */

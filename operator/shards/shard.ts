@@ -23,6 +23,8 @@ export class Shard<Entry> {
   isKnown = false
   /** Whether the Secret differs from memory: then it is written even without a change. */
   isDirty = false
+  /** Fencing token of the leader that claimed the Secret; 0 without one. */
+  fence = 0
   /** Why this build cannot read the Secret; then the Secret is never written. */
   frozen: string | undefined
   /** Damaged data that must be copied before the next write. */

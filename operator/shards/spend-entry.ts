@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { FORMAT, formatHead, parseFormat } from '#contract/records/format.ts'
 import { MAX_AMOUNT } from '#contract/ledger/ledger-layout.ts'
-import { recordCodec, type ShardCodec } from './shard-codec.ts'
+import { BY_UID, recordCodec, type ShardCodec } from './shard-codec.ts'
 
 /** A period in which spend may have been lost, ms since 1970. */
 export interface Interval {
@@ -31,7 +31,7 @@ const wireEntry = z.object({
 
 /** The codec of the Secrets `hg-spend-*`. Only operators read them, so the header needs only the operator's version. */
 export const spendCodec: ShardCodec<SpendEntry> = recordCodec<SpendEntry>(
-  { read: readSpendEntry, write: writeSpendEntry, merge: mergeSpend },
+  { ...BY_UID, read: readSpendEntry, write: writeSpendEntry, merge: mergeSpend },
   () => FORMAT.writes,
 )
 

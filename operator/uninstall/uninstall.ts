@@ -14,13 +14,17 @@ import { releaseAll, type Released, totalOf } from '../kinds/release.ts'
 import { loadConfig, type OperatorConfig } from '../config.ts'
 import { connect, type Connections } from '../connect.ts'
 import { LEASE_NAME } from '#kube/leader.ts'
-import { type Lease, leases, secrets } from '#kube/resources.ts'
+import { type Lease, leases, type Secret, secrets } from '#kube/resources.ts'
 import { encodeRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './uninstall-listener.ts'
+import { RECORDS_KEY } from '#contract/records/mounted-folder.ts'
+import { unpackShard } from '#contract/records/shard-text.ts'
 import { ledgerPattern, redisKeys } from '#contract/redis/redis-keys.ts'
 import { inParallel } from '../loop/in-parallel.ts'
 
 /** Names of the operator's own Secrets in its namespace. */
-const OWN_SECRET = /^hg-(keyring|models|upstream|spend)-|^hg-installation$/
+const OWN_SECRET = /^hg-(keyring|models|accounts|upstream|spend|balances)-|^hg-installation$/
+/** Those that stay while accounts have books: the id of the installation is a part of every name in the ledger. */
+const KEPT_WITH_BOOKS = /^hg-balances-|^hg-installation$/
 const OWN_LABEL = 'app.kubernetes.io/managed-by=headgate-operator'
 /** Most concurrent API calls. */
 const CALLS = 16
@@ -32,7 +36,8 @@ Removes the finalizer of Headgate from every ApiKey, so that ApiKeys and their n
 Run this command before you remove Headgate. The Helm chart runs it in a pre-delete hook.
 
   --keep   keep the keyring: after a new installation the same keys work (default)
-  --purge  delete the keyring, the model records, the mounted credentials, the spend of budgets, the Lease and all data in Redis, too
+  --purge  delete the keyring, the records, the mounted credentials, the spend of budgets, the Lease and all data in Redis, too. The books
+           of accounts stay: a new installation finds them
   --help   print this text
 
 The command reads the same environment variables as the operator. Its exit code is 0 even after an error: it prints each
@@ -163,7 +168,10 @@ async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }
     }
   }
   await attempt('the Secrets of the operator', async () => {
-    const own = (await kube.list(secrets, namespace, OWN_LABEL)).filter(({ metadata }) => OWN_SECRET.test(metadata.name))
+    const all = (await kube.list(secrets, namespace, OWN_LABEL)).filter(({ metadata }) => OWN_SECRET.test(metadata.name))
+    const areKept = (await Promise.all(all.map(hasBooks))).some(Boolean)
+    const own = all.filter(({ metadata }) => !areKept || !KEPT_WITH_BOOKS.test(metadata.name))
+    if (areKept) print('uninstall: the books of accounts (Secrets hg-balances-*) are kept; a new installation in this namespace finds them')
     await inParallel(own, CALLS, ({ metadata }) => kube.remove(secrets, { namespace, name: metadata.name }, { uid: metadata.uid ?? '' }))
     return `${own.length} Secrets of the operator were deleted`
   })
@@ -172,6 +180,13 @@ async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }
     await kube.remove(leases, { namespace, name: LEASE_NAME })
     return 'the Lease was deleted'
   })
+}
+
+/** Whether a Secret holds books of an account. Books that cannot be read count: they may hold some. */
+async function hasBooks({ metadata, data }: Secret): Promise<boolean> {
+  if (!metadata.name.startsWith('hg-balances-')) return false
+  const names = await unpackShard(Buffer.from(data?.[RECORDS_KEY] ?? '', 'base64')).catch(() => undefined)
+  return names === undefined || names.length > 0
 }
 
 /** Deletes only keys with names of Headgate: another program may share the prefix by mistake. */

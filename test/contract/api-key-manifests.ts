@@ -73,7 +73,7 @@ const badKeys: readonly ManifestRow[] = [
   refused('an unknown field that is null', 'spec.model', key({ model: null })),
   refused('an unknown field deep inside', 'spec.secret.template.label', secret({ label: { a: 'b' } })),
   refused('an unknown field beside spec', 'sepc', key({}, { sepc: {} })),
-  refused('a field of a later version', 'spec.accountRef', key({ accountRef: { name: 'acme' } })),
+  refused('a field of a later version', 'spec.creditRef', key({ creditRef: { name: 'acme' } })),
   refused('a displayName of 64 characters', 'spec.displayName', key({ displayName: 'x'.repeat(64) })),
   refused('a state in lower case', 'spec.state', key({ state: 'active' })),
   refused('an empty spec: a key without models must not open all of them', 'spec.models', keyWithSpec({})),

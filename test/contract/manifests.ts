@@ -3,8 +3,9 @@
  * server: both must accept the same manifests, fill in the same defaults, and blame the same fields.
  */
 
+import { ACCOUNT_MANIFESTS } from './account-manifests.ts'
 import { API_KEY_MANIFESTS } from './api-key-manifests.ts'
 import type { ManifestRow } from './manifest-row.ts'
 import { SERVED_MODEL_MANIFESTS } from './served-model-manifests.ts'
 
-export const MANIFESTS: readonly ManifestRow[] = [...API_KEY_MANIFESTS, ...SERVED_MODEL_MANIFESTS]
+export const MANIFESTS: readonly ManifestRow[] = [...API_KEY_MANIFESTS, ...SERVED_MODEL_MANIFESTS, ...ACCOUNT_MANIFESTS]

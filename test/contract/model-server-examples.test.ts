@@ -28,7 +28,9 @@ interface Container {
 }
 
 const folders = readdirSync(`${ROOT}/examples`, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory() && !['standalone', 'quickstart', 'budget', 'litellm', 'stub-model'].includes(entry.name))
+  .filter(
+    (entry) => entry.isDirectory() && !['accounts', 'standalone', 'quickstart', 'budget', 'litellm', 'stub-model'].includes(entry.name),
+  )
   .map(({ name }) => `examples/${name}`)
 
 function objectsIn(folder: string): Example[] {

@@ -11,6 +11,9 @@ import { filesBelow, ROOT } from '../support/documents.ts'
 
 const DISPLAY_ONLY: Readonly<Record<string, string>> = {
   'ApiKey spec.displayName': 'a name for people; the object itself shows it',
+  'Plan spec.displayName': 'a name for people; the object itself shows it',
+  'Account spec.displayName': 'a name for people; the object itself shows it',
+  'Account spec.owner.email': 'an address for people; the operator sends no mail',
   'ApiKey spec.secret.retention': 'has one value, which is what the operator does; a second value will be read',
 }
 
@@ -29,7 +32,7 @@ test.each(API_KINDS)('every field of the spec of $resource.kind is read by code,
 
 test('a field that no code reads is found, even if other objects have a field of that name', () => {
   expect(isRead('spec.models')).toBe(true)
-  expect(isRead('spec.owner')).toBe(false)
+  expect(isRead('spec.planets')).toBe(false)
   expect(isRead('spec.limits.requestsPerMinute')).toBe(true)
   expect(isRead('spec.limits.fieldThatNobodyReads')).toBe(false)
 })
@@ -41,7 +44,9 @@ function isRead(path: string): boolean {
 
 /** `spec.field`, `{ field } = x.spec` and `{ field }: ApiKeySpec`. */
 function isReadFromSpec(name: string): boolean {
-  return new RegExp(`\\bspec[?]?[.]${name}\\b|[{][^{}]*\\b${name}\\b[^{}]*[}]\\s*(=\\s*[\\w.?]*\\bspec\\b|:\\s*\\w+Spec\\b)`).test(code)
+  return new RegExp(
+    `\\b(plan)?[sS]pec[?]?[.]${name}\\b|[{][^{}]*\\b${name}\\b[^{}]*[}]\\s*(=\\s*[\\w.?]*\\bspec\\b|:\\s*\\w+(Spec\\b|\\['spec'\\]))`,
+  ).test(code)
 }
 
 /** `x.field`, `x?.field`, `{ field }`, `{ field = … }` and `{ field: other }`. */
@@ -51,7 +56,7 @@ function isReadByName(name: string): boolean {
 
 /** In api/, only the mapping of manifests to records reads fields to let them take effect. */
 function isSchema(path: string): boolean {
-  return path.startsWith('api/') && path !== 'api/key-policy.ts'
+  return path.startsWith('api/') && !['api/key-policy.ts', 'api/account-policy.ts'].includes(path)
 }
 
 /** Every field below a schema: `spec.backends[].service.name`. */

@@ -105,7 +105,7 @@ describe('the chart', () => {
 
   it('binds rights to the operator alone', () => {
     const bindings = objectsOf(template([])).filter(({ kind }) => kind.endsWith('RoleBinding'))
-    expect(bindings).toHaveLength(2)
+    expect(bindings).toHaveLength(3)
     for (const binding of bindings) {
       expect(binding).toMatchObject({ subjects: [{ kind: 'ServiceAccount', name: 'headgate-operator', namespace: 'headgate' }] })
     }
@@ -147,7 +147,8 @@ describe('the chart', () => {
       objectsOf(template(set)).filter(({ metadata: { labels = {} } }) => Object.keys(labels).some((key) => key.includes('/aggregate-to-')))
     const [view, edit, admin] = roles()
     expect([view, edit, admin].map((role) => role?.metadata.name)).toEqual(['headgate-view', 'headgate-edit', 'headgate-admin'])
-    for (const { resource } of API_KINDS) expect(rightsOf(view!)).toContain(`headgate.dev/${resource.plural}: get list watch`)
+    for (const { resource } of API_KINDS.filter((kind) => kind.resource.namespaced))
+      expect(rightsOf(view!)).toContain(`headgate.dev/${resource.plural}: get list watch`)
     expect(edit?.metadata.labels).not.toHaveProperty(['rbac.authorization.k8s.io/aggregate-to-view'])
     expect(roles('scope.watchNamespaces={shop}')).toEqual([])
     expect(roles('scope.watchNamespaces={shop}', 'rbac.aggregateRoles=true')).toHaveLength(3)
@@ -223,7 +224,7 @@ describe('the chart', () => {
     }
   })
 
-  it('mounts every shard of keyring, models and upstream tokens as an optional source of one volume', () => {
+  it('mounts every shard of keyring, models, accounts and upstream tokens as an optional source of one volume', () => {
     const pods = new Map(podsOf(objectsOf(template(['keyring.shards=4']))))
     const sources = [0, 1, 2, 3].map((i) => ({
       secret: { name: `hg-keyring-4-${i}`, optional: true, items: [{ key: 'records', path: `keyring/4-${i}` }] },
@@ -235,6 +236,9 @@ describe('the chart', () => {
           ...sources,
           ...eight.map((i) => ({
             secret: { name: `hg-models-8-${i}`, optional: true, items: [{ key: 'records', path: `models/8-${i}` }] },
+          })),
+          ...eight.map((i) => ({
+            secret: { name: `hg-accounts-8-${i}`, optional: true, items: [{ key: 'records', path: `accounts/8-${i}` }] },
           })),
           ...eight.map((i) => ({ secret: { name: `hg-upstream-8-${i}`, optional: true } })),
         ],

@@ -30,9 +30,16 @@ export interface RightsScope {
 export function chartRights({ own, watched, former = [] }: RightsScope): TestObject[] {
   const rendered = readFileSync(RENDERED, 'utf8')
     .replaceAll(`headgate-operator-${OWN}`, `headgate-operator-${own}`)
+    .replaceAll('name: headgate-accounts', `name: headgate-accounts-${own}`) // one release of a cluster has accounts, but a test may have several
     .replaceAll(`system:serviceaccount:${OWN}:`, `system:serviceaccount:${own}:`)
     .replaceAll(`namespace == '${OWN}'`, `namespace == '${own}'`)
-  const places: Readonly<Record<string, readonly string[]>> = { [OWN]: [own], [WATCHED]: watched, [ALSO_WATCHED]: [], [FORMER]: former }
+  const places: Readonly<Record<string, readonly string[]>> = {
+    [OWN]: [own],
+    [WATCHED]: watched,
+    [ALSO_WATCHED]: [],
+    [FORMER]: former,
+    default: ['default'],
+  }
   return parseAllDocuments(rendered)
     .map((document) => document.toJS() as TestObject | null) // YAML of our own chart
     .filter((object): object is TestObject => object !== null && KINDS.has(object.kind))

@@ -2,7 +2,10 @@
 import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { createApp, type AppDeps } from '../../gateway/app.ts'
+import { AccountLinks } from '../../gateway/auth/account-links.ts'
 import { type Caller, callersOf } from '../../gateway/auth/key-table.ts'
+import type { AccountRecord } from '#contract/records/account-record.ts'
+import type { PlanRecord } from '#contract/records/plan-record.ts'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
 import { type Exchange, requestIdHeaders } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
@@ -51,6 +54,8 @@ export class FrontGateway {
   /** Requests that Node has parsed from its connections. */
   requests = 0
   readonly models = new ModelTable({ allowLoopback: true })
+  readonly accounts = new Map<string, AccountRecord>()
+  readonly plans = new Map<string, PlanRecord>()
   readonly #keys = new Map<KeyHash, KeyRecord>()
   #server: Server | undefined
 
@@ -88,6 +93,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
   const errors = options.errors ?? new ErrorSender()
   const auth = {
     keys: front,
+    accounts: new AccountLinks(front.accounts, front.plans),
     projection: { loaded: true, unreadForMs: 0, lacksKeys: false },
     now: () => Date.UTC(2026, 10, 21),
     apiKeyHeader: options.apiKeyHeader ?? true,

@@ -197,7 +197,7 @@ export class MoneyWorld {
     const body = { model, stream, max_tokens: 64, messages: [{ role: 'user', content: 'Say something.' }] }
     const [size, asked] = [promptSize(body, JSON.stringify(body).length), { model, stream, ...declared(body) }]
     const record = modelRecord(model, { pricing: PRICING, contextTokens: 4_096 })
-    const held = await this.#decided(process, { subject: keyOf(uid), model: record, asked, size, format: 'openai' })
+    const held = await this.#decided(process, { uid, subjects: [keyOf(uid)], model: record, asked, size, format: 'openai' })
     if (held === undefined) return []
     const hold = process.lastHold
     this.#reply = answer.reply(tokens)

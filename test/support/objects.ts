@@ -1,5 +1,7 @@
 /** Kubernetes objects for tests. A test names the fields that matter; the others have valid defaults. */
+import { type Account, accountSpec } from '#api/account.ts'
 import type { ApiKey } from '#api/apikey.ts'
+import { type Plan, planSpec } from '#api/plan.ts'
 import { type ServedModel, servedModelSpec } from '#api/served-model.ts'
 import type { z } from 'zod'
 import type { EndpointSlice, Namespace, Secret, Service } from '#kube/resources.ts'
@@ -27,6 +29,27 @@ export function apiKey(name: string, spec: Partial<ApiKey['spec']> = {}, metadat
     kind: 'ApiKey',
     metadata: { name, namespace: SHOP, ...metadata },
     spec: { state: 'Active', models: ['*'], ...spec },
+  }
+}
+
+/** A Plan for all models. */
+export function plan(name: string, spec: Partial<z.input<typeof planSpec>> = {}, metadata: Metadata = {}): Plan {
+  return {
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'Plan',
+    metadata: { name, ...metadata },
+    spec: planSpec.parse({ models: ['*'], ...spec }),
+  }
+}
+
+/** An Account on the Plan `pro` whose keys are in the namespace `shop`. */
+export function account(name: string, spec: Partial<z.input<typeof accountSpec>> = {}, metadata: Metadata = {}): Account {
+  const namespaces = { matchLabels: { 'kubernetes.io/metadata.name': SHOP } }
+  return {
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'Account',
+    metadata: { name, ...metadata },
+    spec: accountSpec.parse({ planRef: { name: 'pro' }, namespaces, ...spec }),
   }
 }
 

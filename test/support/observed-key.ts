@@ -1,7 +1,9 @@
 /** The input of `nextStep` and `statusOf` for one ApiKey: an issued and programmed key, and changes of it. */
 import { credentialPrefix, hashCredential, mintCredential } from '#contract/values/credential.ts'
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { PlanRecord } from '#contract/records/plan-record.ts'
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
+import type { KeyAccount } from '../../operator/accounts/accounts.ts'
 import { currentVerifier, entryOf } from '../../operator/kinds/apikey/keyring-entry.ts'
 import type { Failure, FailureTopic, Observed } from '../../operator/kinds/apikey/observed.ts'
 import { statusOf } from '../../operator/kinds/apikey/status.ts'
@@ -87,7 +89,13 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     revisionInMs: 0,
     namespaceLimit: undefined,
     isDuplicate: false,
+    isNew: false,
+    account: undefined,
+    plan: undefined,
+    isAccountRequired: false,
+    accountLimit: undefined,
     gatewayLimits: 'Current',
+    gatewayAccounts: 'Current',
     unpricedModels: [],
     unboundedModels: [],
     usage: undefined,
@@ -95,6 +103,40 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     failures: [],
   }
 }
+
+/** The same key with an account on the Plan `pro`. */
+export function inAccount(observed: Observed, change: Partial<KeyAccount> = {}): Observed {
+  const plan: PlanRecord = { kind: 'plan', version: 1, revision: 1, uid: 'plan-1', name: 'pro', generation: 1, models: ['*'] }
+  const account: KeyAccount = {
+    name: 'acme',
+    uid: 'account-1',
+    claim: 'Owned',
+    isOpening: false,
+    createdMs: NOW - 60_000,
+    state: 'Active',
+    admitsNamespace: true,
+    isPending: false,
+    planName: 'pro',
+    planSpec: { models: ['*'], maxKeys: 10 },
+    plan,
+    ...change,
+  }
+  const { apiKey: key } = observed
+  const spec = { ...key.spec, accountRef: { name: 'acme' } }
+  return { ...observed, apiKey: { ...key, spec }, account, plan: account.plan }
+}
+
+/** What an account can refuse, by the reason of the condition Accepted. */
+export const ACCOUNT_REFUSALS: ReadonlyArray<readonly [reason: string, refused: (observed: Observed) => Observed]> = [
+  ['AccountRequired', (observed) => ({ ...observed, isAccountRequired: true })],
+  ['AccountNotFound', (observed) => ({ ...inAccount(observed), account: undefined })],
+  ['NamespaceNotAllowed', (observed) => ({ ...inAccount(observed, { admitsNamespace: false }), isNew: false })],
+  ['AccountNotAccepted', (observed) => inAccount(observed, { uid: undefined, claim: 'NameUsed' })],
+  ['PlanNotFound', (observed) => inAccount(observed, { plan: undefined, planSpec: undefined })],
+  ['EmailNotVerified', (observed) => inAccount(observed, { isPending: true })],
+  ['TooManyKeys', (observed) => ({ ...inAccount(observed), accountLimit: 10 })],
+  ['GatewayTooOld', (observed) => ({ ...inAccount(observed), gatewayAccounts: 'TooOld' })],
+]
 
 /** A key that is durable and live, and is in no Secret yet. */
 export function minted(change: Partial<Observed> = {}, key: ApiKey = heldKey()): Observed {
@@ -104,7 +146,7 @@ export function minted(change: Partial<Observed> = {}, key: ApiKey = heldKey()):
 /** A key that was never made. */
 export function fresh(change: Partial<Observed> = {}, key: ApiKey = heldKey()): Observed {
   const nothing = { entry: undefined, verifier: undefined, projected: undefined, confirmation: undefined }
-  return { ...issued(key), ...nothing, secret: { state: 'Unknown' }, ...change }
+  return { ...issued(key), ...nothing, isNew: true, secret: { state: 'Unknown' }, ...change }
 }
 
 /** The same key with another entry; the verifier follows. */

@@ -102,7 +102,7 @@ export class OperatorProcess {
       log: this.#log(),
       settings: this.#options.settings,
       ...(world.ledger && { ledger: world.ledger }),
-      usage: (listener) => world.onUsage((uid, usage) => this.#isDead || listener(uid, usage)),
+      usage: (_, listener) => world.onUsage((uid, usage) => this.#isDead || listener(uid, usage)),
     }
   }
 

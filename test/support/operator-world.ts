@@ -44,6 +44,8 @@ const SETTINGS: OperatorSettings = {
   maxModelBytesPerNamespace: 2_097_152,
   maxServedModelsPerNamespace: 200,
   publishingNamespaces: [OWN],
+  accountRequiredNamespaces: [],
+  hasAccounts: true,
   redisTakeOver: false,
   allowLoopback: false,
 }
@@ -370,7 +372,7 @@ export class OperatorWorld {
     type Conditioned = KubeObject & {
       readonly status?: { readonly conditions?: ReadonlyArray<Record<'type' | 'status' | 'reason' | 'message', string>> }
     }
-    const object = await this.objects.get(resource as Resource<Conditioned>, { namespace: SHOP, name })
+    const object = await this.objects.get(resource as Resource<Conditioned>, { namespace: resource.namespaced ? SHOP : '', name })
     return object?.status?.conditions ?? []
   }
 }

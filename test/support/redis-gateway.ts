@@ -1,4 +1,5 @@
 /** The part of a gateway process that holds the keys, over a real Redis. */
+import { perKind } from '#contract/records/record-kinds.ts'
 import { KeyTable } from '../../gateway/auth/key-table.ts'
 import { RedisProjectionSource } from '../../gateway/projection/redis-projection.ts'
 import { RevisionFollower } from '../../gateway/projection/revision-follower.ts'
@@ -32,7 +33,7 @@ export class RedisGateway {
     const line = (...args: unknown[]): void => void this.lines.push(args.map(String).join(' '))
     this.follower = new RevisionFollower({
       source: new RedisProjectionSource(settings, 'hg'),
-      tables: { key: this.keys, model: this.models },
+      tables: { ...perKind(() => new KeyTable()), key: this.keys, model: this.models },
       process,
       version: '0',
       clock: systemClock,

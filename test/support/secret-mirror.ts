@@ -1,10 +1,10 @@
-/** Does what a kubelet does for the gateway pods: keeps a folder equal to the keyring, model and upstream Secrets. */
-import { KEYRING_FOLDER, MODELS_FOLDER, RECORDS_KEY, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
+/** Does what a kubelet does for the gateway pods: keeps a folder equal to the Secrets that gateways mount. */
+import { ACCOUNTS_FOLDER, KEYRING_FOLDER, MODELS_FOLDER, RECORDS_KEY, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import { KeyringFolder } from './keyring-folder.ts'
 import { objectPath, type KubeAdmin } from './kube-admin.ts'
 import { waitFor } from './wait-for.ts'
 
-const SHARD_SECRET = /^hg-(keyring|models|upstream)-(\d+-\d+)$/
+const SHARD_SECRET = /^hg-(keyring|models|accounts|upstream)-(\d+-\d+)$/
 
 /** Changes within this time are one new state; a kubelet takes a minute, ms. */
 const EVERY_MS = 20
@@ -75,12 +75,13 @@ export class SecretMirror {
   }
 }
 
+const FOLDERS: Readonly<Record<string, string>> = { keyring: KEYRING_FOLDER, models: MODELS_FOLDER, accounts: ACCOUNTS_FOLDER }
+
 function filesOf(secret: string, data: Readonly<Record<string, string>>): Map<string, Buffer> {
   const [, set, shard = ''] = SHARD_SECRET.exec(secret) ?? []
   const bytes = (key: string) => Buffer.from(data[key] ?? '', 'base64')
-  const folder = set === 'models' ? MODELS_FOLDER : KEYRING_FOLDER
   if (set === undefined) return new Map()
-  if (set !== 'upstream') return RECORDS_KEY in data ? new Map([[`${folder}/${shard}`, bytes(RECORDS_KEY)]]) : new Map()
+  if (set !== 'upstream') return RECORDS_KEY in data ? new Map([[`${FOLDERS[set]}/${shard}`, bytes(RECORDS_KEY)]]) : new Map()
   const names = Object.keys(data).filter((key) => key.startsWith(UPSTREAM_FILE_PREFIX))
   return new Map(names.map((key) => [key, bytes(key)]))
 }

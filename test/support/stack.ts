@@ -30,6 +30,9 @@ export interface StackOptions {
   readonly start?: boolean
 }
 
+type OwnKind = 'ApiKey' | 'ServedModel' | 'Plan' | 'Account'
+const CLUSTER_SCOPED: ReadonlySet<OwnKind> = new Set(['Plan', 'Account'])
+
 /** The expected condition; `reason` undefined = any. */
 export interface Expected {
   readonly namespace?: string
@@ -207,10 +210,11 @@ export class Stack {
     return this.untilCondition('ServedModel', name, 'Ready', { namespace })
   }
 
-  /** Applies an object of ours; an ApiKey is for all models unless `spec` says otherwise. */
-  async apply(kind: 'ApiKey' | 'ServedModel', name: string, spec: object = {}, namespace = this.namespace): Promise<TestObject> {
-    const defaults = kind === 'ApiKey' ? { models: ['*'] } : {}
-    return this.kube.apply({ apiVersion: GROUP, kind, metadata: { name, namespace }, spec: { ...defaults, ...spec } })
+  /** Applies an object of ours; an ApiKey and a Plan are for all models unless `spec` says otherwise. */
+  async apply(kind: OwnKind, name: string, spec: object = {}, namespace = this.namespace): Promise<TestObject> {
+    const defaults = kind === 'ApiKey' || kind === 'Plan' ? { models: ['*'] } : {}
+    const metadata = CLUSTER_SCOPED.has(kind) ? { name } : { name, namespace }
+    return this.kube.apply({ apiVersion: GROUP, kind, metadata, spec: { ...defaults, ...spec } })
   }
 
   async setState(name: string, state: 'Active' | 'Suspended' | 'Revoked', namespace = this.namespace): Promise<TestObject> {
@@ -260,16 +264,16 @@ export class Stack {
     return Object.fromEntries(data.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]))
   }
 
-  path(kind: 'ApiKey' | 'ServedModel', name: string, namespace = this.namespace): string {
-    return objectPath(GROUP, kind, namespace, name)
+  path(kind: OwnKind, name: string, namespace = this.namespace): string {
+    return objectPath(GROUP, kind, CLUSTER_SCOPED.has(kind) ? '' : namespace, name)
   }
 
-  list(kind: 'ApiKey' | 'ServedModel', namespace = this.namespace): Promise<TestObject[]> {
+  list(kind: OwnKind, namespace = this.namespace): Promise<TestObject[]> {
     return this.kube.list(objectPath(GROUP, kind, namespace))
   }
 
   /** Waits until a condition of the present generation is True, or what `expected` says. @returns the object as it was then */
-  async untilCondition(kind: 'ApiKey' | 'ServedModel', name: string, type: string, expected: Expected = {}): Promise<TestObject> {
+  async untilCondition(kind: OwnKind, name: string, type: string, expected: Expected = {}): Promise<TestObject> {
     const { namespace = this.namespace, status = 'True', reason, deadlineMs = 90_000 } = expected
     let seen: unknown
     const probe = async () => {

@@ -48,9 +48,30 @@
   verbs: [list, watch]
 {{- end -}}
 
+{{- define "headgate.rights.accounts" -}}
+- apiGroups: [headgate.dev]
+  resources: [plans] # what users declare
+  verbs: [list, watch]
+- apiGroups: [headgate.dev]
+  resources: [plans/status] # what users read back
+  verbs: [patch]
+- apiGroups: [headgate.dev]
+  resources: [accounts] # what users declare
+  verbs: [list, watch]
+- apiGroups: [headgate.dev]
+  resources: [accounts/status] # what users read back
+  verbs: [patch]
+- apiGroups: [headgate.dev]
+  resources: [accounts] # the mark of the installation that keeps the books
+  verbs: [get, patch]
+- apiGroups: [headgate.dev]
+  resources: [plans] # a live read where the cache is older than the record
+  verbs: [get]
+{{- end -}}
+
 {{- define "headgate.rights.own" -}}
 - apiGroups: [""]
-  resources: [secrets] # keyring, model records, upstream tokens, spend of budgets, id of the installation
+  resources: [secrets] # keyring, records, upstream tokens, spend of budgets, books of accounts, id of the installation
   verbs: [get, list, create, update, delete]
 - apiGroups: [coordination.k8s.io]
   resources: [leases] # the election; create cannot be bound to a name
@@ -71,5 +92,5 @@ apikeys, servedmodels
 {{- end -}}
 
 {{- define "headgate.ownSecrets" -}}
-^hg-(installation|(keyring|models|upstream|spend)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
+^hg-(installation|(keyring|models|accounts|upstream|spend|balances)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
 {{- end -}}

@@ -6,6 +6,8 @@ import { z } from 'zod'
 
 /** The need of a key with limits or a blocking budget: a reader without the feature would admit calls that they refuse. */
 export const LIMITS_FEATURE = 'limits'
+/** The need of a key with an account: a reader without the feature would admit calls beyond the account. */
+export const ACCOUNTS_FEATURE = 'accounts'
 
 /**
  * `reads`: versions that this build reads, and can write. `writes`: the highest version that it writes. `features`: the needs that it
@@ -14,7 +16,7 @@ export const LIMITS_FEATURE = 'limits'
 export const FORMAT: { readonly reads: readonly number[]; readonly writes: number; readonly features: readonly string[] } = {
   reads: [1],
   writes: 1,
-  features: [LIMITS_FEATURE],
+  features: [LIMITS_FEATURE, ACCOUNTS_FEATURE],
 }
 
 const LONGEST_REASON = 200

@@ -4,8 +4,8 @@
  */
 import { z } from 'zod'
 import { KEY_HASH_PATTERN, type KeyHash } from '../values/credential.ts'
-import { namespaceField, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
-import { limitedFields, needsOf } from './limits-record.ts'
+import { ACCOUNTS_FEATURE, namespaceField, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
+import { limitedFields, needsOf as needsOfLimits } from './limits-record.ts'
 
 /** A live generation of a key. */
 export const keyVerifier = z.object({
@@ -28,6 +28,8 @@ export const keyBody = z.object({
   generation: z.int().nonnegative(),
   /** All lists must admit a model; unrestricted is [["*"]]. */
   models: z.array(z.array(z.string().min(1)).min(1)).min(1),
+  /** uid of the Account that the key belongs to. */
+  account: recordFields.uid.optional(),
   ...limitedFields,
   verifiers: z.array(keyVerifier).max(8),
 })
@@ -35,4 +37,9 @@ export const keyBody = z.object({
 /** One ApiKey as the gateways see it. */
 export type KeyRecord = RecordOf<typeof keyBody>
 
-export const { decode: decodeKeyRecord, encode: encodeKeyRecord } = recordCodec(keyBody, needsOf)
+export const { decode: decodeKeyRecord, encode: encodeKeyRecord } = recordCodec(keyBody, keyNeeds)
+
+/** The needs of a key. The text of a refused key has none: every reader must apply the refusal. */
+export function keyNeeds(record: Pick<KeyRecord, 'state' | 'limits' | 'budgets' | 'onStoreUnavailable' | 'account'>): readonly string[] {
+  return [...needsOfLimits(record), ...(record.account !== undefined && record.state === 'Active' ? [ACCOUNTS_FEATURE] : [])]
+}

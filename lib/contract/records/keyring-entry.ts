@@ -5,8 +5,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { z } from 'zod'
 import { type DataOf, recordCodec, type RecordOf, timeField } from './format.ts'
-import { keyBody, type KeyRecord, keyVerifier } from './key-record.ts'
-import { needsOf } from './limits-record.ts'
+import { keyBody, keyNeeds, type KeyRecord, keyVerifier } from './key-record.ts'
 
 const verifier = keyVerifier.extend({
   /** Generation of the key material, counted from 1. */
@@ -23,6 +22,8 @@ const entryBody = keyBody.extend({
   /** Absent in tombstones alone. */
   models: keyBody.shape.models.optional(),
   verifiers: z.array(verifier).max(16),
+  /** The end that the manifest asked for when `expiresMs` was decided, for a key with an account; null: none. */
+  askedMs: timeField.nullable().optional(),
   /** Time of the deletion of the ApiKey, ms since 1970; null: not deleted. */
   deletedMs: timeField.nullable(),
 })
@@ -45,7 +46,7 @@ export type KeyringVerifier = DataOf<typeof verifier>
  */
 export type KeyringEntry = RecordOf<typeof entryBody>
 
-const codec = recordCodec(entryWithUnknownFields as unknown as typeof entryBody, needsOf)
+const codec = recordCodec(entryWithUnknownFields as unknown as typeof entryBody, keyNeeds)
 
 /**
  * Decodes an entry.
@@ -70,7 +71,8 @@ export function sameEntry(a: KeyringEntry, b: KeyringEntry): boolean {
 }
 
 /** Builds the record for gateways: the live verifiers without history. A deleted key reads as Revoked. */
-export function keyRecordOf({ deletedMs, models = [['*']], ...entry }: KeyringEntry): KeyRecord {
+export function keyRecordOf(keyringEntry: KeyringEntry): KeyRecord {
+  const { deletedMs, askedMs: _, models = [['*']], ...entry } = keyringEntry
   const verifiers = entry.verifiers.filter(isLive).map(({ id, hash, expiresMs }) => ({ id, hash, expiresMs }))
   return { ...entry, models, verifiers, state: deletedMs === null ? entry.state : 'Revoked' }
 }

@@ -80,10 +80,15 @@ const limits = z.object(limitFields)
 /** The amount is in micro-units of the currency, or in tokens. */
 const budget = z.object({ ...budgetFields, amount: z.int().min(0).max(MAX_AMOUNT), timeZone })
 
-/** Fields that a record with limits has beside its own; budgets are sorted by name. */
+/** Rates and concurrency in a record. */
+export const limitsField: z.ZodOptional<typeof limits> = limits.optional()
+/** Budgets in a record, sorted by name. */
+export const budgetsField: z.ZodOptional<z.ZodArray<typeof budget>> = z.array(budget).min(1).max(MAX_BUDGETS).optional()
+
+/** Fields that a record with limits has beside its own. */
 export const limitedFields = {
-  limits: limits.optional(),
-  budgets: z.array(budget).min(1).max(MAX_BUDGETS).optional(),
+  limits: limitsField,
+  budgets: budgetsField,
   onStoreUnavailable,
 }
 
@@ -107,9 +112,9 @@ function mayRefuse({ limits, budgets = [] }: LimitedRecord): boolean {
   return limits !== undefined || budgets.some(({ onExceeded }) => onExceeded === 'Block')
 }
 
-/** Whether the text of a record may name budgets. Cheap: a rebuild asks this of a hundred thousand texts. */
-export function mayHaveBudgets(text: string | undefined): boolean {
-  return text?.includes('"budgets":') === true
+/** Whether the text of a key's record may name budgets, or an account whose plan may. Cheap: a rebuild asks this of a hundred thousand texts. */
+export function mayHaveBudgets(text: string): boolean {
+  return text.includes('"budgets":') || text.includes('"account":')
 }
 
 /** Whether two records of one key, or two states of one subject, have the same limits and budgets. */

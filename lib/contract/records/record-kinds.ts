@@ -1,9 +1,13 @@
 /** Every kind of record in the projection. To add a kind, add the file of its schema and a row here. */
+import { decodeAccountRecord, encodeAccountRecord } from './account-record.ts'
 import { decodeKeyRecord, encodeKeyRecord } from './key-record.ts'
 import { decodeModelRecord, encodeModelRecord } from './model-record.ts'
+import { decodePlanRecord, encodePlanRecord } from './plan-record.ts'
 
 /** The kinds, in the order in which a full load reads them. */
 export const RECORDS = {
+  plan: { decode: decodePlanRecord, encode: encodePlanRecord },
+  account: { decode: decodeAccountRecord, encode: encodeAccountRecord },
   key: { decode: decodeKeyRecord, encode: encodeKeyRecord },
   model: { decode: decodeModelRecord, encode: encodeModelRecord },
 }

@@ -71,7 +71,7 @@ async function trySecret(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): P
 }
 
 /** Mints a value. The key exists from the commit of the verifier on. The Credential leaves this process only for its Secret. */
-function mint({ number }: Of<'mint'>, { apiKey, entry, version, now }: Observed, deps: ApiKeyDeps): void {
+function mint({ number }: Of<'mint'>, { apiKey, account, entry, version, now }: Observed, deps: ApiKeyDeps): void {
   const { credential, id } = mintCredential()
   const verifier: KeyringVerifier = {
     id,
@@ -84,15 +84,15 @@ function mint({ number }: Of<'mint'>, { apiKey, entry, version, now }: Observed,
   }
   deps.vault.hold(id, credential)
   const verifiers = withVerifier(entry?.verifiers ?? [], verifier)
-  deps.keyring.commit(entryOf(apiKey, { verifiers, revision: deps.projection.revision, version, former: entry }), 'create')
+  deps.keyring.commit(entryOf(apiKey, { account, verifiers, revision: deps.projection.revision, version, former: entry }), 'create')
 }
 
 /** Sends the hash to the keyring and to the gateways at once, like any edit: the manifest is already durable. */
 function takeHash({ id, level }: Of<'take-hash'>, observed: Observed, deps: ApiKeyDeps): void {
-  const { apiKey, entry, version } = observed
+  const { apiKey, account, entry, version } = observed
   const facts = hashFacts(observed)
   const verifiers = withHash(apiKey, facts, id ?? randomKeyID())
-  const taken = entryOf(apiKey, { verifiers, revision: entry?.revision ?? 0, version, former: entry })
+  const taken = entryOf(apiKey, { account, verifiers, revision: entry?.revision ?? 0, version, former: entry })
   commit({ do: 'commit', level, entry: taken, ...(id === undefined ? {} : { isRestored: true }) }, observed, deps)
   for (const ended of endedEarly(facts, verifiers))
     deps.recordEvent(

@@ -1,10 +1,12 @@
 import { describe, expect, test } from 'vitest'
 import {
+  ACCOUNT_REFUSALS,
   acknowledged,
   edited,
   failure,
   fresh,
   heldKey,
+  inAccount,
   issued,
   minted,
   NOW,
@@ -74,6 +76,8 @@ describe('Events of an ApiKey', () => {
     ['DuplicateKey', notTaken(hashSpec('sk-a'), { isDuplicate: true })],
     ['SourceInvalid', notTaken(hashSpec('sk-a', 0, 'sk-a'))],
     ['InvalidTimeZone', fresh({}, heldKey({ budgets: [ATLANTIS] }))],
+    ...ACCOUNT_REFUSALS.map(([reason, refused]) => [reason, refused(fresh())] as [string, Observed]),
+    ['AccountSuspended', inAccount(idle(), { state: 'Suspended' })],
     ['SpendUncertain', { ...withStatus(issued(heldKey({ limits: { requestsPerMinute: 1 } }))), spendLoss: { fromMs: 1_000, toMs: 9_000 } }],
   ]
 

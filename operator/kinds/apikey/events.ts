@@ -3,7 +3,7 @@ import type { ApiKeyStatus } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { type EventReason, isEventReason } from '#api/event-table.ts'
 import type { Observed } from './observed.ts'
-import { newlyReached, untilWhen } from './usage.ts'
+import { newlyReached, untilWhen } from '../usage-status.ts'
 import { secretName } from './user-secret.ts'
 
 export interface StatusEvent {

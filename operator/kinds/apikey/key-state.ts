@@ -11,11 +11,6 @@ export function isKeyLost(observed: Observed): boolean {
   return secret.state !== 'Unknown' && restorable(observed) === undefined
 }
 
-/** Whether every serving pod has the present record, or no pod serves. */
-export function isSettledOnGateways({ projected, confirmation }: Observed): boolean {
-  return projected !== undefined && (confirmation?.state === 'Acknowledged' || confirmation?.state === 'NoGateways')
-}
-
 /** Whether the status says that every gateway has this generation of the manifest and of the key material. */
 export function wasProgrammed({ apiKey, verifier }: Observed): boolean {
   const { status, metadata } = apiKey

@@ -4,7 +4,8 @@ import { isLive, type KeyringEntry, keyRecordOf, type KeyringVerifier } from '#c
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { keyPolicy } from '#api/key-policy.ts'
 import { namespaceOf, uidOf } from '#kube/port.ts'
-import { effective, type EffectivePolicy, tightens } from '#policy/effective.ts'
+import { effective, type EffectivePolicy, type PlanPolicy, tightens } from '#policy/effective.ts'
+import type { KeyAccount } from '../../accounts/accounts.ts'
 import type { Level } from '../../loop/level.ts'
 import { endsFormerValue, isAliveAt } from './hash-source.ts'
 
@@ -27,6 +28,8 @@ function bounded(ms: number): number {
 }
 
 export interface Material {
+  /** What the account of the key says; undefined for a key without one, or if there is no such Account. */
+  readonly account?: KeyAccount | undefined
   readonly verifiers: readonly KeyringVerifier[]
   readonly revision: number
   readonly version: number
@@ -34,13 +37,18 @@ export interface Material {
   readonly former?: KeyringEntry | undefined
 }
 
-/** The effective policy that a manifest asks for. @param entry the present entry, if there is one */
-export function policyOf({ spec }: ApiKey, entry?: KeyringEntry): EffectivePolicy {
-  return effective(keyPolicy(spec, entry?.budgets))
+/** The effective policy that a manifest asks for. @param entry the present entry, if there is one @param plan of its account */
+export function policyOf({ spec }: ApiKey, entry?: KeyringEntry, plan?: PlanPolicy): EffectivePolicy {
+  return effective(keyPolicy(spec, entry?.budgets), plan)
 }
 
-/** @returns the wanted entry. A manifest with `state: Suspended` suspends the key even after a loss of Redis. */
-export function entryOf(apiKey: ApiKey, { verifiers, revision, version, former }: Material): KeyringEntry {
+/**
+ * @returns the wanted entry. A manifest with `state: Suspended` suspends the key even after a loss of Redis; so does an account that does not
+ * admit the namespace, and a key is never Active without the account that its manifest names.
+ */
+export function entryOf(apiKey: ApiKey, { account, verifiers, revision, version, former }: Material): KeyringEntry {
+  const { accountRef, state } = apiKey.spec
+  const uid = accountRef && accountUid(account, former)
   return {
     ...former,
     version,
@@ -48,13 +56,53 @@ export function entryOf(apiKey: ApiKey, { verifiers, revision, version, former }
     uid: uidOf(apiKey),
     namespace: namespaceOf(apiKey),
     name: apiKey.metadata.name,
-    state: apiKey.spec.state,
-    expiresMs: expiryOf(apiKey),
+    state: state === 'Active' && isRefused(apiKey, uid, account) ? 'Suspended' : state,
+    ...endOf(apiKey, account, former),
     generation: apiKey.metadata.generation ?? 0,
+    account: uid,
     ...keyPolicy(apiKey.spec, former?.budgets),
     verifiers,
     deletedMs: null,
   }
+}
+
+/** A key keeps the account that it has while no Account of the name is accepted. */
+function accountUid(account: KeyAccount | undefined, former: KeyringEntry | undefined): string | undefined {
+  return account?.uid ?? former?.account
+}
+
+function isRefused({ spec }: ApiKey, uid: string | undefined, account: KeyAccount | undefined): boolean {
+  return spec.accountRef !== undefined && (uid === undefined || account?.admitsNamespace === false)
+}
+
+/**
+ * The end of a key. The plan's default and ceiling act when the key is accepted or its end is edited, and never on an end that was decided:
+ * otherwise an edit of a Plan would stop keys that work.
+ */
+function endOf(
+  apiKey: ApiKey,
+  account: KeyAccount | undefined,
+  former: KeyringEntry | undefined,
+): Pick<KeyringEntry, 'expiresMs' | 'askedMs'> {
+  const askedMs = expiryOf(apiKey)
+  if (apiKey.spec.accountRef === undefined) return { expiresMs: askedMs, askedMs: undefined }
+  if (former?.askedMs !== undefined && former.askedMs === askedMs) return { expiresMs: former.expiresMs, askedMs }
+  return {
+    expiresMs: endWithin(account?.planSpec?.perKey?.ttlSeconds, askedMs, Date.parse(apiKey.metadata.creationTimestamp ?? '')),
+    askedMs,
+  }
+}
+
+/** @param ttl of the plan */
+function endWithin(ttl: Ttl | undefined, askedMs: number | null, createdMs: number): number | null {
+  const ends = [askedMs ?? after(createdMs, ttl?.default), after(createdMs, ttl?.ceiling)].filter((end) => end !== null)
+  return ends.length === 0 ? null : Math.min(...ends)
+}
+
+type Ttl = NonNullable<NonNullable<NonNullable<KeyAccount['planSpec']>['perKey']>['ttlSeconds']>
+
+function after(createdMs: number, seconds: number | undefined): number | null {
+  return seconds === undefined ? null : bounded(createdMs + seconds * 1000)
 }
 
 /** @returns the verifiers with a new one. Only the last voided verifiers stay, so that a crash loop does not fill the entry. */

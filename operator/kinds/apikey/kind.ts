@@ -1,12 +1,16 @@
 /** The kind ApiKey, as the operator runs it. Decides nothing. */
 import { apiKeyKind } from '#api/apikey-kind.ts'
+import type { Account } from '#api/account.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { type Informer, isKubeError, type KubeError, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { effective } from '#policy/effective.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { apiKeys } from '#api/resources.ts'
+import type { Namespace } from '#kube/resources.ts'
 import { OutageLog } from '#platform/outage-log.ts'
+import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
+import { ACCOUNT_INDEX, type Accounts } from '../../accounts/accounts.ts'
 import type { Level } from '../../loop/level.ts'
 import { Keyring, NamespaceShareFull } from '../../shards/keyring.ts'
 import { shardsDeps } from '../../shards/secret-shards.ts'
@@ -15,20 +19,21 @@ import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { ShardFull } from '../../shards/shard-writer.ts'
+import { isSettled } from '../../projection/programmed.ts'
 import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
 import { LimitWatch } from './limit-watch.ts'
 import { CredentialVault, KeyMemory } from './memory.ts'
 import { createOrphans, ORPHAN_QUEUE } from './orphans.ts'
-import { ShownUsage } from './shown-usage.ts'
-import { usageStatus, weigh } from './usage.ts'
+import { ShownUsage } from '../shown-usage.ts'
+import { usageStatus, weigh } from '../usage-status.ts'
 import { apply } from './apply.ts'
-import { isSettledOnGateways } from './key-state.ts'
 import { nextEndMs, urgencyOf } from './keyring-entry.ts'
-import { observe } from './observe.ts'
+import { ageOf, observe } from './observe.ts'
 import type { FailureTopic, Observed } from './observed.ts'
 import { prepareKeys } from './start-records.ts'
 import type { Step } from './step.ts'
+import { WaitingKeys } from './waiting-keys.ts'
 import { nextStep, reportStep } from './steps.ts'
 
 const KIND = apiKeys.kind
@@ -45,6 +50,7 @@ export interface ApiKeyDeps extends OperatorContext {
   readonly vault: CredentialVault
   readonly memory: KeyMemory
   readonly limits: LimitWatch
+  readonly waiting: WaitingKeys
   readonly shownUsage: ShownUsage
   /** @returns whether there is such an ApiKey */
   readonly enqueueKey: (uid: string, level: Level) => boolean
@@ -66,7 +72,13 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
       for (const uid of uids) if (!this.#deps.enqueueKey(uid, 'change')) this.orphaned(uid)
     })
     this.informer = this.#deps.apiKeys
-    this.watches = [watch(this.informer, (before, after) => this.#changed(before, after))]
+    const { accounts, informers } = context
+    this.watches = [
+      watch(this.informer, (before, after) => this.#changed(before, after)),
+      watch(accounts.informer, (before, after) => this.#onAccount(before, after)),
+      ...(informers.namespaces ? [watch(informers.namespaces, (before, after) => this.#onNamespace(before, after))] : []),
+    ]
+    accounts.attachKeys(this.#deps.keyring)
     this.others = [createOrphans(this.#deps)]
     this.#keyringOutage = new OutageLog('the keyring', context.log, context.clock)
     context.subjects.add(this.#subjects())
@@ -86,7 +98,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   waits(ref: ObjectRef, observed: Observed): void {
-    if (observed.projected === undefined || isSettledOnGateways(observed)) return
+    if (observed.projected === undefined || isSettled(observed)) return
     const { programmed } = observed.apiKey.status ?? {}
     this.#deps.acknowledgements.expect(itemKey({ kind: KIND, ref }), observed.projected.revision, uidOf(observed.apiKey), programmed)
   }
@@ -161,11 +173,11 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   #subjects(): SubjectKind {
-    const { keyring, apiKeys: cache, shownUsage, enqueueKey } = this.#deps
+    const { keyring, accounts, apiKeys: cache, shownUsage, enqueueKey } = this.#deps
     const newest = (uid: string): KeyringEntry | undefined => keyring.pending(uid) ?? keyring.get(uid)
     return {
       uids: () => Array.from(keyring.entries(), ({ uid }) => uid),
-      budgetsOf: (uid) => (newest(uid)?.deletedMs === null ? newest(uid)?.budgets : undefined),
+      budgetsOf: (uid) => budgetsOf(newest(uid), accounts),
       mayExist: (uid) =>
         newest(uid)?.deletedMs === null || keyring.isUnreadable(uid) || keyring.isDamaged(uid) || findByUid(uid, cache) !== undefined,
       onRead: (uid, usage) => shownUsage.read(uid, usage),
@@ -182,6 +194,30 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
       yield { ref: refOf(before), level: 'background' } // the queue forgets its back-off
     }
     yield* this.#claimants(before, after)
+    if (freesPlace(before, after)) yield* this.#next(before)
+  }
+
+  /** The oldest ApiKey that waits for a place in the account of a key that has ended. */
+  *#next({ spec: { accountRef } }: ApiKey): Iterable<Wake> {
+    const oldest = accountRef && this.#deps.waiting.first(accountRef.name)
+    if (oldest) yield { ref: oldest, level: 'background' }
+  }
+
+  /** An Account that admits other namespaces changes the keys themselves; any other edit changes at most what they report. */
+  *#onAccount(before: Account | undefined, after: Account | undefined): Iterable<Wake> {
+    const spec = (account: Account | undefined): string => JSON.stringify(account?.spec)
+    const selector = (account: Account | undefined): string => JSON.stringify(account?.spec.namespaces)
+    if (spec(before) === spec(after)) return
+    const level = before && after && selector(before) !== selector(after) ? 'urgent' : 'background'
+    for (const apiKey of this.informer.byIndex(ACCOUNT_INDEX, (after ?? before)?.metadata.name ?? '')) yield { ref: refOf(apiKey), level }
+  }
+
+  /** Keys of a namespace whose labels changed, and whose account selects namespaces by label. */
+  *#onNamespace(before: Namespace | undefined, after: Namespace | undefined): Iterable<Wake> {
+    const labels = (namespace: Namespace | undefined): string => JSON.stringify(namespace?.metadata.labels)
+    const name = (after ?? before)?.metadata.name
+    if (labels(before) === labels(after) || name === undefined) return
+    for (const apiKey of this.informer.byIndex(NAMESPACE_INDEX, name)) yield { ref: refOf(apiKey), level: 'urgent' }
   }
 
   /** Younger ApiKeys that wait for a hash which this ApiKey no longer names. */
@@ -192,8 +228,9 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   #removed(apiKey: ApiKey): void {
-    const { memory, shownUsage, subjects, acknowledgements, enqueue } = this.#deps
+    const { memory, shownUsage, subjects, acknowledgements, waiting, enqueue } = this.#deps
     const uid = uidOf(apiKey)
+    if (apiKey.spec.accountRef) waiting.delete(apiKey.spec.accountRef.name, ageOf(apiKey))
     memory.forget(uid)
     shownUsage.forget(uid)
     subjects.ledger?.deleted(uid)
@@ -248,6 +285,25 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 }
 
+/** Whether a change gives the place of an issued key to another key of its account. */
+function freesPlace({ spec, status }: ApiKey, after: ApiKey | undefined): boolean {
+  if (status?.keyID === undefined || spec.state === 'Revoked') return false
+  return after === undefined || after.spec.state === 'Revoked'
+}
+
+/**
+ * Budgets of a key. A key with an account always has a list, perhaps an empty one, so that its budgets are started with it: a plan may add some
+ * at any time, for thousands of keys at once.
+ */
+function budgetsOf(entry: KeyringEntry | undefined, accounts: Accounts): readonly BudgetRecord[] | undefined {
+  if (entry?.deletedMs !== null) return undefined
+  return entry.account === undefined ? entry.budgets : effective(entry, accounts.planOfAccount(entry.account)).budgets
+}
+
+/** Keys with an account, by their namespace. */
+const NAMESPACE_INDEX = 'namespaceOfAccountKey'
+const namespaceOfAccountKey = (apiKey: ApiKey): readonly string[] => (apiKey.spec.accountRef === undefined ? [] : [namespaceOf(apiKey)])
+
 function topicOf(step: Step['do']): FailureTopic {
   if (step === 'read-secret') return 'SecretRead'
   return step === 'write-secret' || step === 'try-secret' ? 'SecretWrite' : 'Other'
@@ -258,6 +314,7 @@ function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>
   const { clock, settings, metrics, version } = context
   const apiKeys = context.informers.of(apiKeyKind.resource)
   apiKeys.addIndex(HASH_INDEX, hashesOf)
+  apiKeys.addIndex(NAMESPACE_INDEX, namespaceOfAccountKey)
   const keyring = new Keyring({
     ...shardsDeps(context),
     shards: settings.keyringShards,
@@ -281,11 +338,22 @@ function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>
       const cached = findByUid(uid, apiKeys)
       if (cached === undefined) return undefined
       const apiKey = context.ownWrites.newest(cached) // the cache may lag behind the last written status
-      const { budgets } = effective(keyring.get(uid) ?? {})
+      const entry = keyring.get(uid)
+      const { budgets } = effective(entry ?? {}, context.accounts.planOfAccount(entry?.account))
       return weigh(apiKey.status ?? {}, usageStatus(apiKey.status, budgets, usage), budgets)
     },
     enqueue: (uid) => void enqueueKey(uid, 'background'),
   })
   const limits = new LimitWatch({ ...context, apiKeys })
-  return { ...context, apiKeys, keyring, vault: new CredentialVault(clock), memory: new KeyMemory(clock), limits, shownUsage, enqueueKey }
+  return {
+    ...context,
+    apiKeys,
+    keyring,
+    vault: new CredentialVault(clock),
+    memory: new KeyMemory(clock),
+    limits,
+    waiting: new WaitingKeys(),
+    shownUsage,
+    enqueueKey,
+  }
 }

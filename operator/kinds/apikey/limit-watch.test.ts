@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { apiKey } from '../../../test/support/objects.ts'
 import { acknowledgement } from '../../../test/support/records.ts'
+import { LIMITS_FEATURE } from '#contract/records/format.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { refKey } from '#kube/port.ts'
 import type { LiveProcess } from '../../projection/store.ts'
@@ -38,7 +39,7 @@ class Scene {
   poll(...live: readonly LiveProcess[]): string {
     this.live = live
     this.watch.polled()
-    return this.watch.gateways
+    return this.watch.supports(LIMITS_FEATURE)
   }
 
   async passed(ms: number): Promise<readonly string[]> {

@@ -1,10 +1,10 @@
 /**
- * Watches the conditions of limits besides the manifests: gateways that cannot enforce limits, and models without a price or a bound. One
+ * Watches the conditions of limits besides the manifests: gateways that know neither limits nor accounts, and models without a price or a bound. One
  * change may affect thousands of keys. The watch collects changes for a second. Then it enqueues the affected keys at background level, some
  * per turn. The operator writes only statuses that differ.
  */
 import type { Cancel } from '#platform/clock.ts'
-import { LIMITS_FEATURE } from '#contract/records/format.ts'
+import { ACCOUNTS_FEATURE, LIMITS_FEATURE } from '#contract/records/format.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { type Informer, namespaceOf, refOf } from '#kube/port.ts'
@@ -15,7 +15,7 @@ import type { OperatorContext } from '../kind.ts'
 import { type ProjectedModel, type ProjectedModels, union } from '../served-model/projected-models.ts'
 import { isLimited } from '#policy/effective.ts'
 import { policyOf } from './keyring-entry.ts'
-import type { GatewayLimits } from './observed.ts'
+import type { GatewaySupport } from './observed.ts'
 
 /** Changes within this time are one change, ms. */
 const COLLECT_MS = 1_000
@@ -23,6 +23,12 @@ const COLLECT_MS = 1_000
 const CURRENT_AFTER_MS = 60_000
 /** Most keys per turn of the event loop. */
 const TURN = 500
+
+interface Support {
+  state: GatewaySupport
+  /** Monotonic ms at which a gateway lacked the feature last. */
+  tooOldAtMs: number
+}
 
 type Namespaces = ProjectedModel['allowedNamespaces']
 
@@ -34,8 +40,9 @@ interface LimitWatchDeps extends Pick<OperatorContext, 'clock' | 'enqueue'> {
 
 export class LimitWatch {
   readonly #deps: LimitWatchDeps
-  #gateways: GatewayLimits = 'Unknown'
-  #tooOldAtMs = Number.NEGATIVE_INFINITY
+  readonly #features = new Map<string, Support>(
+    [LIMITS_FEATURE, ACCOUNTS_FEATURE].map((feature) => [feature, { state: 'Unknown', tooOldAtMs: -Infinity }]),
+  )
   #dirty: Namespaces = []
   #cancel: Cancel | undefined
 
@@ -44,19 +51,22 @@ export class LimitWatch {
     deps.models.onChanged((namespaces) => this.#changed(namespaces))
   }
 
-  get gateways(): GatewayLimits {
-    return this.#gateways
+  /** Whether every serving gateway has the feature. */
+  supports(feature: string): GatewaySupport {
+    return this.#features.get(feature)?.state ?? 'Unknown'
   }
 
   polled(): void {
     const serving = this.#deps.acknowledgements.live.filter(({ acknowledgement }) => acknowledgement?.ready !== false)
     if (serving.length === 0) return // no gateway serves, or Redis does not answer: the last known state stays
     const nowMs = this.#deps.clock.monotonic()
-    if (serving.some(lacksLimits)) this.#tooOldAtMs = nowMs
-    const next = nowMs - this.#tooOldAtMs < CURRENT_AFTER_MS ? 'TooOld' : 'Current'
-    if (next === this.#gateways) return
-    this.#gateways = next
-    this.#changed('*')
+    const states = Array.from(this.#features, ([feature, support]) => {
+      const former = support.state
+      if (serving.some((process) => lacks(process, feature))) support.tooOldAtMs = nowMs
+      support.state = nowMs - support.tooOldAtMs < CURRENT_AFTER_MS ? 'TooOld' : 'Current'
+      return former !== support.state
+    })
+    if (states.some(Boolean)) this.#changed('*')
   }
 
   /** @param namespaces namespaces in which the callable models, their prices or their bounds may have changed */
@@ -74,13 +84,13 @@ export class LimitWatch {
     this.#dirty = []
     this.#cancel = undefined
     void inTurns([...this.#deps.apiKeys.list()], TURN, (apiKey) => {
-      if (isLimited(policyOf(apiKey)) && dirty?.has(namespaceOf(apiKey)) !== false)
-        this.#deps.enqueue(apiKeys.kind, refOf(apiKey), 'background')
+      const isAffected = apiKey.spec.accountRef !== undefined || isLimited(policyOf(apiKey))
+      if (isAffected && dirty?.has(namespaceOf(apiKey)) !== false) this.#deps.enqueue(apiKeys.kind, refOf(apiKey), 'background')
     })
   }
 }
 
-/** Whether a gateway may lack limits. An unreadable heartbeat proves nothing; a gateway ahead of the store is not older than this program. */
-function lacksLimits({ acknowledgement, isAhead }: LiveProcess): boolean {
-  return isAhead !== true && acknowledgement?.features.includes(LIMITS_FEATURE) !== true
+/** Whether a gateway may lack a feature. An unreadable heartbeat proves nothing; a gateway ahead of the store is not older than this program. */
+function lacks({ acknowledgement, isAhead }: LiveProcess, feature: string): boolean {
+  return isAhead !== true && acknowledgement?.features.includes(feature) !== true
 }

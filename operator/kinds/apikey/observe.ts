@@ -1,8 +1,10 @@
 /** Observes the state of one ApiKey from the memory of this process, without any call. Decides nothing. */
+import { ACCOUNTS_FEATURE, LIMITS_FEATURE } from '#contract/records/format.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import { createdMs, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
+import { createdMs, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { type Aged, isOlder } from '#policy/age-list.ts'
+import type { KeyAccount } from '../../accounts/accounts.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { HASH_INDEX, type HashSource, hashSource, verifierOfHash } from './hash-source.ts'
 import { currentVerifier, policyOf, recordText } from './keyring-entry.ts'
@@ -27,9 +29,10 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
     storeAvailable: deps.projection.available,
     deletingForMs: apiKey.metadata.deletionTimestamp === undefined ? 0 : deps.memory.deletingForMs(uid),
     revocationWaitMs: deps.settings.revocationWaitMs,
-    namespaceLimit: isNew(apiKey, own) ? limitOf(namespaceOf(apiKey), deps) : undefined,
     isDuplicate: isDuplicate(apiKey, own.entry, deps),
-    gatewayLimits: deps.limits.gateways,
+    ...accountState(apiKey, own, deps),
+    gatewayLimits: deps.limits.supports(LIMITS_FEATURE),
+    gatewayAccounts: deps.limits.supports(ACCOUNTS_FEATURE),
     usage: deps.shownUsage.shown(uid),
     spendLoss: deps.subjects.ledger?.loss(uid),
     ...modelsThatLack(apiKey, deps),
@@ -57,9 +60,49 @@ function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version
   } satisfies Partial<Observed>
 }
 
+/** Keys with an account count in the account, the others in their namespace. */
+function accountState(apiKey: ApiKey, own: ReturnType<typeof ownState>, deps: ApiKeyDeps) {
+  const { accounts, settings } = deps
+  const account = accounts.ofKey(apiKey)
+  const isFresh = isNew(apiKey, own)
+  const hasAccount = apiKey.spec.accountRef !== undefined
+  const required = settings.accountRequiredNamespaces
+  return {
+    isNew: isFresh,
+    account,
+    plan: accounts.planOfAccount(account?.uid ?? own.entry?.account),
+    isAccountRequired: required.includes('*') || required.includes(namespaceOf(apiKey)),
+    accountLimit: accountLimitOf(apiKey, account, isFresh, deps),
+    namespaceLimit: isFresh && !hasAccount ? limitOf(namespaceOf(apiKey), deps) : undefined,
+  }
+}
+
+/** The bound of keys, if the account has no place for this key. Keys that have a place keep it; of the others the oldest come first. */
+function accountLimitOf(apiKey: ApiKey, account: KeyAccount | undefined, isFresh: boolean, deps: ApiKeyDeps): number | undefined {
+  const { accounts, waiting } = deps
+  const { name } = apiKey.spec.accountRef ?? {}
+  if (name === undefined) return undefined
+  if (!isFresh || isEnding(apiKey)) {
+    waiting.delete(name, ageOf(apiKey))
+    return undefined
+  }
+  const ahead = waiting.add(name, { ...ageOf(apiKey), ...refOf(apiKey) })
+  return account && fullAt(account, ahead, accounts)
+}
+
+/** @param ahead keys that wait and come first @returns the bound of keys of the account, if it is reached */
+function fullAt({ uid, planSpec }: KeyAccount, ahead: number, { keys }: ApiKeyDeps['accounts']): number | undefined {
+  if (uid === undefined || planSpec === undefined) return undefined
+  return keys.activeOf(uid, planSpec.maxKeys) + ahead >= planSpec.maxKeys ? planSpec.maxKeys : undefined
+}
+
+function isEnding({ metadata, spec }: ApiKey): boolean {
+  return metadata.deletionTimestamp !== undefined || spec.state === 'Revoked'
+}
+
 /** Models without a price or a bound, listed only if a budget of the key depends on them. */
-function modelsThatLack(apiKey: ApiKey, { models }: ApiKeyDeps): Pick<Observed, 'unpricedModels' | 'unboundedModels'> {
-  const { budgets, models: allowed } = policyOf(apiKey)
+function modelsThatLack(apiKey: ApiKey, { models, accounts }: ApiKeyDeps): Pick<Observed, 'unpricedModels' | 'unboundedModels'> {
+  const { budgets, models: allowed } = policyOf(apiKey, undefined, accounts.planOfAccount(accounts.ofKey(apiKey)?.uid))
   const blocking = budgets.filter(({ onExceeded }) => onExceeded === 'Block')
   const lacking = (lack: 'isPriced' | 'isBounded') => models.lacking(lack, namespaceOf(apiKey), allowed)
   return {
@@ -109,6 +152,6 @@ function isEarlier({ uid, verifiers }: KeyringEntry, source: HashSource, own: Ag
   return theirs !== undefined && isOlder({ uid, createdMs: theirs.createdMs }, own)
 }
 
-function ageOf(apiKey: ApiKey): Aged {
+export function ageOf(apiKey: ApiKey): Aged {
   return { uid: uidOf(apiKey), createdMs: createdMs(apiKey) }
 }

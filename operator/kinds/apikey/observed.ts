@@ -1,7 +1,9 @@
 /** The observed state of an ApiKey: the input of `nextStep` and `statusOf`. Plain data. */
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { PlanRecord } from '#contract/records/plan-record.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import type { KubeErrorCode } from '#kube/port.ts'
+import type { KeyAccount } from '../../accounts/accounts.ts'
 import type { Interval } from '../../shards/spend-entry.ts'
 import type { Confirmation } from '../../projection/acknowledgements.ts'
 import type { Projection } from '../../projection/projection.ts'
@@ -20,8 +22,8 @@ export interface Failure {
   readonly retryInMs: number
 }
 
-/** Whether every serving gateway enforces limits. Unknown: no gateway was polled yet. */
-export type GatewayLimits = 'Unknown' | 'TooOld' | 'Current'
+/** Whether every serving gateway enforces limits, or knows accounts. Unknown: no gateway was polled yet. */
+export type GatewaySupport = 'Unknown' | 'TooOld' | 'Current'
 
 export interface Observed {
   readonly apiKey: ApiKey
@@ -54,7 +56,19 @@ export interface Observed {
   /** The bound of keys, if the namespace has reached it; undefined if there is room or the key exists. */
   readonly namespaceLimit: number | undefined
   readonly isDuplicate: boolean
-  readonly gatewayLimits: GatewayLimits
+  /** Whether the key was never issued, and nothing of it can be lost. */
+  readonly isNew: boolean
+  /** What the account of the key says; undefined for a key without one, or if there is no such Account. */
+  readonly account: KeyAccount | undefined
+  /** The plan in effect for the key; undefined for a key without an account. */
+  readonly plan: PlanRecord | undefined
+  /** Whether keys of the namespace need an account. */
+  readonly isAccountRequired: boolean
+  /** The bound of keys, if the account has no place for this new key; undefined if there is room or the key exists. */
+  readonly accountLimit: number | undefined
+  readonly gatewayLimits: GatewaySupport
+  /** The same for accounts. */
+  readonly gatewayAccounts: GatewaySupport
   /** Callable models without a price, for a key with a blocking budget in Currency. Sorted. */
   readonly unpricedModels: readonly string[]
   /** Callable models without a bound of their answers, for a key with a blocking budget. Sorted. */

@@ -35,6 +35,7 @@ const deps = () => ({
   keyring,
   kube,
   apiKeys: objects.informer<ApiKey>(apiKeys),
+  accounts: { ofKey: () => undefined },
   recordEvent: (_object: unknown, reason: string, note: string) => void events.push(`${reason}: ${note}`),
   clock,
   version: () => 1,

@@ -34,7 +34,10 @@ describe('the records of a new leader', () => {
   }
 
   async function records(exists: (entry: KeyringEntry) => boolean = () => false): Promise<KeyRecord[]> {
-    const changes = await startRecords({ keyring, apiKeys: objects.informer<ApiKey>(apiKeys), version: () => 1 }, exists)
+    const changes = await startRecords(
+      { keyring, apiKeys: objects.informer<ApiKey>(apiKeys), accounts: { ofKey: () => undefined }, version: () => 1 },
+      exists,
+    )
     expect(changes.every(({ kind, op }) => kind === 'key' && op === 'put')).toBe(true)
     return changes.map(({ text = '' }) => decodeKeyRecord(text))
   }

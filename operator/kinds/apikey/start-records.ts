@@ -98,7 +98,9 @@ async function readExisting(
   return found
 }
 
-type RecordDeps = Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'version'>
+interface RecordDeps extends Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'version'> {
+  readonly accounts: Pick<ApiKeyDeps['accounts'], 'ofKey'>
+}
 
 /** @param exists whether an ApiKey that the cache lacks exists, or may exist because its namespace is unreadable */
 export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntry) => boolean): Promise<readonly ProjectionChange[]> {
@@ -111,7 +113,7 @@ export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntr
 }
 
 /** Also yields entries that were just recovered. The uids are listed first, because an entry may become durable between two turns. */
-export function* newestEntries({ keyring, apiKeys: cache }: Omit<RecordDeps, 'version'>): Iterable<KeyringEntry> {
+export function* newestEntries({ keyring, apiKeys: cache }: Pick<RecordDeps, 'keyring' | 'apiKeys'>): Iterable<KeyringEntry> {
   const uids = new Set([...Array.from(keyring.entries(), ({ uid }) => uid), ...Array.from(cache.list(), uidOf)])
   for (const uid of uids) {
     const entry = keyring.pending(uid) ?? keyring.get(uid)
@@ -119,14 +121,22 @@ export function* newestEntries({ keyring, apiKeys: cache }: Omit<RecordDeps, 've
   }
 }
 
-function textOf(entry: KeyringEntry, { apiKeys: cache, version }: RecordDeps, exists: (one: KeyringEntry) => boolean): string | undefined {
+function textOf(
+  entry: KeyringEntry,
+  { apiKeys: cache, accounts, version }: RecordDeps,
+  exists: (one: KeyringEntry) => boolean,
+): string | undefined {
   if (entry.deletedMs !== null) return undefined
   const apiKey = findByUid(entry.uid, cache)
   if (apiKey === undefined) return exists(entry) ? recordText(entry, version()) : refusedRecord(entry, version())
   if (apiKey.metadata.deletionTimestamp !== undefined) return refusedRecord(entry, version())
   const isCacheCurrent = (apiKey.metadata.generation ?? 0) >= entry.generation // otherwise the entry is newer than the cache: it may have a suspension
   const { verifiers, revision } = entry
-  return recordText(isCacheCurrent ? entryOf(apiKey, { verifiers, revision, version: version(), former: entry }) : entry, version())
+  const account = accounts.ofKey(apiKey)
+  return recordText(
+    isCacheCurrent ? entryOf(apiKey, { account, verifiers, revision, version: version(), former: entry }) : entry,
+    version(),
+  )
 }
 
 export interface Recovery {
@@ -137,6 +147,7 @@ export interface Recovery {
 }
 
 interface RecoverDeps extends Pick<ApiKeyDeps, 'keyring' | 'kube' | 'recordEvent' | 'clock' | 'version'> {
+  readonly accounts: Pick<ApiKeyDeps['accounts'], 'ofKey'>
   readonly settings: Pick<ApiKeyDeps['settings'], 'publicURL'>
 }
 
@@ -239,9 +250,11 @@ async function read(apiKey: ApiKey, { kube, settings: { publicURL } }: RecoverDe
 }
 
 function restore(apiKey: ApiKey, verifiers: readonly KeyringVerifier[], from: string, deps: RecoverDeps): boolean {
-  if (verifiers.length === 0) return false
-  const { keyring, version } = deps
-  keyring.commit(entryOf(apiKey, { verifiers, revision: keyring.revision, version: version() }), 'change', { isRestored: true })
+  const { keyring, accounts, version } = deps
+  const account = accounts.ofKey(apiKey)
+  const isAccountUnknown = apiKey.spec.accountRef !== undefined && account?.uid === undefined // the entry would have no account
+  if (verifiers.length === 0 || isAccountUnknown) return false
+  keyring.commit(entryOf(apiKey, { account, verifiers, revision: keyring.revision, version: version() }), 'change', { isRestored: true })
   deps.recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
   return true
 }

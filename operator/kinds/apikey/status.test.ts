@@ -1,11 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import {
+  ACCOUNT_REFUSALS,
   acknowledged,
   edited,
   entryFor,
   failure,
   fresh,
   heldKey,
+  inAccount,
   issued,
   minted,
   NOW,
@@ -241,11 +243,17 @@ function* combinations(): Generator<Observed> {
   for (const base of materials()) {
     for (const observed of secretsOf(base).flatMap((secret) => GATEWAYS.map((gateways) => ({ ...base, secret, ...gateways })))) {
       for (const failures of FAILURES) yield { ...observed, failures }
-      if (isNew(base)) yield { ...observed, namespaceLimit: 3 }
+      if (isNew(base)) yield* refusedNew({ ...observed, isNew: true })
+      yield inAccount(observed, { state: 'Suspended' })
       for (const around of LIMITS) yield { ...limited(observed), ...around }
       yield spent(observed)
     }
   }
+}
+
+function* refusedNew(observed: Observed): Generator<Observed> {
+  yield { ...observed, namespaceLimit: 3 }
+  for (const [, refused] of ACCOUNT_REFUSALS) yield refused(observed)
 }
 
 /** Inputs of limits besides the manifest. */

@@ -6,13 +6,15 @@ import { conditionList, findCondition } from '#api/condition-list.ts'
 import { API_KEY_CONDITIONS, type ApiKeyCondition } from '#api/conditions.ts'
 import { effective, type EffectivePolicy, isLimited } from '#policy/effective.ts'
 import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
-import type { Confirmation } from '../../projection/acknowledgements.ts'
+import { effectiveStatus } from '../effective-status.ts'
+import { progressOf } from '../../projection/programmed.ts'
+import { accountRefusal, isAccountSuspended } from './key-account.ts'
 import { hashSource, isAliveAt, isHashKey, isHintTheValue } from './hash-source.ts'
-import { isKeyLost, isSettledOnGateways, wasProgrammed } from './key-state.ts'
+import { isKeyLost, wasProgrammed } from './key-state.ts'
 import { policyOf } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
 import { secretIssued } from './secret-issued.ts'
-import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus, usedColumn } from './usage.ts'
+import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus, usedColumn } from '../usage-status.ts'
 import { secretName } from './user-secret.ts'
 
 /** Most models that a message names. */
@@ -20,8 +22,6 @@ const NAMED_MODELS = 5
 
 /** Most characters of the column of models. */
 const MODELS_COLUMN = 60
-/** Most pods that a message names. */
-const NAMED_PODS = 10
 
 type Outcome<Type extends ApiKeyCondition['type']> = Pick<Extract<ApiKeyCondition, { type: Type }>, 'reason' | 'message'>
 
@@ -32,14 +32,17 @@ export function statusOf(observed: Observed): ApiKeyStatus {
   const programmed = programmedCount(observed)
   const shown = shownStatus(observed)
   const used = usedColumn(shown)
+  const policy = policyOf(apiKey, observed.entry, observed.plan)
+  const limited = apiKey.spec.accountRef && effectiveStatus(policy)
   return {
     observedGeneration: generation,
     ...materialOf(observed),
+    ...(limited && { effective: limited }),
     ...(programmed ? { programmed } : {}),
     ...shown,
     summary: {
       programmed: programmed ? `${programmed.ready}/${programmed.total}` : '0/0',
-      models: modelsColumn(policyOf(apiKey, observed.entry)),
+      models: modelsColumn(policy),
       ...(used !== undefined && { used }),
     },
     conditions: conditionList(API_KEY_CONDITIONS, conditionsOf(observed), {
@@ -50,8 +53,8 @@ export function statusOf(observed: Observed): ApiKeyStatus {
   }
 }
 
-export function shownStatus({ apiKey, entry, usage }: Observed): ShownStatus {
-  return usageStatus(apiKey.status, effective(entry ?? {}).budgets, usage)
+export function shownStatus({ apiKey, entry, plan, usage }: Observed): ShownStatus {
+  return usageStatus(apiKey.status, effective(entry ?? {}, plan).budgets, usage)
 }
 
 /** The parts of the status about the key material. The id of a lost or unreadable key stays, because only the status still names it. */
@@ -125,7 +128,11 @@ function acceptedOf(observed: Observed): Outcome<'Accepted'> {
       'Delete keys that are not used, or ask the administrator to raise operator.settings.maxApiKeysPerNamespace.'
     return { reason: 'NamespaceLimitReached', message }
   }
-  return zoneUnknown(apiKey) ?? sourceRefused(observed) ?? { reason: 'Accepted', message: 'The manifest is applied.' }
+  return (
+    accountRefusal(observed) ??
+    zoneUnknown(apiKey) ??
+    sourceRefused(observed) ?? { reason: 'Accepted', message: 'The manifest is applied.' }
+  )
 }
 
 function zoneUnknown({ spec, status }: ApiKey): Outcome<'Accepted'> | undefined {
@@ -183,7 +190,7 @@ function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }
 
 /** The condition BudgetExhausted. A revoked key has none: its budgets no longer matter. */
 function exhaustedOf(observed: Observed): Outcome<'BudgetExhausted'> | undefined {
-  const exhausted = exhaustedBudgets(effective(observed.entry ?? {}).budgets, shownStatus(observed))
+  const exhausted = exhaustedBudgets(effective(observed.entry ?? {}, observed.plan).budgets, shownStatus(observed))
   if (exhausted.length === 0 || observed.apiKey.spec.state === 'Revoked') return undefined
   const sentences = exhausted.map((budget) => `Budget ${budget.name} is used up: requests answer 402 ${untilWhen(budget)}.`)
   return { reason: 'BudgetExhausted', message: sentences.join(' ') }
@@ -201,8 +208,11 @@ function refusalOf(observed: Observed): Outcome<'Ready'> | undefined {
   if (observed.isUnreadable) return UNREADABLE
   if (state === 'Revoked') return { reason: 'Revoked', message: 'The key is revoked for good. For a new key, create a new ApiKey.' }
   if (state === 'Suspended') return { reason: 'Suspended', message: 'spec.state is Suspended. Set it to Active to let the key work again.' }
-  return isExpired(observed) ? { reason: 'Expired', message: expiredMessage(observed) } : undefined
+  if (isExpired(observed)) return { reason: 'Expired', message: expiredMessage(observed) }
+  return isAccountSuspended(observed) && !observed.isNew ? { reason: 'AccountSuspended', message: ACCOUNT_SUSPENDED } : undefined
 }
+
+const ACCOUNT_SUSPENDED = 'The account of the key is suspended. The key works again when the account is Active.'
 
 function lossOf({ apiKey }: Observed): Outcome<'Ready'> {
   const message = `No copy of the hash of the key is left. Delete the ApiKey and Secret ${secretName(apiKey)} and apply the ApiKey again.`
@@ -226,15 +236,7 @@ function programmedOf(observed: Observed): Outcome<'Programmed'> {
   const keyring = observed.failures.find(({ topic }) => topic === 'Keyring')
   if (keyring && (observed.verifier?.state === 'Issued' || isHashKey(observed.apiKey))) return notDurable(keyring)
   if (observed.isUnreadable || (wasProgrammed(observed) && observed.projected !== undefined)) return unchanged(observed.apiKey)
-  return progressOf(observed)
-}
-
-function progressOf(observed: Observed): Outcome<'Programmed'> {
-  const { confirmation, projected, storeAvailable } = observed
-  if (!storeAvailable || confirmation?.state === 'Unknown')
-    return { reason: 'StoreUnreachable', message: 'Redis does not answer, so it is unknown which gateways have the key.' }
-  if (projected === undefined || !confirmation) return { reason: 'Pending', message: 'The record of the key is not in Redis yet.' }
-  return confirmationOf(confirmation, projected.revision, isSettledOnGateways(observed))
+  return progressOf(observed, 'key')
 }
 
 /** The message for an edit that the gateways have, but the keyring does not. */
@@ -251,14 +253,6 @@ function unchanged({ status }: ApiKey): Outcome<'Programmed'> {
   const before = findCondition(status?.conditions, 'Programmed')
   if (before?.reason === 'Programmed') return { reason: 'Programmed', message: before.message }
   return { reason: 'Pending', message: before?.message ?? 'The record of the key cannot be written by this version.' }
-}
-
-function confirmationOf({ ready, total, missing }: Confirmation, revision: number, isSettled: boolean): Outcome<'Programmed'> {
-  if (total === 0) return { reason: 'NoGateways', message: 'No gateway pod serves. Start one; the key is in Redis already.' }
-  const count = `${ready} of ${total} gateway pods have acknowledged revision ${revision}`
-  if (isSettled) return { reason: 'Programmed', message: `${count}.` }
-  const named = missing.slice(0, NAMED_PODS).join(', ')
-  return { reason: 'Unconfirmed', message: `${count}; not yet: ${named}${missing.length > NAMED_PODS ? ', …' : ''}.` }
 }
 
 function programmedCount(observed: Observed): ApiKeyStatus['programmed'] {
@@ -282,8 +276,8 @@ function modelsColumn({ models }: EffectivePolicy): string {
 }
 
 export function limitsEnforceable(observed: Observed): Outcome<'LimitsEnforceable'> {
-  const { apiKey, entry } = observed
-  if (!isLimited(policyOf(apiKey, entry)) && budgetsWithoutZone(apiKey.spec).length === 0)
+  const { apiKey, entry, plan } = observed
+  if (!isLimited(policyOf(apiKey, entry, plan)) && budgetsWithoutZone(apiKey.spec).length === 0)
     return { reason: 'Enforceable', message: 'The key has no limits and no budgets.' }
   return (
     tooOld(observed) ??

@@ -10,7 +10,9 @@ import { sameStatus } from '#api/condition-list.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { type Check, firstAnswer } from '../../loop/reconciler.ts'
 import { hashFacts, hashSource, isHashKey, isHashReported, isHintTheValue, verifierOfHash, wantedVerifiers } from './hash-source.ts'
-import { isDelivered, isKeyLost, isLateWrite, isNameTaken, isSettledOnGateways, restorable, wasProgrammed } from './key-state.ts'
+import { isDelivered, isKeyLost, isLateWrite, isNameTaken, restorable, wasProgrammed } from './key-state.ts'
+import { isSettled } from '../../projection/programmed.ts'
+import { accountRefusal } from './key-account.ts'
 import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
 import { statusOf } from './status.ts'
@@ -20,6 +22,8 @@ import { type Answer, deleteOwnSecret, isWaitingForKeyring, keyringRetryMs, leve
 const ISSUE_WAIT_MS = 5_000
 /** Longest wait for the gateways before the status is written, ms. The wait lets one write report the result. */
 const STATUS_WAIT_MS = 1_000
+/** Longest wait for a new account before the status of its key says so, ms. */
+const ACCOUNT_WAIT_MS = 10_000
 /** Time between two checks of states that cause no event, ms: a taken name, a full namespace. */
 const BLOCKED_RETRY_MS = 60_000
 const LEFT_OVER_RETRY_MS = 500
@@ -55,6 +59,7 @@ const LIVING: readonly KeyCheck[] = [
   removeRevoked,
   awaitGateways,
   awaitDelivery,
+  awaitAccount,
   checkSecret,
   reportStep,
   awaitEvents,
@@ -125,16 +130,24 @@ function takeHash(observed: Observed): Answer {
 function mayTakeHash(observed: Observed, source: NonNullable<ReturnType<typeof hashSource>>): boolean {
   const { apiKey, entry, namespaceLimit, isDuplicate } = observed
   if (apiKey.spec.state === 'Revoked' || isDuplicate || isHintTheValue(source) || isWaitingForKeyring(observed)) return false
-  return entry !== undefined || (namespaceLimit === undefined && budgetsWithoutZone(apiKey.spec).length === 0)
+  return (
+    entry !== undefined ||
+    (namespaceLimit === undefined && accountRefusal(observed) === undefined && budgetsWithoutZone(apiKey.spec).length === 0)
+  )
 }
 
 function restoreLost(observed: Observed): Answer {
   const { entry, apiKey, secret } = observed
   if (entry !== undefined || apiKey.status?.keyID === undefined || isWaitingForKeyring(observed)) return undefined
-  if (isHashKey(apiKey)) return undefined
+  if (isHashKey(apiKey) || isAccountUnknown(observed)) return undefined
   if (secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
   const verifier = restorable(observed)
   return verifier && { do: 'commit', level: 'change', entry: wantedEntry(observed, [verifier]), isRestored: true }
+}
+
+/** Whether the account that the manifest names is not known by its uid: a restored entry would have no account. */
+function isAccountUnknown({ apiKey, account }: Observed): boolean {
+  return apiKey.spec.accountRef !== undefined && account?.uid === undefined
 }
 
 /** A minted verifier becomes Issued if the Secret holds its value, or the status says that the Secret did. */
@@ -191,7 +204,7 @@ function needsMaterial(observed: Observed): boolean {
 
 function mayMint(observed: Observed): boolean {
   const { namespaceLimit, storeAvailable, isCommitting, apiKey } = observed
-  const isAccepted = namespaceLimit === undefined && budgetsWithoutZone(apiKey.spec).length === 0
+  const isAccepted = namespaceLimit === undefined && accountRefusal(observed) === undefined && budgetsWithoutZone(apiKey.spec).length === 0
   return isAccepted && storeAvailable && !isCommitting && !isWaitingForKeyring(observed)
 }
 
@@ -214,7 +227,7 @@ function isStricterOnGateways(observed: Observed): boolean {
 function deliver(observed: Observed): Answer {
   const { verifier, projected } = observed
   if (verifier?.state !== 'Minted' || projected === undefined || observed.isCommitting) return undefined
-  if (isSettledOnGateways(observed)) return { do: 'write-secret', level: 'change', verifier }
+  if (isSettled(observed)) return { do: 'write-secret', level: 'change', verifier }
   return projected.forMs >= ISSUE_WAIT_MS
     ? { do: 'write-secret', level: 'change', verifier }
     : { do: 'wait', forMs: ISSUE_WAIT_MS - projected.forMs }
@@ -225,7 +238,7 @@ function removeRevoked(observed: Observed): Answer {
   const { apiKey, secret, projected } = observed
   if (apiKey.spec.state !== 'Revoked') return undefined
   if (isOnItsWay(observed)) return { do: 'wait', forMs: STATUS_WAIT_MS }
-  if (!isSettledOnGateways(observed) && projected !== undefined && projected.forMs < STATUS_WAIT_MS) {
+  if (!isSettled(observed) && projected !== undefined && projected.forMs < STATUS_WAIT_MS) {
     return { do: 'wait', forMs: STATUS_WAIT_MS - projected.forMs }
   }
   if (isHashKey(apiKey)) return undefined
@@ -237,7 +250,7 @@ function removeRevoked(observed: Observed): Answer {
 function awaitGateways(observed: Observed): Answer {
   const { projected } = observed
   if (isOnItsWay(observed)) return { do: 'wait', forMs: STATUS_WAIT_MS }
-  if (projected === undefined || wasProgrammed(observed) || isSettledOnGateways(observed)) return undefined
+  if (projected === undefined || wasProgrammed(observed) || isSettled(observed)) return undefined
   return projected.forMs < STATUS_WAIT_MS ? { do: 'wait', forMs: STATUS_WAIT_MS - projected.forMs } : undefined
 }
 
@@ -253,6 +266,13 @@ function awaitDelivery(observed: Observed): Answer {
     return undefined
   const ageMs = Math.max(0, now - verifier.createdMs)
   return ageMs < ISSUE_WAIT_MS ? { do: 'wait', forMs: ISSUE_WAIT_MS - ageMs } : undefined
+}
+
+/** Delays the status of a new key whose account was created with it, until the books of the account are open. */
+function awaitAccount({ account, isNew, now }: Observed): Answer {
+  if (!isNew || account?.isOpening !== true) return undefined
+  const ageMs = Math.max(0, now - account.createdMs)
+  return ageMs < ACCOUNT_WAIT_MS ? { do: 'wait', forMs: ACCOUNT_WAIT_MS - ageMs } : undefined
 }
 
 /** Whether the status does not name this value yet. A status names only durable ids, because a crash could lose any other id. */
@@ -272,7 +292,7 @@ function awaitEvents(observed: Observed): Answer {
   const forMs = recheckMs(observed)
   if (forMs !== undefined) return { do: 'wait', forMs }
   const isUnderWay = observed.isCommitting || observed.isProjecting || !observed.storeAvailable
-  const isUnproven = observed.projected !== undefined && !wasProgrammed(observed) && !isSettledOnGateways(observed)
+  const isUnproven = observed.projected !== undefined && !wasProgrammed(observed) && !isSettled(observed)
   return isUnderWay || isUnproven ? { do: 'wait' } : undefined
 }
 
@@ -280,7 +300,9 @@ function awaitEvents(observed: Observed): Answer {
 function recheckMs(observed: Observed): number | undefined {
   if (isWaitingForKeyring(observed)) return keyringRetryMs(observed)
   if (observed.secret.state === 'LeftOver') return LEFT_OVER_RETRY_MS
-  return isNameTaken(observed) || observed.namespaceLimit !== undefined || observed.isDuplicate ? BLOCKED_RETRY_MS : undefined
+  const { namespaceLimit, accountLimit, isDuplicate } = observed
+  const isBlocked = isNameTaken(observed) || namespaceLimit !== undefined || accountLimit !== undefined || isDuplicate
+  return isBlocked ? BLOCKED_RETRY_MS : undefined
 }
 
 function leaveAlone({ apiKey }: Observed): Answer {
@@ -302,7 +324,7 @@ function projectDeletion({ projected, isProjecting, storeAvailable }: Observed):
 /** Waits until every serving pod has acknowledged the deletion, or until the bound of the wait. The tombstone must be durable in any case. */
 function awaitProof(observed: Observed): Answer {
   if (observed.isCommitting) return { do: 'wait' }
-  if (isSettledOnGateways(observed) || observed.deletingForMs >= observed.revocationWaitMs) return undefined
+  if (isSettled(observed) || observed.deletingForMs >= observed.revocationWaitMs) return undefined
   return { do: 'wait', forMs: observed.revocationWaitMs - observed.deletingForMs }
 }
 
@@ -313,7 +335,7 @@ function readSecretOfDeleted(observed: Observed): Answer {
 }
 
 function removeFinalizer(observed: Observed): Answer {
-  return { do: 'remove-finalizer', level: 'change', isConfirmed: isSettledOnGateways(observed), hadKey: hadKey(observed.entry) }
+  return { do: 'remove-finalizer', level: 'change', isConfirmed: isSettled(observed), hadKey: hadKey(observed.entry) }
 }
 
 function hadKey(entry: KeyringEntry | undefined): boolean {
@@ -321,9 +343,9 @@ function hadKey(entry: KeyringEntry | undefined): boolean {
 }
 
 function wantedEntry(observed: Observed, verifiers: readonly KeyringVerifier[]): KeyringEntry {
-  const { apiKey, entry, version } = observed
+  const { apiKey, account, entry, version } = observed
   const wanted = wantedVerifiers(apiKey, hashFacts(observed, verifiers))
-  return entryOf(apiKey, { verifiers: wanted, revision: entry?.revision ?? 0, version, former: entry })
+  return entryOf(apiKey, { account, verifiers: wanted, revision: entry?.revision ?? 0, version, former: entry })
 }
 
 const REFUSALS: ReadonlySet<Failure['code']> = new Set([

@@ -6,6 +6,7 @@ import { type Informer, namespaceOf, type ObjectRef, refKey, refOf, uidOf } from
 import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
 import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '#contract/records/model-record.ts'
 import { findCondition } from '#api/condition-list.ts'
+import { selects } from '#api/label-selector.ts'
 import { MountedSecrets } from '../../shards/mounted-secrets.ts'
 import { shardsDeps } from '../../shards/secret-shards.ts'
 import { inTurns } from '../../loop/in-parallel.ts'
@@ -21,7 +22,7 @@ import { apply } from './apply.ts'
 import type { NameTakeover } from './name-index.ts'
 import { mountKey, mountText, observe } from './observe.ts'
 import type { Observed, ObservedModel } from './observed.ts'
-import { type PublishingRules, selects } from './publishing.ts'
+import type { PublishingRules } from './publishing.ts'
 import { type ModelStep, nextStep, reportStatus } from './steps.ts'
 
 const KIND = servedModelKind.resource.kind

@@ -1,6 +1,7 @@
 /** Observes the state of one ServedModel from memory: caches, registry and projection, never from the API server. Decides nothing. */
 import type { Clock } from '#platform/clock.ts'
 import { encodeModelRecord } from '#contract/records/model-record.ts'
+import { selects } from '#api/label-selector.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
 import type { CredentialRef } from './backend-credential.ts'
@@ -17,7 +18,7 @@ import type {
   ObservedProjection,
   ServiceEndpoints,
 } from './observed.ts'
-import { isNarrower, publishingOf, selects } from './publishing.ts'
+import { isNarrower, publishingOf } from './publishing.ts'
 import { MOUNT_DELAY_MS, statusOf } from './status.ts'
 import type { EndpointSlice, Service } from '#kube/resources.ts'
 

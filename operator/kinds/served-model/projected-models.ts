@@ -4,7 +4,7 @@
  */
 import type { ModelRecord } from '#contract/records/model-record.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import { admits } from '#policy/model-access.ts'
+import { admits, listAdmits, nameList } from '#policy/model-access.ts'
 import { namedModel, type NamedModel, ModelNames } from '#policy/model-names.ts'
 
 /** Namespaces whose memory is kept; more are computed again. */
@@ -48,6 +48,15 @@ export class ProjectedModels {
   lacking(lack: Lack, namespace: string, models: KeyRecord['models']): readonly string[] {
     const callable = this.#callableIn(namespace).filter((model) => !model[lack])
     return [...new Set(callable.filter(({ names }) => admits({ models }, names)).map(({ servedName }) => servedName))].sort()
+  }
+
+  /** Entries of an allow-list that no model matches. */
+  unresolved(entries: readonly string[]): readonly string[] {
+    const names = new Set([...this.#models.values()].flatMap((model) => model.names))
+    return entries.filter((entry) => {
+      const list = nameList([entry])
+      return ![...names].some((name) => listAdmits(list, name))
+    })
   }
 
   #replace(uid: string, after: ProjectedModel | undefined): void {

@@ -1,5 +1,5 @@
 /** Decides whose keys may use a model. Only the cluster's administrator can let a namespace publish to other namespaces. Pure. */
-import type { ServedModel, ServedModelSpec } from '#api/served-model.ts'
+import type { ServedModel } from '#api/served-model.ts'
 import { namespaceOf } from '#kube/port.ts'
 
 /** The entry of `publishingNamespaces` that means every namespace. */
@@ -42,26 +42,4 @@ export function isNarrower(after: Allowed, before: Allowed): boolean {
   if (before === '*') return true
   const kept = new Set(after)
   return before.some((namespace) => !kept.has(namespace))
-}
-
-export type LabelSelector = NonNullable<ServedModelSpec['allowedNamespaces']['selector']>
-
-/** @returns whether the labels match every term. An empty selector selects all, as everywhere in Kubernetes */
-export function selects(selector: LabelSelector, labels: Readonly<Record<string, string>> = {}): boolean {
-  const byLabels = Object.entries(selector.matchLabels ?? {}).every(([key, value]) => labels[key] === value)
-  return byLabels && (selector.matchExpressions ?? []).every((term) => fulfils(term, labels))
-}
-
-function fulfils(term: NonNullable<LabelSelector['matchExpressions']>[number], labels: Readonly<Record<string, string>>): boolean {
-  const value = labels[term.key]
-  switch (term.operator) {
-    case 'In':
-      return value !== undefined && (term.values ?? []).includes(value)
-    case 'NotIn':
-      return value === undefined || !(term.values ?? []).includes(value)
-    case 'Exists':
-      return value !== undefined
-    case 'DoesNotExist':
-      return value === undefined
-  }
 }

@@ -12,6 +12,8 @@
 - { name: FORMER_NAMESPACES, value: {{ join "," .Values.scope.formerNamespaces | quote }} }
 - { name: NAMESPACE_LABELS, value: {{ ternary "true" "false" (eq (include "headgate.readsNamespaces" .) "true") | quote }} }
 - { name: PUBLISHING_NAMESPACES, value: {{ join "," .Values.scope.publishers | default .Release.Namespace | quote }} }
+- { name: ACCOUNTS, value: {{ ternary "true" "false" (eq (include "headgate.hasAccounts" .) "true") | quote }} }
+- { name: ACCOUNT_REQUIRED_NAMESPACES, value: {{ join "," .Values.accounts.requiredIn | quote }} }
 - { name: LEASE_DURATION_SECONDS, value: {{ $values.lease.durationSeconds | int | quote }} }
 - { name: LEASE_RENEW_SECONDS, value: {{ $values.lease.renewSeconds | int | quote }} }
 - { name: LEASE_RETRY_SECONDS, value: {{ $values.lease.retrySeconds | int | quote }} }
@@ -30,9 +32,14 @@
 {{- include "headgate.commonEnv" (list . $values) }}
 {{- end -}}
 
-{{/* `true` if the operator may read the labels of namespaces: always when it serves all namespaces, else with scope.namespaceLabels. */}}
+{{/* `true` if the operator may read the labels of namespaces: when it serves all namespaces, with scope.namespaceLabels, and with accounts. */}}
 {{- define "headgate.readsNamespaces" -}}
-{{- if or (not .Values.scope.watchNamespaces) .Values.scope.namespaceLabels }}true{{ end -}}
+{{- if or (not .Values.scope.watchNamespaces) .Values.scope.namespaceLabels (include "headgate.hasAccounts" .) }}true{{ end -}}
+{{- end -}}
+
+{{/* `true` if Plans and Accounts are watched: accounts.enabled, by default if the operator serves all namespaces. */}}
+{{- define "headgate.hasAccounts" -}}
+{{- if kindIs "bool" .Values.accounts.enabled }}{{ if .Values.accounts.enabled }}true{{ end }}{{ else if not .Values.scope.watchNamespaces }}true{{ end -}}
 {{- end -}}
 
 {{/* Fails for a scope or a lease that cannot work, before anything is installed. */}}
@@ -47,6 +54,12 @@
 {{- end }}
 {{- range $scope.formerNamespaces }}
 {{- if has . $scope.watchNamespaces }}{{ fail (printf "scope.formerNamespaces: %s is in scope.watchNamespaces too" .) }}{{ end }}
+{{- end }}
+{{- if and (has "*" .Values.accounts.requiredIn) (gt (len .Values.accounts.requiredIn) 1) }}
+{{- fail "accounts.requiredIn: \"*\" stands for every namespace and goes alone" }}
+{{- end }}
+{{- if and .Values.accounts.requiredIn (ne (include "headgate.hasAccounts" .) "true") }}
+{{- fail "accounts.requiredIn needs accounts.enabled: true" }}
 {{- end }}
 {{- if and (has "*" $scope.publishers) (gt (len $scope.publishers) 1) }}
 {{- fail "scope.publishers: \"*\" stands for every namespace and goes alone" }}

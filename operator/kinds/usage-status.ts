@@ -2,8 +2,9 @@
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import { formatAmount } from '#contract/values/micros.ts'
-import type { ApiKeyStatus, UsageStatus } from '#api/apikey.ts'
-import type { SubjectUsage } from '../../books/subject-ledger.ts'
+import type { ApiKeyStatus } from '#api/apikey.ts'
+import type { UsageStatus } from '#api/limits.ts'
+import type { SubjectUsage } from '../books/subject-ledger.ts'
 
 const HOUR_MS = 3_600_000
 const FULL = 100

@@ -4,8 +4,8 @@
  * key whose budget is used up does not wait.
  */
 import type { Cancel, Clock } from '#platform/clock.ts'
-import type { SubjectUsage } from '../../books/subject-ledger.ts'
-import type { Weight } from './usage.ts'
+import type { SubjectUsage } from '../books/subject-ledger.ts'
+import type { Weight } from './usage-status.ts'
 
 /** Time between two statuses of one key, ms. */
 const KEY_EVERY_MS = 60_000

@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'vitest'
-import { ManualClock } from '../../../test/support/manual-clock.ts'
+import { ManualClock } from '../../test/support/manual-clock.ts'
 import { ShownUsage } from './shown-usage.ts'
-import type { SubjectUsage } from '../../books/subject-ledger.ts'
-import type { Weight } from './usage.ts'
+import type { SubjectUsage } from '../books/subject-ledger.ts'
+import type { Weight } from './usage-status.ts'
 
 class Scene {
   readonly clock = new ManualClock()

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
-import { heldKey, issued } from '../../../test/support/observed-key.ts'
+import { heldKey, issued } from '../../test/support/observed-key.ts'
 import { type ApiKeySpec } from '#api/apikey.ts'
-import type { Observed } from './observed.ts'
-import { statusOf } from './status.ts'
-import type { BudgetReading, SubjectUsage } from '../../books/subject-ledger.ts'
-import { usageStatus, weigh } from './usage.ts'
+import type { Observed } from './apikey/observed.ts'
+import { statusOf } from './apikey/status.ts'
+import type { BudgetReading, SubjectUsage } from '../books/subject-ledger.ts'
+import { usageStatus, weigh } from './usage-status.ts'
 
 const JANUARY = Date.UTC(2026, 0, 1)
 const MONTH: BudgetRecord = {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { type LabelSelector, selects } from './publishing.ts'
+import { type LabelSelector, selects } from './label-selector.ts'
 
 type Operator = 'In' | 'NotIn' | 'Exists' | 'DoesNotExist'
 const term = (key: string, operator: Operator, values?: string[]): LabelSelector => ({

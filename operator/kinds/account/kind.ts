@@ -1,0 +1,386 @@
+/** The kind Account, as the operator runs it. */
+import type { Account } from '#api/account.ts'
+import { accountKind } from '#api/account-kind.ts'
+import { accountPolicy } from '#api/account-policy.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import { findCondition } from '#api/condition-list.ts'
+import { isEventReason } from '#api/event-table.ts'
+import { budgetsWithoutZone } from '#api/key-policy.ts'
+import type { Plan } from '#api/plan.ts'
+import { accounts as accountResource, plans } from '#api/resources.ts'
+import { type AccountRecord, encodeAccountRecord } from '#contract/records/account-record.ts'
+import { identityOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '#kube/port.ts'
+import { sharedPolicy } from '#policy/effective.ts'
+import { ACCOUNT_INDEX, PLAN_INDEX } from '../../accounts/accounts.ts'
+import { isMarked, MARK_ANNOTATION, markFor } from '../../accounts/claim.ts'
+import { LiveReads } from '../../accounts/live-reads.ts'
+import { recordState } from '../../accounts/record-state.ts'
+import type { SubjectKind } from '../../books/subject-ledger.ts'
+import { itemKey } from '../../loop/item.ts'
+import type { Level } from '../../loop/level.ts'
+import type { ProjectionChange } from '../../projection/store.ts'
+import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
+import { isSettled } from '../../projection/programmed.ts'
+import { ShownUsage } from '../shown-usage.ts'
+import { usageStatus, weigh } from '../usage-status.ts'
+import type { Observed, ObservedAccount } from './observed.ts'
+import { policyOf, statusOf } from './status.ts'
+import { type AccountStep, nextStep, reportStep, restricts } from './steps.ts'
+
+const KIND = accountResource.kind
+/** Delay of a status that counts keys, ms: many may change at once. */
+const COUNT_AFTER_MS = 5_000
+/** Time after which a refused change of the books is tried again, ms. */
+const BOOK_RETRY_MS = 10_000
+
+export const accountRow: KindRow = { api: accountKind, create: (context) => new AccountKind(context) }
+
+class AccountKind implements Kind<Account, Observed, AccountStep> {
+  readonly name = KIND
+  readonly informer
+  readonly watches
+  readonly nextStep = nextStep
+  readonly report = reportStep
+  readonly #context: OperatorContext
+  readonly #live: LiveReads
+  readonly #usage: ShownUsage
+  /** Refused changes of books, by name. */
+  readonly #refused = new Map<string, { readonly message: string; readonly untilMs: number }>()
+
+  constructor(context: OperatorContext) {
+    const { accounts, subjects, clock } = context
+    this.#context = context
+    this.#live = new LiveReads(context)
+    this.informer = accounts.informer
+    this.watches = [
+      watch(this.informer, changed),
+      watch(accounts.plans, (before, after) => this.#onPlan(before, after)),
+      watch(accounts.apiKeys, counted),
+    ]
+    this.#usage = new ShownUsage({
+      clock,
+      weigh: (ledgerName, usage) => this.#weigh(ledgerName, usage),
+      enqueue: (id) => this.#enqueueSubject(id),
+    })
+    subjects.add(this.#subjects())
+    accounts.books.onSettled((name, error) => this.#booked(name, error))
+    accounts.records.onSettled((uid) => {
+      const account = findByUid(uid, this.informer)
+      if (account) context.enqueue(KIND, refOf(account), 'background')
+    })
+  }
+
+  observe(ref: ObjectRef): Observed | undefined {
+    const { accounts, ownWrites } = this.#context
+    const cached = this.informer.get(ref)
+    const records = accounts.records
+      .named('account', ref.name)
+      .filter(({ uid, state }) => state !== 'Deleted' && uid !== cached?.metadata.uid)
+    if (records.length > 0) return { state: 'Deleted', ref, records }
+    return cached && this.#observe(ownWrites.newest(cached))
+  }
+
+  async apply(step: AccountStep, observed: Observed): Promise<void> {
+    if (observed.state === 'Deleted') return this.#end(observed.records)
+    switch (step.do) {
+      case 'read-live':
+        return await this.#live.read(accountResource, observed.account)
+      case 'open-books':
+        return this.#openBooks(observed)
+      case 'mark':
+        return await this.#mark(observed)
+      case 'publish':
+        return this.#publish(step, observed)
+      case 'project':
+        return this.#context.projection.want('account', uidOf(observed.account), observed.record.wanted, step.level)
+      case 'write-status':
+        return await this.#writeStatus(observed)
+      case 'end':
+        return undefined // only for deleted objects
+    }
+  }
+
+  waits(ref: ObjectRef, observed: Observed): void {
+    if (observed.state === 'Deleted' || observed.record.projected === undefined || isSettled(observed.record)) return
+    const { account, record } = observed
+    this.#context.acknowledgements.expect(
+      itemKey({ kind: KIND, ref }),
+      record.projected?.revision ?? 0,
+      uidOf(account),
+      account.status?.programmed,
+    )
+  }
+
+  /** Records without an Account count as deleted only after a live read: the cache of a new leader may be older than the record. */
+  async prepare(): Promise<readonly ProjectionChange[]> {
+    const { accounts, kube } = this.#context
+    const present = new Map([...this.informer.list()].map((account) => [uidOf(account), account]))
+    const others = [...accounts.records.all('account')].filter(({ uid, state }) => state !== 'Deleted' && !present.has(uid))
+    const live = others.length === 0 ? [] : await kube.list(accountResource, '')
+    const existing = new Set(live.map(uidOf))
+    this.#end(
+      others.filter(({ uid }) => !existing.has(uid)),
+      { isStart: true },
+    )
+    const texts = new Map(Array.from(accounts.records.all('account'), ({ uid }) => [uid, accounts.records.textOf(uid)]))
+    for (const [uid, account] of present) texts.set(uid, this.#textOf(account))
+    return [...texts].flatMap(([id, text]) => (text === undefined ? [] : [{ kind: 'account', op: 'put', id, text } as const]))
+  }
+
+  async stop(): Promise<void> {
+    this.#usage.stop()
+    await this.#context.accounts.stop()
+  }
+
+  keeps(uid: string): boolean {
+    return this.#context.accounts.records.isUnreadable(uid)
+  }
+
+  isUnproven({ status }: Account): boolean {
+    return findCondition(status?.conditions, 'Programmed')?.status !== 'True'
+  }
+
+  orphaned(uid: string): void {
+    if (this.#context.accounts.records.textOf(uid) === undefined) this.#context.projection.forget('account', uid)
+  }
+
+  /** Drops the records of deleted Accounts whose last key is gone. */
+  check(): void {
+    const { accounts, projection } = this.#context
+    accounts.check()
+    for (const { uid, state } of [...accounts.records.all('account')]) {
+      if (state !== 'Deleted' || accounts.keys.hasKeys(uid)) continue
+      accounts.records.set(uid, undefined, 'background')
+      projection.want('account', uid, undefined, 'background')
+    }
+  }
+
+  #observe(account: Account): ObservedAccount {
+    const { accounts, clock, subjects } = this.#context
+    const { name } = account.metadata
+    const former = accounts.records.get('account', uidOf(account))
+    const keys = [...accounts.apiKeys.byIndex(ACCOUNT_INDEX, name)]
+    const now = clock.now()
+    const ledgerName = accounts.books.ledgerName(name)
+    return {
+      state: 'Present',
+      account,
+      claim: accounts.claimOf(account),
+      book: accounts.books.newest(name),
+      isBooking: accounts.books.state(name) === 'Pending',
+      bookRefusal: this.#refusalOf(name),
+      isMarked: isMarked(accounts.installation, account),
+      isStale: this.#live.isStale(account, former),
+      former,
+      record: recordState('account', uidOf(account), this.#textOf(account), this.#context),
+      plan: accounts.planOf(former),
+      planSpec: accounts.plans.get({ namespace: '', name: account.spec.planRef.name })?.spec,
+      keyCount: keys.length,
+      activeKeyCount: keys.filter((apiKey) => isActive(apiKey, now)).length,
+      usage: this.#usage.shown(ledgerName),
+      spendLoss: subjects.ledger?.loss(ledgerName),
+      now,
+    }
+  }
+
+  /** The wanted text. Until the Account owns its books and is marked, the present text stays. */
+  #textOf(account: Account): string | undefined {
+    const { accounts, version } = this.#context
+    const claim = accounts.claimOf(account)
+    const isOpening = claim === 'Open' || claim === 'Inherit' || (claim === 'Owned' && !isMarked(accounts.installation, account))
+    const isStale = this.#live.isStale(account, accounts.records.get('account', uidOf(account)))
+    if (isOpening || isStale || claim === 'Unreadable') return accounts.records.textOf(uidOf(account))
+    if (claim !== 'Owned') return undefined
+    const record = this.#recordOf(account)
+    return record && encodeAccountRecord(record, version())
+  }
+
+  /** @returns undefined for a new account whose budgets have no time zone: it would allow what the manifest does not */
+  #recordOf(account: Account): AccountRecord | undefined {
+    const { accounts } = this.#context
+    const { metadata, spec } = account
+    const former = accounts.records.get('account', uidOf(account))
+    if (former === undefined && budgetsWithoutZone({ budgets: spec.budgets }).length > 0) return undefined
+    const { name, generation = 0 } = metadata
+    return {
+      kind: 'account',
+      version: 1,
+      revision: 0,
+      uid: uidOf(account),
+      name,
+      generation,
+      state: spec.state,
+      plan: this.#planUid(spec.planRef.name) ?? former?.plan ?? null,
+      ledger: accounts.books.ledgerName(name),
+      ...accountPolicy(spec, former),
+    }
+  }
+
+  /** uid of the Plan, once its record is on its way to the gateways. */
+  #planUid(name: string): string | undefined {
+    const { accounts } = this.#context
+    const plan = accounts.plans.get({ namespace: '', name })
+    return plan && accounts.records.get('plan', uidOf(plan))?.uid
+  }
+
+  #openBooks({ account, book }: ObservedAccount): void {
+    const { name } = account.metadata
+    const changes = book === undefined ? 0 : book.changes + 1
+    this.#context.accounts.books.commit({ name, owner: uidOf(account), changes }, 'create')
+  }
+
+  async #mark({ account }: ObservedAccount): Promise<void> {
+    const { kube, accounts, ownWrites } = this.#context
+    const { annotations, resourceVersion } = account.metadata
+    const mark = markFor(accounts.installation, account)
+    const add: PatchOperation =
+      annotations === undefined
+        ? { op: 'add', path: '/metadata/annotations', value: { [MARK_ANNOTATION]: mark } }
+        : { op: 'add', path: `/metadata/annotations/${MARK_ANNOTATION.replace('/', '~1')}`, value: mark }
+    const test: PatchOperation = { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion }
+    ownWrites.remember(await kube.patch(accountResource, refOf(account), [test, add]))
+  }
+
+  #publish({ level }: AccountStep, { account, former, record: { wanted } }: ObservedAccount): void {
+    const { accounts, projection, subjects, enqueue } = this.#context
+    const uid = uidOf(account)
+    projection.want('account', uid, wanted, level)
+    accounts.records.set(uid, wanted, level)
+    subjects.ledger?.changed(accounts.books.ledgerName(account.metadata.name))
+    accounts.enqueueKeys(account.metadata.name, 'background')
+    const now = accounts.records.get('account', uid)
+    const left = former !== undefined && former.plan !== now?.plan ? accounts.planOf(former) : undefined
+    if (left) enqueue(plans.kind, { namespace: '', name: left.name }, 'background')
+  }
+
+  /** Refuses all keys of deleted Accounts. Their books stay. @param options.isStart the projection has not started */
+  #end(records: readonly AccountRecord[], { isStart = false } = {}): void {
+    const { accounts, projection, acknowledgements, version } = this.#context
+    for (const record of records) {
+      const text = encodeAccountRecord({ ...record, state: 'Deleted', revision: 0 }, version())
+      accounts.records.set(record.uid, text, 'urgent')
+      if (isStart) continue
+      projection.want('account', record.uid, text, 'urgent')
+      acknowledgements.forget(itemKey({ kind: KIND, ref: { namespace: '', name: record.name } }))
+      accounts.enqueueKeys(record.name, 'background')
+    }
+  }
+
+  async #writeStatus(observed: ObservedAccount): Promise<void> {
+    const { kube, ownWrites, recordEvent } = this.#context
+    const { account } = observed
+    const status = statusOf(observed)
+    ownWrites.remember(await kube.applyStatus(accountResource, { ...account, metadata: identityOf(account), status }))
+    for (const { type, reason, message } of status.conditions ?? [])
+      if (findCondition(account.status?.conditions, type)?.reason !== reason && reason !== 'Suspended' && isEventReason(reason))
+        recordEvent(account, reason, message)
+  }
+
+  #subjects(): SubjectKind {
+    const { accounts } = this.#context
+    return {
+      uids: () => accounts.books.ledgerNames(),
+      budgetsOf: (ledgerName) => {
+        const record = this.#recordOfSubject(ledgerName)
+        return record && sharedPolicy(record, accounts.planOf(record)).budgets
+      },
+      mayExist: (ledgerName) => accounts.books.nameIn(ledgerName) !== undefined,
+      onRead: (ledgerName, usage) => {
+        if (accounts.books.nameIn(ledgerName) !== undefined) this.#usage.read(ledgerName, usage)
+      },
+      onLoss: (ledgerName) => this.#enqueueSubject(ledgerName),
+    }
+  }
+
+  #recordOfSubject(ledgerName: string): AccountRecord | undefined {
+    const account = this.#accountOfSubject(ledgerName)
+    return account && this.#context.accounts.records.get('account', uidOf(account))
+  }
+
+  #accountOfSubject(ledgerName: string): Account | undefined {
+    const name = this.#context.accounts.books.nameIn(ledgerName)
+    const cached = name === undefined ? undefined : this.informer.get({ namespace: '', name })
+    return cached && this.#context.ownWrites.newest(cached)
+  }
+
+  #enqueueSubject(ledgerName: string): void {
+    const account = this.#accountOfSubject(ledgerName)
+    if (account) this.#context.enqueue(KIND, refOf(account), 'background')
+  }
+
+  #weigh(ledgerName: string, usage: Parameters<ShownUsage['read']>[1]): ReturnType<typeof weigh> | undefined {
+    const account = this.#accountOfSubject(ledgerName)
+    if (account === undefined) return undefined
+    const former = this.#recordOfSubject(ledgerName)
+    const budgets = policyOf({ former, plan: this.#context.accounts.planOf(former) })?.budgets ?? []
+    return weigh(account.status ?? {}, usageStatus(account.status, budgets, usage), budgets)
+  }
+
+  #booked(name: string, error: Error | undefined): void {
+    const { clock, enqueue, enqueueAfter } = this.#context
+    const ref = { namespace: '', name }
+    if (error === undefined) this.#refused.delete(name)
+    else this.#refused.set(name, { message: error.message, untilMs: clock.monotonic() + BOOK_RETRY_MS })
+    if (error === undefined) enqueue(KIND, ref, 'change')
+    else enqueueAfter(KIND, ref, BOOK_RETRY_MS, 'background')
+  }
+
+  #refusalOf(name: string): string | undefined {
+    const refused = this.#refused.get(name)
+    return refused !== undefined && refused.untilMs > this.#context.clock.monotonic() ? refused.message : undefined
+  }
+
+  *#onPlan(before: Plan | undefined, after: Plan | undefined): Iterable<Wake> {
+    const edition = (plan: Plan | undefined): string => `${plan?.metadata.uid} ${plan?.metadata.generation}`
+    if (edition(before) === edition(after)) return
+    const name = (after ?? before)?.metadata.name ?? ''
+    for (const account of this.#context.accounts.informer.byIndex(PLAN_INDEX, name)) yield { ref: refOf(account), level: 'background' }
+  }
+}
+
+function* changed(before: Account | undefined, after: Account | undefined): Iterable<Wake> {
+  const object = after ?? before
+  const level = levelOf(before, after)
+  if (object && level !== undefined) yield { ref: refOf(object), level }
+}
+
+/** @returns undefined for a change that the operator wrote */
+function levelOf(before: Account | undefined, after: Account | undefined): Level | undefined {
+  if (after === undefined) return 'urgent'
+  if (before === undefined) return 'create'
+  if (before.metadata.uid !== after.metadata.uid) return 'urgent'
+  if (before.metadata.generation !== after.metadata.generation) return restricts(bare(before), bare(after)) ? 'urgent' : 'change'
+  return JSON.stringify(before.metadata.annotations) === JSON.stringify(after.metadata.annotations) ? undefined : 'change'
+}
+
+/** The manifest as a record, to compare two manifests; the name of the plan stands for its uid. */
+function bare({ metadata, spec }: Account): AccountRecord {
+  const { name, uid = '' } = metadata
+  const { state, planRef } = spec
+  return {
+    kind: 'account',
+    version: 1,
+    revision: 0,
+    uid,
+    name,
+    generation: 0,
+    state,
+    plan: planRef.name,
+    ledger: name,
+    ...accountPolicy(spec),
+  }
+}
+
+/** Accounts whose numbers of keys change with an ApiKey. */
+function* counted(before: ApiKey | undefined, after: ApiKey | undefined): Iterable<Wake> {
+  const facts = (apiKey: ApiKey | undefined): string =>
+    apiKey === undefined ? '' : [apiKey.metadata.uid, apiKey.spec.state, apiKey.status?.keyID, apiKey.status?.expirationTime].join()
+  const name = (after ?? before)?.spec.accountRef?.name
+  if (name !== undefined && facts(before) !== facts(after))
+    yield { ref: { namespace: '', name }, level: 'background', delayMs: COUNT_AFTER_MS }
+}
+
+function isActive({ spec, status }: ApiKey, now: number): boolean {
+  if (status?.keyID === undefined || spec.state === 'Revoked') return false
+  return status.expirationTime === undefined || Date.parse(status.expirationTime) > now
+}

@@ -1,0 +1,293 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { type AccountRecord, decodeAccountRecord } from '#contract/records/account-record.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
+import { decodePlanRecord, type PlanRecord } from '#contract/records/plan-record.ts'
+import { account, namespace, plan, SHOP } from '../../../test/support/objects.ts'
+import { OperatorWorld } from '../../../test/support/operator-world.ts'
+import { accounts, apiKeys, plans } from '#api/resources.ts'
+import { uidOf } from '#kube/port.ts'
+import { namespaces } from '#kube/resources.ts'
+import { MARK_ANNOTATION, REOPEN_ANNOTATION } from '../../accounts/claim.ts'
+
+type AccountSpec = NonNullable<Parameters<typeof account>[1]>
+
+const ACME = { namespace: '', name: 'acme' }
+const PRO = { namespace: '', name: 'pro' }
+
+describe('an Account and its keys', () => {
+  let world: OperatorWorld
+
+  beforeEach(async () => {
+    world = new OperatorWorld()
+    await world.apply(namespaces, namespace(SHOP))
+    await world.apply(namespaces, namespace('other'))
+    await world.start()
+  })
+  afterEach(() => world.stop())
+
+  const applyPlan = (spec: Parameters<typeof plan>[1] = {}) => world.apply(plans, plan('pro', spec))
+  const applyAccount = (spec: AccountSpec = {}, metadata: Parameters<typeof account>[2] = {}) =>
+    world.apply(accounts, account('acme', spec, metadata))
+  const accountRecords = async (): Promise<AccountRecord[]> => (await world.texts('account')).map(decodeAccountRecord)
+  const planRecords = async (): Promise<PlanRecord[]> => (await world.texts('plan')).map(decodePlanRecord)
+  const keyRecord = async (name = 'bot'): Promise<KeyRecord | undefined> =>
+    (await world.keyRecords()).find((record) => record.name === name)
+  const accepted = (name = 'bot') => world.condition(apiKeys, name, 'Accepted')
+  const ready = (name = 'bot') => world.condition(apiKeys, name, 'Ready')
+  const settledKey = (name = 'bot', spec: Parameters<typeof world.applyKey>[0] = {}, inNamespace = SHOP) =>
+    world.settledKey({ accountRef: { name: 'acme' }, ...spec }, name, inNamespace)
+  /** A plan, an account and one issued key. */
+  const issued = async (planSpec: Parameters<typeof plan>[1] = {}, spec: AccountSpec = {}): Promise<string> => {
+    await applyPlan(planSpec)
+    await applyAccount(spec)
+    await world.settle()
+    return await settledKey()
+  }
+  const live = async () => (await world.objects.get(accounts, ACME))!
+  const edit = async (spec: AccountSpec): Promise<void> => {
+    await applyAccount(spec)
+    await world.settle()
+  }
+
+  test('are Ready: the key names the account by its uid, and the account names its plan', async () => {
+    expect(await issued()).toMatch(/^sk-/)
+    const [record] = await accountRecords()
+    expect(record).toMatchObject({ name: 'acme', state: 'Active', plan: (await planRecords())[0]?.uid })
+    expect(await keyRecord()).toMatchObject({ account: record?.uid, state: 'Active' })
+    expect([await ready(), await world.condition(accounts, 'acme', 'Ready'), await world.condition(plans, 'pro', 'Ready')]).toEqual([
+      'True Ready',
+      'True Ready',
+      'True Ready',
+    ])
+    expect((await live()).status).toMatchObject({ keyCount: 1, activeKeyCount: 1, programmed: { ready: 2, total: 2 } })
+  })
+
+  test('the order of creation does not matter', async () => {
+    await world.applyKey({ accountRef: { name: 'acme' } })
+    await world.settle()
+    expect(await accepted()).toBe('False AccountNotFound')
+    await applyAccount()
+    await world.settle()
+    expect(await accepted()).toBe('False PlanNotFound')
+    expect(await world.condition(accounts, 'acme', 'Accepted')).toBe('False PlanNotFound')
+    expect(await keyRecord()).toBeUndefined()
+    await applyPlan()
+    await world.settle()
+    expect(await ready()).toBe('True Ready')
+  })
+
+  test('a suspension is one record and one revision; lifted, the same value works', async () => {
+    const value = await issued()
+    const former = await keyRecord()
+    await edit({ state: 'Suspended' })
+    expect(await accountRecords()).toMatchObject([{ state: 'Suspended' }])
+    expect(await keyRecord()).toEqual(former)
+    expect([await ready(), await world.condition(accounts, 'acme', 'Ready')]).toEqual(['False AccountSuspended', 'False Suspended'])
+    await edit({ state: 'Active' })
+    expect([await ready(), await world.value()]).toEqual(['True Ready', value])
+  })
+
+  test('an edit of a plan is one record: the keys keep theirs', async () => {
+    await issued({ models: ['a', 'b'] })
+    const former = await keyRecord()
+    await applyPlan({ models: ['a'], perKey: { limits: { ceiling: { requestsPerMinute: 5 } } } })
+    await world.settle()
+    expect(await planRecords()).toMatchObject([{ models: ['a'], keyCeiling: { requestsPerMinute: 5 } }])
+    expect(await keyRecord()).toEqual(former)
+    expect((await world.key()).status?.effective).toEqual({ limits: [{ limit: 'requestsPerMinute', value: 5, owner: 'plan' }] })
+  })
+
+  test('a namespace that the account does not admit gets the answer of a missing account', async () => {
+    await applyPlan()
+    await applyAccount()
+    await settledKey('bot', {}, 'other')
+    await settledKey('stray', { accountRef: { name: 'nobody' } }, 'other')
+    const message = async (name: string) =>
+      (await world.key(name, 'other')).status?.conditions?.find(({ type }) => type === 'Accepted')?.message
+    expect(await message('bot')).toContain('There is no Account acme that admits this namespace.')
+    expect((await message('bot'))?.replace('acme', 'nobody')).toBe(await message('stray'))
+    expect(await world.keyRecords()).toEqual([])
+  })
+
+  test('a namespace that is admitted no more stops its keys, and the same values work when it is admitted again', async () => {
+    const value = await issued()
+    await edit({ namespaces: { matchLabels: { team: 'none' } } })
+    expect(await keyRecord()).toMatchObject({ state: 'Suspended' })
+    expect(await accepted()).toBe('False NamespaceNotAllowed')
+    await edit({})
+    expect([await ready(), await world.value(), (await keyRecord())?.state]).toEqual(['True Ready', value, 'Active'])
+  })
+
+  test('labels of a namespace decide, as soon as they change', async () => {
+    await issued({}, { namespaces: { matchLabels: { team: 'a' } } })
+    expect(await accepted()).toBe('False AccountNotFound')
+    await world.apply(namespaces, namespace(SHOP, { team: 'a' }))
+    await world.settle()
+    expect(await ready()).toBe('True Ready')
+    await world.apply(namespaces, namespace(SHOP, { team: 'b' }))
+    await world.settle()
+    expect(await keyRecord()).toMatchObject({ state: 'Suspended' })
+  })
+
+  test('while an address waits for its verification, new keys are not issued, and others go on', async () => {
+    await issued()
+    await edit({ owner: { email: 'a@example.com', emailVerification: 'Pending' } })
+    await settledKey('second')
+    expect([await ready('bot'), await accepted('second')]).toEqual(['True Ready', 'False EmailNotVerified'])
+    await edit({ owner: { email: 'a@example.com', emailVerification: 'Verified' } })
+    expect(await ready('second')).toBe('True Ready')
+  })
+
+  test('keys beyond maxKeys wait, the oldest first, and an issued key keeps its place', async () => {
+    await issued({ maxKeys: 2 })
+    await settledKey('second')
+    await settledKey('third')
+    await world.pass(1)
+    await settledKey('fourth')
+    expect([await ready('second'), await accepted('third'), await accepted('fourth')]).toEqual([
+      'True Ready',
+      'False TooManyKeys',
+      'False TooManyKeys',
+    ])
+    expect(await world.condition(accounts, 'acme', 'KeyLimitReached')).toBe('True KeyLimitReached')
+    await applyPlan({ maxKeys: 1 })
+    await world.settle()
+    expect([await ready('bot'), await ready('second')]).toEqual(['True Ready', 'True Ready'])
+    await applyPlan({ maxKeys: 2 })
+    await world.applyKey({ accountRef: { name: 'acme' }, state: 'Revoked' }, 'second')
+    await world.settle()
+    expect([await ready('third'), await accepted('fourth')]).toEqual(['True Ready', 'False TooManyKeys'])
+  })
+
+  test('the plan bounds how long a key works when the key is accepted, and never later', async () => {
+    await issued({ perKey: { ttlSeconds: { default: 3600, ceiling: 7200 } } })
+    const created = Date.parse((await world.key()).metadata.creationTimestamp ?? '')
+    expect((await keyRecord())?.expiresMs).toBe(created + 3_600_000)
+    await applyPlan({ perKey: { ttlSeconds: { default: 60, ceiling: 60 } } })
+    await world.settle()
+    expect((await keyRecord())?.expiresMs).toBe(created + 3_600_000)
+    await world.applyKey({ accountRef: { name: 'acme' }, ttlSeconds: 600 })
+    await world.settle()
+    expect((await keyRecord())?.expiresMs).toBe(created + 60_000)
+  })
+
+  test('a deleted Plan goes on to hold, and no new key is issued', async () => {
+    await issued({ models: ['a'] })
+    await world.objects.remove(plans, PRO)
+    await settledKey('second')
+    expect([await ready('bot'), await accepted('second')]).toEqual(['True Ready', 'False PlanNotFound'])
+    expect(await world.condition(accounts, 'acme', 'Accepted')).toBe('False PlanNotFound')
+    await world.restart()
+    expect(await planRecords()).toMatchObject([{ models: ['a'] }])
+    await applyPlan({ models: ['b'] })
+    await world.settle()
+    expect(await planRecords()).toMatchObject([{ models: ['b'] }])
+    expect([await ready('second'), await world.condition(accounts, 'acme', 'Accepted')]).toEqual(['True Ready', 'True Accepted'])
+  })
+
+  test('the keys of a deleted Account are refused, also if it was deleted while no operator ran', async () => {
+    await issued()
+    await world.stopProcesses()
+    await world.objects.remove(accounts, ACME)
+    await world.start()
+    expect(await accountRecords()).toMatchObject([{ state: 'Deleted' }])
+    expect([await ready(), await accepted()]).toEqual(['False NotAccepted', 'False AccountNotFound'])
+  })
+
+  describe('the books of a name', () => {
+    test('belong to the first Account, which carries the mark of the installation', async () => {
+      await issued()
+      const mark = (await live()).metadata.annotations?.[MARK_ANNOTATION]
+      expect(mark?.endsWith(`/${uidOf(await live())}`)).toBe(true)
+    })
+
+    test('a new Account of a used name is refused until an administrator names the one that it succeeds', async () => {
+      await issued()
+      const former = await live()
+      await world.objects.remove(accounts, ACME)
+      await world.settle()
+      await applyAccount()
+      await world.settle()
+      expect(await world.condition(accounts, 'acme', 'Accepted')).toBe('False NameUsed')
+      expect(await world.message(accounts, 'acme', 'Accepted')).toContain(`${REOPEN_ANNOTATION}: ${uidOf(former)}`)
+      expect(await accountRecords()).toMatchObject([{ uid: uidOf(former), state: 'Deleted' }])
+      await applyAccount({}, { annotations: { [REOPEN_ANNOTATION]: uidOf(former) } })
+      await world.settle()
+      expect(await ready()).toBe('True Ready')
+      expect(await keyRecord()).toMatchObject({ account: uidOf(await live()), state: 'Active' })
+    })
+
+    test('go on with the same spend: the account keeps its name in the ledger', async () => {
+      await issued()
+      const former = (await accountRecords())[0]
+      await world.objects.remove(accounts, ACME)
+      await world.settle()
+      await applyAccount({}, { annotations: { [REOPEN_ANNOTATION]: former?.uid ?? '' } })
+      await world.settle()
+      const now = (await accountRecords()).find(({ state }) => state === 'Active')
+      expect([now?.uid === former?.uid, now?.ledger === former?.ledger]).toEqual([false, true])
+    })
+
+    test('are found by a restored Account, whose mark names its former self', async () => {
+      const value = await issued()
+      const backup = await live()
+      await world.objects.remove(accounts, ACME)
+      await world.settle()
+      await applyAccount({}, { annotations: backup.metadata.annotations ?? {} })
+      await world.settle()
+      expect([await ready(), await world.value()]).toEqual(['True Ready', value])
+    })
+
+    test('that are missing stop the keys with 503: gateways have no record, until an administrator begins them again', async () => {
+      await issued()
+      await world.stopProcesses()
+      for (const { metadata } of await world.shards('balances'))
+        await world.objects.remove(
+          { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true },
+          { namespace: 'headgate', name: metadata.name },
+        )
+      await world.start()
+      expect(await world.condition(accounts, 'acme', 'Accepted')).toBe('False BooksMissing')
+      expect(await accountRecords()).toEqual([])
+      await applyAccount({}, { annotations: { ...(await live()).metadata.annotations, [REOPEN_ANNOTATION]: `new-${uidOf(await live())}` } })
+      await world.settle()
+      expect([await accountRecords(), await ready()]).toMatchObject([[{ state: 'Active' }], 'True Ready'])
+    })
+
+    test('an Account that another installation has marked is left alone, and its keys say so', async () => {
+      await applyPlan()
+      await applyAccount({}, { annotations: { [MARK_ANNOTATION]: 'another/uid' } })
+      await settledKey()
+      expect((await live()).status).toBeUndefined()
+      expect([await accepted(), await accountRecords()]).toEqual(['False AccountNotAccepted', []])
+      expect(await world.message(apiKeys, 'bot', 'Accepted')).toContain('another installation')
+    })
+  })
+
+  test('a key without an account is refused where one is required, and others work as before', async () => {
+    await world.restart({ accountRequiredNamespaces: [SHOP] })
+    await world.settledKey({}, 'bot')
+    await world.settledKey({}, 'bot', 'other')
+    expect(await accepted()).toBe('False AccountRequired')
+    expect(await world.value('bot', 'other')).toMatch(/^sk-/)
+  })
+
+  test('no key of an account is issued while a gateway knows no accounts', async () => {
+    world.reports = { features: ['limits'] }
+    await world.restart()
+    await issued()
+    expect(await accepted()).toBe('False GatewayTooOld')
+    world.reports = {}
+    await world.pass(70)
+    await world.settle()
+    expect(await ready()).toBe('True Ready')
+  })
+
+  test('a restart writes nothing but the claim of the books', async () => {
+    await issued()
+    await world.stopProcesses()
+    world.writes.splice(0)
+    await world.start()
+    expect(world.writes.filter((write) => !write.includes('hg-balances-'))).toEqual([])
+  })
+})

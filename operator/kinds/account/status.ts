@@ -1,0 +1,130 @@
+/** Derives the status of an Account. Pure. */
+import { ACCOUNT_CONDITIONS, type AccountCondition } from '#api/account-conditions.ts'
+import type { AccountStatus } from '#api/account.ts'
+import { conditionList, findCondition } from '#api/condition-list.ts'
+import { budgetsWithoutZone } from '#api/key-policy.ts'
+import { rfc3339 } from '#contract/values/rfc3339.ts'
+import { type OwnedBudget, sharedPolicy, type SubjectPolicy } from '#policy/effective.ts'
+import { uidOf } from '#kube/port.ts'
+import { REOPEN_ANNOTATION } from '../../accounts/claim.ts'
+import { programmedCount, programmedOf } from '../../accounts/record-state.ts'
+import { effectiveStatus } from '../effective-status.ts'
+import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus } from '../usage-status.ts'
+import type { ObservedAccount } from './observed.ts'
+
+type ConditionFor<Type extends AccountCondition['type']> = Extract<AccountCondition, { type: Type }>
+
+export function statusOf(observed: ObservedAccount): AccountStatus {
+  const { account, record, keyCount, activeKeyCount, now } = observed
+  const generation = account.metadata.generation ?? 0
+  const counts = programmedCount(record) ?? account.status?.programmed
+  const policy = policyOf(observed)
+  const effective = policy && effectiveStatus(policy)
+  return {
+    observedGeneration: generation,
+    keyCount,
+    activeKeyCount,
+    ...(effective && { effective }),
+    ...shownUsage(observed),
+    ...(counts && { programmed: counts }),
+    conditions: conditionList(ACCOUNT_CONDITIONS, conditionsOf(observed), { previous: account.status?.conditions, generation, nowMs: now }),
+  }
+}
+
+/** What all keys of the account share; undefined for an account that is not accepted. */
+export function policyOf({ former, plan }: Pick<ObservedAccount, 'former' | 'plan'>): SubjectPolicy | undefined {
+  return former && sharedPolicy(former, plan)
+}
+
+function shownUsage(observed: ObservedAccount): ShownStatus {
+  return usageStatus(observed.account.status, policyOf(observed)?.budgets ?? [], observed.usage)
+}
+
+function conditionsOf(observed: ObservedAccount): AccountCondition[] {
+  const accepted: ConditionFor<'Accepted'> = { type: 'Accepted', ...acceptedOf(observed) }
+  const programmed: ConditionFor<'Programmed'> = { type: 'Programmed', ...programmedOf(observed.record, 'account') }
+  const exhausted = exhaustedOf(observed)
+  const list: AccountCondition[] = [readyOf(observed, { accepted, programmed, exhausted }), accepted, programmed]
+  for (const condition of [exhausted, keyLimit(observed), spendUncertain(observed)]) if (condition) list.push(condition)
+  return list
+}
+
+type Accepted = Omit<ConditionFor<'Accepted'>, 'type'>
+
+function acceptedOf(observed: ObservedAccount): Accepted {
+  const { account, claim, book } = observed
+  switch (claim) {
+    case 'NameUsed':
+      return {
+        reason: 'NameUsed',
+        message: `The name belongs to the Account with uid ${book?.owner ?? ''}, which was deleted, and so does its spend. To continue it, set the annotation ${REOPEN_ANNOTATION}: ${book?.owner ?? ''}. Otherwise choose another name.`,
+      }
+    case 'Missing':
+      return {
+        reason: 'BooksMissing',
+        message: `The books of the account are gone, so its spend is unknown. Restore the Secrets hg-balances-*, or set the annotation ${REOPEN_ANNOTATION}: new-${uidOf(account)} to begin at zero.`,
+      }
+    case 'Unreadable':
+      return { reason: 'BooksUnreadable', message: 'A newer version of Headgate wrote the books of the account. Update the operator.' }
+    default:
+      return manifestRefused(observed) ?? opening(observed) ?? { reason: 'Accepted', message: 'The manifest is applied.' }
+  }
+}
+
+function manifestRefused({ account, planSpec, former }: ObservedAccount): Accepted | undefined {
+  const { planRef, budgets } = account.spec
+  if (planSpec === undefined) {
+    const effect =
+      (former?.plan ?? null) === null ? 'Until then its keys answer 401.' : 'Until then its former plan holds, and no new key is issued.'
+    return { reason: 'PlanNotFound', message: `There is no Plan ${planRef.name}. ${effect}` }
+  }
+  const [budget] = budgetsWithoutZone({ budgets })
+  if (budget === undefined) return undefined
+  const message = `spec.budgets[${budget.name}].timeZone is ${budget.timeZone ?? ''}, and there is no such time zone. Write an IANA name such as Europe/Berlin. Until then the former budgets hold.`
+  return { reason: 'InvalidTimeZone', message }
+}
+
+function opening({ claim, isMarked, bookRefusal }: ObservedAccount): Accepted | undefined {
+  if (claim === 'Owned' && isMarked) return undefined
+  const why = bookRefusal === undefined ? '' : ` They cannot be written (${bookRefusal}); the operator tries again by itself.`
+  return { reason: 'Pending', message: `The books of the account are being opened.${why}` }
+}
+
+interface Others {
+  readonly accepted: ConditionFor<'Accepted'>
+  readonly programmed: ConditionFor<'Programmed'>
+  readonly exhausted: ConditionFor<'BudgetExhausted'> | undefined
+}
+
+/** Ready does not flap: an account that held on every gateway stays Ready while an edit is on its way. */
+function readyOf({ account }: ObservedAccount, { accepted, programmed, exhausted }: Others): ConditionFor<'Ready'> {
+  if (accepted.reason !== 'Accepted') return { type: 'Ready', reason: 'NotAccepted', message: accepted.message }
+  if (account.spec.state === 'Suspended')
+    return { type: 'Ready', reason: 'Suspended', message: 'spec.state is Suspended. Set it to Active to let the same keys work again.' }
+  const before = findCondition(account.status?.conditions, 'Ready')
+  const worked = before?.status === 'True' || before?.reason === 'BudgetExhausted'
+  if (programmed.reason !== 'Programmed' && !worked) return { type: 'Ready', reason: 'NotProgrammed', message: programmed.message }
+  if (exhausted) return { type: 'Ready', reason: 'BudgetExhausted', message: exhausted.message }
+  return { type: 'Ready', reason: 'Ready', message: 'The account holds on every gateway.' }
+}
+
+function exhaustedOf(observed: ObservedAccount): ConditionFor<'BudgetExhausted'> | undefined {
+  const budgets: readonly OwnedBudget[] = policyOf(observed)?.budgets ?? []
+  const exhausted = exhaustedBudgets(budgets, shownUsage(observed))
+  if (exhausted.length === 0) return undefined
+  const sentences = exhausted.map((budget) => `Budget ${budget.name} is used up: requests answer 402 ${untilWhen(budget)}.`)
+  return { type: 'BudgetExhausted', reason: 'BudgetExhausted', message: sentences.join(' ') }
+}
+
+function keyLimit({ planSpec, activeKeyCount }: ObservedAccount): ConditionFor<'KeyLimitReached'> | undefined {
+  if (planSpec === undefined || activeKeyCount < planSpec.maxKeys) return undefined
+  const message = `The account has ${activeKeyCount} keys, and its plan allows ${planSpec.maxKeys}. Revoke keys that are not used.`
+  return { type: 'KeyLimitReached', reason: 'KeyLimitReached', message }
+}
+
+function spendUncertain({ spendLoss }: ObservedAccount): ConditionFor<'SpendUncertain'> | undefined {
+  if (spendLoss === undefined) return undefined
+  const period = `${rfc3339(spendLoss.fromMs)} and ${rfc3339(spendLoss.toMs)}`
+  const message = `Redis lost the spend between ${period}. The operator restored it from the last checkpoint and from the memory of the gateway pods.`
+  return { type: 'SpendUncertain', reason: 'SpendUncertain', message }
+}

@@ -1,0 +1,69 @@
+/**
+ * The state machine of an Account: derives the next step from the observed state. Pure. The order is the order of the promises: an Account
+ * owns the books of its name before it is marked, and is marked before a key of it can spend.
+ */
+import { sameStatus } from '#api/condition-list.ts'
+import { type AccountRecord, decodeAccountRecord } from '#contract/records/account-record.ts'
+import { sharedPolicy, tightensLimits } from '#policy/effective.ts'
+import { awaitEvents, awaitGateways, projectStep, publishStep } from '../../accounts/record-state.ts'
+import { firstAnswer, type StepBase, type Wait } from '../../loop/reconciler.ts'
+import type { Observed, ObservedAccount } from './observed.ts'
+import { statusOf } from './status.ts'
+
+/** Time after which a refused change of the books is tried again, ms. */
+const BOOK_RETRY_MS = 10_000
+
+export interface AccountStep extends StepBase {
+  readonly do: 'read-live' | 'open-books' | 'mark' | 'publish' | 'project' | 'end' | 'write-status'
+}
+
+type Answer = AccountStep | Wait | undefined
+
+export function nextStep(observed: Observed): Answer {
+  return observed.state === 'Deleted' ? { do: 'end', level: 'urgent' } : firstAnswer(CHECKS, observed)
+}
+
+export function reportStep(observed: Observed): AccountStep | undefined {
+  // another installation writes the status of its own account
+  if (observed.state === 'Deleted' || observed.claim === 'Foreign') return undefined
+  if (sameStatus(statusOf(observed), observed.account.status)) return undefined
+  return { do: 'write-status', level: 'background' }
+}
+
+const CHECKS: ReadonlyArray<(observed: ObservedAccount) => Answer> = [
+  ({ isStale }) => (isStale ? { do: 'read-live', level: 'change' } : undefined),
+  openBooks,
+  mark,
+  (observed) => publishStep(observed.record, levelOf(observed)),
+  ({ record }) => projectStep(record),
+  awaitBooks,
+  ({ record }) => awaitGateways(record),
+  reportStep,
+  ({ record }) => awaitEvents(record),
+]
+
+/** Gives the books of the name to the Account, durably. */
+function openBooks({ claim, isBooking, bookRefusal }: ObservedAccount): Answer {
+  const isDue = (claim === 'Open' || claim === 'Inherit') && !isBooking && bookRefusal === undefined
+  return isDue ? { do: 'open-books', level: 'create' } : undefined
+}
+
+function mark({ claim, isBooking, isMarked }: ObservedAccount): Answer {
+  return claim === 'Owned' && !isBooking && !isMarked ? { do: 'mark', level: 'create' } : undefined
+}
+
+function awaitBooks(observed: ObservedAccount): Answer {
+  if (observed.isBooking) return { do: 'wait' }
+  return observed.bookRefusal === undefined ? undefined : (reportStep(observed) ?? { do: 'wait', forMs: BOOK_RETRY_MS })
+}
+
+function levelOf({ former, record: { wanted } }: ObservedAccount): 'urgent' | 'change' | 'create' {
+  if (former === undefined) return 'create'
+  return wanted === undefined || restricts(former, decodeAccountRecord(wanted)) ? 'urgent' : 'change'
+}
+
+/** Whether the wanted record refuses what the former one admits. Another plan may. */
+export function restricts(former: AccountRecord, wanted: AccountRecord): boolean {
+  if (former.state === 'Active' && wanted.state !== 'Active') return true
+  return former.plan !== wanted.plan || tightensLimits(sharedPolicy(former, undefined), sharedPolicy(wanted, undefined))
+}
