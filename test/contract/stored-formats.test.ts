@@ -6,14 +6,17 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
+import { decodeAccountRecord, encodeAccountRecord } from '#contract/records/account-record.ts'
 import { FORMAT } from '#contract/records/format.ts'
 import { decodeKeyRecord, encodeKeyRecord } from '#contract/records/key-record.ts'
 import { readKeyringEntry, writeKeyringEntry } from '#contract/records/keyring-entry.ts'
+import { decodePlanRecord, encodePlanRecord } from '#contract/records/plan-record.ts'
 import { decodeModelRecord, encodeModelRecord } from '#contract/records/model-record.ts'
 import { decodeAcknowledgement, encodeAcknowledgement } from '#contract/records/revision-log.ts'
 import { unpackShard } from '#contract/records/shard-text.ts'
 import { packShard } from '../support/pack-shard.ts'
 import { credentialCodec, keyringCodec } from '../../operator/shards/sets.ts'
+import { readBook, writeBook } from '../../operator/shards/account-book.ts'
 import { readSpendEntry, writeSpendEntry } from '../../operator/shards/spend-entry.ts'
 
 const FOLDER = join(import.meta.dirname, '../golden/formats')
@@ -71,6 +74,31 @@ describe.each(versions)('version %i', (version) => {
       ['pT7wB2cN8d', null],
     ])
     expect(JSON.parse(goldenText('key-record-hash'))).not.toHaveProperty('needs')
+  })
+
+  test('key record with an account, which needs a gateway that knows accounts', () => {
+    const record = sameText('key-record-account', decodeKeyRecord, encodeKeyRecord)
+    expect(record).toMatchObject({ account: 'account-1', state: 'Active' })
+    expect(JSON.parse(goldenText('key-record-account'))).toMatchObject({ needs: ['accounts'] })
+    expect(sameText('keyring-entry-account', readKeyringEntry, writeKeyringEntry)).toMatchObject({ account: 'account-1', askedMs: null })
+  })
+
+  test('records of a plan and of an account, and the books of a name', () => {
+    expect(sameText('plan-record', decodePlanRecord, encodePlanRecord)).toMatchObject({
+      revision: 4713,
+      models: ['llama-3.1-8b', 'qwen-*'],
+      keyDefault: { requestsPerMinute: 60 },
+      keyCeiling: { requestsPerMinute: 120, maxConcurrentRequests: 8 },
+      accountLimits: { tokensPerMinute: 40_000 },
+    })
+    expect(sameText('account-record', decodeAccountRecord, encodeAccountRecord)).toMatchObject({
+      revision: 4714,
+      state: 'Suspended',
+      plan: 'plan-1',
+      ledger: '00112233445566778899aabbccddeeff',
+      budgets: [{ name: 'month' }],
+    })
+    expect(sameText('account-book', readBook, writeBook)).toEqual({ name: 'acme', owner: 'account-1', changes: 2 })
   })
 
   test('model record with prices', () => {

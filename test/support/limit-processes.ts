@@ -3,7 +3,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { type AccountRecord, encodeAccountRecord } from '#contract/records/account-record.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
+import { encodePlanRecord, type PlanRecord } from '#contract/records/plan-record.ts'
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
@@ -20,7 +22,9 @@ export interface LimitsLabOptions {
   /** Error of the wall clock of each process, ms; as many processes are started. */
   readonly clockShiftsMs: readonly number[]
   /** Limits by uid of the key. Budgets are seeded as never spent. */
-  readonly keys: Readonly<Record<string, Pick<KeyRecord, 'limits' | 'budgets'>>>
+  readonly keys: Readonly<Record<string, Pick<KeyRecord, 'limits' | 'budgets' | 'account'>>>
+  /** What the keys of an account share, by its uid, which is its name in the ledger too. */
+  readonly accounts?: Readonly<Record<string, Pick<AccountRecord, 'limits' | 'budgets'>>>
   /** The model server, which the lab closes. Default: a stub that records nothing. */
   readonly model?: StubModel
   readonly modelRecord?: Partial<ModelRecord>
@@ -60,6 +64,7 @@ const PRICING: ModelPricing = {
 const MODEL = 'stub'
 /** Forwarded by gateways; the stub looks for directives in it, and finds none in a uid. */
 export const UID_HEADER = 'x-session-id'
+const PLAN: PlanRecord = { kind: 'plan', version: 1, revision: 0, uid: 'plan', name: 'plan', generation: 1, models: ['*'] }
 /** A key that only the warm-up uses. */
 const WARM = 'warm'
 const WARM_LIMITS = { limits: { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000 } }
@@ -95,17 +100,20 @@ export class LimitsLab {
     this.#credentials = credentials
   }
 
-  static async start({ timing, clockShiftsMs, keys, clock = 'own', ...options }: LimitsLabOptions): Promise<LimitsLab> {
+  static async start({ timing, clockShiftsMs, keys, accounts = {}, clock = 'own', ...options }: LimitsLabOptions): Promise<LimitsLab> {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-limits-'))
     const [redis, model] = await Promise.all([LedgerRedis.start(timing, clock), options.model ?? startStubModel()])
     const issued = Object.entries({ ...keys, [WARM]: WARM_LIMITS }).map(([uid, limited]) => issuedKey(uid, limited))
     const known: readonly ProjectedRecord[] = [
       ...issued.map(({ record }) => ({ kind: 'key' as const, id: record.uid, text: recordText(record) })),
+      { kind: 'plan', id: PLAN.uid, text: encodePlanRecord(PLAN) },
+      ...Object.entries(accounts).map(([uid, shared]) => ({ kind: 'account' as const, id: uid, text: accountText(uid, shared) })),
       { kind: 'model', id: MODEL, text: modelOf(model, options.modelRecord) },
     ]
     const records = join(folder, 'records.json')
     writeFileSync(records, JSON.stringify(known), { mode: 0o600 })
     for (const { record } of issued) if (record.budgets) await redis.seed(record.uid, 'seed-1')
+    for (const uid of Object.keys(accounts)) await redis.seed(uid, 'seed-1')
     const ports = await freePorts(2 * clockShiftsMs.length)
     const gateways = clockShiftsMs.map((shiftMs, at) => {
       const config = {
@@ -211,6 +219,21 @@ export class LimitsLab {
       .then(() => void underWay.delete(sending))
     underWay.add(sending)
   }
+}
+
+function accountText(uid: string, shared: Pick<AccountRecord, 'limits' | 'budgets'>): string {
+  const own = {
+    kind: 'account',
+    version: 1,
+    revision: 0,
+    uid,
+    name: uid,
+    generation: 1,
+    state: 'Active',
+    plan: PLAN.uid,
+    ledger: uid,
+  } as const
+  return encodeAccountRecord({ ...own, ...shared })
 }
 
 function limitedProcess(config: LimitedGatewayConfig & { readonly admissions: string }, folder: string, shiftMs: number): LimitedProcess {
