@@ -126,12 +126,18 @@ async function validate(row: ManifestRow): Promise<ApiAnswer> {
 }
 
 function inNamespace(manifest: Manifest, more: Readonly<Record<string, unknown>> = {}): unknown {
-  return { ...manifest, metadata: { ...manifest.metadata, ...more, namespace } }
+  const place = isNamespaced(manifest.kind) ? { namespace } : {}
+  return { ...manifest, metadata: { ...manifest.metadata, ...more, ...place } }
 }
 
 function collection(kind: string): string {
   const plural = API_KINDS.find(({ resource }) => resource.kind === kind)?.resource.plural
-  return `/apis/${API_GROUP}/${API_VERSION}/namespaces/${namespace}/${plural}`
+  const place = isNamespaced(kind) ? `/namespaces/${namespace}` : ''
+  return `/apis/${API_GROUP}/${API_VERSION}${place}/${plural}`
+}
+
+function isNamespaced(kind: string): boolean {
+  return API_KINDS.find(({ resource }) => resource.kind === kind)?.resource.namespaced === true
 }
 
 function object(kind: string, name: string, spec: unknown) {

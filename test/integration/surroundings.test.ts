@@ -8,6 +8,7 @@ import { writeFileSync } from 'node:fs'
 import { connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
+import { API_KINDS } from '#api/kinds.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { freePort } from '../support/free-port.ts'
 import { objectPath, type TestObject } from '../support/kube-admin.ts'
@@ -265,7 +266,7 @@ describe('the operator waits, with the remedy in its log, for the API server:', 
   })
 
   it('no CustomResourceDefinitions', async () => {
-    await plane.kubectl('delete', 'crd', 'apikeys.headgate.dev', 'servedmodels.headgate.dev', '--wait=false')
+    await plane.kubectl('delete', 'crd', ...API_KINDS.map(({ resource }) => `${resource.plural}.headgate.dev`), '--wait=false')
     await stack.kube.merge(stack.path('ApiKey', 'patient'), { metadata: { finalizers: null } }).catch(() => undefined) // no operator runs to remove them
     await eventually(async () => expect(await plane.kubectl('get', 'crd')).not.toContain('headgate.dev'))
     const waiting = await launch('operator')

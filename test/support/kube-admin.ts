@@ -57,6 +57,8 @@ const PLURALS: Readonly<Record<string, string>> = {
 }
 const CLUSTER_SCOPED = new Set([
   'Namespace',
+  'Plan',
+  'Account',
   'ClusterRole',
   'ClusterRoleBinding',
   'CustomResourceDefinition',
