@@ -14,6 +14,10 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   Deployment: 'apis/apps/v1/namespaces/NAMESPACE/deployments',
   Service: 'api/v1/namespaces/NAMESPACE/services',
   Secret: 'api/v1/namespaces/NAMESPACE/secrets',
+  Role: 'apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/roles',
+  RoleBinding: 'apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/rolebindings',
+  ValidatingAdmissionPolicy: 'apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
+  ValidatingAdmissionPolicyBinding: 'apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings',
 }
 const lab = openLab()
 const namespace = `examples-${process.pid}`
@@ -30,6 +34,7 @@ afterAll(() => lab.plane.admin.remove(`/api/v1/namespaces/${namespace}`))
 test.each(objects)('a real API server accepts the $kind of $path, with every field known', async ({ kind, object }) => {
   const collection = COLLECTIONS[kind]?.replace('NAMESPACE', namespace)
   expect(collection, `a collection for ${kind}`).toBeDefined()
-  const moved = { ...object, metadata: { ...object.metadata, namespace } }
+  const isNamespaced = collection?.includes(namespace)
+  const moved = isNamespaced ? { ...object, metadata: { ...object.metadata, namespace } } : object
   expect(await lab.plane.admin.call('POST', `/${collection}?dryRun=All&fieldValidation=Strict`, moved)).toMatchObject({ kind })
 })
