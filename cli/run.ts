@@ -6,6 +6,7 @@ import { stringify } from 'yaml'
 import { convert, type ConvertOptions, type TeamModels } from './litellm/convert.ts'
 import { readKeys, UnreadableFile } from './litellm/read-keys.ts'
 import { reportOf } from './litellm/report.ts'
+import { convertTeams, NO_TEAMS, readTeams, type TeamConversion } from './litellm/teams.ts'
 
 /** The environment of the command. */
 const PROCESS = {
@@ -25,7 +26,9 @@ const PROCESS = {
 type Surroundings = typeof PROCESS
 
 /** `import litellm FILE`, parsed. */
-interface ImportCommand extends Omit<ConvertOptions, 'nowMs'> {
+interface ImportCommand extends Omit<ConvertOptions, 'nowMs' | 'teams'> {
+  /** File with the teams; undefined: none. */
+  readonly teamFile: string | undefined
   /** `-`: standard input. */
   readonly file: string
   /** `-`: standard output. */
@@ -47,7 +50,7 @@ Commands:
 headgate COMMAND --help says more about a command.
 `
 
-const IMPORT_HELP = `Usage: headgate import litellm FILE [--namespace NAME] [--output FILE] [--team-models TEAM=MODELS] [--subtract-spend]
+const IMPORT_HELP = `Usage: headgate import litellm FILE [--teams FILE] [--namespace NAME] [--output FILE] [--team-models TEAM=MODELS] [--subtract-spend]
 
 Makes one ApiKey manifest per virtual key of LiteLLM. Clients keep their keys: a manifest holds the SHA-256 that LiteLLM stores.
 It calls nothing and changes nothing; a report on standard error says what was taken over, what was not, and what to do.
@@ -58,6 +61,7 @@ FILE is one of these, or - for standard input:
   rows of the table LiteLLM_VerificationToken, as a JSON list or as CSV with a header
 
 Options:
+      --teams FILE           the answer of GET /team/list: makes an Account of each team, and a Plan of each list of models
   -n, --namespace NAME       namespace of the ApiKeys (default: default)
   -o, --output FILE          where to write the manifests (default: -, standard output)
       --team-models TEAM=A,B models of a team, for its keys without a list of their own; once per team id
@@ -65,7 +69,7 @@ Options:
   -h, --help                 print this text
 
 Exit codes: 0 every key was written; 1 the file cannot be used, nothing was written; 2 the command line is wrong;
-3 some keys were not written, the report names them.
+3 some keys or teams were not written, the report names them.
 
 Example:
   curl -s -H "Authorization: Bearer $LITELLM_MASTER_KEY" "$LITELLM_URL/key/list?return_full_object=true&size=100" > keys.json
@@ -75,6 +79,7 @@ Example:
 const OPTIONS = {
   namespace: { type: 'string', short: 'n', default: 'default' },
   output: { type: 'string', short: 'o', default: '-' },
+  teams: { type: 'string' },
   'team-models': { type: 'string', multiple: true, default: [] as string[] },
   'subtract-spend': { type: 'boolean', default: false },
   help: { type: 'boolean', short: 'h', default: false },
@@ -105,12 +110,21 @@ async function importLiteLLM(command: ImportCommand, around: Surroundings): Prom
   const input = file === '-' ? 'standard input' : file
   const read = (): Promise<string> => (file === '-' ? around.readInput() : around.readFile(file))
   const content = await done(read, `${input} cannot be read`, 'name a file that exists, or - for standard input')
-  const conversion = convert(readKeys(content), { ...command, nowMs: around.now() })
-  const yaml = conversion.written.map(({ manifest }) => stringify(manifest, AS_KUBECTL_READS)).join('---\n')
+  const teams = await teamsOf(command, around)
+  const conversion = convert(readKeys(content), { ...command, teams, nowMs: around.now() })
+  const manifests = [...teams.plans, ...teams.accounts.map(({ account }) => account), ...conversion.written.map(({ manifest }) => manifest)]
+  const yaml = manifests.map((manifest) => stringify(manifest, AS_KUBECTL_READS)).join('---\n')
   if (output === '-') around.print(yaml)
   else await done(() => around.writeFile(output, yaml), `--output ${output} cannot be written`, 'name a file in a folder that exists')
-  around.report(reportOf(conversion, output === '-' ? 'standard output' : output))
-  return conversion.refused.length > 0 ? SOME_REFUSED : OK
+  around.report(reportOf(conversion, output === '-' ? 'standard output' : output, teams))
+  return conversion.refused.length + teams.refused.length > 0 ? SOME_REFUSED : OK
+}
+
+async function teamsOf(command: ImportCommand, around: Surroundings): Promise<TeamConversion> {
+  const { teamFile: file } = command
+  if (file === undefined) return NO_TEAMS
+  const content = await done(() => around.readFile(file), `--teams ${file} cannot be read`, 'name a file that exists')
+  return convertTeams(readTeams(content), command)
 }
 
 /** @throws UnreadableFile if the work fails */
@@ -149,6 +163,7 @@ function importCommand([, source, file, ...rest]: readonly string[], values: Val
     throw new UsageError(`--namespace ${quoted(namespace)} is not the name of a namespace; use lower-case letters, digits and -`)
   return {
     file,
+    teamFile: values.teams,
     namespace,
     output,
     subtractSpend: values['subtract-spend'],

@@ -3,10 +3,11 @@ import { sha256 } from '../../test/support/hash-keys.ts'
 import { type Conversion, convert, type ConvertOptions } from './convert.ts'
 import { readKeys } from './read-keys.ts'
 import { reportOf } from './report.ts'
+import { NO_TEAMS } from './teams.ts'
 
 const VALUE = 'sk-Zm9vYmFyYmF6cXV4MTIzNA'
 const NOW = Date.UTC(2026, 5, 1)
-const OPTIONS: ConvertOptions = { namespace: 'apps', subtractSpend: false, teamModels: new Map(), nowMs: NOW }
+const OPTIONS: ConvertOptions = { namespace: 'apps', subtractSpend: false, teamModels: new Map(), teams: NO_TEAMS, nowMs: NOW }
 const row = (change: object = {}) => ({ token: sha256(VALUE), key_name: 'sk-...MjM0', key_alias: 'bot', models: ['llama'], ...change })
 
 function of(change: object = {}, options: Partial<ConvertOptions> = {}): Conversion {

@@ -5,11 +5,13 @@ import type { apiKeySpec } from '#api/apikey.ts'
 import type { KubeObject } from '#kube/port.ts'
 import { validateManifest } from '#api/validate.ts'
 import { LABEL_VALUE } from '#api/metadata.ts'
-import { MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import { limitsOf, type Warn } from './limits.ts'
 import { lostOf } from './lost.ts'
+import { ALL_PROXY, ALL_TEAM, NONE, validModels } from './models.ts'
+import { dnsName, shortened, uniqueNames } from './names.ts'
 import { type KeyFile, type LiteLLMKey, type ReadKey, Refusal, type Refused } from './read-keys.ts'
+import type { TeamConversion } from './teams.ts'
 
 /** Models of the teams by team id, from the options of the user. */
 export type TeamModels = ReadonlyMap<string, readonly string[]>
@@ -19,6 +21,8 @@ export interface ConvertOptions {
   readonly namespace: string
   readonly subtractSpend: boolean
   readonly teamModels: TeamModels
+  /** The teams that have an Account. */
+  readonly teams: TeamConversion
   /** ms since 1970: expired keys are not written. */
   readonly nowMs: number
 }
@@ -64,12 +68,14 @@ export function convert({ keys, notes }: KeyFile, options: ConvertOptions): Conv
   const candidates = hashed.filter((one) => 'sha256' in one)
   const unique = candidates.filter(({ sha256 }, index) => candidates.findIndex((other) => other.sha256 === sha256) === index)
   const repeated = candidates.filter((one) => !unique.includes(one)).map(repetition)
-  const names = namesOf(unique)
+  const names = uniqueNames(
+    unique.map(({ key, sha256 }) => ({ name: dnsName(key.key_alias ?? '') ?? `key-${shortened(sha256)}`, suffix: shortened(sha256) })),
+  )
   const results = unique.map((one, index) => orRefused(one.place, one.key, () => convertOne(one, names[index] ?? '', options)))
   return {
     written: results.filter((one) => 'manifest' in one),
     refused: [...hashed.filter((one) => 'reason' in one), ...repeated, ...results.filter((one) => 'reason' in one)],
-    unknown: [...new Set(unique.flatMap(({ key }) => lostOf(key).unknown))].toSorted(),
+    unknown: [...new Set(unique.flatMap(({ key }) => lostOf(key, false).unknown))].toSorted(),
     notes,
   }
 }
@@ -125,7 +131,8 @@ function convertOne({ place, key, sha256, hint, warnings }: Candidate, name: str
   const found = [...warnings]
   const warn: Warn = (text) => void found.push(text)
   const displayName = key.key_alias === undefined ? undefined : Array.from(key.key_alias).slice(0, MAX_DISPLAY_NAME).join('')
-  const models = modelsOf(key, options.teamModels, warn)
+  const account = options.teams.accounts.find(({ teamID }) => teamID === key.team_id)?.account.metadata.name
+  const models = modelsOf(key, { teams: options.teamModels, hasAccount: account !== undefined }, warn)
   const expirationTime = expirationOf(key, options.nowMs)
   const { state, ...limits } = limitsOf(key, options.subtractSpend, warn)
   const manifest: KeyManifest = {
@@ -135,6 +142,7 @@ function convertOne({ place, key, sha256, hint, warnings }: Candidate, name: str
     spec: {
       displayName,
       state,
+      accountRef: account === undefined ? undefined : { name: account },
       models: [...models],
       ...limits,
       expirationTime,
@@ -144,7 +152,7 @@ function convertOne({ place, key, sha256, hint, warnings }: Candidate, name: str
   const validated = validateManifest(manifest)
   if (!validated.ok)
     throw new Refusal(validated.errors.map(({ field, reason }) => `${field}: ${reason}`).join('; '), 'create the ApiKey by hand')
-  const lost = lostOf(key)
+  const lost = lostOf(key, account !== undefined)
   return { manifest, place, warnings: [...found, ...lost.warnings], notes: lost.notes }
 }
 
@@ -174,19 +182,18 @@ function expirationOf({ expires }: LiteLLMKey, nowMs: number): string | undefine
   return text
 }
 
-/** `SpecialModelNames` in litellm/proxy/_types.py */
-const ALL_PROXY = 'all-proxy-models'
-const ALL_TEAM = 'all-team-models'
-const NONE = 'no-default-models'
-/** Bounds of `spec.models`. */
-const MAX_ENTRIES = 256
-const MAX_LENGTH = 8192
+interface TeamsOfKey {
+  readonly teams: TeamModels
+  /** Whether the team of the key has an Account, whose Plan admits the models of the team alone. */
+  readonly hasAccount: boolean
+}
 
 /** The models that LiteLLM admits for this key. There, an empty list means all models. No list may admit more than before. */
-function modelsOf({ models: listed, team_id: team }: LiteLLMKey, teams: TeamModels, warn: Warn): readonly string[] {
+function modelsOf({ models: listed, team_id: team }: LiteLLMKey, { teams, hasAccount }: TeamsOfKey, warn: Warn): readonly string[] {
   if (listed.includes(NONE))
     throw new Refusal(`models has ${NONE}, so the key may call nothing`, 'delete the key, or list its models in LiteLLM and export again')
-  if (listed.includes(ALL_TEAM) || (listed.length === 0 && team !== undefined)) return validModels(modelsOfTeam(team, teams), warn)
+  const isOfTeam = listed.includes(ALL_TEAM) || (listed.length === 0 && team !== undefined)
+  if (isOfTeam) return hasAccount ? ['*'] : validModels(modelsOfTeam(team, teams), warn)
   if (listed.length > 0 && !listed.includes(ALL_PROXY)) return validModels(listed, warn)
   const cause = listed.length === 0 ? 'models is empty in LiteLLM' : `models has ${ALL_PROXY}`
   warn(`EVERY MODEL: ${cause}, so the key gets models: ["*"]; list its models if it should not call all of them`)
@@ -198,42 +205,6 @@ function modelsOfTeam(team = 'TEAM', teams: TeamModels): readonly string[] {
   if (models !== undefined) return models
   throw new Refusal(
     'the key may call the models of its team, and the file does not list them',
-    `add --team-models '${team}=model-a,model-b' ('${team}=*' for every model)`,
+    `add --team-models '${team}=model-a,model-b' ('${team}=*' for every model), or --teams FILE with the answer of GET /team/list`,
   )
-}
-
-function validModels(listed: readonly string[], warn: Warn): readonly string[] {
-  const models = [...new Set(listed)].filter((name) => new RegExp(MODEL_PATTERN).test(name) && name.length <= 253)
-  if (models.length === 0) throw new Refusal('no entry of models is valid in spec.models', 'create the ApiKey by hand')
-  if (models.length > MAX_ENTRIES || models.join('').length > MAX_LENGTH)
-    throw new Refusal(
-      `models has ${models.length} entries, more than an ApiKey can have`,
-      'replace names with the same beginning by one entry with * at its end, by hand',
-    )
-  for (const name of listed)
-    if (!models.includes(name)) warn(`the model ${JSON.stringify(name.slice(0, 64))} is not valid in spec.models and is omitted`)
-  return models
-}
-
-/** Room for a suffix within the 63 characters of a DNS label. */
-const MAX_NAME = 50
-const SUFFIX = 8
-
-/**
- * One DNS-safe name per key, in the order of the keys. Aliases that become the same name all get a part of their hash, so that the names do not
- * depend on the order of the file, and a second import finds the same ApiKeys.
- */
-function namesOf(keys: readonly Candidate[]): readonly string[] {
-  const plain = keys.map(({ key, sha256 }) => dnsName(key.key_alias ?? '') ?? `key-${sha256.slice(0, SUFFIX)}`)
-  const isShared = (name: string): boolean => plain.indexOf(name) !== plain.lastIndexOf(name)
-  return plain.map((name, index) => (isShared(name) ? `${name}-${keys[index]?.sha256.slice(0, SUFFIX)}` : name))
-}
-
-/** @returns undefined if no character of the alias can be in a name */
-function dnsName(alias: string): string | undefined {
-  const words = alias
-    .normalize('NFKD')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-  return words.replace(/^-+/, '').slice(0, MAX_NAME).replace(/-+$/, '') || undefined
 }

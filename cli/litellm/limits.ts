@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { apiKeySpec } from '#api/apikey.ts'
 import { toMicros } from '#api/decimal-amount.ts'
 import { formatMicros, MAX_MICROS, microsOf } from '#contract/values/micros.ts'
-import { type LiteLLMKey, Refusal } from './read-keys.ts'
+import { type LimitFields, Refusal } from './read-keys.ts'
 
 /** The part of a spec that says how much a key may use. */
 export type LimitSpec = Pick<z.input<typeof apiKeySpec>, 'state' | 'limits' | 'budgets'>
@@ -23,7 +23,7 @@ const LIMITS = [
  * @param subtractSpend whether a budget that never resets gets only its rest
  * @throws Refusal for a limit that cannot be read: without the limit the key would be unlimited
  */
-export function limitsOf(key: LiteLLMKey, subtractSpend: boolean, warn: Warn): LimitSpec {
+export function limitsOf(key: LimitFields, subtractSpend: boolean, warn: Warn): LimitSpec {
   const given = LIMITS.flatMap(([field, name, max]) => (key[field] === undefined ? [] : [{ field, name, max, count: countIn(key, field) }]))
   const amount = key.max_budget === undefined ? undefined : (amountOf(key.max_budget) ?? unusable('max_budget'))
   for (const { field, max, count } of given) if (count > max) warn(`${field} is above ${max}, the largest limit, and is lowered to it`)
@@ -37,13 +37,13 @@ export function limitsOf(key: LiteLLMKey, subtractSpend: boolean, warn: Warn): L
 }
 
 /** @param zeros limits that let no request through */
-function isSuspended({ blocked }: LiteLLMKey, zeros: readonly string[], warn: Warn): boolean {
+function isSuspended({ blocked }: LimitFields, zeros: readonly string[], warn: Warn): boolean {
   if (blocked) warn('blocked in LiteLLM: the ApiKey is Suspended; set state: Active to let it work')
   for (const field of zeros) warn(`${field} is 0, which lets no request through: the ApiKey is Suspended`)
   return blocked || zeros.length > 0
 }
 
-function countIn(key: LiteLLMKey, field: (typeof LIMITS)[number][0]): number {
+function countIn(key: LimitFields, field: (typeof LIMITS)[number][0]): number {
   return countOf(key[field] ?? '') ?? unusable(field)
 }
 
@@ -51,7 +51,7 @@ function unusable(field: string): never {
   throw new Refusal(`${field} is not a number that a limit can have`, 'correct the file, or create the ApiKey by hand')
 }
 
-function budgetOf(key: LiteLLMKey, whole: Amount, subtractSpend: boolean, warn: Warn): Budget {
+function budgetOf(key: LimitFields, whole: Amount, subtractSpend: boolean, warn: Warn): Budget {
   const { window, note } = windowOf(key.budget_duration)
   const spent = amountOf(key.spend ?? '')?.text ?? '0'
   const isReduced = window === 'Lifetime' && subtractSpend && spent !== '0'

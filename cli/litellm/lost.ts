@@ -59,7 +59,8 @@ export interface Lost {
   readonly unknown: readonly string[]
 }
 
-export function lostOf(key: LiteLLMKey): Lost {
+/** @param hasAccount whether the team of the key has an Account */
+export function lostOf(key: LiteLLMKey, hasAccount: boolean): Lost {
   const own = Object.entries(key).filter(([name]) => !READ_FIELDS.has(name))
   const present = (fields: readonly (readonly [string, unknown])[]): readonly string[] =>
     fields.filter(([, value]) => hasContent(value as ExactJson)).map(([name]) => name)
@@ -69,15 +70,15 @@ export function lostOf(key: LiteLLMKey): Lost {
   const known = { ...RESTRICTIONS, ...DIFFERENCES }
   return {
     warnings: explained(RESTRICTIONS),
-    notes: [...explained(DIFFERENCES), ...ownerNotes(key)],
+    notes: [...explained(DIFFERENCES), ...ownerNotes(key, hasAccount)],
     unknown: present(own).filter((name) => !Object.hasOwn(known, name) && !HARMLESS.has(name) && !OF_OTHERS.test(name)),
   }
 }
 
-function ownerNotes({ team_id: team, user_id: user }: LiteLLMKey): readonly string[] {
-  const shared = 'limits and budgets that keys share do not exist; each key has its own'
+function ownerNotes({ team_id: team, user_id: user }: LiteLLMKey, hasAccount: boolean): readonly string[] {
+  const shared = 'limits and budgets that the keys of a user share are not taken over; an Account could hold them'
   return [
-    ...(team === undefined ? [] : [`team_id: ${shared}`]),
+    ...(team === undefined || hasAccount ? [] : ['team_id: limits and budgets of the team are not taken over; add --teams FILE']),
     ...(user === undefined || user === 'default_user_id' ? [] : [`user_id: ${shared}`]),
   ]
 }

@@ -18,7 +18,7 @@ export function parseExactJson(text: string): ExactJson {
 }
 
 /** Numbers are text here. PostgreSQL writes absent values of a CSV as empty text. */
-const optionalText = z
+export const optionalText = z
   .string()
   .nullish()
   .transform((text) => (text === null || text === '' ? undefined : text))
@@ -30,7 +30,7 @@ const flag = z
   .transform((value) => value === true || value === 't' || value === 'true')
 
 /** A list; `{a,"b c"}` in a CSV of PostgreSQL. */
-const textList = z.preprocess(
+export const textList = z.preprocess(
   (value) => (typeof value === 'string' ? arrayLiteral(value) : value),
   z
     .array(z.string())
@@ -49,19 +49,24 @@ const object = z.preprocess(
     .transform((value) => value ?? {}),
 )
 
-const fields = {
-  token: z.string({ error: 'is missing' }),
-  key_name: optionalText,
-  key_alias: optionalText,
-  models: textList,
+/** Fields of a key and of a team that say how much they may use. */
+export const limitFields = {
   max_budget: optionalText,
   budget_duration: optionalText,
   spend: optionalText,
   tpm_limit: optionalText,
   rpm_limit: optionalText,
   max_parallel_requests: optionalText,
-  expires: optionalText,
   blocked: flag,
+}
+
+const fields = {
+  ...limitFields,
+  token: z.string({ error: 'is missing' }),
+  key_name: optionalText,
+  key_alias: optionalText,
+  models: textList,
+  expires: optionalText,
   team_id: optionalText,
   user_id: optionalText,
   metadata: object,
@@ -73,6 +78,7 @@ const fields = {
  */
 export const litellmKey = z.looseObject(fields)
 export type LiteLLMKey = z.infer<typeof litellmKey>
+export type LimitFields = Pick<LiteLLMKey, keyof typeof limitFields>
 
 /** Fields that the import reads. */
 export const READ_FIELDS: ReadonlySet<string> = new Set(Object.keys(fields))
@@ -137,6 +143,16 @@ export function readKeys(text: string): KeyFile {
   const rows = items.flatMap(rowsOf)
   if (rows.length === 0) throw new UnreadableFile(`the file holds no keys; ${FULL_OBJECTS}`)
   return { keys: rows.map((row, index) => readKey(row, `entry ${index + 1}`)), notes: pageNotes(items) }
+}
+
+/** The rows of a list of LiteLLM in JSON: the answer of a route, pages of answers, or rows of a table. @param remedy for a file without any @throws UnreadableFile */
+export function readRows(text: string, name: string, remedy: string): readonly ExactJson[] {
+  const json = text.trim() === '' ? [] : parsedJson(text)
+  const items = Array.isArray(json) ? (json as readonly ExactJson[]) : [json]
+  const rows = items.flatMap((item) => (isObject(item) && Array.isArray(item[name]) ? (item[name] as readonly ExactJson[]) : [item]))
+  if (rows.length === 0 || rows.some((row) => isObject(row) && 'error' in row))
+    throw new UnreadableFile(`the file holds no ${name}; ${remedy}`)
+  return rows
 }
 
 function itemsOf(text: string): readonly ExactJson[] {

@@ -1,13 +1,16 @@
 /** The report of the import to its user, beside the manifests. Pure. */
 import type { Conversion, KeyManifest, Written } from './convert.ts'
+import type { LimitSpec } from './limits.ts'
 import type { Refused } from './read-keys.ts'
+import { NO_TEAMS, type TeamConversion, type WrittenTeam } from './teams.ts'
 
 /** @param target file or stream with the manifests */
-export function reportOf({ written, refused, unknown, notes }: Conversion, target: string): string {
+export function reportOf({ written, refused, unknown, notes }: Conversion, target: string, teams: TeamConversion = NO_TEAMS): string {
   const total = written.length + refused.length
   const lines = [
     `${total} ${total === 1 ? 'key' : 'keys'} read: ${written.length} written to ${target}, ${refused.length} not written.`,
     ...notes.map((note) => `! ${note}`),
+    ...teamLines(teams),
     ...written.flatMap(writtenLines),
     ...(refused.length === 0 ? [] : ['', 'Not written:']),
     ...refused.flatMap(refusedLines),
@@ -31,15 +34,44 @@ function writtenLines({ manifest, warnings, notes }: Written): readonly string[]
   ]
 }
 
-function takenOver({ spec }: KeyManifest): readonly string[] {
-  const { models, limits = {}, budgets = [], expirationTime, state } = spec
-  const count = models.includes('*') ? 'every model' : `${models.length} ${models.length === 1 ? 'model' : 'models'}`
+function teamLines({ plans, accounts, refused }: TeamConversion): readonly string[] {
+  if (accounts.length + refused.length === 0) return []
+  const total = accounts.length + refused.length
+  const counts = `${accounts.length} ${accounts.length === 1 ? 'Account' : 'Accounts'} and ${plans.length} ${plans.length === 1 ? 'Plan' : 'Plans'}`
   return [
-    count,
+    `${total} ${total === 1 ? 'team' : 'teams'} read: ${counts} written, ${refused.length} not written.`,
+    ...accounts.flatMap(accountLines),
+    ...(refused.length === 0 ? [] : ['', 'Teams that were not written:', ...refused.flatMap(refusedLines)]),
+  ]
+}
+
+function accountLines({ account: { metadata, spec }, warnings }: WrittenTeam): readonly string[] {
+  const { limits = {}, budgets = [], planRef, state } = spec
+  const parts = [`Plan ${planRef.name}`, ...limitParts({ limits, budgets, state })]
+  return [
+    '',
+    `Account ${metadata.name} (team ${JSON.stringify(metadata.annotations?.['import.headgate.dev/team-id'])})`,
+    `  taken over: ${parts.join(', ')}`,
+    ...warnings.map((warning) => `  ! ${warning}`),
+  ]
+}
+
+function limitParts({ limits = {}, budgets = [], state }: LimitSpec): readonly string[] {
+  return [
     ...Object.entries(limits).map(([name, limit]) => `${name} ${limit}`),
     ...budgets.map(({ amount, window }) => `budget ${amount} (${window})`),
-    ...(expirationTime === undefined ? [] : [`expires ${expirationTime}`]),
     ...(state === undefined ? [] : [state]),
+  ]
+}
+
+function takenOver({ spec }: KeyManifest): readonly string[] {
+  const { models, expirationTime, accountRef } = spec
+  const count = models.includes('*') ? 'every model' : `${models.length} ${models.length === 1 ? 'model' : 'models'}`
+  return [
+    ...(accountRef === undefined ? [] : [`Account ${accountRef.name}`]),
+    count,
+    ...limitParts(spec),
+    ...(expirationTime === undefined ? [] : [`expires ${expirationTime}`]),
   ]
 }
 

@@ -29,7 +29,9 @@ interface Container {
 
 const folders = readdirSync(`${ROOT}/examples`, { withFileTypes: true })
   .filter(
-    (entry) => entry.isDirectory() && !['accounts', 'standalone', 'quickstart', 'budget', 'litellm', 'stub-model'].includes(entry.name),
+    (entry) =>
+      entry.isDirectory() &&
+      !['account-rights', 'accounts', 'standalone', 'quickstart', 'budget', 'litellm', 'stub-model'].includes(entry.name),
   )
   .map(({ name }) => `examples/${name}`)
 
