@@ -104,17 +104,14 @@ const ACCOUNTS: readonly Right[] = [
     where: 'accounts',
     group: OURS,
     resource: 'accounts',
-    verbs: ['get', 'patch'],
+    verbs: ['patch'],
     why: 'the mark of the installation that keeps the books',
   },
-  {
-    where: 'accounts',
-    group: OURS,
-    resource: 'plans',
-    verbs: ['get'],
-    why: 'a live read where the cache is older than the record',
-    provenBy: 'only a new leader whose watch was cut off reads live: the unit tests of the kinds',
-  },
+  ...['accounts', 'plans'].map((resource): Right => {
+    const why = 'a live read where the cache is older than the record'
+    const provenBy = 'only a new leader whose watch was cut off reads live: the unit tests of the kinds'
+    return { where: 'accounts', group: OURS, resource, verbs: ['get'], why, provenBy }
+  }),
 ]
 
 const OWN: readonly Right[] = [

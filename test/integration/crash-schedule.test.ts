@@ -36,8 +36,9 @@ beforeAll(async () => {
   const redis = await redisCrashProxy(stack.redis.ip, stack.redis.port, gate)
   proxies.push(redis)
   await stack.addOperator({ env: { REDIS_URL: redis.url }, start: false })
-  await Promise.all([stack.operator, ...stack.gateways].map((program) => program.start()))
-  void restartWheneverItEnds()
+  await stack.operator.launch()
+  void restartWheneverItEnds() // with its short election times it may end before the gateways are ready
+  await Promise.all(stack.gateways.map((gateway) => gateway.start()))
   values = stack.values(watching.signal)
 })
 afterAll(async () => {

@@ -43,32 +43,41 @@ export function grants(rights: readonly Right[]): ReadonlyMap<string, Right> {
  * @throws Error for a log that holds a body
  */
 export async function allowedUses(folder: string, rights: readonly Right[]): Promise<ReadonlySet<string>> {
-  const own = new Set(rights.filter(({ where }) => where === 'own').map(({ group, resource }) => `${group}/${resource}`))
+  const targetsOf = (place: Where): ReadonlySet<string> =>
+    new Set(rights.filter(({ where }) => where === place).map(({ group, resource }) => `${group}/${resource}`))
+  const targets = { own: targetsOf('own'), accounts: targetsOf('accounts') }
   const uses = new Set<string>()
   for (const file of auditLogsBelow(folder)) {
     for await (const line of createInterface({ input: createReadStream(file) })) {
       if (!line.endsWith('}')) continue // the server was killed while it wrote this line
       const event = JSON.parse(line.slice(Math.max(0, line.lastIndexOf(BEGINNING)))) as AuditEvent // of kube-apiserver
       if (event.level !== 'Metadata' || event.requestObject || event.responseObject) throw new Error(`${file} holds more than metadata`)
-      const use = allowedUse(event, own)
+      const use = allowedUse(event, targets)
       if (use !== undefined) uses.add(use)
     }
   }
   return uses
 }
 
-function allowedUse(event: AuditEvent, own: ReadonlySet<string>): string | undefined {
+/** Resources, with their subresources, that the rows of a place name. */
+interface Targets {
+  readonly own: ReadonlySet<string>
+  readonly accounts: ReadonlySet<string>
+}
+
+function allowedUse(event: AuditEvent, { own, accounts }: Targets): string | undefined {
   const { verb, user, objectRef, annotations } = event
   const home = OPERATOR.exec(user.username)?.[1]
   const isAllowed = annotations?.['authorization.k8s.io/decision'] === 'allow'
   if (home === undefined || !objectRef || !isAllowed || isOfTests(event)) return undefined
   const target = [`${objectRef.apiGroup ?? ''}/${objectRef.resource}`, objectRef.subresource].filter((part) => part !== undefined).join('/')
   const isOwn = objectRef.namespace === home && own.has(target)
-  return useOf(isOwn ? 'own' : placeOf(event, target), verb, target)
+  return useOf(isOwn ? 'own' : placeOf(event, target, accounts), verb, target)
 }
 
-function placeOf({ annotations }: AuditEvent, target: string): Where {
+function placeOf({ annotations }: AuditEvent, target: string, accounts: ReadonlySet<string>): Where {
   if (target === '/namespaces') return 'cluster'
+  if (accounts.has(target)) return 'accounts'
   return FORMER_ROLE.test(annotations?.['authorization.k8s.io/reason'] ?? '') ? 'former' : 'watched'
 }
 

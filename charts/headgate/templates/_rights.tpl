@@ -63,7 +63,10 @@
   verbs: [patch]
 - apiGroups: [headgate.dev]
   resources: [accounts] # the mark of the installation that keeps the books
-  verbs: [get, patch]
+  verbs: [patch]
+- apiGroups: [headgate.dev]
+  resources: [accounts] # a live read where the cache is older than the record
+  verbs: [get]
 - apiGroups: [headgate.dev]
   resources: [plans] # a live read where the cache is older than the record
   verbs: [get]
