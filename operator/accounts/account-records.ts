@@ -30,7 +30,12 @@ export class AccountRecords {
 
   constructor(deps: AccountRecordsDeps) {
     const shards = new SecretShards<RecordEntry>({ ...ACCOUNTS_SET, ...deps, shards: deps.shards ?? MOUNTED_SHARDS })
-    shards.onSettled((uid, error) => (error ? this.#refused.set(uid, error) : this.#refused.delete(uid)))
+    shards.onSettled((uid, error) => {
+      if (error) this.#refused.set(uid, error)
+      else this.#refused.delete(uid)
+      const entry = error && shards.newest(uid)
+      if (entry) this.#index(entry) // a refused removal: the record is still there
+    })
     this.#shards = shards
   }
 
@@ -80,7 +85,7 @@ export class AccountRecords {
   /** @param text undefined removes the record */
   set(uid: string, text: string | undefined, level: Level): void {
     if (this.#shards.newest(uid)?.text === text) return
-    if (text === undefined) this.#shards.remove(uid, level)
+    if (text === undefined) this.#remove(uid, level)
     else this.#commit({ uid, text }, level)
   }
 
@@ -95,6 +100,13 @@ export class AccountRecords {
 
   stop(): void {
     this.#shards.stop()
+  }
+
+  #remove(uid: string, level: Level): void {
+    const entry = this.#shards.newest(uid)
+    const record = entry && this.#decode(entry)
+    if (record) this.#named.delete(`${record.kind} ${record.name}`, uid)
+    this.#shards.remove(uid, level)
   }
 
   #commit(entry: RecordEntry, level: Level): void {

@@ -30,8 +30,4 @@ export class LiveReads {
     this.#confirmed.set(live.metadata.uid ?? '', live.metadata.resourceVersion)
     this.#deps.ownWrites.remember(live)
   }
-
-  forget(uid: string): void {
-    this.#confirmed.delete(uid)
-  }
 }

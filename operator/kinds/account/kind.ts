@@ -14,42 +14,39 @@ import { sharedPolicy } from '#policy/effective.ts'
 import { ACCOUNT_INDEX, PLAN_INDEX } from '../../accounts/accounts.ts'
 import { isMarked, MARK_ANNOTATION, markFor } from '../../accounts/claim.ts'
 import { LiveReads } from '../../accounts/live-reads.ts'
+import { RecordedKind } from '../recorded-kind.ts'
 import { recordState } from '../../accounts/record-state.ts'
 import type { SubjectKind } from '../../books/subject-ledger.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
-import { isSettled } from '../../projection/programmed.ts'
 import { ShownUsage } from '../shown-usage.ts'
 import { usageStatus, weigh } from '../usage-status.ts'
 import type { Observed, ObservedAccount } from './observed.ts'
 import { policyOf, statusOf } from './status.ts'
-import { type AccountStep, nextStep, reportStep, restricts } from './steps.ts'
+import { type AccountStep, BOOK_RETRY_MS, nextStep, reportStep, restricts } from './steps.ts'
 
 const KIND = accountResource.kind
 /** Delay of a status that counts keys, ms: many may change at once. */
 const COUNT_AFTER_MS = 5_000
-/** Time after which a refused change of the books is tried again, ms. */
-const BOOK_RETRY_MS = 10_000
 
 export const accountRow: KindRow = { api: accountKind, create: (context) => new AccountKind(context) }
 
-class AccountKind implements Kind<Account, Observed, AccountStep> {
+class AccountKind extends RecordedKind<Account> implements Kind<Account, Observed, AccountStep> {
   readonly name = KIND
   readonly informer
   readonly watches
   readonly nextStep = nextStep
   readonly report = reportStep
-  readonly #context: OperatorContext
   readonly #live: LiveReads
   readonly #usage: ShownUsage
   /** Refused changes of books, by name. */
   readonly #refused = new Map<string, { readonly message: string; readonly untilMs: number }>()
 
   constructor(context: OperatorContext) {
+    super(context, 'account')
     const { accounts, subjects, clock } = context
-    this.#context = context
     this.#live = new LiveReads(context)
     this.informer = accounts.informer
     this.watches = [
@@ -71,7 +68,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
   }
 
   observe(ref: ObjectRef): Observed | undefined {
-    const { accounts, ownWrites } = this.#context
+    const { accounts, ownWrites } = this.context
     const cached = this.informer.get(ref)
     const records = accounts.records
       .named('account', ref.name)
@@ -92,7 +89,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
       case 'publish':
         return this.#publish(step, observed)
       case 'project':
-        return this.#context.projection.want('account', uidOf(observed.account), observed.record.wanted, step.level)
+        return this.context.projection.want('account', uidOf(observed.account), observed.record.wanted, step.level)
       case 'write-status':
         return await this.#writeStatus(observed)
       case 'end':
@@ -101,19 +98,12 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
   }
 
   waits(ref: ObjectRef, observed: Observed): void {
-    if (observed.state === 'Deleted' || observed.record.projected === undefined || isSettled(observed.record)) return
-    const { account, record } = observed
-    this.#context.acknowledgements.expect(
-      itemKey({ kind: KIND, ref }),
-      record.projected?.revision ?? 0,
-      uidOf(account),
-      account.status?.programmed,
-    )
+    if (observed.state === 'Present') this.expectGateways(KIND, ref, observed.account, observed.record)
   }
 
   /** Records without an Account count as deleted only after a live read: the cache of a new leader may be older than the record. */
   async prepare(): Promise<readonly ProjectionChange[]> {
-    const { accounts, kube } = this.#context
+    const { accounts, kube } = this.context
     const present = new Map([...this.informer.list()].map((account) => [uidOf(account), account]))
     const others = [...accounts.records.all('account')].filter(({ uid, state }) => state !== 'Deleted' && !present.has(uid))
     const live = others.length === 0 ? [] : await kube.list(accountResource, '')
@@ -122,31 +112,17 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
       others.filter(({ uid }) => !existing.has(uid)),
       { isStart: true },
     )
-    const texts = new Map(Array.from(accounts.records.all('account'), ({ uid }) => [uid, accounts.records.textOf(uid)]))
-    for (const [uid, account] of present) texts.set(uid, this.#textOf(account))
-    return [...texts].flatMap(([id, text]) => (text === undefined ? [] : [{ kind: 'account', op: 'put', id, text } as const]))
+    return this.startRecords(present.values(), (account) => this.#textOf(account))
   }
 
   async stop(): Promise<void> {
     this.#usage.stop()
-    await this.#context.accounts.stop()
-  }
-
-  keeps(uid: string): boolean {
-    return this.#context.accounts.records.isUnreadable(uid)
-  }
-
-  isUnproven({ status }: Account): boolean {
-    return findCondition(status?.conditions, 'Programmed')?.status !== 'True'
-  }
-
-  orphaned(uid: string): void {
-    if (this.#context.accounts.records.textOf(uid) === undefined) this.#context.projection.forget('account', uid)
+    await this.context.accounts.stop()
   }
 
   /** Drops the records of deleted Accounts whose last key is gone. */
   check(): void {
-    const { accounts, projection } = this.#context
+    const { accounts, projection } = this.context
     accounts.check()
     for (const { uid, state } of [...accounts.records.all('account')]) {
       if (state !== 'Deleted' || accounts.keys.hasKeys(uid)) continue
@@ -156,7 +132,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
   }
 
   #observe(account: Account): ObservedAccount {
-    const { accounts, clock, subjects } = this.#context
+    const { accounts, clock, subjects } = this.context
     const { name } = account.metadata
     const former = accounts.records.get('account', uidOf(account))
     const keys = [...accounts.apiKeys.byIndex(ACCOUNT_INDEX, name)]
@@ -172,7 +148,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
       isMarked: isMarked(accounts.installation, account),
       isStale: this.#live.isStale(account, former),
       former,
-      record: recordState('account', uidOf(account), this.#textOf(account), this.#context),
+      record: recordState('account', uidOf(account), this.#textOf(account), this.context),
       plan: accounts.planOf(former),
       planSpec: accounts.plans.get({ namespace: '', name: account.spec.planRef.name })?.spec,
       keyCount: keys.length,
@@ -185,7 +161,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
 
   /** The wanted text. Until the Account owns its books and is marked, the present text stays. */
   #textOf(account: Account): string | undefined {
-    const { accounts, version } = this.#context
+    const { accounts, version } = this.context
     const claim = accounts.claimOf(account)
     const isOpening = claim === 'Open' || claim === 'Inherit' || (claim === 'Owned' && !isMarked(accounts.installation, account))
     const isStale = this.#live.isStale(account, accounts.records.get('account', uidOf(account)))
@@ -197,7 +173,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
 
   /** @returns undefined for a new account whose budgets have no time zone: it would allow what the manifest does not */
   #recordOf(account: Account): AccountRecord | undefined {
-    const { accounts } = this.#context
+    const { accounts } = this.context
     const { metadata, spec } = account
     const former = accounts.records.get('account', uidOf(account))
     if (former === undefined && budgetsWithoutZone({ budgets: spec.budgets }).length > 0) return undefined
@@ -218,7 +194,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
 
   /** uid of the Plan, once its record is on its way to the gateways. */
   #planUid(name: string): string | undefined {
-    const { accounts } = this.#context
+    const { accounts } = this.context
     const plan = accounts.plans.get({ namespace: '', name })
     return plan && accounts.records.get('plan', uidOf(plan))?.uid
   }
@@ -226,11 +202,11 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
   #openBooks({ account, book }: ObservedAccount): void {
     const { name } = account.metadata
     const changes = book === undefined ? 0 : book.changes + 1
-    this.#context.accounts.books.commit({ name, owner: uidOf(account), changes }, 'create')
+    this.context.accounts.books.commit({ name, owner: uidOf(account), changes }, 'create')
   }
 
   async #mark({ account }: ObservedAccount): Promise<void> {
-    const { kube, accounts, ownWrites } = this.#context
+    const { kube, accounts, ownWrites } = this.context
     const { annotations, resourceVersion } = account.metadata
     const mark = markFor(accounts.installation, account)
     const add: PatchOperation =
@@ -242,7 +218,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
   }
 
   #publish({ level }: AccountStep, { account, former, record: { wanted } }: ObservedAccount): void {
-    const { accounts, projection, subjects, enqueue } = this.#context
+    const { accounts, projection, subjects, enqueue } = this.context
     const uid = uidOf(account)
     projection.want('account', uid, wanted, level)
     accounts.records.set(uid, wanted, level)
@@ -255,7 +231,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
 
   /** Refuses all keys of deleted Accounts. Their books stay. @param options.isStart the projection has not started */
   #end(records: readonly AccountRecord[], { isStart = false } = {}): void {
-    const { accounts, projection, acknowledgements, version } = this.#context
+    const { accounts, projection, acknowledgements, version } = this.context
     for (const record of records) {
       const text = encodeAccountRecord({ ...record, state: 'Deleted', revision: 0 }, version())
       accounts.records.set(record.uid, text, 'urgent')
@@ -267,7 +243,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
   }
 
   async #writeStatus(observed: ObservedAccount): Promise<void> {
-    const { kube, ownWrites, recordEvent } = this.#context
+    const { kube, ownWrites, recordEvent } = this.context
     const { account } = observed
     const status = statusOf(observed)
     ownWrites.remember(await kube.applyStatus(accountResource, { ...account, metadata: identityOf(account), status }))
@@ -277,7 +253,7 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
   }
 
   #subjects(): SubjectKind {
-    const { accounts } = this.#context
+    const { accounts } = this.context
     return {
       uids: () => accounts.books.ledgerNames(),
       budgetsOf: (ledgerName) => {
@@ -294,30 +270,30 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
 
   #recordOfSubject(ledgerName: string): AccountRecord | undefined {
     const account = this.#accountOfSubject(ledgerName)
-    return account && this.#context.accounts.records.get('account', uidOf(account))
+    return account && this.context.accounts.records.get('account', uidOf(account))
   }
 
   #accountOfSubject(ledgerName: string): Account | undefined {
-    const name = this.#context.accounts.books.nameIn(ledgerName)
+    const name = this.context.accounts.books.nameIn(ledgerName)
     const cached = name === undefined ? undefined : this.informer.get({ namespace: '', name })
-    return cached && this.#context.ownWrites.newest(cached)
+    return cached && this.context.ownWrites.newest(cached)
   }
 
   #enqueueSubject(ledgerName: string): void {
     const account = this.#accountOfSubject(ledgerName)
-    if (account) this.#context.enqueue(KIND, refOf(account), 'background')
+    if (account) this.context.enqueue(KIND, refOf(account), 'background')
   }
 
   #weigh(ledgerName: string, usage: Parameters<ShownUsage['read']>[1]): ReturnType<typeof weigh> | undefined {
     const account = this.#accountOfSubject(ledgerName)
     if (account === undefined) return undefined
     const former = this.#recordOfSubject(ledgerName)
-    const budgets = policyOf({ former, plan: this.#context.accounts.planOf(former) })?.budgets ?? []
+    const budgets = policyOf({ former, plan: this.context.accounts.planOf(former) })?.budgets ?? []
     return weigh(account.status ?? {}, usageStatus(account.status, budgets, usage), budgets)
   }
 
   #booked(name: string, error: Error | undefined): void {
-    const { clock, enqueue, enqueueAfter } = this.#context
+    const { clock, enqueue, enqueueAfter } = this.context
     const ref = { namespace: '', name }
     if (error === undefined) this.#refused.delete(name)
     else this.#refused.set(name, { message: error.message, untilMs: clock.monotonic() + BOOK_RETRY_MS })
@@ -327,14 +303,14 @@ class AccountKind implements Kind<Account, Observed, AccountStep> {
 
   #refusalOf(name: string): string | undefined {
     const refused = this.#refused.get(name)
-    return refused !== undefined && refused.untilMs > this.#context.clock.monotonic() ? refused.message : undefined
+    return refused !== undefined && refused.untilMs > this.context.clock.monotonic() ? refused.message : undefined
   }
 
   *#onPlan(before: Plan | undefined, after: Plan | undefined): Iterable<Wake> {
     const edition = (plan: Plan | undefined): string => `${plan?.metadata.uid} ${plan?.metadata.generation}`
     if (edition(before) === edition(after)) return
     const name = (after ?? before)?.metadata.name ?? ''
-    for (const account of this.#context.accounts.informer.byIndex(PLAN_INDEX, name)) yield { ref: refOf(account), level: 'background' }
+    for (const account of this.context.accounts.informer.byIndex(PLAN_INDEX, name)) yield { ref: refOf(account), level: 'background' }
   }
 }
 

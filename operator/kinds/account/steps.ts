@@ -11,7 +11,7 @@ import type { Observed, ObservedAccount } from './observed.ts'
 import { statusOf } from './status.ts'
 
 /** Time after which a refused change of the books is tried again, ms. */
-const BOOK_RETRY_MS = 10_000
+export const BOOK_RETRY_MS = 10_000
 
 export interface AccountStep extends StepBase {
   readonly do: 'read-live' | 'open-books' | 'mark' | 'publish' | 'project' | 'end' | 'write-status'

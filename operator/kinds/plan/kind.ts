@@ -1,7 +1,6 @@
 /** The kind Plan, as the operator runs it. */
 import type { Account } from '#api/account.ts'
 import { planBudgetsWithoutZone, planPolicy } from '#api/account-policy.ts'
-import { findCondition } from '#api/condition-list.ts'
 import type { Plan } from '#api/plan.ts'
 import { planKind } from '#api/plan-kind.ts'
 import { accounts as accountResource, plans, servedModels } from '#api/resources.ts'
@@ -11,12 +10,12 @@ import { identityOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { tightensPlan } from '#policy/effective.ts'
 import { ACCOUNT_INDEX, PLAN_INDEX } from '../../accounts/accounts.ts'
 import { LiveReads } from '../../accounts/live-reads.ts'
+import { RecordedKind } from '../recorded-kind.ts'
 import { recordState } from '../../accounts/record-state.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
-import { isSettled } from '../../projection/programmed.ts'
 import type { Observed, ObservedPlan } from './observed.ts'
 import { statusOf } from './status.ts'
 import { nextStep, type PlanStep, reportStep } from './steps.ts'
@@ -27,18 +26,17 @@ const COUNT_AFTER_MS = 5_000
 
 export const planRow: KindRow = { api: planKind, create: (context) => new Plans(context) }
 
-class Plans implements Kind<Plan, Observed, PlanStep> {
+class Plans extends RecordedKind<Plan> implements Kind<Plan, Observed, PlanStep> {
   readonly name = KIND
   readonly informer
   readonly watches
   readonly nextStep = nextStep
   readonly report = reportStep
-  readonly #context: OperatorContext
   readonly #live: LiveReads
 
   constructor(context: OperatorContext) {
+    super(context, 'plan')
     const { accounts, informers } = context
-    this.#context = context
     this.#live = new LiveReads(context)
     this.informer = accounts.plans
     this.watches = [
@@ -56,7 +54,7 @@ class Plans implements Kind<Plan, Observed, PlanStep> {
     const cached = this.informer.get(ref)
     const unused = this.#unused(ref, cached)
     if (unused !== undefined || cached === undefined) return unused
-    const { accounts, clock, models, ownWrites } = this.#context
+    const { accounts, clock, models, ownWrites } = this.context
     const plan = ownWrites.newest(cached)
     const users = [...accounts.informer.byIndex(PLAN_INDEX, ref.name)]
     const former = accounts.records.get('plan', uidOf(plan))
@@ -65,7 +63,7 @@ class Plans implements Kind<Plan, Observed, PlanStep> {
       plan,
       isStale: this.#live.isStale(plan, former),
       former,
-      record: recordState('plan', uidOf(plan), this.#textOf(plan), this.#context),
+      record: recordState('plan', uidOf(plan), this.#textOf(plan), this.context),
       accountCount: users.length,
       keyCount: users.reduce((sum, { metadata }) => sum + Array.from(accounts.apiKeys.byIndex(ACCOUNT_INDEX, metadata.name)).length, 0),
       unresolvedModels: models.unresolved(plan.spec.models),
@@ -74,7 +72,7 @@ class Plans implements Kind<Plan, Observed, PlanStep> {
   }
 
   async apply(step: PlanStep, observed: Observed): Promise<void> {
-    const { accounts, projection, acknowledgements } = this.#context
+    const { accounts, projection, acknowledgements } = this.context
     if (observed.state === 'Unused') {
       for (const uid of observed.uids) {
         accounts.records.set(uid, undefined, 'background')
@@ -92,69 +90,46 @@ class Plans implements Kind<Plan, Observed, PlanStep> {
   }
 
   waits(ref: ObjectRef, observed: Observed): void {
-    if (observed.state === 'Unused' || observed.record.projected === undefined || isSettled(observed.record)) return
-    const { projected } = observed.record
-    this.#context.acknowledgements.expect(
-      itemKey({ kind: KIND, ref }),
-      projected.revision,
-      uidOf(observed.plan),
-      observed.plan.status?.programmed,
-    )
+    if (observed.state === 'Present') this.expectGateways(KIND, ref, observed.plan, observed.record)
   }
 
   /** Plans that were deleted keep their last record while an account uses it. */
   async prepare(): Promise<readonly ProjectionChange[]> {
-    const { accounts } = this.#context
-    const present = new Map([...this.informer.list()].map((plan) => [uidOf(plan), plan]))
-    const texts = new Map(Array.from(accounts.records.all('plan'), ({ uid }) => [uid, accounts.records.textOf(uid)]))
-    for (const [uid, plan] of present) texts.set(uid, this.#textOf(plan))
-    return [...texts].flatMap(([id, text]) => (text === undefined ? [] : [{ kind: 'plan', op: 'put', id, text } as const]))
-  }
-
-  keeps(uid: string): boolean {
-    return this.#context.accounts.records.isUnreadable(uid)
-  }
-
-  isUnproven({ status }: Plan): boolean {
-    return findCondition(status?.conditions, 'Programmed')?.status !== 'True'
-  }
-
-  orphaned(uid: string): void {
-    if (this.#context.accounts.records.textOf(uid) === undefined) this.#context.projection.forget('plan', uid)
+    return this.startRecords(this.informer.list(), (plan) => this.#textOf(plan))
   }
 
   check(): void {
-    for (const { name } of this.#context.accounts.records.all('plan')) this.#context.enqueue(KIND, { namespace: '', name }, 'background')
+    for (const { name } of this.context.accounts.records.all('plan')) this.context.enqueue(KIND, { namespace: '', name }, 'background')
   }
 
   /** @param present the Plan of that name, if there is one */
   #unused(ref: ObjectRef, present: Plan | undefined): Observed | undefined {
-    const { accounts } = this.#context
+    const { accounts } = this.context
+    const others = accounts.records.named('plan', ref.name).filter(({ uid }) => uid !== present?.metadata.uid)
+    if (others.length === 0) return undefined // nearly always, and the next line reads every account
     const used = new Set(Array.from(accounts.records.all('account'), ({ plan, state }) => (state === 'Deleted' ? null : plan)))
-    const uids = accounts.records
-      .named('plan', ref.name)
-      .flatMap(({ uid }) => (used.has(uid) || uid === present?.metadata.uid ? [] : [uid]))
+    const uids = others.flatMap(({ uid }) => (used.has(uid) ? [] : [uid]))
     return uids.length === 0 ? undefined : { state: 'Unused', ref, uids }
   }
 
   /** undefined for a new plan whose budgets have no time zone: it would allow what the manifest does not. */
   #textOf(plan: Plan): string | undefined {
-    const { records } = this.#context.accounts
+    const { records } = this.context.accounts
     const former = records.get('plan', uidOf(plan))
     if (this.#live.isStale(plan, former)) return records.textOf(uidOf(plan))
     const record = planRecord(plan, former)
-    return record && encodePlanRecord(record, this.#context.version())
+    return record && encodePlanRecord(record, this.context.version())
   }
 
   async #writeStatus(observed: ObservedPlan): Promise<void> {
-    const { kube, ownWrites } = this.#context
+    const { kube, ownWrites } = this.context
     const { plan } = observed
     ownWrites.remember(await kube.applyStatus(plans, { ...plan, metadata: identityOf(plan), status: statusOf(observed) }))
   }
 
   /** Accounts that wait for the plan, and the keys of all its accounts, whose statuses show what holds. */
   #enqueueAccounts({ plan }: ObservedPlan): void {
-    const { accounts, enqueue } = this.#context
+    const { accounts, enqueue } = this.context
     for (const account of accounts.informer.byIndex(PLAN_INDEX, plan.metadata.name)) {
       enqueue(accountResource.kind, refOf(account), 'background')
       accounts.enqueueKeys(account.metadata.name, 'background')
