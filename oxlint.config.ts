@@ -192,7 +192,7 @@ const config = {
   },
   overrides: [
     ...ZONES.flatMap(overridesOf),
-    { files: ['**/config.ts', 'lib/platform/settings.ts'], rules: { 'node/no-process-env': 'off' } },
+    { files: ['**/config.ts', 'lib/platform/settings.ts', 'cli/run.ts'], rules: { 'node/no-process-env': 'off' } },
     { files: ['*.config.ts', 'test/support/*-setup.ts'], rules: { 'import/no-default-export': 'off' } },
     {
       files: ['test/**', '**/*.test.ts'],

@@ -22,6 +22,9 @@ async function headgate(args: string, files: Readonly<Record<string, string>> = 
     print: (text) => void (out += text),
     report: (text) => void (report += text),
     now: () => Date.UTC(2026, 5, 1),
+    usageToken: () => undefined,
+    reachOperator: (_, use) => use('http://operator', 'token'),
+    fetch,
   })
   return { code, out, report, written }
 }
@@ -92,4 +95,90 @@ describe('a wrong command line ends with 2 and names the remedy', () => {
 test('--help describes the program and does nothing else', async () => {
   for (const args of ['', '--help', 'help', 'import --help', 'import litellm --help'])
     expect(await headgate(args)).toMatchObject({ code: 0, report: '', out: expect.stringMatching(/^Usage: headgate/) })
+})
+
+describe('headgate usage', () => {
+  const rows = [
+    { day: '2026-11-26', model: 'llama', key: 'shop/bot', keyUID: 'u', requests: 2, inputTokens: 20, failed: 0, cost: '0.00' },
+    { day: '2026-11-27', model: 'qwen', key: 'shop/bot', keyUID: 'u', requests: 10, inputTokens: 5, failed: 0, cost: '0.00' },
+  ]
+  const answer = {
+    account: 'acme',
+    from: '2026-11-26',
+    to: '2026-11-27',
+    asOf: '2026-11-27T10:00:00.000Z',
+    incomplete: ['2026-11-26'],
+    rows,
+  }
+  let asked: { readonly url: string; readonly token: string | null }[]
+
+  /** Runs the command against an operator that gives this answer. */
+  async function usage(args: string, status = 200, body: unknown = answer) {
+    asked = []
+    let [out, report] = ['', '']
+    const code = await run(['usage', ...args.split(' ').filter(Boolean)], {
+      ...{ readFile: never, readInput: never, writeFile: never, now: () => 0, usageToken: () => 'from-env' },
+      print: (text) => void (out += text),
+      report: (text) => void (report += text),
+      reachOperator: (access, use) => use(`http://${access.service}.${access.namespace}`, `token-of-${access.serviceAccount}`),
+      fetch: (url, init) => {
+        asked.push({ url: new Request(url).url, token: new Headers(init?.headers).get('authorization') })
+        return Promise.resolve(new Response(typeof body === 'string' ? body : JSON.stringify(body), { status }))
+      },
+    })
+    return { code, out, report }
+  }
+  const never = (): Promise<never> => Promise.reject(new Error('not called'))
+
+  test('prints a table without empty columns, and says how old and how complete it is', async () => {
+    const { code, out, report } = await usage('acme --service-account billing --from 2026-11-26 --by day,model,key')
+    expect(asked).toEqual([
+      {
+        url: 'http://headgate-operator-usage.headgate/usage/v1/accounts/acme?format=json&from=2026-11-26&by=day%2Cmodel%2Ckey',
+        token: 'Bearer token-of-billing',
+      },
+    ])
+    expect([code, out]).toEqual([
+      0,
+      'DAY          MODEL   KEY        REQUESTS   INPUT TOKENS\n2026-11-26   llama   shop/bot   2          20\n2026-11-27   qwen    shop/bot   10         5\n',
+    ])
+    expect(report).toBe(
+      'acme, 2026-11-26 to 2026-11-27, as of 2026-11-27T10:00:00.000Z\nincomplete: Redis lost up to 10 s of counts on 2026-11-26\n',
+    )
+  })
+
+  test('passes CSV and JSON on as they are, and asks an address without kubectl', async () => {
+    expect((await usage('acme --url http://127.0.0.1:1 -o csv', 200, 'a,b\r\n')).out).toBe('a,b\r\n')
+    expect(asked).toEqual([{ url: 'http://127.0.0.1:1/usage/v1/accounts/acme?format=csv', token: 'Bearer from-env' }])
+    expect(JSON.parse((await usage('acme --url http://127.0.0.1:1 -o json')).out)).toEqual(answer)
+  })
+
+  test.each([
+    ['', 'ACCOUNT is missing'],
+    ['acme', '--service-account is missing'],
+    ['acme other --url http://u', 'one ACCOUNT at a time'],
+    ['Acme --url http://u', '"Acme" is not the name of an Account'],
+    ['sk-secret --url file:///x', 'is not an http(s) URL'],
+    ['acme --url http://u -o xml', '--output "xml": use table, csv or json'],
+    ['acme --service-account -x', 'usage --help lists the options'],
+    ['acme --service-account a/b', '--service-account "a/b" is not a name'],
+    ['acme --colour', 'usage --help lists the options'],
+  ])('ends with 2 for `%s`, and asks nobody', async (args, why) => {
+    const { code, report } = await usage(args)
+    expect([code, asked]).toEqual([2, []])
+    expect(report).toContain(why)
+  })
+
+  test.each([
+    [403, { error: { message: 'x may not read' } }, 'the operator answers 403: x may not read'],
+    [404, '<html>', 'the operator answers 404: no reason was given; check --url'],
+    [200, '<html>', 'the answer is not one of a Headgate operator'],
+  ])('ends with 1 when the answer is %i, with the reason', async (status, body, why) => {
+    const { code, report } = await usage('acme --url http://u', status, body)
+    expect([code, report]).toEqual([1, expect.stringContaining(why)])
+  })
+
+  test('prints its help', async () => {
+    expect((await usage('--help')).out).toMatch(/^Usage: headgate usage ACCOUNT/)
+  })
 })

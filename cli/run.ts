@@ -6,6 +6,9 @@ import { stringify } from 'yaml'
 import { convert, type ConvertOptions, type TeamModels } from './litellm/convert.ts'
 import { readKeys, UnreadableFile } from './litellm/read-keys.ts'
 import { reportOf } from './litellm/report.ts'
+import { CommandLineError, quoted, Unusable } from './command-line.ts'
+import { reachOperator } from './usage/reach-operator.ts'
+import { showUsage, usageCommand, type UsageSurroundings } from './usage/usage.ts'
 import { convertTeams, NO_TEAMS, readTeams, type TeamConversion } from './litellm/teams.ts'
 
 /** The environment of the command. */
@@ -22,8 +25,11 @@ const PROCESS = {
   report: (content: string) => void process.stderr.write(content),
   /** ms since 1970 */
   now: () => Date.now(),
+  usageToken: () => process.env['HEADGATE_USAGE_TOKEN'],
+  reachOperator,
+  fetch: globalThis.fetch,
 }
-type Surroundings = typeof PROCESS
+type Surroundings = Omit<typeof PROCESS, keyof UsageSurroundings> & UsageSurroundings
 
 /** `import litellm FILE`, parsed. */
 interface ImportCommand extends Omit<ConvertOptions, 'nowMs' | 'teams'> {
@@ -35,17 +41,13 @@ interface ImportCommand extends Omit<ConvertOptions, 'nowMs' | 'teams'> {
   readonly output: string
 }
 
-/** The command line is wrong. The message names the argument and the remedy. */
-class UsageError extends Error {
-  override readonly name = 'UsageError'
-}
-
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 
 const HELP = `Usage: headgate COMMAND
 
 Commands:
   import litellm FILE   make ApiKey manifests from the virtual keys of LiteLLM
+  usage ACCOUNT         show what the keys of an account have used
 
 headgate COMMAND --help says more about a command.
 `
@@ -94,15 +96,24 @@ const [OK, UNUSABLE, USAGE, SOME_REFUSED] = [0, 1, 2, 3] as const
 /** @param args without the program @returns the exit code */
 export async function run(args: readonly string[], around: Surroundings = PROCESS): Promise<number> {
   try {
+    if (args[0] === 'usage') return await usage(args.slice(1), around)
     const command = parseCommand(args)
     if (typeof command !== 'string') return await importLiteLLM(command, around)
     around.print(command)
     return OK
   } catch (error) {
-    if (!(error instanceof UsageError) && !(error instanceof UnreadableFile)) throw error
+    if (![CommandLineError, UnreadableFile, Unusable].some((known) => error instanceof known)) throw error
+    if (!(error instanceof Error)) throw error
     around.report(`headgate: ${error.message}\n`)
-    return error instanceof UsageError ? USAGE : UNUSABLE
+    return error instanceof CommandLineError ? USAGE : UNUSABLE
   }
+}
+
+async function usage(args: readonly string[], around: Surroundings): Promise<number> {
+  const command = usageCommand(args)
+  if (typeof command === 'string') around.print(command)
+  else await showUsage(command, around)
+  return OK
 }
 
 async function importLiteLLM(command: ImportCommand, around: Surroundings): Promise<number> {
@@ -137,14 +148,14 @@ async function done<T>(work: () => Promise<T>, problem: string, remedy: string):
   }
 }
 
-/** @param args without the program @returns the command, or a text of help @throws UsageError */
+/** @param args without the program @returns the command, or a text of help @throws CommandLineError */
 function parseCommand(args: readonly string[]): ImportCommand | string {
   const { values, positionals } = parsed(args)
   const [command] = positionals
   if (command === 'import') return values.help ? IMPORT_HELP : importCommand(positionals, values)
   const isHelp = command === 'help' || (command === undefined && (values.help || args.length === 0))
   if (isHelp) return HELP
-  throw new UsageError(
+  throw new CommandLineError(
     command === undefined
       ? 'COMMAND is missing; headgate --help lists them'
       : `${quoted(command)} is not a command; headgate --help lists them`,
@@ -155,12 +166,12 @@ type Values = ReturnType<typeof parsed>['values']
 
 function importCommand([, source, file, ...rest]: readonly string[], values: Values): ImportCommand {
   if (source !== 'litellm')
-    throw new UsageError(`import ${quoted(source)}: only litellm can be imported; write headgate import litellm FILE`)
-  if (file === undefined) throw new UsageError('FILE is missing; headgate import --help lists the readable files')
-  if (rest.length > 0) throw new UsageError(`one FILE at a time; ${rest.length} more were given`)
+    throw new CommandLineError(`import ${quoted(source)}: only litellm can be imported; write headgate import litellm FILE`)
+  if (file === undefined) throw new CommandLineError('FILE is missing; headgate import --help lists the readable files')
+  if (rest.length > 0) throw new CommandLineError(`one FILE at a time; ${rest.length} more were given`)
   const { namespace, output } = values
   if (!NAMESPACE.test(namespace))
-    throw new UsageError(`--namespace ${quoted(namespace)} is not the name of a namespace; use lower-case letters, digits and -`)
+    throw new CommandLineError(`--namespace ${quoted(namespace)} is not the name of a namespace; use lower-case letters, digits and -`)
   return {
     file,
     teamFile: values.teams,
@@ -175,7 +186,7 @@ function parsed(args: readonly string[]) {
   try {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true })
   } catch (error) {
-    throw new UsageError(`${error instanceof Error ? (error.message.split('. ')[0] ?? '') : ''}; headgate --help lists the options`)
+    throw new CommandLineError(`${error instanceof Error ? (error.message.split('. ')[0] ?? '') : ''}; headgate --help lists the options`)
   }
 }
 
@@ -188,13 +199,9 @@ function teams(entries: readonly string[]): TeamModels {
         .split(',')
         .map((name) => name.trim())
         .filter(Boolean)
-      if (at < 1 || models.length === 0) throw new UsageError(`--team-models ${quoted(entry)} is not of the form TEAM=model-a,model-b`)
+      if (at < 1 || models.length === 0)
+        throw new CommandLineError(`--team-models ${quoted(entry)} is not of the form TEAM=model-a,model-b`)
       return [entry.slice(0, at), models] as const
     }),
   )
-}
-
-/** Quotes a word for a message, without a key that was pasted in its place. */
-function quoted(text = ''): string {
-  return text.startsWith('sk-') ? 'sk-…' : JSON.stringify(text.slice(0, 80))
 }

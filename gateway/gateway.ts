@@ -21,12 +21,15 @@ import { CallLimits } from './limits/call-limits.ts'
 import type { Ledger } from './limits/ledger.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
+import { UsageMeter } from './usage/usage-meter.ts'
+import { UsageReporter, type UsageStore } from './usage/usage-reporter.ts'
 import { createMetrics, type GatewayMetrics, type LedgerFacts } from './metrics.ts'
 import { type AccountRecord, decodeAccountRecord } from '#contract/records/account-record.ts'
 import { decodePlanRecord, type PlanRecord } from '#contract/records/plan-record.ts'
 import { sleep, type Clock } from '#platform/clock.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import type { Log } from '#platform/log.ts'
+import { OutageLog } from '#platform/outage-log.ts'
 import { RequestTurns } from './http/request-turns.ts'
 import { Upstream } from './upstream/upstream.ts'
 
@@ -43,6 +46,8 @@ interface GatewayDeps {
   readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
   /** Counts limits and budgets. The gateway closes it. */
   readonly ledger: Ledger & LedgerFacts
+  /** Receives what keys with an account have used. */
+  readonly usage: UsageStore
   readonly extraCa?: string | undefined
   /** Standalone only: backends may be on loopback. */
   readonly allowLoopback?: boolean
@@ -73,6 +78,8 @@ export class Gateway {
   readonly #active = new ActiveExchanges()
   readonly #metrics: GatewayMetrics
   readonly #loop: LoopShare
+  readonly #meter: UsageMeter
+  readonly #reporter: UsageReporter
   readonly #load = new LoadGuard(() => this.#active.calls)
   #epoch: string | undefined
   #isLeaving = false
@@ -88,6 +95,9 @@ export class Gateway {
     })
     this.errors = new ErrorSender((error) => this.#metrics.refused(error))
     this.#loop = new LoopShare(deps.clock)
+    this.#meter = new UsageMeter(deps.process, deps.clock)
+    const outage = new OutageLog('usage of accounts', deps.log, deps.clock)
+    this.#reporter = new UsageReporter({ meter: this.#meter, store: deps.usage, clock: deps.clock, outage })
     this.#upstream = new Upstream({
       addresses: { allowLoopback: deps.allowLoopback ?? false },
       credentials: (sums) => sums && credentials.credential(sums.sum, sums.former),
@@ -105,6 +115,7 @@ export class Gateway {
 
   /** Resolves when the mounted folder has been read and the worker for large bodies runs. `health` reports readiness. */
   async start(): Promise<void> {
+    this.#reporter.start()
     await Promise.all([this.#deps.bodyReader.start(), this.#follow()])
   }
 
@@ -143,7 +154,7 @@ export class Gateway {
     await this.#watch?.stop()
     await this.follower.stop()
     await this.#upstream.close()
-    await this.#deps.ledger.close(LEDGER_CLOSE_MS)
+    await Promise.all([this.#deps.ledger.close(LEDGER_CLOSE_MS), this.#reporter.stop()])
     await this.#deps.bodyReader.stop()
     this.#load.stop()
   }
@@ -213,7 +224,8 @@ export class Gateway {
       bodies: new BodyBudget(bodyLimits),
       loop: this.#loop,
       turns: new RequestTurns(),
-      limits: new CallLimits({ ledger, clock, tokenHold, onDecision: this.#metrics.decided }),
+      limits: new CallLimits({ ledger, clock, tokenHold, onDecision: this.#metrics.decided, usage: this.#meter }),
+      usage: this.#meter,
       ledger,
       bodyReader,
       admitted: (exchange) => this.#active.admit(exchange),

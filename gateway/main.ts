@@ -11,9 +11,11 @@ import { fittingBodyLimits } from './http/body-budget.ts'
 import { createHealthApp } from './http/health.ts'
 import { createGatewayServer } from './http/server.ts'
 import { PodLedger } from './limits/pod-ledger.ts'
+import { RedisUsage } from './usage/redis-usage.ts'
 import { availableMemory } from '#platform/available-memory.ts'
 import { systemClock } from '#platform/clock.ts'
 import { processEnv } from '#platform/settings.ts'
+import { RedisConnection } from '#platform/redis-connection.ts'
 import { listen, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
 import { createLog, type ProcessLog } from '#platform/log.ts'
 
@@ -22,6 +24,8 @@ const BACKLOG = 4_096
 
 /** Random bytes of the process name: enough that no two starts share one. */
 const PROCESS_BYTES = 9
+/** Longest wait for the answer to a report of usage, ms. */
+const USAGE_COMMAND_MS = 2_000
 
 await runProgram('gateway', start)
 
@@ -32,11 +36,13 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const { log } = logging
   const { redis, redisKeyPrefix: keyPrefix, maxReplicas, limitsWaitMs: waitMs } = config
   const process = randomBytes(PROCESS_BYTES).toString('base64url')
+  const usage = new RedisConnection(redis, 'headgate-gateway-usage', { commandMs: USAGE_COMMAND_MS })
   const gateway = new Gateway({
     settings: config,
     source: new RedisProjectionSource(redis, keyPrefix),
     process,
     ledger: new PodLedger({ redis, keyPrefix, process, maxReplicas, waitMs, clock: systemClock, log }),
+    usage: new RedisUsage(usage, keyPrefix),
     clock: systemClock,
     log,
     version: manifest.version,
@@ -61,6 +67,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     api.close()
     api.closeAllConnections()
     await gateway.stop()
+    usage.close()
     health.close()
     health.closeAllConnections()
     log.info('shut down')

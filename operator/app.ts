@@ -8,14 +8,16 @@ import { EVENTS } from '#api/event-table.ts'
 import { apiKeys } from '#api/resources.ts'
 import { Accounts } from './accounts/accounts.ts'
 import { Subjects } from './books/subject-ledger.ts'
+import { UsageCollector } from './usage/usage-collector.ts'
 import type { KindRow, OperatorContext } from './kinds/kind.ts'
 import { ObjectController } from './kinds/object-controller.ts'
 import { releaseAll, type Released, releaseFormer, totalOf } from './kinds/release.ts'
 import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
-import { addServiceIndex, addUidIndex, slicesOf } from '#kube/indexes.ts'
+import { shardsDeps } from './shards/secret-shards.ts'
+import { addServiceIndex, addUidIndex, slicesOf, UID_INDEX } from '#kube/indexes.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
-import { retryAfterMs, type KubeObject } from '#kube/port.ts'
+import { refKey, refOf, retryAfterMs, type KubeObject } from '#kube/port.ts'
 import type { Reconcile } from './loop/reconciler.ts'
 import { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
@@ -49,6 +51,7 @@ export class Operator {
   readonly #acknowledgements: Acknowledgements
   readonly #subjects: Subjects
   readonly #accounts: Accounts
+  readonly #usage: UsageCollector
   readonly #context: OperatorContext
   readonly #ownWrites: OwnWrites
   readonly #stopping = new AbortController()
@@ -85,6 +88,7 @@ export class Operator {
       installation: () => this.#installation,
       enqueueKey: (ref, level) => this.#queue.add({ kind: apiKeys.kind, ref }, level),
     })
+    this.#usage = this.#createUsage()
     this.#context = this.#createContext()
     this.#controllers = rows.map((row) => new ObjectController(row, this.#context))
     for (const { name, reconcile } of this.#controllers.flatMap(({ queues }) => queues)) reconciles[name] = reconcile
@@ -112,6 +116,7 @@ export class Operator {
     this.#installation = installation
     await this.#retried(problem, async () => await this.#subjects.ledger?.load())
     await this.#retried(problem, () => this.#accounts.load())
+    if (settings.hasAccounts) await this.#retried(problem, () => this.#usage.load())
     const records = await Promise.all(
       this.#controllers.map((controller) =>
         this.#retried(`${controller.kind.name}: the durable state cannot be read`, () => controller.prepare()),
@@ -143,6 +148,7 @@ export class Operator {
     const kinds = this.#controllers.map(({ api }) => api)
     void releaseFormer(kinds, this.#context, this.#stopping.signal)
     this.#subjects.ledger?.start()
+    if (this.#deps.settings.hasAccounts) this.#usage.start()
     this.#reportUnreadable()
     this.#scheduleCheck()
     this.#queue.start()
@@ -161,7 +167,7 @@ export class Operator {
     this.#cancelCheck()
     this.#acknowledgements.stop()
     await this.#queue.stop(withinMs)
-    await this.#subjects.ledger?.stop()
+    await Promise.all([this.#subjects.ledger?.stop(), this.#usage.stop()])
     await Promise.all(this.#controllers.map(async ({ kind }) => kind.stop?.()))
     this.#projection.stop()
   }
@@ -225,6 +231,7 @@ export class Operator {
   #scheduleCheck(): void {
     this.#cancelCheck = this.#deps.clock.after(CHECK_EVERY_MS, () => {
       this.#subjects.ledger?.check()
+      this.#usage.check()
       for (const { kind } of this.#controllers) kind.check?.()
       this.#reportUnreadable()
       this.#scheduleCheck()
@@ -233,6 +240,18 @@ export class Operator {
 
   #reportUnreadable(): void {
     this.#deps.metrics?.unreadableEntries('spend', this.#subjects.ledger?.unreadable ?? 0)
+  }
+
+  #createUsage(): UsageCollector {
+    const { usageStore: store, informers, clock, log } = this.#deps
+    const keys = informers.of(apiKeys)
+    return new UsageCollector({
+      ...shardsDeps(this.#deps),
+      store,
+      accounts: this.#accounts.books,
+      keyName: (uid) => [...keys.byIndex(UID_INDEX, uid)].map((key) => refKey(refOf(key)))[0],
+      outage: new OutageLog('usage of accounts', log, clock),
+    })
   }
 
   #createAcknowledgements(): Acknowledgements {

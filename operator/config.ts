@@ -83,6 +83,7 @@ export const OPERATOR_SETTINGS = z.object({
   }),
   revocationWaitSeconds: seconds({ default: 30, about: 'Longest wait for the gateways before a deleted ApiKey is removed.' }),
   metricsPort: port({ default: 9090, about: 'Port of /livez, /readyz and /metrics.', chart: BY_CHART }),
+  usagePort: port({ default: 9091, about: 'Port of the usage of accounts.', chart: BY_CHART }),
   logLevel: logLevel(),
   leaseDurationSeconds: seconds({
     default: 15,

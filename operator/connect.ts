@@ -14,6 +14,7 @@ import { InformerFactory } from '#kube/informer-factory.ts'
 import { KubeConfigError, KubeCredentials } from '#kube/kube-credentials.ts'
 import { LeaderLease } from '#kube/leader.ts'
 import { RedisLedgerAdmin } from './books/redis-ledger-store.ts'
+import { RedisUsageTaker } from './usage/usage-store.ts'
 import type { Informer, KubeObject, Resource } from '#kube/port.ts'
 import { RawClient } from '#kube/raw-client.ts'
 import type { ReflectorDeps } from '#kube/reflector.ts'
@@ -63,6 +64,7 @@ export function connect(config: OperatorConfig, log: Log, kubeconfig: string | u
     informers: watches.informers,
     store: new RedisProjectionStore(redis, config.redisKeyPrefix),
     ledger: new RedisLedgerAdmin(redis, config.redisKeyPrefix),
+    usageStore: new RedisUsageTaker(redis, config.redisKeyPrefix),
     leader: {
       fence: () => lease.fence,
       raiseFence: async (stored) => {

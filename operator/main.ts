@@ -8,9 +8,12 @@ import { createLog, type ProcessLog } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { refuseEviction } from '#platform/redis-connection.ts'
 import { Operator } from './app.ts'
-import { loadConfig } from './config.ts'
+import { loadConfig, type OperatorConfig } from './config.ts'
 import { connect, type Connections, REDIS_COMMAND_MS } from './connect.ts'
 import { createHealthServer } from './health.ts'
+import { KubeUsageAccess } from './usage/usage-access.ts'
+import { UsageReader } from './usage/usage-reader.ts'
+import { createUsageServer } from './usage/usage-server.ts'
 import { uninstall } from './uninstall/uninstall.ts'
 import { serveUninstalls } from './uninstall/uninstall-listener.ts'
 
@@ -37,6 +40,8 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     metrics: async () => ({ contentType: registry.registry.contentType, text: await registry.registry.metrics() }),
   })
   await listen(health, 'METRICS_PORT', { port: config.metricsPort })
+  const usage = usageServer(connections, config, processLog)
+  if (config.hasAccounts) await listen(usage, 'USAGE_PORT', { port: config.usagePort })
   const lead = async (): Promise<void> => {
     watches.start()
     await lease.acquire()
@@ -47,7 +52,13 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   }
   lead().catch(failed.reject)
   reachStore(connections, processLog).then(() => (hasStore = true), failed.reject)
-  return { failed: failed.promise, stop: () => stop(operator, connections, health) }
+  return { failed: failed.promise, stop: () => stop(operator, connections, [health, usage]) }
+}
+
+function usageServer({ kube }: Connections, { namespace }: OperatorConfig, { log }: ProcessLog): Server {
+  const reader = new UsageReader({ kube, namespace })
+  const access = new KubeUsageAccess(kube, clock)
+  return createUsageServer({ access, read: (account) => reader.read(account), clock, outage: new OutageLog('usage', log, clock) })
 }
 
 /** Resolves at the first answer of Redis. @throws Misconfigured for a Redis that evicts */
@@ -67,13 +78,15 @@ async function reachStore({ redis, lease, operator: { store } }: Connections, { 
 }
 
 /** Stops the workers before it releases the Lease, so that the next leader finds no work under way. */
-async function stop(operator: Operator | undefined, connections: Connections, health: Server): Promise<void> {
+async function stop(operator: Operator | undefined, connections: Connections, servers: readonly Server[]): Promise<void> {
   await operator?.stop()
   connections.watches.stop()
   await connections.events.flush()
   await connections.lease.release()
   connections.redis.close()
   await connections.transport.close()
-  health.closeAllConnections()
-  health.close()
+  for (const server of servers) {
+    server.closeAllConnections()
+    server.close()
+  }
 }

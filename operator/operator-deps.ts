@@ -5,6 +5,7 @@ import type { OperatorConfig } from './config.ts'
 import type { UsageSource } from './books/subject-ledger.ts'
 import type { EventRecorder } from '#kube/events.ts'
 import type { OperatorLedgerStore } from './books/ledger-store.ts'
+import type { OperatorUsageStore } from './usage/usage-store.ts'
 import type { Informer, KubeObject, KubePort, Resource } from '#kube/port.ts'
 import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
 import type { OperatorMetrics } from './metrics.ts'
@@ -74,6 +75,8 @@ export interface OperatorDeps {
   readonly onForeignStore?: (why: string) => void
   /** Where gateways count limits; absent if they count in the memory of this process. */
   readonly ledger?: OperatorLedgerStore
+  /** Where gateways count what the keys of accounts use. */
+  readonly usageStore: OperatorUsageStore
   /** A further source for the use of keys; absent if the ledger is the only one. */
   readonly usage?: UsageSource
 }

@@ -38,7 +38,8 @@ export interface Right {
 }
 
 /** Names of the operator's own Secrets, as the admission policy allows them (RE2, the whole name). */
-export const OWN_SECRETS = '^hg-(installation|(keyring|models|accounts|upstream|spend|balances)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$'
+export const OWN_SECRETS =
+  '^hg-(installation|(keyring|models|accounts|upstream|spend|balances|usage|history)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$'
 /** API group of our kinds. */
 const OURS = 'headgate.dev'
 const DISCOVERY = 'discovery.k8s.io'
@@ -112,6 +113,20 @@ const ACCOUNTS: readonly Right[] = [
     const provenBy = 'only a new leader whose watch was cut off reads live: the unit tests of the kinds'
     return { where: 'accounts', group: OURS, resource, verbs: ['get'], why, provenBy }
   }),
+  {
+    where: 'accounts',
+    group: 'authentication.k8s.io',
+    resource: 'tokenreviews',
+    verbs: ['create'],
+    why: 'who asks for the usage of an account',
+  },
+  {
+    where: 'accounts',
+    group: 'authorization.k8s.io',
+    resource: 'subjectaccessreviews',
+    verbs: ['create'],
+    why: 'whether the caller may read it',
+  },
 ]
 
 const OWN: readonly Right[] = [

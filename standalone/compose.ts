@@ -17,16 +17,21 @@ import { systemClock } from '#platform/clock.ts'
 import { shardSecretName } from '#contract/records/mounted-folder.ts'
 import { Misconfigured, type Running } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
+import { OutageLog } from '#platform/outage-log.ts'
 import { Operator } from '../operator/app.ts'
 import { readInstallation } from '../operator/shards/installation.ts'
+import { LOOPBACK_ACCESS } from '../operator/usage/usage-access.ts'
+import { UsageReader } from '../operator/usage/usage-reader.ts'
+import { createUsageServer } from '../operator/usage/usage-server.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
 import { API_KINDS } from '#api/kinds.ts'
-import { apiKeys } from '#api/resources.ts'
+import { accounts, apiKeys } from '#api/resources.ts'
 import { type KubeObject, type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { stoppedLine, STOPPING } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
 import { listenOn } from './listen-address.ts'
+import { MemoryUsage } from './memory-usage.ts'
 import { ManifestFolder } from './manifest-folder.ts'
 import { openModelServer, withModelServer, type ModelServer } from './model-server.ts'
 import { ObjectStore } from './object-store.ts'
@@ -87,15 +92,16 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   const gateway = createGateway(world)
   const server = parts.adopt(createGatewayServer(gateway.app, gateway.errors), closeServer)
   const baseURL = await listenOn(server, deps.config.host, deps.config.port, deps.log)
+  const usageURL = await serveUsage(world)
   const folder = parts.adopt(followManifests(world), (one) => one.stop())
   await folder.start()
   const operator = composeOperator(world, baseURL)
   parts.adopt(gateway, (one) => one.drain(DRAIN_MS).then(() => one.stop()))
-  const status = parts.adopt(createConsole(world, operator, baseURL), (one) => one.stop())
+  const status = parts.adopt(createConsole(world, operator, { baseURL, usageURL }), (one) => one.stop())
   gateway.follower.failed.catch(fail)
   await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // an earlier gateway would only log errors
   while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed])
-  announce(world, baseURL)
+  announce(world, baseURL, usageURL)
   status.start()
   const running = parts.move()
   return { stop: () => stop(deps, running), failed }
@@ -119,6 +125,7 @@ interface World extends StandaloneDeps {
   readonly ends: ProjectionEnds
   readonly models: ModelServer
   readonly ledger: SpendLedger
+  readonly usage: MemoryUsage
   /** The line about the spend of the last run. */
   readonly note: string
   /** Of the event loop: work on thousands of manifests and keys leaves turns to calls. */
@@ -141,10 +148,22 @@ async function openWorld(deps: StandaloneDeps, parts: AsyncDisposableStack, fail
   store.restore(state.load().map(({ resource, object }) => ({ resource, object: withModelServer(object, models.url) })))
   const installation = (): Promise<string> => readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })
   const ends = parts.adopt(await openProjection(config, installation), closeEnds)
-  return { ...deps, parts, fail, state, store, ends, models, ledger, note: resumedLine(resumed), turns: makeTurns() }
+  return {
+    ...deps,
+    parts,
+    fail,
+    state,
+    store,
+    ends,
+    models,
+    ledger,
+    usage: new MemoryUsage(() => systemClock.now(), resumed?.isFinal !== false),
+    note: resumedLine(resumed),
+    turns: makeTurns(),
+  }
 }
 
-function createGateway({ config, log, version, ends, state, ledger, store }: World): Gateway {
+function createGateway({ config, log, version, ends, state, ledger, usage, store }: World): Gateway {
   const settings = settingsWith({
     podName: POD_NAME,
     keyringDir: state.secretFolder(CREDENTIALS), // there is no cold start
@@ -161,6 +180,7 @@ function createGateway({ config, log, version, ends, state, ledger, store }: Wor
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: settings.maxBodyBytes }),
     process: randomBytes(PROCESS_BYTES).toString('base64url'),
     ledger,
+    usage,
     allowLoopback: true,
     healthOnApi: true,
     accessFields: accessFields(store),
@@ -180,7 +200,11 @@ function accessFields(store: ObjectStore): (exchange: Exchange) => Readonly<Reco
   }
 }
 
-function createConsole({ config, note, state, store, log, print }: World, operator: Operator, baseURL: string): StatusConsole {
+function createConsole(
+  { config, note, state, store, log, print }: World,
+  operator: Operator,
+  { baseURL, usageURL }: { readonly baseURL: string; readonly usageURL: string },
+): StatusConsole {
   return new StatusConsole({
     store,
     clock: systemClock,
@@ -188,10 +212,16 @@ function createConsole({ config, note, state, store, log, print }: World, operat
     print,
     baseURL,
     manifests: config.manifests,
-    note,
+    note: () => note + usageNote(store, usageURL),
     secretFile: (secret) => state.entryPath(secret, 'SERVICE_API_KEY'),
     isBusy: () => !operator.isIdle,
   })
+}
+
+/** How to read the usage of an account; '' without accounts. */
+function usageNote(store: ObjectStore, usageURL: string): string {
+  const [first] = store.informer(accounts).list()
+  return first === undefined ? '' : `Usage of an account: curl ${usageURL}/usage/v1/accounts/${first.metadata.name}\n\n`
 }
 
 function followManifests({ config, log, store, models, turns }: World): ManifestFolder {
@@ -199,7 +229,7 @@ function followManifests({ config, log, store, models, turns }: World): Manifest
   return new ManifestFolder({ path: config.manifests, store, clock: systemClock, log, adapt, prunesAll: config.pruneAll, turns })
 }
 
-function composeOperator({ config, log, parts, fail, store, ends, ledger, turns }: World, baseURL: string): Operator {
+function composeOperator({ config, log, parts, fail, store, ends, ledger, usage, turns }: World, baseURL: string): Operator {
   const events = new KubeEventRecorder({ kube: store, clock: systemClock, logger: log, instance: POD_NAME })
   parts.adopt(events, (one) => one.flush())
   let fence = 1 // no other operator uses the folder; a Redis may have seen higher ones
@@ -223,6 +253,7 @@ function composeOperator({ config, log, parts, fail, store, ends, ledger, turns 
     clock: systemClock,
     random: Math.random,
     log,
+    usageStore: usage,
     usage: (subjects, listener) => ledger.report(subjects, listener),
     settings: { ...OPERATOR_SETTINGS, publicURL: baseURL, redisTakeOver: config.redisTakeOver },
   })
@@ -233,9 +264,18 @@ async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
   while ((await source.meta()) === undefined) await sleep(POLL_MS)
 }
 
+/** Serves the usage of accounts on a free port of loopback, without tokens. */
+async function serveUsage({ store, log, parts }: World): Promise<string> {
+  const reader = new UsageReader({ kube: store, namespace: OPERATOR_NAMESPACE })
+  const outage = new OutageLog('usage', log, systemClock)
+  const read = (account: string): ReturnType<UsageReader['read']> => reader.read(account)
+  const server = parts.adopt(createUsageServer({ access: LOOPBACK_ACCESS, read, clock: systemClock, outage }), closeServer)
+  return await listenOn(server, '127.0.0.1', 0, log)
+}
+
 /** Records the run, now and at its end. */
-function announce({ config, log, version, parts, state }: World, baseURL: string): void {
-  const run: RunRecord = { pid: process.pid, baseURL, manifests: config.manifests, startedMs: Date.now() }
+function announce({ config, log, version, parts, state }: World, baseURL: string, usageURL: string): void {
+  const run: RunRecord = { pid: process.pid, baseURL, usageURL, manifests: config.manifests, startedMs: Date.now() }
   state.setFact('run', run)
   parts.defer(() => state.setFact('run', { ...run, endedMs: Date.now() }))
   log.info({ baseURL, version }, 'listening')

@@ -156,7 +156,7 @@ describe('StateFolder', () => {
     expect(readStoredStatus(root)).toBeUndefined()
     const { store, state } = open()
     await store.create(apiKeys, key)
-    const run = { pid: 7, baseURL: 'http://127.0.0.1:1', manifests: 'm', startedMs: 1 }
+    const run = { pid: 7, baseURL: 'http://127.0.0.1:1', usageURL: 'http://127.0.0.1:2', manifests: 'm', startedMs: 1 }
     state.setFact('run', run)
     expect(readStoredStatus(root)).toMatchObject({ run, objects: [{ resource: apiKeys, object: { metadata: { name: 'bot' } } }] })
     expect(readdirSync(root)).not.toContain('secrets')

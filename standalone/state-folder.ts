@@ -27,6 +27,8 @@ export const STATE_FOLDER = '.headgate'
 export interface RunRecord {
   readonly pid: number
   readonly baseURL: string
+  /** Where the usage of accounts is served. */
+  readonly usageURL: string
   readonly manifests: string
   /** ms since 1970. */
   readonly startedMs: number

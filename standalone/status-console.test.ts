@@ -33,7 +33,7 @@ class Desk {
       print: (text) => void this.lines.push(...(text.match(/^.*is ready:$|^\d+ more.*$/gm) ?? [])),
       baseURL: 'http://u',
       manifests: 'm',
-      note: '',
+      note: () => '',
       secretFile: () => 'file',
       isBusy: () => this.isBusy,
       failureAt: async () => undefined,

@@ -28,7 +28,7 @@ export interface StatusConsoleDeps {
   readonly baseURL: string
   readonly manifests: string
   /** Printed before the first command. */
-  readonly note: string
+  readonly note: () => string
   /** Path of the file with the value of a key. */
   readonly secretFile: (secret: ObjectRef) => string
   /** Whether the operator has work now, so that states are about to change. */
@@ -157,7 +157,7 @@ export class StatusConsole {
     const models = [...new Set(callable.flatMap(({ model }) => namesOf(model)))].toSorted()
     const unusable = all.flatMap(({ model, problem }) => (problem ? [`${nameOf(model)} (${problem.reason})`] : []))
     const keys = { total: [...this.#keys.list()].length, usable: usable.length }
-    print(startBanner({ baseURL, manifests, models, unusable, keys }) + note + this.#commands(usable))
+    print(startBanner({ baseURL, manifests, models, unusable, keys }) + note() + this.#commands(usable))
   }
 
   /** The objects whose state is not the logged one. An object that is about to be deleted is one when it is deleted. */

@@ -70,6 +70,7 @@ export class AccountLinks {
       ...caller,
       record: { ...record, models: this.#listsOf(record.models, link.plan.models) },
       subjects: shared ? [...own, shared] : own,
+      account: link.account.ledger,
     }
   }
 

@@ -18,6 +18,8 @@ export interface Caller {
   readonly expiresAt: number
   /** What limits the calls of a key with an account, the key first; undefined for a key without an account, whose record says it. */
   readonly subjects?: readonly LimitSubject[] | undefined
+  /** Name of its account in the ledger, under which its calls are counted. */
+  readonly account?: string | undefined
   /** Its turns among all keys whose requests start (`http/request-turns.ts`). */
   readonly turns: TurnTaker
 }

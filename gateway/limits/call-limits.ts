@@ -12,6 +12,8 @@ import { rateHeaders } from './rate-headers.ts'
 import { refusalAnswer, type RefusedRequest } from './refusal-answer.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { effective } from '#policy/effective.ts'
+import { countsOf } from '#contract/usage/usage-report.ts'
+import type { UsageMeter } from '../usage/usage-meter.ts'
 
 /** Output tokens that a call holds: all that the request declares, or the amount that similar requests have used before. */
 type TokenHold = 'Declared' | 'Expected'
@@ -21,12 +23,16 @@ interface CallLimitsDeps {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>
   readonly tokenHold: TokenHold
   readonly onDecision?: (verdict: Verdict) => void
+  /** Counts the calls of keys with an account; absent: nothing counts them. */
+  readonly usage?: Pick<UsageMeter, 'count'> | undefined
 }
 
 interface LimitedCall {
   /** uid of the key. */
   readonly uid: string
-  /** At least one; the key first. */
+  /** Name of its account in the ledger; undefined: its calls are not counted. */
+  readonly account?: string | undefined
+  /** The key first. None: the call is only counted. */
   readonly subjects: readonly LimitSubject[]
   readonly model: ModelRecord
   readonly asked: ModelRequest
@@ -64,7 +70,7 @@ export class CallLimits {
     const ratio = learned(this.#ratios, model.uid, MAX_LEARNED, newRatio)
     const output = learned(learned(this.#outputs, uid, MAX_LEARNED, newOutputs), model.uid, MAX_LEARNED_PER_KEY, newOutput)
     const estimate = estimateTokens({ asked, size, bounds: model, ratio, learned: output })
-    const verdict = this.#deps.ledger.reserve(subjects, needOf(call, estimate, this.#deps.tokenHold))
+    const verdict = subjects.length === 0 ? UNLIMITED : this.#deps.ledger.reserve(subjects, needOf(call, estimate, this.#deps.tokenHold))
     const decided = (now: Verdict): HeldCall | GatewayError => this.#decided(now, call, { estimate, ratio, output })
     return verdict instanceof Promise ? verdict.then(decided) : decided(verdict)
   }
@@ -82,11 +88,11 @@ export class CallLimits {
   #decided(verdict: Verdict, call: LimitedCall, experience: Experience): HeldCall | GatewayError {
     const { uid, format, asked } = call
     if (verdict.outcome === 'refused') return this.#refused(verdict, uid, { format, model: asked.model })
-    this.#deps.onDecision?.(verdict)
+    if (verdict !== UNLIMITED) this.#deps.onDecision?.(verdict)
     if (verdict.outcome === 'unavailable')
       return new GatewayError('limitsUnavailable', {}, { cause: `limits: ${verdict.reason}`, retryAfterMs: verdict.waitMs })
     const headers = rateHeaders(verdict.rates, format, this.#deps.clock.now())
-    return new HeldCall({ hold: verdict, headers, call, experience, ledger: this.#deps.ledger })
+    return new HeldCall({ hold: verdict, headers, call, experience, ledger: this.#deps.ledger, usage: this.#deps.usage })
   }
 
   #refused(verdict: Refused, uid: string, asked: RefusedRequest): GatewayError {
@@ -109,7 +115,11 @@ interface HeldCallDeps {
   readonly call: LimitedCall
   readonly experience: Experience
   readonly ledger: Ledger
+  readonly usage: Pick<UsageMeter, 'count'> | undefined
 }
+
+/** The hold of a call without limits. */
+const UNLIMITED: Hold = { outcome: 'held', rates: {} }
 
 export class HeldCall {
   readonly #deps: HeldCallDeps
@@ -134,23 +144,47 @@ export class HeldCall {
 
   /** Charges nothing, not even the request, because no backend has received it. */
   release(): void {
-    this.#deps.ledger.release(this.#deps.hold)
+    const { ledger, hold } = this.#deps
+    if (hold !== UNLIMITED) ledger.release(hold)
   }
 
   /** Charges a call. If a backend received the request and did no work, charges only the request. */
   settle({ usage: reported, wasSent, error }: ChargedOutcome): void {
-    const { ledger, hold, call, experience } = this.#deps
-    if (reported !== undefined) {
-      const usage = believed(reported, experience.estimate)
-      this.#learn(usage)
-      ledger.settle(hold, settledUsage(usage, call.model.pricing))
-    } else if (wasSent || (error && ASKED.has(error.row.id))) ledger.settle(hold, NOTHING_USED)
+    const { call, experience } = this.#deps
+    const usage = reported && believed(reported, experience.estimate)
+    if (usage) this.#learn(usage)
+    const wasAsked = usage !== undefined || wasSent || (error !== undefined && ASKED.has(error.row.id))
+    const settled = usage ? settledUsage(usage, call.model.pricing) : NOTHING_USED
+    if (wasAsked) this.#charge(settled)
     else this.release()
+    this.#count(usage, settled, { wasAsked, hasFailed: error !== undefined })
   }
 
   /** Charges the whole hold: a bug has lost the outcome, and a server may have worked. */
   settleUnknown(): void {
-    this.#deps.ledger.settle(this.#deps.hold, undefined)
+    this.#charge(undefined)
+    this.#count(undefined, NOTHING_USED, { wasAsked: true, hasFailed: true })
+  }
+
+  #charge(settled: SettledUsage | undefined): void {
+    const { ledger, hold } = this.#deps
+    if (hold !== UNLIMITED) ledger.settle(hold, settled)
+  }
+
+  /** Counts the call for its account. A client that left before any server was asked counts as nothing. */
+  #count(used: Usage | undefined, { costMicros = 0, inputTokens, outputTokens }: SettledUsage, { wasAsked, hasFailed }: CallEnd): void {
+    const { usage, call } = this.#deps
+    if (call.account === undefined || !(wasAsked || hasFailed)) return
+    const counts = countsOf({
+      requests: Number(wasAsked),
+      inputTokens,
+      cachedInputTokens: used?.cachedInputTokens ?? 0,
+      outputTokens,
+      costMicros,
+      estimated: Number(used?.isEstimated ?? false),
+      failed: Number(hasFailed),
+    })
+    usage?.count({ account: call.account, key: call.uid, model: call.model.servedName }, counts)
   }
 
   #learn({ inputTokens, outputTokens, isEstimated }: Usage): void {
@@ -159,6 +193,12 @@ export class HeldCall {
     experience.ratio.learn(call.size, inputTokens)
     experience.output.learn(outputTokens / call.asked.choices)
   }
+}
+
+interface CallEnd {
+  /** Whether a server has received the call. */
+  readonly wasAsked: boolean
+  readonly hasFailed: boolean
 }
 
 const NOTHING_USED: SettledUsage = { inputTokens: 0, outputTokens: 0, costMicros: 0 }

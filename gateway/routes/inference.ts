@@ -23,6 +23,8 @@ interface Call {
   readonly caller: Caller
   /** What limits the call; empty for a key without limits. */
   readonly subjects: readonly LimitSubject[]
+  /** Whether its tokens are counted: for limits, or for the usage of its account. */
+  readonly isMetered: boolean
   readonly dialect: Dialect
   readonly deps: RouteDeps
 }
@@ -40,18 +42,35 @@ export function inference(dialect: Dialect, deps: RouteDeps): RouteHandler {
     if (turn) await turn // many requests of this key have arrived at the same time
     if (exchange.response.closed) return undefined // the client has left
     const subjects = limitSubjects(caller)
+    const call = { exchange, caller, subjects, dialect, deps, isMetered: subjects.length > 0 || caller.account !== undefined }
     const storm = deps.limits.refusalUnread({ uid: caller.record.uid, subjects }, exchange.format)
-    if (storm) return storm // row 19 before the body is read, for a client that ignores repeated refusals
-    const admitting = admit(await body(exchange, caller, deps), { exchange, caller, subjects, dialect, deps })
-    const admitted = admitting instanceof Promise ? await admitting : admitting
-    if (!admitted) return undefined // the client has left
-    const { job, held } = admitted
-    const running = deps.forward(job)
-    const { error, wasSent } = await (held ? settled(running, held) : running)
-    if (error && !wasSent) throw error // rows 24, 26 to 34
-    exchange.error = error
+    if (storm) return counted(storm, call) // row 19 before the body is read, for a client that ignores repeated refusals
+    let admitted: Admitted | undefined
+    try {
+      const admitting = admit(await body(exchange, caller, deps), call)
+      admitted = admitting instanceof Promise ? await admitting : admitting
+    } catch (error) {
+      throw counted(error, call)
+    }
+    if (admitted) return forward(admitted, call) // otherwise the client has left
     return undefined
   }
+}
+
+/** Forwards an admitted call and charges for it when its answer has ended. */
+async function forward({ job, held }: Admitted, { exchange, deps }: Call): Promise<undefined> {
+  const running = deps.forward(job)
+  const { error, wasSent } = await (held ? settled(running, held) : running)
+  if (error && !wasSent) throw error // rows 24, 26 to 34
+  exchange.error = error
+}
+
+/** Counts a refusal for the account of the key. @returns the error itself */
+function counted<E>(error: E, { caller: { account, record }, exchange, deps }: Call): E {
+  if (account !== undefined && error instanceof GatewayError) {
+    deps.usage.refused({ account, key: record.uid, model: exchange.model ?? '' }, error.row.id)
+  }
+  return error
 }
 
 /** Only calls of a known key count as admitted, so that no client without a key can fill a gateway. */
@@ -77,29 +96,29 @@ function body(exchange: Exchange, { keyID }: Caller, { maxBodyBytes: maxBytes, b
 function admit(bytes: Awaited<ReturnType<typeof readBody>>, call: Call): Admitted | undefined | Promise<Admitted | undefined> {
   const taken = orThrow(bytes)
   if (taken === undefined) return undefined
-  const { exchange, subjects, dialect, deps } = call
-  const reading = deps.bodyReader.read(taken, dialect, exchange.response, subjects.length > 0)
+  const { exchange, isMetered, dialect, deps } = call
+  const reading = deps.bodyReader.read(taken, dialect, exchange.response, isMetered)
   return reading instanceof Promise ? reading.then((result) => admitRead(result, call)) : admitRead(reading, call)
 }
 
 function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promise<Admitted> {
   const read = orThrow(result) // rows 10, 11, 42; 34
   if (read === undefined) return undefined
-  const { exchange, subjects } = call
+  const { exchange, isMetered } = call
   const { asked } = read
   exchange.askedModel = asked.model
   const model = admitModel(asked, call) // rows 12 to 14, 41
   exchange.model = model.record.servedName
   if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
-  const held = subjects.length === 0 ? undefined : reserved(model.record, read, call) // rows 16 to 23, 36, 43
+  const held = isMetered ? reserved(model.record, read, call) : undefined // rows 16 to 23, 36, 43
   return held instanceof Promise ? held.then((hold) => admittedCall(read, model, hold, call)) : admittedCall(read, model, held, call)
 }
 
 function admittedCall({ asked, body }: ReadRequest, model: ModelEntry, held: HeldCall | undefined, call: Call): Admitted {
-  const { exchange, caller, subjects, dialect, deps } = call
+  const { exchange, caller, isMetered, dialect, deps } = call
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   const job: ForwardJob = {
-    ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered: subjects.length > 0 },
+    ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
   }
   return { job, held }
@@ -132,7 +151,8 @@ function reserved(
   { asked, size }: ReadRequest,
   { exchange, caller, subjects, deps }: Call,
 ): Promise<HeldCall> | HeldCall {
-  if (size === undefined) throw new TypeError('a call with limits whose body was read without its size')
-  const decision = deps.limits.reserve({ uid: caller.record.uid, subjects, model, asked, size, format: exchange.format })
+  if (size === undefined) throw new TypeError('a metered call whose body was read without its size')
+  const { record, account } = caller
+  const decision = deps.limits.reserve({ uid: record.uid, account, subjects, model, asked, size, format: exchange.format })
   return decision instanceof Promise ? decision.then(orThrow) : orThrow(decision)
 }

@@ -7,6 +7,7 @@ import { type Exchange, requestIdHeaders } from '../http/exchange.ts'
 import type { RequestTurns } from '../http/request-turns.ts'
 import type { CallLimits } from '../limits/call-limits.ts'
 import type { Ledger } from '../limits/ledger.ts'
+import type { UsageMeter } from '../usage/usage-meter.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
 import type { ModelTable } from '../upstream/model-table.ts'
@@ -29,6 +30,7 @@ export interface RouteDeps {
   readonly maxBodyBytes: number
   readonly limits: Pick<CallLimits, 'reserve' | 'refusalUnread'>
   readonly ledger: Pick<Ledger, 'snapshot'>
+  readonly usage: Pick<UsageMeter, 'refused'>
 }
 
 /**

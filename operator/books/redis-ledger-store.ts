@@ -5,7 +5,7 @@ import { systemClock } from '#platform/clock.ts'
 import type { RedisConnection } from '#platform/redis-connection.ts'
 import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { LEDGER_CAPS } from '#contract/ledger/ledger-layout.ts'
-import { ledgerKeys, ledgerPattern, settledSubjects } from '#contract/redis/redis-keys.ts'
+import { ledgerKeys, ledgerPattern, settledSubjects, usedAccounts } from '#contract/redis/redis-keys.ts'
 import { loadLibrary } from '../redis-library.ts'
 import type {
   BudgetRead,
@@ -136,13 +136,13 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
 
   #keyOf([name = '', kind = '', bytes = '']: readonly string[]): LedgerKey {
     const subject = this.#subjectOf(name)
-    const isSettled = name === settledSubjects(this.#prefix)
+    const isSettled = name === settledSubjects(this.#prefix) || name === usedAccounts(this.#prefix)
     const isForeign = subject === undefined && !isSettled
     return { name, subject, isDamaged: isForeign || isOfAnotherKind(kind, isSettled ? 'set' : 'hash') || isTooLarge(kind, Number(bytes)) }
   }
 
   #subjectOf(name: string): string | undefined {
-    const subject = /:\{([^{}]+)\}:(?:rate|conc|budget|proc)$/.exec(name)?.[1]
+    const subject = /:\{([^{}]+)\}:[a-z]+$/.exec(name)?.[1]
     if (subject === undefined || subject.length > MAX_SUBJECT_CHARACTERS) return undefined
     return Object.values(ledgerKeys(this.#prefix, subject)).includes(name) ? subject : undefined
   }

@@ -7,6 +7,7 @@ import type { ShardSetKind } from './secret-shards.ts'
 import { BY_UID, type DecodedShard, recordCodec, type ShardCodec, type ShardData, type StoredEntry } from './shard-codec.ts'
 import { type AccountBook, bookCodec } from './account-book.ts'
 import { type SpendEntry, spendCodec } from './spend-entry.ts'
+import { type HistoryEntry, historyCodec, type OpenUsage, usageCodec } from './usage-entry.ts'
 
 /** An encoded record. */
 export interface RecordEntry {
@@ -82,6 +83,24 @@ export const SPEND_SET: ShardSetKind<SpendEntry> & { readonly shards: number } =
   limitBytes: LARGEST_BYTES,
   remedy: 'use fewer ApiKeys with budgets',
   rideMs: 2_500,
+}
+
+/** Usage of today and yesterday, by account. A shard is written every few seconds while its accounts are in use. */
+export const USAGE_SET: ShardSetKind<OpenUsage> & { readonly shards: number } = {
+  set: 'usage',
+  shards: 8,
+  codec: () => usageCodec,
+  limitBytes: LARGEST_BYTES,
+  remedy: 'use fewer keys and models',
+}
+
+/** Usage of former days and months, by account. Each account is written once a day. */
+export const HISTORY_SET: ShardSetKind<HistoryEntry> & { readonly shards: number } = {
+  set: 'history',
+  shards: 32,
+  codec: () => historyCodec,
+  limitBytes: LARGEST_BYTES,
+  remedy: 'use fewer keys and models',
 }
 
 /** @param version of the header */

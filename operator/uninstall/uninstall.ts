@@ -22,9 +22,9 @@ import { ledgerPattern, redisKeys } from '#contract/redis/redis-keys.ts'
 import { inParallel } from '../loop/in-parallel.ts'
 
 /** Names of the operator's own Secrets in its namespace. */
-const OWN_SECRET = /^hg-(keyring|models|accounts|upstream|spend|balances)-|^hg-installation$/
+const OWN_SECRET = /^hg-(keyring|models|accounts|upstream|spend|balances|usage|history)-|^hg-installation$/
 /** Those that stay while accounts have books: the id of the installation is a part of every name in the ledger. */
-const KEPT_WITH_BOOKS = /^hg-balances-|^hg-installation$/
+const KEPT_WITH_BOOKS = /^hg-(balances|usage|history)-|^hg-installation$/
 const OWN_LABEL = 'app.kubernetes.io/managed-by=headgate-operator'
 /** Most concurrent API calls. */
 const CALLS = 16
@@ -171,7 +171,7 @@ async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }
     const all = (await kube.list(secrets, namespace, OWN_LABEL)).filter(({ metadata }) => OWN_SECRET.test(metadata.name))
     const areKept = (await Promise.all(all.map(hasBooks))).some(Boolean)
     const own = all.filter(({ metadata }) => !areKept || !KEPT_WITH_BOOKS.test(metadata.name))
-    if (areKept) print('uninstall: the books of accounts (Secrets hg-balances-*) are kept; a new installation in this namespace finds them')
+    if (areKept) print('uninstall: the books of accounts (Secrets hg-balances-*) and their usage (hg-usage-*, hg-history-*) are kept; a new installation in this namespace finds them')
     await inParallel(own, CALLS, ({ metadata }) => kube.remove(secrets, { namespace, name: metadata.name }, { uid: metadata.uid ?? '' }))
     return `${own.length} Secrets of the operator were deleted`
   })

@@ -48,6 +48,30 @@ describe('make run with a plan, an account and two keys', { timeout: 60_000 }, (
     for (const key of [WEB, BATCH]) await answers(program, key).toBe(403)
   })
 
+  it('counts what the keys of an account use, also over a restart, and serves it on loopback', async () => {
+    const program = await start()
+    const usage = async (from: StandaloneProcess): Promise<readonly unknown[]> => {
+      const [, url = ''] = await from.printed(/Usage of an account: curl (\S+\/accounts\/acme)/)
+      const answer = (await (await fetch(`${url}?by=key`)).json()) as {
+        readonly incomplete: readonly string[]
+        readonly rows: readonly Record<string, unknown>[]
+      }
+      expect(answer.incomplete).toEqual([])
+      return answer.rows.map(({ key, requests, refusedModel }) => [key, requests, refusedModel])
+    }
+    await program.chat(program.credential(WEB), 'llama')
+    for (const model of ['llama', 'llama', 'gpt-4o']) await program.chat(program.credential(BATCH), model)
+    const expected = [
+      [WEB, 1, 0],
+      [BATCH, 2, 1],
+    ]
+    await program.stop('SIGTERM') // nothing is durable yet
+    const again = await start()
+    expect(await usage(again)).toEqual(expect.arrayContaining(expected))
+    await again.chat(again.credential(WEB), 'llama')
+    await expect.poll(() => usage(again), { timeout: 30_000 }).toContainEqual([WEB, 2, 0])
+  })
+
   it('limits both keys together', async () => {
     edit('plan.yaml', 'requestsPerMinute: 180', 'requestsPerMinute: 4')
     const program = await start()

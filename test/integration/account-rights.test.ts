@@ -23,21 +23,25 @@ const ROLES = parseAllDocuments(read('test/golden/chart/default.yaml'))
 let plane: ControlPlane
 
 /** Rows `| role | resources | verbs |` of docs/tenants.md. */
-const DOCUMENTED = [...read('docs/tenants.md').matchAll(/^\| `([a-z-]+)`\s*\| ([a-z, ]+?)\s*\| ([a-z, ]+?)\s*\|$/gm)].map(
-  ([, role = '', resources = '', verbs = '']) => ({ role, rights: granted(resources.split(', '), verbs.split(', ')) }),
-)
+const ROWS = [...read('docs/tenants.md').matchAll(/^\| `([a-z-]+)`\s*\| ([a-z/, ]+?)\s*\| ([a-z, ]+?)\s*\|$/gm)]
+const DOCUMENTED = [...Map.groupBy(ROWS, ([, role = '']) => role)].map(([role, rows]) => ({
+  role,
+  rights: Object.assign({}, ...rows.map(granted)) as Rights,
+}))
 
-function granted(resources: readonly string[], verbs: readonly string[]): Record<string, string[]> {
-  return Object.fromEntries(resources.map((resource) => [resource, verbs.toSorted()]))
+type Rights = Record<string, string[]>
+
+function granted([, , resources = '', verbs = '']: readonly string[]): Rights {
+  return Object.fromEntries(resources.split(', ').map((resource) => [resource, verbs.split(', ').toSorted()]))
 }
 
 /** What `kubectl auth can-i --list` prints about kinds of ours. */
-async function listed(...user: string[]): Promise<Record<string, string[]>> {
+async function listed(...user: string[]): Promise<Rights> {
   const printed = await plane.kubectl(...user, '-n', NAMESPACE, 'auth', 'can-i', '--list', '--no-headers')
-  const rows = printed.matchAll(/^(\S+)\.headgate\.dev +\[\] +\[([^\]]*)\] +\[([^\]]*)\]$/gm)
+  const rows = printed.matchAll(/^(\w+)\.headgate\.dev(\/\w+)? +\[\] +\[([^\]]*)\] +\[([^\]]*)\]$/gm)
   return Object.fromEntries(
-    [...rows].map(([, resource, names = '', verbs = '']) => [
-      names === '' ? resource : `${resource}/${names}`,
+    [...rows].map(([, resource = '', part = '', names = '', verbs = '']) => [
+      names === '' ? resource + part : `${resource}/${names}`,
       verbs.split(' ').toSorted(),
     ]),
   )

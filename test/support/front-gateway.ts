@@ -16,6 +16,7 @@ import { systemClock } from '#platform/clock.ts'
 import { CallLimits } from '../../gateway/limits/call-limits.ts'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
+import { UsageMeter } from '../../gateway/usage/usage-meter.ts'
 import { RequestTurns } from '../../gateway/http/request-turns.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import { hashCredential, mintCredential, type KeyHash } from '#contract/values/credential.ts'
@@ -56,6 +57,8 @@ export class FrontGateway {
   readonly models = new ModelTable({ allowLoopback: true })
   readonly accounts = new Map<string, AccountRecord>()
   readonly plans = new Map<string, PlanRecord>()
+  /** What the calls of keys with an account have used. */
+  readonly usage = new UsageMeter('front', systemClock)
   readonly #keys = new Map<KeyHash, KeyRecord>()
   #server: Server | undefined
 
@@ -108,8 +111,9 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       loop: new LoopShare(systemClock),
       turns: new RequestTurns(),
       bodyReader: sharedBodyReader,
-      limits: new CallLimits({ ledger, clock: systemClock, tokenHold: 'Declared' }),
+      limits: new CallLimits({ ledger, clock: systemClock, tokenHold: 'Declared', usage: front.usage }),
       ledger,
+      usage: front.usage,
       admitted: () => undefined,
       reasonToEnd: () => undefined,
       isLeaving: () => false,

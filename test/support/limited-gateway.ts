@@ -24,6 +24,7 @@ import { createLog, type Log } from '#platform/log.ts'
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
 import { settingsWith } from '../../gateway/config.ts'
+import { MemoryUsage } from '../../standalone/memory-usage.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { writer } from './records.ts'
 import { WitnessedLedger } from './witnessed-ledger.ts'
@@ -71,6 +72,7 @@ async function start(config: LimitedGatewayConfig, log: Log): Promise<Running> {
     bodyLimits: bodyLimits(availableMemory()),
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: MAX_BODY_BYTES }),
     ledger: ledgerOf(config, process, redis, log),
+    usage: new MemoryUsage(() => systemClock.now()),
     allowLoopback: true,
   })
   const api = createGatewayServer(gateway.app, gateway.errors)

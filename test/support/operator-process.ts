@@ -7,6 +7,7 @@ import type { KubeObject, KubePort, Resource } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import type { OperatorDeps, OperatorInformers, OperatorSettings } from '../../operator/operator-deps.ts'
 import type { ProjectionStore } from '../../operator/projection/store.ts'
+import type { OperatorUsageStore } from '../../operator/usage/usage-store.ts'
 import { type PortCall, PortAround } from './fake-kube-port.ts'
 import type { OperatorWorld } from './operator-world.ts'
 import type { WatchScope } from './world-watches.ts'
@@ -102,8 +103,19 @@ export class OperatorProcess {
       log: this.#log(),
       settings: this.#options.settings,
       ...(world.ledger && { ledger: world.ledger }),
+      usageStore: this.#usageStore(),
       usage: (_, listener) => world.onUsage((uid, usage) => this.#isDead || listener(uid, usage)),
     }
+  }
+
+  #usageStore(): OperatorUsageStore {
+    const { usage } = this.#world
+    const alive = async <T>(call: () => Promise<T>): Promise<T> => {
+      if (this.#isDead) return new Promise<T>(() => undefined) // a killed process gets no answer
+      if (this.#world.storeDown) throw new Error('Redis does not answer')
+      return await call()
+    }
+    return { used: (limit) => alive(() => usage.used(limit)), take: (asked) => alive(() => usage.take(asked)) }
   }
 
   #clock(): Clock {

@@ -21,6 +21,7 @@ import type { OperatorLedgerStore } from '../../operator/books/ledger-store.ts'
 import type { OperatorSettings } from '../../operator/operator-deps.ts'
 import type { LiveProcess } from '../../operator/projection/store.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
+import { MemoryUsage } from '../../standalone/memory-usage.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 import { SHOP } from './objects.ts'
 import { type KillAt, OperatorProcess, type WorldCall } from './operator-process.ts'
@@ -73,6 +74,8 @@ export class OperatorWorld {
   readonly objects: ObjectStore
   readonly watches: WorldWatches
   memory = new MemoryProjection({ now: () => this.now })
+  /** What gateways have counted for accounts. */
+  readonly usage = new MemoryUsage(() => this.now)
   /** The ledger's store for processes that start from now on; undefined: their own memory. */
   ledger: OperatorLedgerStore | undefined
   /** Redis does not answer. */

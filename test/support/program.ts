@@ -24,24 +24,25 @@ export class Program {
   readonly process: ManagedProcess
   readonly port: number
   readonly metricsPort: number
+  readonly usagePort: number
 
-  private constructor(spec: ProgramSpec, port: number, metricsPort: number) {
+  private constructor(spec: ProgramSpec, [port = 0, metricsPort = 0, usagePort = 0]: readonly number[]) {
     const bundle = join(spec.bundles ?? join(spec.folder, 'dist'), `${spec.program}.js`)
     this.spec = spec
     this.port = port
     this.metricsPort = metricsPort
+    this.usagePort = usagePort
     this.process = new ManagedProcess({
       name: spec.pod,
       argv: [process.execPath, '--enable-source-maps', bundle],
-      env: { POD_NAME: spec.pod, PORT: String(port), METRICS_PORT: String(metricsPort), ...spec.env },
+      env: { POD_NAME: spec.pod, PORT: String(port), METRICS_PORT: String(metricsPort), USAGE_PORT: String(usagePort), ...spec.env },
       logFile: join(spec.folder, 'logs', `${spec.pod}.log`),
     })
   }
 
   static async prepare(spec: ProgramSpec): Promise<Program> {
     for (const folder of ['logs', 'records']) mkdirSync(join(spec.folder, folder), { recursive: true })
-    const [port = 0, metricsPort = 0] = await freePorts(2)
-    return new Program(spec, port, metricsPort)
+    return new Program(spec, await freePorts(3))
   }
 
   /** Base URL of the API, without /v1 (gateways only). */
@@ -51,6 +52,11 @@ export class Program {
 
   get metricsUrl(): string {
     return `http://${this.spec.ip}:${this.metricsPort}`
+  }
+
+  /** Where it serves the usage of accounts (operators only). */
+  get usageUrl(): string {
+    return `http://${this.spec.ip}:${this.usagePort}`
   }
 
   /** Starts it without waiting for anything. @param env more environment for this run alone */

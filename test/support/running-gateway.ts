@@ -6,6 +6,7 @@ import { bodyLimits } from '../../gateway/http/body-budget.ts'
 import { createGatewayServer } from '../../gateway/http/server.ts'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
+import { MemoryUsage } from '../../standalone/memory-usage.ts'
 import type { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { listening } from './listening.ts'
 import { sharedBodyReader } from './shared-body-reader.ts'
@@ -18,6 +19,7 @@ export async function runningGateway(source: MemoryProjection, change: Partial<C
     settings: settingsWith({ podName: 'pod-1', accessLog: 'errors', maxBodyBytes: 1_000_000 }),
     ...{ source, clock: systemClock, log: { debug: drop, info: drop, warn: drop, error: drop }, version: '0', process: 'x' },
     ledger: new LeaseLedger({ store: new MemoryLedgerStore(() => Date.now()), clock: systemClock, process: 'x', live: () => 1 }),
+    usage: new MemoryUsage(() => systemClock.now()),
     ...{ allowLoopback: true, bodyLimits: bodyLimits(2 ** 30), bodyReader: sharedBodyReader },
     ...change,
   })

@@ -70,6 +70,12 @@
 - apiGroups: [headgate.dev]
   resources: [plans] # a live read where the cache is older than the record
   verbs: [get]
+- apiGroups: [authentication.k8s.io]
+  resources: [tokenreviews] # who asks for the usage of an account
+  verbs: [create]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews] # whether the caller may read it
+  verbs: [create]
 {{- end -}}
 
 {{- define "headgate.rights.own" -}}
@@ -95,5 +101,5 @@ apikeys, servedmodels
 {{- end -}}
 
 {{- define "headgate.ownSecrets" -}}
-^hg-(installation|(keyring|models|accounts|upstream|spend|balances)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
+^hg-(installation|(keyring|models|accounts|upstream|spend|balances|usage|history)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
 {{- end -}}

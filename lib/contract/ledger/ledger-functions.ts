@@ -1,5 +1,6 @@
-/** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire`. */
+/** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire` and `count`. */
 import {
+  DAY_MS,
   GRANTS,
   LEDGER_CAPS,
   LEDGER_TIMING,
@@ -15,11 +16,12 @@ import {
   type LedgerTiming,
 } from './ledger-layout.ts'
 import { libraryCode, libraryPrefix } from '../redis/function-library.ts'
+import { MAX_REPORTED_ROWS, MAX_WAITING_ROWS, USAGE_COLUMNS } from '../usage/usage-report.ts'
 
 /** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Number of the text within one layout. All texts answer the same calls. */
-const REVISION = 9
+const REVISION = 10
 
 /** Longest name that a call may hold: process, seed, field. */
 const MAX_WORD_BYTES = 512
@@ -32,20 +34,20 @@ const MAX_PERMITS_BYTES = 2 ** 20
 /** Largest hash of budgets that is read as a whole. */
 const MAX_BUDGET_BYTES = 2 ** 22
 
-const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'survey', 'settled', 'walk'] as const
+const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'survey', 'settled', 'walk', 'count', 'take'] as const
 type Callback = (typeof CALLBACKS)[number]
 
 /** Names of the functions, and the text that defines them. Keys, arguments and reply of a function are in the comment above its Lua. */
 export type LedgerFunctions = Readonly<Record<Callback | 'library' | 'code', string>>
 
-/** Commands inside `acquire`, which a gateway's user must have on `ledgerPattern`. */
+/** Commands inside `acquire` and `count`, which a gateway's user must have on `ledgerPattern`. */
 export const LEDGER_COMMANDS = [
   ...(['time', 'hmget', 'hgetall', 'hlen', 'hstrlen', 'hset', 'hdel', 'pexpire', 'unlink'] as const),
   ...(['object|encoding', 'memory|usage', 'sadd'] as const),
 ] as const
 
 /** `call` has the checked integers and the argument of a call, which all others use. */
-const FILES = ['call', 'rates', 'holds', 'acquire', 'seed', 'checkpoint'].map((part) => `ledger/ledger-${part}.lua`)
+const FILES = ['call', 'rates', 'holds', 'acquire', 'seed', 'checkpoint', 'usage'].map((part) => `ledger/ledger-${part}.lua`)
 
 /**
  * @param prefix chart value `redis.keyPrefix`
@@ -77,6 +79,10 @@ function constants(timing: LedgerTiming): Record<string, number | string> {
     MAX_VALUE_BYTES,
     MAX_PERMITS_BYTES,
     MAX_BUDGET_BYTES,
+    DAY_MS,
+    USAGE_COLUMNS: USAGE_COLUMNS.length,
+    MAX_REPORTED_ROWS,
+    MAX_WAITING_ROWS,
     MAX_REFUNDS: LEDGER_CAPS.refunds,
     MAX_BOOKINGS: LEDGER_CAPS.bookings,
     MAX_REPORTS: LEDGER_CAPS.reports,

@@ -2,8 +2,8 @@
  * Names of the Secrets that gateways mount, and of the files below the mounted folder. One projected volume, every source optional:
  * `keyring/<shards>-<shard>`, `models/<shards>-<shard>`, `accounts/<shards>-<shard>`, and `upstream.<SHA-256>` at the top.
  */
-/** Sets of Secrets in the operator's namespace; the value of SHARDS_LABEL on each. Gateways mount neither `spend` nor `balances`. */
-export type ShardSet = 'keyring' | 'models' | 'accounts' | 'upstream' | 'spend' | 'balances'
+/** Sets of Secrets in the operator's namespace; the value of SHARDS_LABEL on each. Gateways mount the first four. */
+export type ShardSet = 'keyring' | 'models' | 'accounts' | 'upstream' | 'spend' | 'balances' | 'usage' | 'history'
 
 /** Label of every such Secret. */
 export const SHARDS_LABEL = 'headgate.dev/shards'

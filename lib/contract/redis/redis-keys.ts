@@ -38,6 +38,14 @@ export function ledgerKeys(prefix: string, subject: string) {
     budget: `${base}budget`,
     /** Hash: newest time seen, and call and batch numbers by process. */
     proc: `${base}proc`,
+    /** Hash: counts by day, key and model, for the operator to take. Accounts only. */
+    usage: `${base}usage`,
+    /** Hash: the same, taken and not yet known to be durable. */
+    taken: `${base}taken`,
+    /** Hash: `n`, the number of the last take. */
+    takes: `${base}takes`,
+    /** Hash: numbers of the last reports by process. */
+    counted: `${base}counted`,
   }
 }
 
@@ -53,6 +61,11 @@ export function ledgerPattern(prefix: string): string {
  */
 export function settledSubjects(prefix: string): string {
   return `${prefix}:l:settled`
+}
+
+/** Set of accounts with usage since the operator's last read of the set. @param prefix chart value `redis.keyPrefix` */
+export function usedAccounts(prefix: string): string {
+  return `${prefix}:l:used`
 }
 
 /** The log keeps about this many entries; a reader further behind reloads everything. */

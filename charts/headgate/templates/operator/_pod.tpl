@@ -5,6 +5,7 @@
 - { name: NAMESPACE, valueFrom: { fieldRef: { fieldPath: metadata.namespace } } }
 - { name: POD_NAME, valueFrom: { fieldRef: { fieldPath: metadata.name } } }
 - { name: METRICS_PORT, value: "9090" }
+- { name: USAGE_PORT, value: "9091" }
 - { name: GATEWAY_SERVICE, value: {{ include "headgate.gateway" . }} }
 - { name: PUBLIC_URL, value: {{ include "headgate.publicURL" . | quote }} }
 - { name: KEYRING_SHARDS, value: {{ .Values.keyring.shards | int | quote }} }
