@@ -9,8 +9,11 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
+import { encodeAccountRecord } from '#contract/records/account-record.ts'
+import type { KeyRecord } from '#contract/records/key-record.ts'
 import { writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { KEYRING_FOLDER, MODELS_FOLDER, MOUNTED_SHARDS } from '#contract/records/mounted-folder.ts'
+import { encodePlanRecord } from '#contract/records/plan-record.ts'
 import { packShard } from '../support/pack-shard.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { RedisConnection } from '#platform/redis-connection.ts'
@@ -24,8 +27,8 @@ export interface FillOrder {
   readonly redis: { readonly url: string; readonly username: string; readonly password: string }
   /** Gets a file `keys-<kind>` for each kind, with one Credential a line. */
   readonly folder: string
-  /** Number of keys by their limits. `refused`: one request a minute. */
-  readonly keys: Readonly<Record<'bare' | 'limited' | 'refused', number>>
+  /** Number of keys by their limits. `refused`: one request a minute. `shared`: the limits of `limited`, and those of one of ten accounts. */
+  readonly keys: Readonly<Record<'bare' | 'limited' | 'refused' | 'shared', number>>
   /** Address and price of a million tokens by the name of the model, in millionths of the currency. */
   readonly models: Readonly<Record<string, { readonly url: string; readonly price: number }>>
   /** Also writes the keyring into this folder, as a kubelet mounts it. */
@@ -35,28 +38,38 @@ export interface FillOrder {
 const MANY = 1_000_000_000
 const SHARDS = 64
 const SEEDED_AT_ONCE = 500
-const LIMITS: Readonly<Record<keyof FillOrder['keys'], Parameters<typeof issuedKey>[1]>> = {
-  bare: {},
-  limited: {
-    limits: { requestsPerMinute: MANY, tokensPerMinute: 1_000 * MANY },
-    budgets: [{ name: 'monthly', unit: 'Currency', window: 'Month', timeZone: 'UTC', amount: 900_000 * MANY, onExceeded: 'Block' }],
-  },
-  refused: { limits: { requestsPerMinute: 1 } },
+const WIDE: Pick<KeyRecord, 'limits' | 'budgets'> = {
+  limits: { requestsPerMinute: MANY, tokensPerMinute: 1_000 * MANY },
+  budgets: [{ name: 'monthly', unit: 'Currency', window: 'Month', timeZone: 'UTC', amount: 900_000 * MANY, onExceeded: 'Block' }],
 }
+const ACCOUNTS = 10
+const PLAN = 'plan'
+const LIMITS: Readonly<Record<keyof FillOrder['keys'], (at: number) => Partial<KeyRecord>>> = {
+  bare: () => ({}),
+  limited: () => WIDE,
+  refused: () => ({ limits: { requestsPerMinute: 1 } }),
+  shared: (at) => ({ ...WIDE, account: accountOf(at) }),
+}
+const accountOf = (at: number): string => `account-${at % ACCOUNTS}`
 
 async function fill({ redis, folder, keys, models, keyring }: FillOrder): Promise<void> {
-  const kinds = ['bare', 'limited', 'refused'] as const
-  const issued = kinds.map((kind) => Array.from({ length: keys[kind] }, () => issuedKey(randomUUID(), LIMITS[kind])))
+  const kinds = ['bare', 'limited', 'refused', 'shared'] as const
+  const issued = kinds.map((kind) => Array.from({ length: keys[kind] }, (_, at) => issuedKey(randomUUID(), LIMITS[kind](at))))
   for (const [at, kind] of kinds.entries()) {
     const credentials = (issued[at] ?? []).map(({ credential }) => credential)
     writeFileSync(join(folder, `keys-${kind}`), credentials.join('\n'), { mode: 0o600 })
   }
-  await seedBudgets(
-    redis,
-    (issued[1] ?? []).map(({ record }) => record.uid),
-  )
   const all = issued.flat()
+  const accounts = Array.from({ length: ACCOUNTS }, (_, at) => accountOf(at))
+  await seedBudgets(redis, [...all.flatMap(({ record }) => (record.budgets ? [record.uid] : [])), ...accounts])
+  const head = { version: 1, revision: 0, generation: 1 }
+  const plan = encodePlanRecord({ ...head, kind: 'plan', uid: PLAN, name: PLAN, models: ['*'] })
   await project(redis, [
+    { kind: 'plan', op: 'put', id: PLAN, text: plan },
+    ...accounts.map((uid) => {
+      const text = encodeAccountRecord({ ...head, kind: 'account', uid, name: uid, state: 'Active', plan: PLAN, ledger: uid, ...WIDE })
+      return { kind: 'account' as const, op: 'put' as const, id: uid, text }
+    }),
     ...all.map(({ record }) => ({ kind: 'key' as const, op: 'put' as const, id: record.uid, text: recordText(record) })),
     ...Object.entries(models).map(([name, model]) => ({ kind: 'model' as const, op: 'put' as const, id: name, text: textOf(name, model) })),
   ])

@@ -125,7 +125,7 @@ async function start(site: BenchSite, folder: string, started: Started): Promise
     String(stream),
   ])
   const count = site.isQuick ? 300 : KEYS
-  const keys = { bare: count, limited: count, refused: Math.min(count, 50) }
+  const keys = { bare: count, limited: count, refused: Math.min(count, 50), shared: count }
   const models = Object.fromEntries(
     Object.entries(MODELS).map(([kind, model]) => [model, { url: mocks[kind as ModelName], price: PRICES[kind as ModelName] }]),
   )

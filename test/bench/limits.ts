@@ -51,6 +51,12 @@ export const LIMIT_PARTS: readonly Part[] = [
     ...{ measured: { of: 'gateway', keys: 'refused' }, control: { of: 'gateway', keys: 'limited' } },
     bounds: { cpu: { must: 0.6 }, calls: { must: 0.01 } },
   }),
+  comparing({
+    ...HOT_KEYS,
+    ...{ name: 'shared-limits', about: 'limits of the key and of one of ten accounts ÷ limits of the key alone' },
+    ...{ measured: { of: 'gateway', keys: 'shared' }, control: { of: 'gateway', keys: 'limited' } },
+    bounds: { cpu: { must: 1.15 }, calls: { must: 0.1 } },
+  }),
   { name: 'subjects', needs: 'redis', run: subjectsPart },
   { name: 'throttled', needs: 'load', run: throttledPart },
   { name: 'limit-attacks', needs: 'redis', run: limitAttacksPart },

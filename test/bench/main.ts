@@ -7,6 +7,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { runInside, type Inside } from './inside.ts'
+import { accountsPart } from './accounts.ts'
 import { LIMIT_PARTS } from './limits.ts'
 import { issuingPart } from './issuing.ts'
 import type { Part, PartResult } from './part.ts'
@@ -20,6 +21,7 @@ const OPERATOR_PARTS: readonly Part[] = [
   { name: 'storm', needs: 'control-plane', run: stormPart },
   { name: 'issuing', needs: 'control-plane', run: issuingPart },
   { name: 'spend', needs: 'control-plane', run: spendPart },
+  { name: 'accounts', needs: 'control-plane', run: accountsPart },
 ]
 const PROGRAMS: Readonly<Record<string, readonly Part[]>> = { requests: REQUEST_PARTS, operator: OPERATOR_PARTS, limits: LIMIT_PARTS }
 /** Above this load average before the start the machine is busy: numbers are printed, and no bound counts. */

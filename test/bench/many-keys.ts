@@ -15,6 +15,7 @@ export const WIDTH = 32
 /** The heap of the chart. The bounds of a tenant are not measured. */
 const OPERATOR_ENV = {
   ...CHART_HEAP,
+  ACCOUNTS: 'true',
   MAX_API_KEYS_PER_NAMESPACE: '100000',
   MAX_MODEL_BYTES_PER_NAMESPACE: '1073741824',
 }
@@ -141,11 +142,20 @@ export interface ServerReading {
   readonly cpuSeconds: number
   /** POST, PUT and PATCH of all Secrets. */
   readonly secretWrites: number
+  /** Writes of a status of our kinds. */
+  readonly statusWrites: number
 }
 
 export async function serverReading(plane: ControlPlane): Promise<ServerReading> {
   const pid = Number(readFileSync(join(plane.address.folder, 'kube-apiserver.pid'), 'utf8'))
   const samples = (await plane.admin.text('/metrics')).split('\n').filter((line) => line.startsWith('apiserver_request_total{'))
-  const writes = samples.filter((line) => line.includes('resource="secrets"') && /verb="(POST|PUT|PATCH|APPLY)"/.test(line))
-  return { cpuSeconds: cpuMs(pid) / 1000, secretWrites: writes.reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0) }
+  const written = (label: string): number =>
+    samples
+      .filter((line) => line.includes(label) && /verb="(POST|PUT|PATCH|APPLY)"/.test(line))
+      .reduce((sum, line) => sum + Number(line.split(' ').at(-1)), 0)
+  return {
+    cpuSeconds: cpuMs(pid) / 1000,
+    secretWrites: written('resource="secrets"'),
+    statusWrites: written('subresource="status"'),
+  }
 }

@@ -87,7 +87,13 @@ async function startsOf(
   const started = new Started(folder)
   try {
     const redis = await started.redis('redis', site.ip)
-    await fillRedis(root, { redis, folder, keys: { bare: keys, limited: 0, refused: 0 }, models: {}, keyring: join(folder, 'keyring') })
+    await fillRedis(root, {
+      redis,
+      folder,
+      keys: { bare: keys, limited: 0, refused: 0, shared: 0 },
+      models: {},
+      keyring: join(folder, 'keyring'),
+    })
     const withRedis = await coldStart(site, { dist, folder, redis, name: 'with-redis' })
     await redis.stop()
     const withoutRedis = await coldStart(site, { dist, folder, redis, name: 'without-redis' })
