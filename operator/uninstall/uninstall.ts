@@ -22,9 +22,9 @@ import { ledgerPattern, redisKeys } from '#contract/redis/redis-keys.ts'
 import { inParallel } from '../loop/in-parallel.ts'
 
 /** Names of the operator's own Secrets in its namespace. */
-const OWN_SECRET = /^hg-(keyring|models|accounts|upstream|spend|balances|usage|history)-|^hg-installation$/
+const OWN_SECRET = /^hg-(keyring|models|accounts|upstream|spend|balances|usage|history|values)-|^hg-installation$/
 /** Those that stay while accounts have books: the id of the installation is a part of every name in the ledger. */
-const KEPT_WITH_BOOKS = /^hg-(balances|usage|history)-|^hg-installation$/
+const KEPT_WITH_BOOKS = /^hg-(balances|spend|usage|history)-|^hg-installation$/
 const OWN_LABEL = 'app.kubernetes.io/managed-by=headgate-operator'
 /** Most concurrent API calls. */
 const CALLS = 16
@@ -36,8 +36,8 @@ Removes the finalizer of Headgate from every ApiKey, so that ApiKeys and their n
 Run this command before you remove Headgate. The Helm chart runs it in a pre-delete hook.
 
   --keep   keep the keyring: after a new installation the same keys work (default)
-  --purge  delete the keyring, the records, the mounted credentials, the spend of budgets, the Lease and all data in Redis, too. The books
-           of accounts stay: a new installation finds them
+  --purge  delete the keyring, the records, the mounted credentials, the spend of budgets, the Lease and all data in Redis, too. If there are
+           accounts, their books, spend and usage stay: a new installation finds them
   --help   print this text
 
 The command reads the same environment variables as the operator. Its exit code is 0 even after an error: it prints each
@@ -171,7 +171,10 @@ async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }
     const all = (await kube.list(secrets, namespace, OWN_LABEL)).filter(({ metadata }) => OWN_SECRET.test(metadata.name))
     const areKept = (await Promise.all(all.map(hasBooks))).some(Boolean)
     const own = all.filter(({ metadata }) => !areKept || !KEPT_WITH_BOOKS.test(metadata.name))
-    if (areKept) print('uninstall: the books of accounts (Secrets hg-balances-*) and their usage (hg-usage-*, hg-history-*) are kept; a new installation in this namespace finds them')
+    if (areKept)
+      print(
+        'uninstall: the books of accounts (Secrets hg-balances-*), their spend (hg-spend-*) and their usage (hg-usage-*, hg-history-*) are kept; a new installation in this namespace finds them',
+      )
     await inParallel(own, CALLS, ({ metadata }) => kube.remove(secrets, { namespace, name: metadata.name }, { uid: metadata.uid ?? '' }))
     return `${own.length} Secrets of the operator were deleted`
   })

@@ -130,6 +130,22 @@ describe('headgate on a real node', () => {
     await expect(plain, 'the profile is enforced here').rejects.toThrow(/violates PodSecurity "restricted:latest"/)
   })
 
+  it('refuses a second release with accounts in the cluster, and names what is in the way', async () => {
+    const second = cluster.helm(
+      'install',
+      'second',
+      ...INSTALL.slice(1, 2),
+      '--namespace',
+      'front',
+      ...INSTALL.slice(4),
+      '--set',
+      'crds.enabled=false',
+    )
+    await expect(second).rejects.toThrow(
+      /ClusterRole \\?"headgate-account\S*" .*exists and cannot be imported into the current release.*"headgate"/s,
+    )
+  })
+
   it('gives gateway pods no Kubernetes token', async () => {
     const gateways = await pods('-n', 'headgate', '-l', 'app.kubernetes.io/component=gateway')
     expect(gateways).toHaveLength(2)

@@ -9,7 +9,7 @@ import { keyringEntries, replaceEntry, storedRecords, storeRecord, type StoredEn
 import { answerOf, differences, untilEveryGateway } from '../support/gateway-answers.ts'
 import { conditionsOf } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
-import { buildNextVersion, NEXT_VERSION } from '../support/next-version.ts'
+import { buildNextVersion, NEXT_VERSION } from '../support/other-versions.ts'
 import type { Program } from '../support/program.ts'
 import { eventReasons } from '../support/reported.ts'
 import { sized, timeLimit } from '../support/sizes.ts'
