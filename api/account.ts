@@ -4,7 +4,7 @@ import { MAX_BUDGETS } from '#contract/records/limits-record.ts'
 import type { KubeObject } from '#kube/port.ts'
 import { mapOf, matching, text, timestamp, whole } from './bounded.ts'
 import { labelSelector } from './label-selector.ts'
-import { budgetsSchema, limitsSchema, usage } from './limits.ts'
+import { budgetsSchema, effectiveLimits, limitsSchema, usage } from './limits.ts'
 import { condition, DNS_SUBDOMAIN, programmed } from './metadata.ts'
 
 /** RFC 5321 bounds a path at 256 octets with its brackets. The operator sends no mail, so only the form is checked. */
@@ -40,6 +40,7 @@ export const accountStatus = z.object({
   observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
   keyCount: whole(0, 1_000_000).describe('ApiKeys of the account.').optional(),
   activeKeyCount: whole(0, 1_000_000).describe('Those that are neither revoked nor expired.').optional(),
+  effective: effectiveLimits.describe('What all keys of the account share: the smallest of account and plan, and whose it is.').optional(),
   usage: mapOf(usage, 'budget', { max: 2 * MAX_BUDGETS })
     .describe('What was spent of each budget that the keys share, at most a minute or two ago.')
     .optional(),

@@ -15,9 +15,9 @@ import { releaseAll, type Released, releaseFormer, totalOf } from './kinds/relea
 import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
 import { shardsDeps } from './shards/secret-shards.ts'
-import { addServiceIndex, addUidIndex, slicesOf, UID_INDEX } from '#kube/indexes.ts'
+import { addServiceIndex, addUidIndex, slicesOf } from '#kube/indexes.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
-import { refKey, refOf, retryAfterMs, type KubeObject } from '#kube/port.ts'
+import { retryAfterMs, type KubeObject } from '#kube/port.ts'
 import type { Reconcile } from './loop/reconciler.ts'
 import { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
@@ -243,13 +243,12 @@ export class Operator {
   }
 
   #createUsage(): UsageCollector {
-    const { usageStore: store, informers, clock, log } = this.#deps
-    const keys = informers.of(apiKeys)
+    const { usageStore: store, clock, log } = this.#deps
     return new UsageCollector({
       ...shardsDeps(this.#deps),
       store,
       accounts: this.#accounts.books,
-      keyName: (uid) => [...keys.byIndex(UID_INDEX, uid)].map((key) => refKey(refOf(key)))[0],
+      keyName: (uid) => this.#accounts.keys.nameOf(uid),
       outage: new OutageLog('usage of accounts', log, clock),
     })
   }

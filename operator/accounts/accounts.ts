@@ -57,8 +57,12 @@ export interface KeyAccount {
 export interface AccountKeys {
   /** Number of the keys of an account that are neither revoked nor expired; expired ones are left out only if there are `most` or more. */
   activeOf(uid: string, most: number): number
+  /** Number of all its keys that are not deleted. */
+  countOf(uid: string): number
   /** Whether any key, revoked or not, names the account. */
   hasKeys(uid: string): boolean
+  /** `namespace/name` of a key, also of one that was deleted within 24 hours; undefined if the key is unknown. */
+  nameOf(uid: string): string | undefined
 }
 
 export interface AccountsContext {
@@ -79,7 +83,7 @@ export class Accounts {
   readonly #deps: OperatorDeps
   readonly #namespaces: Informer<Namespace> | undefined
   readonly #context: AccountsContext
-  #keys: AccountKeys = { activeOf: () => 0, hasKeys: () => false }
+  #keys: AccountKeys = { activeOf: () => 0, countOf: () => 0, hasKeys: () => false, nameOf: () => undefined }
 
   constructor(deps: OperatorDeps, context: AccountsContext) {
     const { informers, leader, settings } = deps

@@ -132,9 +132,20 @@ export class Keyring extends SecretShards<KeyringEntry> {
     return [...this.#uidsOf.get(account)].filter((uid) => (this.#keys.get(uid)?.endsMs ?? 0) > nowMs).length
   }
 
+  /** Number of the keys of an account that are not deleted. */
+  countOf(account: string): number {
+    return this.#uidsOf.count(account)
+  }
+
   /** Whether any key that is not deleted names the account. */
   hasKeys(account: string): boolean {
     return this.#uidsOf.has(account)
+  }
+
+  /** `namespace/name` of a key, also of one that was deleted within 24 hours; undefined if the key is unknown. */
+  nameOf(uid: string): string | undefined {
+    const entry = this.pending(uid) ?? this.get(uid)
+    return entry && `${entry.namespace}/${entry.name}`
   }
 
   /** Newest revision of any entry, including deleted entries. */

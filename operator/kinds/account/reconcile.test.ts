@@ -159,6 +159,43 @@ describe('an Account and its keys', () => {
     expect([await ready('third'), await accepted('fourth')]).toEqual(['True Ready', 'False TooManyKeys'])
   })
 
+  test('the status shows what all keys share, and whose it is', async () => {
+    const budget = { name: 'month', unit: 'Currency', window: 'Month', timeZone: 'UTC', amount: '5', onExceeded: 'Block' } as const
+    await issued({ perAccount: { limits: { requestsPerMinute: 9 } } }, { limits: { tokensPerMinute: 80 }, budgets: [budget] })
+    expect((await live()).status?.effective).toEqual({
+      limits: [
+        { limit: 'requestsPerMinute', value: 9, owner: 'plan' },
+        { limit: 'tokensPerMinute', value: 80, owner: 'account' },
+      ],
+      budgets: [{ budget: 'month', owner: 'account' }],
+    })
+  })
+
+  test('revoked keys count too, up to twice as many as the plan allows and twenty', async () => {
+    await issued({ maxKeys: 1 })
+    for (let at = 0; at < 21; at += 1) {
+      await settledKey(at === 0 ? 'bot' : `bot-${at}`, { state: 'Revoked' })
+      await settledKey(`bot-${at + 1}`)
+      expect(await accepted(`bot-${at + 1}`)).toBe('True Accepted')
+    }
+    await settledKey('bot-21', { state: 'Revoked' })
+    await settledKey('bot-22')
+    expect(await accepted('bot-22')).toBe('False TooManyKeys')
+    expect(await world.message(apiKeys, 'bot-22', 'Accepted')).toContain('22 keys together with those that are revoked')
+    await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    await world.settle()
+    await world.pass(61)
+    await world.settle()
+    expect(await accepted('bot-22')).toBe('True Accepted')
+  })
+
+  test('without accounts in this installation, a key with one says so', async () => {
+    await world.restart({ hasAccounts: false })
+    await settledKey()
+    expect(await accepted()).toBe('False AccountNotFound')
+    expect(await world.message(apiKeys, 'bot', 'Accepted')).toContain('accounts.enabled')
+  })
+
   test('the plan bounds how long a key works when the key is accepted, and never later', async () => {
     await issued({ perKey: { ttlSeconds: { default: 3600, ceiling: 7200 } } })
     const created = Date.parse((await world.key()).metadata.creationTimestamp ?? '')

@@ -1,19 +1,20 @@
 /** What the account of an ApiKey allows: whether the key is accepted, and why not. Pure. */
 import type { ApiKeyCondition } from '#api/conditions.ts'
 import type { KeyAccount } from '../../accounts/accounts.ts'
-import type { Observed } from './observed.ts'
+import type { AccountLimit, Observed } from './observed.ts'
 
 type Accepted = Pick<Extract<ApiKeyCondition, { type: 'Accepted' }>, 'reason' | 'message'>
-type Facts = Pick<Observed, 'apiKey' | 'account' | 'isNew' | 'isAccountRequired' | 'accountLimit' | 'gatewayAccounts'>
+type Facts = Pick<Observed, 'apiKey' | 'account' | 'isNew' | 'hasAccounts' | 'isAccountRequired' | 'accountLimit' | 'gatewayAccounts'>
 
 /**
  * @returns undefined if nothing about the account keeps the key from being issued or from working. A missing account and one that does not
  * admit the namespace get one message: only who may read Accounts may know which exist
  */
 export function accountRefusal(facts: Facts): Accepted | undefined {
-  const { apiKey, account, isNew } = facts
+  const { apiKey, account, isNew, hasAccounts } = facts
   const name = apiKey.spec.accountRef?.name
   if (name === undefined) return withoutAccount(facts)
+  if (!hasAccounts) return accountsOff(isNew)
   if (account === undefined) return notFound(name, isNew)
   return notAdmitted(facts, account) ?? withoutPlan(account, isNew) ?? (isNew ? newRefused(facts) : undefined)
 }
@@ -39,9 +40,15 @@ function withoutAccount({ apiKey, isNew, isAccountRequired }: Facts): Accepted |
   return { reason: 'AccountRequired', message }
 }
 
+const effectOf = (isNew: boolean): string => (isNew ? 'Until then no key is issued.' : 'Until then the key answers 401.')
+
+function accountsOff(isNew: boolean): Accepted {
+  const message = `This installation watches no Accounts. Ask its administrator to set accounts.enabled: true, or create an ApiKey without spec.accountRef. ${effectOf(isNew)}`
+  return { reason: 'AccountNotFound', message }
+}
+
 function notFound(name: string, isNew: boolean): Accepted {
-  const effect = isNew ? 'Until then no key is issued.' : 'Until then the key answers 401.'
-  const message = `There is no Account ${name} that admits this namespace. Create it, or ask its administrator to add the namespace to spec.namespaces. ${effect}`
+  const message = `There is no Account ${name} that admits this namespace. Create it, or ask its administrator to add the namespace to spec.namespaces. ${effectOf(isNew)}`
   return { reason: 'AccountNotFound', message }
 }
 
@@ -68,16 +75,20 @@ function planNotFound(name: string, plan: string): Accepted {
   }
 }
 
+const TOO_MANY: Readonly<Record<AccountLimit['of'], (name: string, most: number) => string>> = {
+  ActiveKeys: (name, most) =>
+    `Account ${name} has ${most} keys, as many as its plan allows. Revoke or delete keys that are not used; the oldest ApiKey that waits is issued next.`,
+  AllKeys: (name, most) =>
+    `Account ${name} has ${most} keys together with those that are revoked or expired, as many as it may have. Delete ApiKeys that are revoked or expired.`,
+}
+
 function newRefused({ account, accountLimit, gatewayAccounts }: Facts): Accepted | undefined {
   const name = account?.name ?? ''
   if (account?.isPending === true) {
     const message = `The address of the owner of Account ${name} is not verified yet. The key is issued once it is.`
     return { reason: 'EmailNotVerified', message }
   }
-  if (accountLimit !== undefined) {
-    const message = `Account ${name} has ${accountLimit} keys, as many as its plan allows. Revoke or delete keys that are not used; the oldest ApiKey that waits is issued next.`
-    return { reason: 'TooManyKeys', message }
-  }
+  if (accountLimit !== undefined) return { reason: 'TooManyKeys', message: TOO_MANY[accountLimit.of](name, accountLimit.most) }
   if (gatewayAccounts !== 'TooOld') return undefined
   const message = 'A gateway pod runs a version that knows no accounts. Update all gateway pods; the key is issued then.'
   return { reason: 'GatewayTooOld', message }
