@@ -44,6 +44,11 @@ const hash = z.strictObject({
     .regex(new RegExp(HINT))
     .describe('Part of the value, for display as status.prefix, such as its last 4 characters. Never the whole value.')
     .optional(),
+  proof: matching(SHA256_HEX, 71)
+    .describe(
+      'SHA-256 of the text headgate-proof-1, the namespace, the name of the ApiKey and the value, joined by line feeds. Gateways admit only a value from which the proof was made, so nobody can use the SHA-256 of somebody else. Required outside the namespaces of scope.unprovenHashes.',
+    )
+    .optional(),
 })
 
 const source = z.strictObject({

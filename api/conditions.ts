@@ -82,13 +82,19 @@ export const API_KEY_CONDITIONS = {
         'The account has as many keys as its plan allows, without revoked and expired ones. Revoke or delete keys that are not used; the oldest ApiKey that waits is issued next.',
       ),
       GatewayTooOld: no(
-        'A gateway pod runs a version that knows no accounts, so nothing is issued. Update all gateway pods; the operator continues by itself.',
+        'A gateway pod runs a version that knows no accounts or no proofs, so nothing is issued. Update all gateway pods; the operator continues by itself.',
       ),
       InvalidTimeZone: no(
         'The timeZone of a budget does not exist; the message names it. A new key is not issued; one that works keeps the budgets that it had, and the rest of the edit acts. Write an IANA name.',
       ),
       DuplicateKey: no(
         'Another key has the value whose SHA-256 is in source.hash. Of two new ApiKeys the older one gets the value. The former value of this key works on. Correct the SHA-256, or delete the other ApiKey; the operator retries by itself.',
+      ),
+      ProofRequired: no(
+        'source.hash.proof is absent, and the namespace is not in scope.unprovenHashes. Set the proof; the former value of this key works on.',
+      ),
+      ValueUsed: no(
+        'A key with the value was revoked, or another namespace has used the value. Make another value, or set source.hash.proof for a value of your own.',
       ),
       SourceInvalid: no(
         'source.hash.hint holds the whole value of the key, so everybody who may read the ApiKey knows the value. Make another value and set its SHA-256 and a shorter hint.',
@@ -180,6 +186,15 @@ export const API_KEY_CONDITIONS = {
       OverlapActive: yes('source.hash.sha256 was changed, and rotation.overlapSeconds are not over; the message says when.'),
     },
   },
+  ValueNamedElsewhere: {
+    presence: 'WhenTrue',
+    meaning: 'An ApiKey in another namespace names the SHA-256 of the key.',
+    reasons: {
+      NamedElsewhere: yes(
+        'Somebody who has read the SHA-256 may try to use the key as their own. Without the value they cannot; if you do not know the other ApiKey, make another value.',
+      ),
+    },
+  },
   BudgetExhausted: {
     presence: 'WhenTrue',
     meaning: 'A budget that blocks is used up.',
@@ -202,6 +217,8 @@ export const API_KEY_CONDITIONS = {
       SecretConflict: yes('See the condition SecretIssued.'),
       DuplicateKey: yes('See the condition Accepted.'),
       SourceInvalid: yes('See the condition Accepted.'),
+      ProofRequired: yes('See the condition Accepted.'),
+      ValueUsed: yes('See the condition Accepted.'),
     },
   },
 } as const satisfies ConditionTable

@@ -76,6 +76,11 @@ export const OPERATOR_SETTINGS = z.object({
     remedy: 'list names of namespaces, or *',
     chart: 'accounts.requiredIn',
   }),
+  unprovenHashNamespaces: setting(namesOf('*'), {
+    about: 'Namespaces whose ApiKeys may have source.hash without a proof, separated by commas; * = all; empty: none.',
+    remedy: 'list names of namespaces, or *',
+    chart: 'scope.unprovenHashes',
+  }),
   redisTakeOver: flag({
     default: false,
     about: 'true: replace the projection of another installation in this Redis. Set it once, after a disaster.',

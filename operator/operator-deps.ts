@@ -48,6 +48,7 @@ export interface OperatorSettings extends Pick<
   | 'formerNamespaces'
   | 'publishingNamespaces'
   | 'accountRequiredNamespaces'
+  | 'unprovenHashNamespaces'
   | 'hasAccounts'
 > {
   /** Shards of the model records and of the backend credentials; default: the number that the chart mounts. */

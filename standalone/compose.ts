@@ -71,6 +71,7 @@ const OPERATOR_SETTINGS = {
   maxServedModelsPerNamespace: MAX_OBJECTS,
   publishingNamespaces: ['*'],
   accountRequiredNamespaces: [],
+  unprovenHashNamespaces: ['*'],
   hasAccounts: true,
   allowLoopback: true,
 }

@@ -83,10 +83,13 @@ function nextLines(written: readonly Written[], target: string): readonly string
   if (written.length === 0) return []
   const hasBudget = written.some(({ manifest }) => manifest.spec.budgets !== undefined)
   const prices = 'Budgets are in money: a model without pricing in its ServedModel refuses the requests of keys with a budget.'
+  const { namespace } = written[0]?.manifest.metadata ?? {}
+  const proofs = `The export has no values, so the keys have no proof: without ${namespace ?? 'the namespace'} in the chart value scope.unprovenHashes they wait with ProofRequired.`
   const file = target === 'standard output' ? 'FILE' : target
   return [
     '',
     ...(hasBudget ? [prices] : []),
+    proofs,
     'Lines with ! need a decision; lines with - have no counterpart. Then:',
     `  kubectl apply -f ${file}`,
   ]

@@ -1,18 +1,19 @@
 import { describe, expect, test } from 'vitest'
 import { issuedKey, type IssuedKey } from '../../test/support/records.ts'
 import { errorMessage, GatewayError } from '../errors.ts'
-import { hashCredential, mintCredential, type KeyHash } from '#contract/values/credential.ts'
-import type { KeyRecord } from '#contract/records/key-record.ts'
-import { type Caller, callersOf } from './key-table.ts'
+import { hashCredential, mintCredential, proofOf } from '#contract/values/credential.ts'
+import { encodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
+import { type Caller, callersOf, KeyTable } from './key-table.ts'
 import { authenticate, reasonToEnd, type AuthDeps } from './authenticate.ts'
 
 const NOW = 1_000_000
 const UNKNOWN = 'Authentication Error: unknown API key; it was deleted, or it belongs to another gateway'
 
 function gate(keys: readonly KeyRecord[], change: Partial<AuthDeps['projection']> = {}) {
-  const byHash = new Map(keys.flatMap((record) => [...callersOf(record)]))
+  const table = new KeyTable()
+  for (const record of keys) table.put(record.uid, encodeKeyRecord(record))
   const deps = {
-    keys: { find: (hash: KeyHash) => byHash.get(hash) },
+    keys: table,
     accounts: { link: (caller: Caller) => caller },
     projection: { loaded: true, unreadForMs: 0, lacksKeys: false, ...change },
     now: () => NOW,
@@ -85,11 +86,57 @@ describe('who holds a key', () => {
   })
 })
 
+describe('who holds a value whose hash several ApiKeys name with a proof', () => {
+  const VALUE = 'sk-1234567890abcdefghij'
+  /** An ApiKey that names the hash of VALUE. @param of the value, namespace and name that its proof was made from */
+  const claim = (uid: string, of: { value?: string; namespace?: string } = {}, change: Partial<KeyRecord> = {}): KeyRecord => {
+    const { record } = issuedKey(uid, { namespace: uid, name: 'bot', ...change })
+    const proof = proofOf(of.value ?? VALUE, { namespace: of.namespace ?? uid, name: 'bot' })
+    return { ...record, verifiers: [{ id: uid, hash: hashCredential(VALUE), expiresMs: null, proof, createdMs: 1 }] }
+  }
+  const UNPROVEN = '3 401 Authentication Error: unknown API key; an ApiKey names its SHA-256, but source.hash.proof of that ApiKey was made'
+
+  test('is let in as the ApiKey whose proof was made from the value, in any order of the claims', () => {
+    const guessed = claim('evil', { value: 'sk-another' }, {})
+    const copied = claim('eve', { namespace: 'owner' })
+    for (const order of [
+      [guessed, copied, claim('owner')],
+      [claim('owner'), copied, guessed],
+    ])
+      expect(gate(order).asks(VALUE)).toMatchObject({ keyID: 'owner' })
+  })
+
+  test('is let in as nobody while no proof was made from the value, and reads whose fault it is', () => {
+    expect(refusal(gate([claim('evil', { value: 'sk-another' }), claim('eve', { namespace: 'owner' })]).asks(VALUE))).toContain(UNPROVEN)
+    expect(refusal(gate([claim('evil', { value: 'sk-another' })], { lacksKeys: true }).asks(VALUE))).toMatch(/^24 503/)
+  })
+
+  test('is let in as the ApiKey that alone has the hash, unless another one proves that it knows the value', () => {
+    const plain = { ...claim('plain'), verifiers: [{ id: 'plain', hash: hashCredential(VALUE), expiresMs: null }] }
+    expect(gate([plain, claim('evil', { value: 'sk-another' })]).asks(VALUE)).toMatchObject({ keyID: 'plain' })
+    expect(gate([plain, claim('owner')]).asks(VALUE)).toMatchObject({ keyID: 'owner' })
+  })
+
+  test('is refused for the first of several owners, even if a later one is Active', () => {
+    const first = claim('first', {}, { state: 'Revoked' })
+    const second = { ...claim('second'), verifiers: claim('second').verifiers.map((one) => ({ ...one, createdMs: 2 })) }
+    expect(refusal(gate([second, first]).asks(VALUE))).toMatch(/^4 401 .* API key revoked; /)
+    expect(gate([second]).asks(VALUE)).toMatchObject({ keyID: 'second' })
+  })
+
+  test('loses a running call when its own ApiKey no longer names the hash, whatever others name', () => {
+    const owner = claim('owner')
+    expect(gate([owner, claim('evil', { value: 'sk-another' })]).ends(owner)).toBeUndefined()
+    expect(gate([claim('evil', { value: 'sk-another' })]).ends(owner)).toBeInstanceOf(GatewayError)
+    expect(refusal(gate([{ ...owner, state: 'Suspended' }]).ends(owner))).toMatch(/^4 401/)
+  })
+})
+
 describe('any other client', () => {
   test('with a value that is too long for any key gets row 2, and the value is not even hashed', () => {
     let lookups = 0
     const deps = {
-      keys: { find: () => void (lookups += 1) },
+      keys: { find: () => void (lookups += 1), current: () => undefined, isClaimed: () => false },
       accounts: { link: (caller: Caller) => caller },
       projection: { loaded: true, unreadForMs: 0, lacksKeys: false },
       now: () => NOW,

@@ -1,9 +1,9 @@
 /** Finds the Caller of a request by its headers, or the refusal (rows 1 to 4 and 24). The table is in memory, so nothing waits. */
 import { GatewayError, sharedError } from '../errors.ts'
-import { credentialForm, hashCredential, type KeyHash, MAX_CREDENTIAL_LENGTH } from '#contract/values/credential.ts'
+import { credentialForm, MAX_CREDENTIAL_LENGTH } from '#contract/values/credential.ts'
 import type { AccountLinks } from './account-links.ts'
-import type { Caller } from './key-table.ts'
-import { ABSENT, HEADERS, INACTIVE, malformedRefusal, OTHER_SCHEME, UNKNOWN_KEY, unknownRefusal } from './refusals.ts'
+import type { Caller, KeyTable } from './key-table.ts'
+import { ABSENT, HEADERS, INACTIVE, malformedRefusal, OTHER_SCHEME, UNKNOWN_KEY, unknownRefusal, UNPROVEN } from './refusals.ts'
 
 export interface RequestHeaders {
   /** Lower-case names; of several Authorization headers Node keeps the first. */
@@ -13,7 +13,7 @@ export interface RequestHeaders {
 }
 
 export interface AuthDeps {
-  readonly keys: { find(hash: KeyHash): Caller | undefined }
+  readonly keys: Pick<KeyTable, 'find' | 'current' | 'isClaimed'>
   readonly accounts: Pick<AccountLinks, 'link'>
   /** How many ms of changes the key table may have missed, and whether it lacks keys that this version cannot read. */
   readonly projection: { readonly loaded: boolean; readonly unreadForMs: number; readonly lacksKeys: boolean }
@@ -30,14 +30,15 @@ export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | 
   const sent = sentCredential(request, deps.apiKeyHeader)
   if (sent instanceof GatewayError) return sent
   if (sent.length > MAX_CREDENTIAL_LENGTH) return malformedRefusal(sent)
-  const caller = deps.keys.find(hashCredential(sent)) // a value that is found is a key, whatever its form; only others are checked
-  return caller ? ifUsable(caller, deps) : refusal(sent, deps)
+  const caller = deps.keys.find(sent) // a value that is found is a key, whatever its form; only others are checked
+  if (caller) return ifUsable(caller, deps)
+  return deps.keys.isClaimed(sent) ? ifSure(UNPROVEN, deps) : refusal(sent, deps)
 }
 
 /** Why a running call must end: its key works no more, and this process is sure of that. @returns undefined lets it run */
-export function reasonToEnd({ hash }: Caller, deps: AuthDeps): GatewayError | undefined {
+export function reasonToEnd(running: Caller, deps: AuthDeps): GatewayError | undefined {
   const { loaded, lacksKeys, unreadForMs } = deps.projection
-  const caller = deps.keys.find(hash)
+  const caller = deps.keys.current(running)
   if (!caller) return loaded && !lacksKeys && unreadForMs < UNREAD_LIMIT_MS ? UNKNOWN_KEY : undefined
   const current = ifUsable(caller, deps)
   return current instanceof GatewayError ? current : undefined
@@ -57,6 +58,11 @@ function refusal(credential: string, { projection }: AuthDeps): GatewayError {
   if (!projection.loaded || projection.lacksKeys) return sharedError('notReady') // the table may lack the key of this Credential
   // a pod that cannot read the log must not refuse a newly issued key. Imported keys have no check sum, so invented ones look the same
   return form === 'own' && projection.unreadForMs >= UNREAD_LIMIT_MS ? sharedError('notReady') : unknownRefusal(form, credential)
+}
+
+/** The refusal, unless the table may lack the key that would be admitted. */
+function ifSure(refused: GatewayError, { projection: { loaded, lacksKeys, unreadForMs } }: AuthDeps): GatewayError {
+  return loaded && !lacksKeys && unreadForMs < UNREAD_LIMIT_MS ? refused : sharedError('notReady')
 }
 
 const BEARER = /^bearer (?=[^ \t])/i // exactly one space (RFC 6750, section 2.1); the scheme has no case (RFC 9110, section 11.1)

@@ -1,4 +1,4 @@
-import type { KeyHash } from '#contract/values/credential.ts'
+import { hashCredential, type KeyHash, type KeyProof, proofOf } from '#contract/values/credential.ts'
 import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyring-entry.ts'
@@ -20,18 +20,35 @@ export interface Caller {
   readonly subjects?: readonly LimitSubject[] | undefined
   /** Name of its account in the ledger, under which its calls are counted. */
   readonly account?: string | undefined
+  /** What the manifest says about the value; undefined for a key that alone has the hash. */
+  readonly claim?: Claim | undefined
   /** Its turns among all keys whose requests start (`http/request-turns.ts`). */
   readonly turns: TurnTaker
+}
+
+/** A proof in a manifest, and whether it was made from the value: the first request with the value tells. */
+interface Claim {
+  readonly proof: KeyProof
+  readonly createdMs: number
+  isProven: boolean | undefined
 }
 
 /** @param uid of the ApiKey */
 type KeyChanged = (uid: string, how: 'changed' | 'deleted') => void
 
 export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
-  for (const { id, hash, expiresMs } of record.verifiers) {
+  for (const { id, hash, expiresMs, proof, createdMs = 0 } of record.verifiers) {
     const expiresAt = Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity)
-    yield [hash, { record, hash, keyID: id, expiresAt, turns: new TurnTaker() }]
+    const claim = proof && { proof, createdMs, isProven: undefined }
+    yield [hash, { record, hash, keyID: id, expiresAt, claim, turns: new TurnTaker() }]
   }
+}
+
+/** Whether the proof was made from the Credential. The answer stays true, because only one Credential has the hash. */
+function isProven({ claim, record }: Caller, credential: string): boolean {
+  if (claim === undefined) return false
+  claim.isProven ??= proofOf(credential, record) === claim.proof
+  return claim.isProven
 }
 
 /** All keys by KeyHash. The projection fills the table, or at a cold start the mounted keyring, whose revocations always count. */
@@ -46,9 +63,25 @@ export class KeyTable implements RecordTable {
     this.#onChanged = onChanged
   }
 
-  /** Finds the Caller of a Credential by its hash. `authenticate.ts` checks whether the key is usable now. */
-  find(hash: KeyHash): Caller | undefined {
-    return this.#keys.byHash.get(hash)
+  /**
+   * Finds the Caller of a Credential. Any number of keys may name its hash with a proof, and of those whose proof matches the first one
+   * counts; another key is admitted by the hash alone. `authenticate.ts` checks whether the key is usable now.
+   */
+  find(credential: string): Caller | undefined {
+    const hash = hashCredential(credential)
+    const claimants = this.#keys.claimants.get(hash)
+    return claimants?.find((one) => isProven(one, credential)) ?? this.#keys.byHash.get(hash)
+  }
+
+  /** The newest Caller of a running call: of the same key, if others have the same hash. */
+  current({ hash, claim, record: { uid } }: Caller): Caller | undefined {
+    if (claim === undefined) return this.#keys.byHash.get(hash)
+    return this.#keys.claimants.get(hash)?.find((one) => one.record.uid === uid && one.claim?.proof === claim.proof)
+  }
+
+  /** Whether any key names the hash of a Credential with a proof. */
+  isClaimed(credential: string): boolean {
+    return this.#keys.claimants.has(hashCredential(credential))
   }
 
   get size(): number {
@@ -165,8 +198,10 @@ function isEnded(former: KeyRecord | undefined, record: KeyRecord): boolean {
 /** A set of keys with an index by hash: the set in use, or the set that a load builds beside it. */
 class KeySet {
   readonly records = new Map<string, KeyRecord>()
-  /** By hash, after the overrides of the keyring. */
+  /** Keys without a proof by hash, after the overrides of the keyring. */
   readonly byHash = new Map<KeyHash, Caller>()
+  /** Keys with a proof by hash, in the order in which they took it. */
+  readonly claimants = new Map<KeyHash, readonly Caller[]>()
   overrides: ReadonlyMap<string, KeyringEntry> = new Map()
 
   /** Stores a record unless the set has a newer one of the same key: batches of a load and entries of the log overlap. */
@@ -194,13 +229,27 @@ class KeySet {
 
   #index(record: KeyRecord): void {
     const live = inForce(record, this.overrides.get(record.uid))
-    for (const [hash, caller] of callersOf(live)) this.byHash.set(hash, caller)
+    for (const [hash, caller] of callersOf(live)) {
+      if (caller.claim === undefined) this.byHash.set(hash, caller)
+      else this.claimants.set(hash, [...(this.claimants.get(hash) ?? []), caller].toSorted(byAge))
+    }
   }
 
   #unindex(record: KeyRecord): void {
     const live = inForce(record, this.overrides.get(record.uid))
-    for (const { hash } of live.verifiers) if (this.byHash.get(hash)?.record.uid === record.uid) this.byHash.delete(hash)
+    for (const { hash } of live.verifiers) {
+      if (this.byHash.get(hash)?.record.uid === record.uid) this.byHash.delete(hash)
+      const others = this.claimants.get(hash)?.filter((one) => one.record.uid !== record.uid) ?? []
+      if (others.length > 0) this.claimants.set(hash, others)
+      else this.claimants.delete(hash)
+    }
   }
+}
+
+/** Every gateway must put two claims in one order. */
+function byAge(a: Caller, b: Caller): number {
+  const age = (a.claim?.createdMs ?? 0) - (b.claim?.createdMs ?? 0)
+  return age === 0 ? Number(a.record.uid > b.record.uid) - Number(a.record.uid < b.record.uid) : age
 }
 
 /** The entry that counts for each key. A change of the shard count leaves two: a revoked one wins, then the newer one. */

@@ -9,7 +9,13 @@ const QUOTED = /in quotes; remove/
 
 function asked(headers: RequestHeaders['headers'], apiKeyHeader = true) {
   const projection = { loaded: true, unreadForMs: 0, lacksKeys: false }
-  const deps: AuthDeps = { keys: { find: () => undefined }, accounts: { link: (caller) => caller }, projection, now: () => 0, apiKeyHeader }
+  const deps: AuthDeps = {
+    keys: { find: () => undefined, current: () => undefined, isClaimed: () => false },
+    accounts: { link: (caller) => caller },
+    projection,
+    now: () => 0,
+    apiKeyHeader,
+  }
   const refusal = authenticate({ headers, rawHeaders: [] }, deps)
   if (!('row' in refusal)) throw new Error('was admitted')
   return { refusal, number: refusal.row.number, message: errorMessage(refusal.row, refusal.params, 'anthropic') }

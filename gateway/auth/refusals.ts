@@ -65,6 +65,11 @@ const UNKNOWN = {
   openai: unknown(`${DELETED_OR_FOREIGN}. It looks like a key of OpenAI; check OPENAI_API_KEY`),
 } as const
 
+/** Of a value whose hash an ApiKey names without having been made from it. */
+export const UNPROVEN = unknown(
+  'an ApiKey names its SHA-256, but source.hash.proof of that ApiKey was made from another value, namespace or name; its owner must correct the proof',
+)
+
 /** @param value a sent value in the form of an imported key; no part of it is in the answer */
 export function unknownRefusal(form: CredentialForm['form'], value: string): GatewayError {
   if (form === 'own') return UNKNOWN_KEY

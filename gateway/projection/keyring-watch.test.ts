@@ -2,7 +2,6 @@ import { afterEach, describe, expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { issuedKey, keyringEntry, modelText, recordText, type IssuedKey } from '../../test/support/records.ts'
 import { eventually } from '../../test/support/wait-for.ts'
-import { hashCredential } from '#contract/values/credential.ts'
 import type { Acknowledgement } from '#contract/records/revision-log.ts'
 import { KeyTable } from '../auth/key-table.ts'
 import type { KeyringContent } from './keyring-files.ts'
@@ -63,7 +62,7 @@ class World {
   }
 
   state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.record.state ?? 'unknown'
+    return this.keys.find(credential)?.record.state ?? 'unknown'
   }
 
   /** The projection arrives. */

@@ -5,7 +5,6 @@ import { FaultySource, hurriedClock } from '../../test/support/faulty-source.ts'
 import { issuedKey, recordText, writer, type IssuedKey } from '../../test/support/records.ts'
 import { eventually, waitFor } from '../../test/support/wait-for.ts'
 import type { RecordKind } from '#contract/records/record-kinds.ts'
-import { hashCredential } from '#contract/values/credential.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import type { ProjectionChange } from '../../operator/projection/store.ts'
 import { KeyTable } from '../auth/key-table.ts'
@@ -56,7 +55,7 @@ class World {
   }
 
   state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.record.state ?? 'unknown'
+    return this.keys.find(credential)?.record.state ?? 'unknown'
   }
 }
 

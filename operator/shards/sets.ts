@@ -8,6 +8,7 @@ import { BY_UID, type DecodedShard, recordCodec, type ShardCodec, type ShardData
 import { type AccountBook, bookCodec } from './account-book.ts'
 import { type SpendEntry, spendCodec } from './spend-entry.ts'
 import { type HistoryEntry, historyCodec, type OpenUsage, usageCodec } from './usage-entry.ts'
+import { type UsedValue, usedValueCodec } from './used-value.ts'
 
 /** An encoded record. */
 export interface RecordEntry {
@@ -101,6 +102,15 @@ export const HISTORY_SET: ShardSetKind<HistoryEntry> & { readonly shards: number
   codec: () => historyCodec,
   limitBytes: LARGEST_BYTES,
   remedy: 'use fewer keys and models',
+}
+
+/** Values that keys with source.type Hash have had: about 10,000 fit into each Secret. */
+export const VALUES_SET: ShardSetKind<UsedValue> & { readonly shards: number } = {
+  set: 'values',
+  shards: 32,
+  codec: () => usedValueCodec,
+  limitBytes: LARGEST_BYTES,
+  remedy: 'give keys with source.type Hash a source.hash.proof',
 }
 
 /** @param version of the header */

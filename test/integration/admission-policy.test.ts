@@ -121,14 +121,11 @@ describe("the operator's ServiceAccount may", () => {
     'hg-balances-8-3',
     'hg-upstream-8-0',
     'hg-keyring-32-0-damaged-0a1b2c3d',
-  ])(
-    'create, write and delete %s in its own namespace',
-    async (name) => {
-      const created = await create(secret(OWN, name))
-      await operator.call('PUT', path(OWN, name), { ...created, stringData: { records: 'x' } })
-      await remove(OWN, name)
-    },
-  )
+  ])('create, write and delete %s in its own namespace', async (name) => {
+    const created = await create(secret(OWN, name))
+    await operator.call('PUT', path(OWN, name), { ...created, stringData: { records: 'x' } })
+    await remove(OWN, name)
+  })
 
   it('not create a Secret that blocks the deletion of its ApiKey without the right on finalizers of ApiKeys', async () => {
     const role = RIGHTS.find(({ kind, metadata }) => kind === 'Role' && metadata.namespace === USERS)!

@@ -180,13 +180,14 @@ describe('the chart', () => {
     expect(kinds.filter(({ kind }) => /^(ValidatingAdmissionPolicy.*|Job|NetworkPolicy)$/.test(kind))).toEqual([])
   })
 
-  it('opens 8080 to all, metrics to this and the named namespaces, and the trial Redis only to the pods of Headgate (rendered, not enforced here)', () => {
+  it('opens 8080 to all, metrics to this and the named namespaces, usage to this one, and the trial Redis only to the pods of Headgate (rendered, not enforced here)', () => {
     const objects = objectsOf(template(['networkPolicy.ingress.metricsNamespaces={monitoring}']))
     const ingress = (name: string) => named(objects, 'NetworkPolicy', name).spec['ingress']
     const from = [{ podSelector: {} }, { namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'monitoring' } } }]
     const metrics = { ports: [{ port: 9090, protocol: 'TCP' }], from }
     expect(ingress('headgate-gateway')).toEqual([{ ports: [{ port: 8080, protocol: 'TCP' }] }, metrics])
-    expect(ingress('headgate-operator')).toEqual([metrics])
+    const usage = { ports: [{ port: 9091, protocol: 'TCP' }], from: [{ podSelector: {} }] }
+    expect(ingress('headgate-operator')).toEqual(expect.arrayContaining([usage, metrics]))
     const values = { key: 'app.kubernetes.io/component', operator: 'In', values: ['operator', 'uninstall', 'gateway'] }
     expect(ingress('headgate-redis')).toMatchObject([{ ports: [{ port: 6379 }], from: [{ podSelector: { matchExpressions: [values] } }] }])
   })
@@ -277,6 +278,7 @@ describe('values', () => {
     ['no Redis at all', 'redis.trial.enabled=false', /needs redis\.url/],
     ['a namespace to release where all are served', 'scope.formerNamespaces={old}', /scope\.formerNamespaces/],
     ['every publisher beside a named one', 'scope.publishers={*,shop}', /scope\.publishers/],
+    ['every namespace of unproven hashes beside a named one', 'scope.unprovenHashes={*,shop}', /scope\.unprovenHashes/],
     ['an image digest that is none', 'operator.image.digest=sha256:abc', /digest/],
     ['an amount of memory that is none', 'operator.resources.limits.memory=lots', /"lots" is no amount of memory/],
     ['a field that no security context has', 'podSecurityContext.runAsUsr=1', /runAsUsr/],

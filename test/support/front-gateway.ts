@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import { createApp, type AppDeps } from '../../gateway/app.ts'
 import { AccountLinks } from '../../gateway/auth/account-links.ts'
-import { type Caller, callersOf } from '../../gateway/auth/key-table.ts'
+import { KeyTable } from '../../gateway/auth/key-table.ts'
 import type { AccountRecord } from '#contract/records/account-record.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
@@ -19,8 +19,8 @@ import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { UsageMeter } from '../../gateway/usage/usage-meter.ts'
 import { RequestTurns } from '../../gateway/http/request-turns.ts'
 import { LoopShare } from '#platform/loop-share.ts'
-import { hashCredential, mintCredential, type KeyHash } from '#contract/values/credential.ts'
-import type { KeyRecord } from '#contract/records/key-record.ts'
+import { mintCredential } from '#contract/values/credential.ts'
+import { encodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import type { Route } from '../../gateway/routes/route-table.ts'
 import type { ForwardJob, Outcome } from '../../gateway/upstream/forward-job.ts'
@@ -59,19 +59,14 @@ export class FrontGateway {
   readonly plans = new Map<string, PlanRecord>()
   /** What the calls of keys with an account have used. */
   readonly usage = new UsageMeter('front', systemClock)
-  readonly #keys = new Map<KeyHash, KeyRecord>()
+  readonly keys = new KeyTable()
   #server: Server | undefined
 
   /** Issues a key in namespace `shop`. @returns its Credential */
   issue(change: Partial<KeyRecord> = {}): string {
     const { credential, record } = issuedKey(mintCredential().id, { revision: 1, name: 'bot', ...change })
-    this.#keys.set(hashCredential(credential), record)
+    this.keys.put(record.uid, encodeKeyRecord(record))
     return credential
-  }
-
-  find(hash: KeyHash): Caller | undefined {
-    const record = this.#keys.get(hash)
-    return record && new Map(callersOf(record)).get(hash)
   }
 
   async listen(server: Server): Promise<this> {
@@ -95,7 +90,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
   for (const record of options.models ?? [modelRecord('llama')]) models.put(record.uid, encodeModelRecord(record))
   const errors = options.errors ?? new ErrorSender()
   const auth = {
-    keys: front,
+    keys: front.keys,
     accounts: new AccountLinks(front.accounts, front.plans),
     projection: { loaded: true, unreadForMs: 0, lacksKeys: false },
     now: () => Date.UTC(2026, 10, 21),

@@ -4,7 +4,6 @@ import { KeyTable } from '../../gateway/auth/key-table.ts'
 import { RedisProjectionSource } from '../../gateway/projection/redis-projection.ts'
 import { RevisionFollower } from '../../gateway/projection/revision-follower.ts'
 import { systemClock } from '#platform/clock.ts'
-import { hashCredential } from '#contract/values/credential.ts'
 import { RedisConnection, type RedisSettings } from '#platform/redis-connection.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import type { RedisPart, RedisUser } from './redis-part.ts'
@@ -51,7 +50,7 @@ export class RedisGateway {
   }
 
   state({ credential }: IssuedKey): string {
-    return this.keys.find(hashCredential(credential))?.record.state ?? 'unknown'
+    return this.keys.find(credential)?.record.state ?? 'unknown'
   }
 
   /** @returns the first line that matches */

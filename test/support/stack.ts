@@ -141,6 +141,7 @@ export class Stack {
       NAMESPACE_LABELS: 'true', // as in the render that the rights are from
       GATEWAY_SERVICE,
       PUBLIC_URL: this.gateways[0]?.url ?? 'http://headgate.example',
+      UNPROVEN_HASH_NAMESPACES: '*',
       ...this.options.operatorEnv,
       ...options.env,
     }

@@ -101,5 +101,5 @@ apikeys, servedmodels
 {{- end -}}
 
 {{- define "headgate.ownSecrets" -}}
-^hg-(installation|(keyring|models|accounts|upstream|spend|balances|usage|history)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
+^hg-(installation|(keyring|models|accounts|upstream|spend|balances|usage|history|values)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
 {{- end -}}

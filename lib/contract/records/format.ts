@@ -8,6 +8,8 @@ import { z } from 'zod'
 export const LIMITS_FEATURE = 'limits'
 /** The need of a key with an account: a reader without the feature would admit calls beyond the account. */
 export const ACCOUNTS_FEATURE = 'accounts'
+/** The need of a key with a proof: a reader without the feature would admit the key by its hash alone. */
+export const PROOFS_FEATURE = 'proofs'
 
 /**
  * `reads`: versions that this build reads, and can write. `writes`: the highest version that it writes. `features`: the needs that it
@@ -16,7 +18,7 @@ export const ACCOUNTS_FEATURE = 'accounts'
 export const FORMAT: { readonly reads: readonly number[]; readonly writes: number; readonly features: readonly string[] } = {
   reads: [1],
   writes: 1,
-  features: [LIMITS_FEATURE, ACCOUNTS_FEATURE],
+  features: [LIMITS_FEATURE, ACCOUNTS_FEATURE, PROOFS_FEATURE],
 }
 
 const LONGEST_REASON = 200

@@ -3,8 +3,8 @@
  * version, without Kubernetes or HTTP. A reader that cannot read a record keeps the last good one.
  */
 import { z } from 'zod'
-import { KEY_HASH_PATTERN, type KeyHash } from '../values/credential.ts'
-import { ACCOUNTS_FEATURE, namespaceField, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
+import { KEY_HASH_PATTERN, type KeyHash, type KeyProof } from '../values/credential.ts'
+import { ACCOUNTS_FEATURE, namespaceField, PROOFS_FEATURE, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
 import { limitedFields, needsOf as needsOfLimits } from './limits-record.ts'
 
 /** A live generation of a key. */
@@ -15,6 +15,14 @@ export const keyVerifier = z.object({
   hash: z.string().regex(KEY_HASH_PATTERN) as unknown as z.ZodType<KeyHash>,
   /** End, ms since 1970; null: with the key. */
   expiresMs: timeField.nullable(),
+  /** Only a Credential that it was made from is admitted. Absent: every Credential with the hash, and no other key has the hash. */
+  proof: (z.string().regex(KEY_HASH_PATTERN) as unknown as z.ZodType<KeyProof>).optional(),
+})
+
+/** Several keys may name one hash with a proof. */
+const recordVerifier = keyVerifier.extend({
+  /** With a proof: when the key took the hash, ms since 1970. Of several keys whose proof matches, the first one counts. */
+  createdMs: timeField.optional(),
 })
 
 /** The body of a KeyRecord. */
@@ -31,7 +39,7 @@ export const keyBody = z.object({
   /** uid of the Account that the key belongs to. */
   account: recordFields.uid.optional(),
   ...limitedFields,
-  verifiers: z.array(keyVerifier).max(8),
+  verifiers: z.array(recordVerifier).max(8),
 })
 
 /** One ApiKey as the gateways see it. */
@@ -40,6 +48,15 @@ export type KeyRecord = RecordOf<typeof keyBody>
 export const { decode: decodeKeyRecord, encode: encodeKeyRecord } = recordCodec(keyBody, keyNeeds)
 
 /** The needs of a key. The text of a refused key has none: every reader must apply the refusal. */
-export function keyNeeds(record: Pick<KeyRecord, 'state' | 'limits' | 'budgets' | 'onStoreUnavailable' | 'account'>): readonly string[] {
-  return [...needsOfLimits(record), ...(record.account !== undefined && record.state === 'Active' ? [ACCOUNTS_FEATURE] : [])]
+export function keyNeeds(record: NeedyRecord): readonly string[] {
+  if (record.state !== 'Active') return needsOfLimits(record)
+  return [
+    ...needsOfLimits(record),
+    ...(record.account === undefined ? [] : [ACCOUNTS_FEATURE]),
+    ...(record.verifiers.some(({ proof }) => proof !== undefined) ? [PROOFS_FEATURE] : []),
+  ]
+}
+
+type NeedyRecord = Pick<KeyRecord, 'state' | 'limits' | 'budgets' | 'onStoreUnavailable' | 'account'> & {
+  readonly verifiers: ReadonlyArray<{ readonly proof?: KeyProof | undefined }>
 }

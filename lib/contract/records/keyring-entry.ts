@@ -73,8 +73,12 @@ export function sameEntry(a: KeyringEntry, b: KeyringEntry): boolean {
 /** Builds the record for gateways: the live verifiers without history. A deleted key reads as Revoked. */
 export function keyRecordOf(keyringEntry: KeyringEntry): KeyRecord {
   const { deletedMs, askedMs: _, models = [['*']], ...entry } = keyringEntry
-  const verifiers = entry.verifiers.filter(isLive).map(({ id, hash, expiresMs }) => ({ id, hash, expiresMs }))
+  const verifiers = entry.verifiers.filter(isLive).map(recordVerifierOf)
   return { ...entry, models, verifiers, state: deletedMs === null ? entry.state : 'Revoked' }
+}
+
+function recordVerifierOf({ id, hash, expiresMs, proof, createdMs }: KeyringVerifier): KeyRecord['verifiers'][number] {
+  return { id, hash, expiresMs, ...(proof !== undefined && { proof, createdMs }) }
 }
 
 /** Whether gateways accept this generation of a key. */

@@ -13,6 +13,9 @@ export type Credential = string & { readonly __brand: 'Credential' }
 /** SHA-256 of the whole Credential, base64url without padding (43 characters). */
 export type KeyHash = string & { readonly __brand: 'KeyHash' }
 
+/** Shows that the author of an ApiKey knew its value; see `proofOf`. Base64url without padding (43 characters). */
+export type KeyProof = string & { readonly __brand: 'KeyProof' }
+
 /** The kind of a string sent as a credential, by its form alone. */
 export type CredentialForm = { readonly form: 'own'; readonly id: string } | { readonly form: 'imported' } | { readonly form: 'malformed' }
 
@@ -29,7 +32,7 @@ const IMPORTED = /^sk-[!-~]{1,253}$/
 const MALFORMED: CredentialForm = { form: 'malformed' }
 const IMPORTED_FORM: CredentialForm = { form: 'imported' }
 
-/** KeyHash as text in records: 43 base64url characters. */
+/** KeyHash and KeyProof as text in records: 43 base64url characters. */
 export const KEY_HASH_PATTERN = /^[0-9A-Za-z_-]{43}$/
 
 /**
@@ -58,9 +61,26 @@ export function hashCredential(value: string): KeyHash {
   return hash('sha256', value, 'base64url') as KeyHash
 }
 
+/**
+ * The proof of a value for one ApiKey: its SHA-256 together with the namespace and name of the ApiKey. A hash alone proves nothing, because
+ * everybody who reads the manifest knows it; the proof in another manifest does not match.
+ */
+export function proofOf(value: string, { namespace, name }: { readonly namespace: string; readonly name: string }): KeyProof {
+  return hash('sha256', `headgate-proof-1\n${namespace}\n${name}\n${value}`, 'base64url') as KeyProof
+}
+
 /** The same hash from its usual text: 64 hexadecimal digits, with or without `sha256:` before them. */
 export function keyHashFromHex(hex: string): KeyHash {
-  return Buffer.from(hex.replace(/^sha256:/, ''), 'hex').toString('base64url') as KeyHash
+  return fromHex(hex) as KeyHash
+}
+
+/** The same for a proof. */
+export function keyProofFromHex(hex: string): KeyProof {
+  return fromHex(hex) as KeyProof
+}
+
+function fromHex(hex: string): string {
+  return Buffer.from(hex.replace(/^sha256:/, ''), 'hex').toString('base64url')
 }
 
 /** A public id that is independent of the value: for a key whose value another program made. */

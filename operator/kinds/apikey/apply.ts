@@ -27,6 +27,7 @@ const APPLICATIONS: Applications = {
   'read-secret': readSecret,
   'try-secret': trySecret,
   mint,
+  'record-values': recordValues,
   'take-hash': takeHash,
   'mark-issued': markIssued,
   commit,
@@ -85,6 +86,11 @@ function mint({ number }: Of<'mint'>, { apiKey, account, entry, version, now }: 
   deps.vault.hold(id, credential)
   const verifiers = withVerifier(entry?.verifiers ?? [], verifier)
   deps.keyring.commit(entryOf(apiKey, { account, verifiers, revision: deps.projection.revision, version, former: entry }), 'create')
+}
+
+async function recordValues({ hashes, isRevoked, level }: Of<'record-values'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  const namespace = namespaceOf(apiKey)
+  await Promise.all(hashes.map((hash) => deps.usedValues.record({ namespace, hash, isRevoked }, level)))
 }
 
 /** Sends the hash to the keyring and to the gateways at once, like any edit: the manifest is already durable. */

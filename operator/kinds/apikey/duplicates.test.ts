@@ -11,9 +11,10 @@ const keyOf = (uid: string, createdS: number): ApiKey =>
 
 /** The state of the operator: ApiKeys with the hash, and entries with the value. */
 function among(keys: readonly ApiKey[], holders: readonly KeyringEntry[]) {
-  const deps = { apiKeys: { byIndex: () => keys }, keyring: { holdersOf: () => holders } } as unknown as Pick<
+  const settings = { unprovenHashNamespaces: ['*'] }
+  const deps = { apiKeys: { byIndex: () => keys }, keyring: { holdersOf: () => holders }, settings } as unknown as Pick<
     ApiKeyDeps,
-    'keyring' | 'apiKeys'
+    'keyring' | 'apiKeys' | 'settings'
   >
   return (key: ApiKey, entry?: KeyringEntry) => isDuplicate(key, entry, deps)
 }

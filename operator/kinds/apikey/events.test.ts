@@ -17,7 +17,7 @@ import {
   waiting,
   withStatus,
 } from '../../../test/support/observed-key.ts'
-import { hashSpec, notTaken } from '../../../test/support/hash-keys.ts'
+import { hashSpec, hashVerifier, notTaken, taken } from '../../../test/support/hash-keys.ts'
 import { API_KEY_CONDITIONS } from '#api/conditions.ts'
 import { EVENTS } from '#api/event-table.ts'
 import type { BudgetSpec as Budget } from '#api/limits.ts'
@@ -75,6 +75,10 @@ describe('Events of an ApiKey', () => {
     ['NamespaceLimitReached', fresh({ namespaceLimit: 3 })],
     ['DuplicateKey', notTaken(hashSpec('sk-a'), { isDuplicate: true })],
     ['SourceInvalid', notTaken(hashSpec('sk-a', 0, 'sk-a'))],
+    ['ProofRequired', notTaken(hashSpec('sk-a'), { mayBeUnproven: false })],
+    ['ValueUsed', notTaken(hashSpec('sk-a'), { valueUse: 'Taken' })],
+    ['ValueUsed', notTaken(hashSpec('sk-a'), { valueUse: 'Full' })],
+    ['NamedElsewhere', { ...withStatus(taken([hashVerifier('sk-a')], hashSpec('sk-a'))), isNamedElsewhere: true }],
     ['InvalidTimeZone', fresh({}, heldKey({ budgets: [ATLANTIS] }))],
     ...ACCOUNT_REFUSALS.map(([reason, refused]) => [reason, refused(fresh())] as [string, Observed]),
     ['AccountSuspended', inAccount(idle(), { state: 'Suspended' })],

@@ -1,5 +1,5 @@
 /** Derives the verifiers of keys with `source.type: Hash`: their value exists elsewhere, and the manifest has its SHA-256. Pure. */
-import { hashCredential, type KeyHash, keyHashFromHex } from '#contract/values/credential.ts'
+import { hashCredential, type KeyHash, keyHashFromHex, type KeyProof, keyProofFromHex } from '#contract/values/credential.ts'
 import { isLive, type KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { type ApiKey, DEFAULT_OVERLAP_SECONDS } from '#api/apikey.ts'
@@ -14,6 +14,8 @@ export interface HashSource {
   readonly hash: KeyHash
   /** For display; '' if the manifest has no hint. */
   readonly hint: string
+  /** undefined: the hash stands alone. */
+  readonly proof: KeyProof | undefined
   /** Time for which a former value works, ms. */
   readonly overlapMs: number
 }
@@ -23,32 +25,39 @@ export interface HashFacts {
   /** The manifest is newer than the keyring entry: a shorter overlap counts from now. */
   readonly isEdited: boolean
   readonly isDuplicate: boolean
+  /** Whether a hash needs no proof in the namespace of the key. */
+  readonly mayBeUnproven: boolean
   /** ms since 1970. */
   readonly now: number
 }
 
 /** The facts of one observed key. @param verifiers the present verifiers */
 export function hashFacts(
-  { apiKey, entry, isDuplicate, now }: Observed,
+  { apiKey, entry, isDuplicate, mayBeUnproven, now }: Observed,
   verifiers: readonly KeyringVerifier[] = entry?.verifiers ?? [],
 ): HashFacts {
   const isEdited = entry !== undefined && entry.generation < (apiKey.metadata.generation ?? 0)
-  return { verifiers, isEdited, isDuplicate, now }
+  return { verifiers, isEdited, isDuplicate, mayBeUnproven, now }
 }
 
 /** @returns undefined for a key whose value the operator generates */
 export function hashSource({ spec }: Pick<ApiKey, 'spec'>): HashSource | undefined {
   const { source, rotation } = spec
   if (source?.type !== 'Hash' || source.hash === undefined) return undefined
-  const { sha256, hint = '' } = source.hash
-  return { hash: keyHashFromHex(sha256), hint, overlapMs: (rotation?.overlapSeconds ?? DEFAULT_OVERLAP_SECONDS) * 1000 }
+  const { sha256, hint = '', proof } = source.hash
+  return {
+    hash: keyHashFromHex(sha256),
+    hint,
+    proof: proof === undefined ? undefined : keyProofFromHex(proof),
+    overlapMs: (rotation?.overlapSeconds ?? DEFAULT_OVERLAP_SECONDS) * 1000,
+  }
 }
 
 export function isHashKey(apiKey: Pick<ApiKey, 'spec'>): boolean {
   return hashSource(apiKey) !== undefined
 }
 
-export function hashesOf(apiKey: ApiKey): readonly string[] {
+export function hashesOf(apiKey: ApiKey): readonly KeyHash[] {
   const source = hashSource(apiKey)
   return source === undefined ? [] : [source.hash]
 }
@@ -61,6 +70,25 @@ export function isHintTheValue(source: HashSource): boolean {
 /** The hint for the status, or '' if the hint is the value. */
 function shownHint(source: HashSource): string {
   return isHintTheValue(source) ? '' : source.hint
+}
+
+/** Why the hash of the manifest is not taken; undefined: it may be, or the key has it already. */
+export type HashRefusal = 'Duplicate' | 'HintIsTheValue' | 'ProofRequired' | 'ValueUsed' | 'TooManyValues' | 'GatewayTooOld'
+
+export function hashRefusal(observed: Observed): HashRefusal | undefined {
+  const source = hashSource(observed.apiKey)
+  if (source === undefined) return undefined
+  const isNew = verifierOfHash(source, observed.entry?.verifiers) === undefined
+  if (isNew && source.proof === undefined && !observed.mayBeUnproven) return 'ProofRequired' // does not say whether another key has the value
+  if (observed.isDuplicate) return 'Duplicate'
+  if (isHintTheValue(source)) return 'HintIsTheValue'
+  return isNew ? newHashRefusal(observed, source) : undefined
+}
+
+function newHashRefusal({ valueUse, gatewayProofs }: Observed, { proof }: HashSource): HashRefusal | undefined {
+  if (valueUse === 'Taken') return 'ValueUsed'
+  if (valueUse === 'Full') return 'TooManyValues'
+  return proof !== undefined && gatewayProofs === 'TooOld' ? 'GatewayTooOld' : undefined
 }
 
 /** @returns the live verifier with the hash of the manifest */
@@ -86,7 +114,9 @@ export function wantedVerifiers(apiKey: ApiKey, facts: HashFacts): readonly Keyr
   const present = verifiers.filter((verifier) => isDuplicate === false || verifier.hash !== source.hash)
   const current = verifierOfHash(source, present)
   const wanted =
-    current === undefined ? present : present.map((one) => (one === current ? renewed(one, source, present) : former(one, source, facts)))
+    current === undefined
+      ? present
+      : present.map((one) => (one === current ? renewed(one, source, facts, present) : former(one, source, facts)))
   return newest(wanted.filter(({ expiresMs }) => expiresMs === null || expiresMs > facts.now))
 }
 
@@ -124,9 +154,9 @@ export function restoredHashes(apiKey: ApiKey, record: Pick<KeyRecord, 'verifier
   const named = (record?.verifiers ?? []).filter(
     ({ id, hash }) => isNamed(id) && (!isCurrent || id !== status.keyID || hash === source.hash),
   )
-  const known = named.map(({ id, hash, expiresMs }, index) => {
+  const known = named.map(({ id, hash, expiresMs, proof }, index) => {
     const number = id === status.keyID ? named.length : index + 1
-    return { ...verifierFrom({ ...source, hash }, { id, number, createdMs: createdMs(id) }), expiresMs, prefix: '' }
+    return { ...verifierFrom({ ...source, hash, proof }, { id, number, createdMs: createdMs(id) }), expiresMs, prefix: '' }
   })
   if (verifierOfHash(source, known) !== undefined || !isCurrent) return known
   return [...known, verifierFrom(source, { id: status.keyID, number: known.length + 1, createdMs: createdMs(status.keyID) })]
@@ -139,13 +169,33 @@ export function isHashReported({ status, metadata }: ApiKey): boolean {
 }
 
 function verifierFrom(source: HashSource, made: Pick<KeyringVerifier, 'id' | 'number' | 'createdMs'>): KeyringVerifier {
-  return { ...made, hash: source.hash, expiresMs: null, state: 'Issued', prefix: shownHint(source), origin: 'Hash' }
+  const { hash, proof } = source
+  return {
+    ...made,
+    hash,
+    expiresMs: null,
+    state: 'Issued',
+    prefix: shownHint(source),
+    origin: 'Hash',
+    ...(proof !== undefined && { proof }),
+  }
 }
 
-/** Removes the end of the manifest's value. A value that the manifest names again during its overlap gets a new number. */
-function renewed(verifier: KeyringVerifier, source: HashSource, all: readonly KeyringVerifier[]): KeyringVerifier {
+/**
+ * Removes the end of the manifest's value. A value that the manifest names again during its overlap gets a new number. Where a proof is needed,
+ * the former proof stays if the manifest has none. A claim is as old as its proof: otherwise a stranger could name a hash early and prove it
+ * later, when the value has leaked.
+ */
+function renewed(
+  verifier: KeyringVerifier,
+  source: HashSource,
+  { mayBeUnproven, now }: HashFacts,
+  all: readonly KeyringVerifier[],
+): KeyringVerifier {
   const isNewest = all.every(({ number }) => number <= verifier.number)
-  return { ...verifier, expiresMs: null, prefix: shownHint(source), number: isNewest ? verifier.number : nextNumber(all) }
+  const proof = source.proof ?? (mayBeUnproven ? undefined : verifier.proof)
+  const createdMs = proof === verifier.proof ? verifier.createdMs : now
+  return { ...verifier, expiresMs: null, prefix: shownHint(source), number: isNewest ? verifier.number : nextNumber(all), proof, createdMs }
 }
 
 /** Sets the end of a former value. Only an edit can shorten an overlap: a clock that is set back cannot. */

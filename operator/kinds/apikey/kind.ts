@@ -33,6 +33,7 @@ import { ageOf, observe } from './observe.ts'
 import type { FailureTopic, Observed } from './observed.ts'
 import { prepareKeys } from './start-records.ts'
 import type { Step } from './step.ts'
+import { UsedValues } from './used-values.ts'
 import { WaitingKeys } from './waiting-keys.ts'
 import { nextStep, reportStep } from './steps.ts'
 
@@ -41,12 +42,15 @@ const KIND = apiKeys.kind
 const ORPHAN_RETRY_MS = 10_000
 /** Most entries per turn of the event loop. */
 const TURN = 500
+/** Most owners of one hash that are told about another ApiKey that names it. */
+const MAX_TOLD = 16
 
 export const apiKeyRow: KindRow = { api: apiKeyKind, create: (context) => new ApiKeys(context) }
 
 export interface ApiKeyDeps extends OperatorContext {
   readonly apiKeys: Informer<ApiKey>
   readonly keyring: Keyring
+  readonly usedValues: UsedValues
   readonly vault: CredentialVault
   readonly memory: KeyMemory
   readonly limits: LimitWatch
@@ -121,6 +125,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   async prepare(): Promise<readonly ProjectionChange[]> {
     await this.#deps.keyring.load()
+    await this.#deps.usedValues.load()
     this.#reportUnreadable()
     const { records, open } = await prepareKeys(this.#deps)
     this.#open = open
@@ -132,9 +137,10 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   async stop(): Promise<void> {
-    const { limits, shownUsage, keyring, log } = this.#deps
+    const { limits, shownUsage, keyring, usedValues, log } = this.#deps
     limits.stop()
     shownUsage.stop()
+    usedValues.stop()
     await keyring.flush().catch((error: Error) => log.warn(`the keyring could not be written at the end (${error.message})`))
     keyring.stop()
   }
@@ -165,8 +171,9 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   /** Drops tombstones, reads the keyring Secrets again and searches for orphans. */
   check(): void {
-    const { keyring, clock } = this.#deps
+    const { keyring, usedValues, clock } = this.#deps
     keyring.check()
+    usedValues.check()
     void keyring.expireTombstones(clock.now())
     this.#enqueueOrphans()
     this.#reportUnreadable()
@@ -188,6 +195,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   *#changed(before: ApiKey | undefined, after: ApiKey | undefined): Iterable<Wake> {
     const level = after && urgencyOf(before, after)
     if (after && level !== undefined) yield { ref: refOf(after), level }
+    if (after) yield* this.#owners(before, after)
     if (before === undefined) return
     if (before.metadata.uid !== after?.metadata.uid) {
       this.#removed(before)
@@ -225,6 +233,14 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     const left = after === undefined ? [] : hashesOf(after)
     for (const hash of hashesOf(before).filter((one) => !left.includes(one)))
       for (const claimant of this.informer.byIndex(HASH_INDEX, hash)) yield { ref: refOf(claimant), level: 'change' }
+  }
+
+  /** Keys with a hash that this ApiKey names now: their owners are told. Thousands of ApiKeys with one hash tell only the first few. */
+  *#owners(before: ApiKey | undefined, after: ApiKey): Iterable<Wake> {
+    const known = before === undefined ? [] : hashesOf(before)
+    for (const hash of hashesOf(after).filter((one) => !known.includes(one)))
+      for (const { namespace, name } of [...this.#deps.keyring.holdersOf(hash)].slice(0, MAX_TOLD))
+        if (namespace !== after.metadata.namespace) yield { ref: { namespace, name }, level: 'background' }
   }
 
   #removed(apiKey: ApiKey): void {
@@ -349,6 +365,7 @@ function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>
     ...context,
     apiKeys,
     keyring,
+    usedValues: new UsedValues(shardsDeps(context)),
     vault: new CredentialVault(clock),
     memory: new KeyMemory(clock),
     limits,

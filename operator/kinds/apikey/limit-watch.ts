@@ -4,7 +4,7 @@
  * per turn. The operator writes only statuses that differ.
  */
 import type { Cancel } from '#platform/clock.ts'
-import { ACCOUNTS_FEATURE, LIMITS_FEATURE } from '#contract/records/format.ts'
+import { ACCOUNTS_FEATURE, LIMITS_FEATURE, PROOFS_FEATURE } from '#contract/records/format.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { type Informer, namespaceOf, refOf } from '#kube/port.ts'
@@ -14,6 +14,7 @@ import type { LiveProcess } from '../../projection/store.ts'
 import type { OperatorContext } from '../kind.ts'
 import { type ProjectedModel, type ProjectedModels, union } from '../served-model/projected-models.ts'
 import { isLimited } from '#policy/effective.ts'
+import { isHashKey } from './hash-source.ts'
 import { policyOf } from './keyring-entry.ts'
 import type { GatewaySupport } from './observed.ts'
 
@@ -41,7 +42,7 @@ interface LimitWatchDeps extends Pick<OperatorContext, 'clock' | 'enqueue'> {
 export class LimitWatch {
   readonly #deps: LimitWatchDeps
   readonly #features = new Map<string, Support>(
-    [LIMITS_FEATURE, ACCOUNTS_FEATURE].map((feature) => [feature, { state: 'Unknown', tooOldAtMs: -Infinity }]),
+    [LIMITS_FEATURE, ACCOUNTS_FEATURE, PROOFS_FEATURE].map((feature) => [feature, { state: 'Unknown', tooOldAtMs: -Infinity }]),
   )
   #dirty: Namespaces = []
   #cancel: Cancel | undefined
@@ -84,7 +85,7 @@ export class LimitWatch {
     this.#dirty = []
     this.#cancel = undefined
     void inTurns([...this.#deps.apiKeys.list()], TURN, (apiKey) => {
-      const isAffected = apiKey.spec.accountRef !== undefined || isLimited(policyOf(apiKey))
+      const isAffected = apiKey.spec.accountRef !== undefined || isHashKey(apiKey) || isLimited(policyOf(apiKey))
       if (isAffected && dirty?.has(namespaceOf(apiKey)) !== false) this.#deps.enqueue(apiKeys.kind, refOf(apiKey), 'background')
     })
   }

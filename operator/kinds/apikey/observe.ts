@@ -1,14 +1,17 @@
 /** Observes the state of one ApiKey from the memory of this process, without any call. Decides nothing. */
-import { ACCOUNTS_FEATURE, LIMITS_FEATURE } from '#contract/records/format.ts'
+import { ACCOUNTS_FEATURE, LIMITS_FEATURE, PROOFS_FEATURE } from '#contract/records/format.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { createdMs, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { type Aged, isOlder } from '#policy/age-list.ts'
 import type { KeyAccount } from '../../accounts/accounts.ts'
 import type { ApiKeyDeps } from './kind.ts'
-import { HASH_INDEX, type HashSource, hashSource, verifierOfHash } from './hash-source.ts'
+import { HASH_INDEX, hashesOf, type HashSource, hashSource, isAliveAt, verifierOfHash } from './hash-source.ts'
 import { currentVerifier, policyOf, recordText } from './keyring-entry.ts'
-import type { Observed } from './observed.ts'
+import type { AccountLimit, Observed } from './observed.ts'
+
+/** Revoked and expired keys that an account may have beside as many as its plan allows. */
+const SPARE_KEYS = 20
 
 /** @returns undefined if there is no such ApiKey, or if this process has released it */
 export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined {
@@ -29,10 +32,11 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
     storeAvailable: deps.projection.available,
     deletingForMs: apiKey.metadata.deletionTimestamp === undefined ? 0 : deps.memory.deletingForMs(uid),
     revocationWaitMs: deps.settings.revocationWaitMs,
-    isDuplicate: isDuplicate(apiKey, own.entry, deps),
+    ...valueState(apiKey, own.entry, deps),
     ...accountState(apiKey, own, deps),
     gatewayLimits: deps.limits.supports(LIMITS_FEATURE),
     gatewayAccounts: deps.limits.supports(ACCOUNTS_FEATURE),
+    gatewayProofs: deps.limits.supports(PROOFS_FEATURE),
     usage: deps.shownUsage.shown(uid),
     spendLoss: deps.subjects.ledger?.loss(uid),
     ...modelsThatLack(apiKey, deps),
@@ -72,13 +76,14 @@ function accountState(apiKey: ApiKey, own: ReturnType<typeof ownState>, deps: Ap
     account,
     plan: accounts.planOfAccount(account?.uid ?? own.entry?.account),
     isAccountRequired: required.includes('*') || required.includes(namespaceOf(apiKey)),
+    hasAccounts: settings.hasAccounts,
     accountLimit: accountLimitOf(apiKey, account, isFresh, deps),
     namespaceLimit: isFresh && !hasAccount ? limitOf(namespaceOf(apiKey), deps) : undefined,
   }
 }
 
 /** The bound of keys, if the account has no place for this key. Keys that have a place keep it; of the others the oldest come first. */
-function accountLimitOf(apiKey: ApiKey, account: KeyAccount | undefined, isFresh: boolean, deps: ApiKeyDeps): number | undefined {
+function accountLimitOf(apiKey: ApiKey, account: KeyAccount | undefined, isFresh: boolean, deps: ApiKeyDeps): AccountLimit | undefined {
   const { accounts, waiting } = deps
   const { name } = apiKey.spec.accountRef ?? {}
   if (name === undefined) return undefined
@@ -91,9 +96,12 @@ function accountLimitOf(apiKey: ApiKey, account: KeyAccount | undefined, isFresh
 }
 
 /** @param ahead keys that wait and come first @returns the bound of keys of the account, if it is reached */
-function fullAt({ uid, planSpec }: KeyAccount, ahead: number, { keys }: ApiKeyDeps['accounts']): number | undefined {
+function fullAt({ uid, planSpec }: KeyAccount, ahead: number, { keys }: ApiKeyDeps['accounts']): AccountLimit | undefined {
   if (uid === undefined || planSpec === undefined) return undefined
-  return keys.activeOf(uid, planSpec.maxKeys) + ahead >= planSpec.maxKeys ? planSpec.maxKeys : undefined
+  const { maxKeys } = planSpec
+  if (keys.activeOf(uid, maxKeys) + ahead >= maxKeys) return { most: maxKeys, of: 'ActiveKeys' }
+  const most = 2 * maxKeys + SPARE_KEYS
+  return keys.countOf(uid) + ahead >= most ? { most, of: 'AllKeys' } : undefined
 }
 
 function isEnding({ metadata, spec }: ApiKey): boolean {
@@ -124,26 +132,66 @@ function limitOf(namespace: string, { keyring, settings: { maxApiKeysPerNamespac
   return keyring.countIn(namespace) >= most ? most : undefined
 }
 
+/** What keeps a key from the hash of its manifest, and what its owner must know about the hash. */
+function valueState(
+  apiKey: ApiKey,
+  entry: KeyringEntry | undefined,
+  deps: ApiKeyDeps,
+): Pick<Observed, 'isDuplicate' | 'mayBeUnproven' | 'valueUse' | 'unrecordedHashes' | 'isNamedElsewhere'> {
+  const { usedValues, apiKeys, clock } = deps
+  const namespace = namespaceOf(apiKey)
+  const source = hashSource(apiKey)
+  const taken = (entry?.verifiers ?? []).filter(({ origin }) => origin === 'Hash')
+  const working = taken.filter((one) => isAliveAt(one, clock.now())).map(({ hash }) => hash)
+  const isElsewhere = ({ metadata }: ApiKey): boolean => metadata.namespace !== namespace && metadata.deletionTimestamp === undefined
+  return {
+    isDuplicate: isDuplicate(apiKey, entry, deps),
+    mayBeUnproven: mayBeUnproven(namespace, deps),
+    valueUse: source ? usedValues.useOf(source.hash, namespace, source.proof !== undefined) : 'New',
+    unrecordedHashes:
+      apiKey.spec.state === 'Revoked' ? taken.map(({ hash }) => hash).filter((hash) => !usedValues.isRevoked(hash, namespace)) : [],
+    isNamedElsewhere:
+      source !== undefined && [...hashesOf(apiKey), ...working].some((hash) => [...apiKeys.byIndex(HASH_INDEX, hash)].some(isElsewhere)),
+  }
+}
+
+function mayBeUnproven(namespace: string, { settings: { unprovenHashNamespaces: allowed } }: Pick<ApiKeyDeps, 'settings'>): boolean {
+  return allowed.includes('*') || allowed.includes(namespace)
+}
+
 /**
- * Whether another key has the value. Gateways could not decide whose limits apply, so one key holds a value. The present holder keeps the
- * value against every later claim: otherwise a user who learns a hash could take over the traffic of a working key. Without a holder, the
- * oldest ApiKey gets the value.
+ * Whether another key has the value. Gateways could not decide whose limits apply, so one key of a namespace holds a value, and a value without
+ * a proof has one holder at all. The present holder keeps the value against every later claim: otherwise a user who learns a hash could take
+ * over the traffic of a working key. Without a holder, the oldest ApiKey gets the value. With a proof, other namespaces do not matter: the
+ * gateway admits the key whose proof was made from the value, so a false claim locks nobody out. A value that this operator has made belongs to
+ * its key alone, even if the value has leaked.
  * @param entry the newest entry of the ApiKey
  */
 export function isDuplicate(
   apiKey: ApiKey,
   entry: KeyringEntry | undefined,
-  { keyring, apiKeys }: Pick<ApiKeyDeps, 'keyring' | 'apiKeys'>,
+  deps: Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'settings'>,
 ): boolean {
+  const { keyring, apiKeys } = deps
   const source = hashSource(apiKey)
   if (source === undefined) return false
   const uid = uidOf(apiKey)
   const own = verifierOfHash(source, entry?.verifiers)
-  const others = [...keyring.holdersOf(source.hash)].filter((other) => other.uid !== uid)
+  const competes = (namespace: string | undefined): boolean => source.proof === undefined || namespace === namespaceOf(apiKey)
+  const others = [...keyring.holdersOf(source.hash)].filter(
+    (other) => other.uid !== uid && (competes(other.namespace) || isGenerated(other, source)),
+  )
   if (own !== undefined) return others.some((other) => isEarlier(other, source, { uid, createdMs: own.createdMs }))
   if (others.length > 0) return true
-  const rivals = [...apiKeys.byIndex(HASH_INDEX, source.hash)].filter(({ metadata }) => metadata.deletionTimestamp === undefined)
-  return rivals.some((rival) => isOlder(ageOf(rival), ageOf(apiKey)))
+  const isRival = (rival: ApiKey): boolean =>
+    rival.metadata.deletionTimestamp === undefined &&
+    competes(rival.metadata.namespace) &&
+    (hashSource(rival)?.proof !== undefined || mayBeUnproven(namespaceOf(rival), deps))
+  return [...apiKeys.byIndex(HASH_INDEX, source.hash)].some((rival) => isRival(rival) && isOlder(ageOf(rival), ageOf(apiKey)))
+}
+
+function isGenerated({ verifiers }: KeyringEntry, source: HashSource): boolean {
+  return verifierOfHash(source, verifiers)?.origin === undefined
 }
 
 /** Whether the other of two entries with one value had the value first, and so keeps it. Only a restore makes two such entries. */

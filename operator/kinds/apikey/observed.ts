@@ -1,5 +1,6 @@
 /** The observed state of an ApiKey: the input of `nextStep` and `statusOf`. Plain data. */
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { KeyHash } from '#contract/values/credential.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import type { KubeErrorCode } from '#kube/port.ts'
@@ -9,6 +10,7 @@ import type { Confirmation } from '../../projection/acknowledgements.ts'
 import type { Projection } from '../../projection/projection.ts'
 import type { SubjectUsage } from '../../books/subject-ledger.ts'
 import type { ObservedSecret } from './user-secret.ts'
+import type { ValueUse } from './used-values.ts'
 
 /** The call that failed: a read or a write of the user's Secret, a write of the keyring, or any other call. */
 export type FailureTopic = 'SecretRead' | 'SecretWrite' | 'Keyring' | 'Other'
@@ -24,6 +26,12 @@ export interface Failure {
 
 /** Whether every serving gateway enforces limits, or knows accounts. Unknown: no gateway was polled yet. */
 export type GatewaySupport = 'Unknown' | 'TooOld' | 'Current'
+
+/** A bound of the keys of an account: of those that are neither revoked nor expired, or of all. */
+export interface AccountLimit {
+  readonly most: number
+  readonly of: 'ActiveKeys' | 'AllKeys'
+}
 
 export interface Observed {
   readonly apiKey: ApiKey
@@ -55,7 +63,16 @@ export interface Observed {
   readonly revisionInMs: number
   /** The bound of keys, if the namespace has reached it; undefined if there is room or the key exists. */
   readonly namespaceLimit: number | undefined
+  /** Whether another key has the value, or comes first. */
   readonly isDuplicate: boolean
+  /** Whether a hash needs no proof in the namespace of the key. */
+  readonly mayBeUnproven: boolean
+  /** What the namespace may do with the hash of the manifest, if the key does not have it. */
+  readonly valueUse: ValueUse
+  /** Hashes of a key with source.type Hash whose revocation is not recorded yet. */
+  readonly unrecordedHashes: readonly KeyHash[]
+  /** Whether an ApiKey of another namespace names a hash of this key. */
+  readonly isNamedElsewhere: boolean
   /** Whether the key was never issued, and nothing of it can be lost. */
   readonly isNew: boolean
   /** What the account of the key says; undefined for a key without one, or if there is no such Account. */
@@ -64,11 +81,14 @@ export interface Observed {
   readonly plan: PlanRecord | undefined
   /** Whether keys of the namespace need an account. */
   readonly isAccountRequired: boolean
+  /** Whether this installation has accounts. */
+  readonly hasAccounts: boolean
   /** The bound of keys, if the account has no place for this new key; undefined if there is room or the key exists. */
-  readonly accountLimit: number | undefined
+  readonly accountLimit: AccountLimit | undefined
   readonly gatewayLimits: GatewaySupport
-  /** The same for accounts. */
+  /** The same for accounts, and for proofs. */
   readonly gatewayAccounts: GatewaySupport
+  readonly gatewayProofs: GatewaySupport
   /** Callable models without a price, for a key with a blocking budget in Currency. Sorted. */
   readonly unpricedModels: readonly string[]
   /** Callable models without a bound of their answers, for a key with a blocking budget. Sorted. */

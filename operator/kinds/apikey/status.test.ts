@@ -308,10 +308,19 @@ function* hashMaterials(): Generator<Observed> {
   const former = hashVerifier('sk-former', 1, { expiresMs: NOW + 60_000 })
   for (const spec of [hashSpec('sk-present'), hashSpec('sk-present', 0, 'sk-present')]) {
     for (const observed of [notTaken(spec), taken([present], spec), taken([former, present], spec), taken([former], spec)])
-      for (const isDuplicate of [false, true]) yield { ...observed, isDuplicate }
+      for (const around of HASH_STATES) yield { ...observed, ...around }
   }
   yield { ...notTaken(hashSpec('sk-present')), isUnreadable: true, isDuplicate: true }
 }
+
+const HASH_STATES: readonly Partial<Observed>[] = [
+  {},
+  { isDuplicate: true },
+  { mayBeUnproven: false },
+  { valueUse: 'Taken' },
+  { valueUse: 'Full' },
+  { isNamedElsewhere: true },
+]
 
 /** Every manifest beside every state of the key material, with the status of before or none. */
 function* materials(): Generator<Observed> {

@@ -9,12 +9,13 @@ import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import { effectiveStatus } from '../effective-status.ts'
 import { progressOf } from '../../projection/programmed.ts'
 import { accountRefusal, isAccountSuspended } from './key-account.ts'
-import { hashSource, isAliveAt, isHashKey, isHintTheValue } from './hash-source.ts'
+import { hashRefusal, type HashRefusal, isAliveAt, isHashKey } from './hash-source.ts'
 import { isKeyLost, wasProgrammed } from './key-state.ts'
 import { policyOf } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
 import { secretIssued } from './secret-issued.ts'
 import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus, usedColumn } from '../usage-status.ts'
+import { MAX_USED_VALUES } from './used-values.ts'
 import { secretName } from './user-secret.ts'
 
 /** Most models that a message names. */
@@ -104,6 +105,7 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   if (ready.reason === 'Suspended') list.push({ type: 'Suspended', reason: 'Suspended', message: ready.message })
   const rotating = rotatingOf(observed)
   if (rotating) list.push({ type: 'Rotating', ...rotating })
+  list.push(...namedElsewhere(observed))
   if (exhausted) list.push({ type: 'BudgetExhausted', ...exhausted })
   if (isExpired(observed)) list.push({ type: 'Expired', reason: 'Expired', message: expiredMessage(observed) })
   const stalled = stalledOf(ready, others)
@@ -111,11 +113,19 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   return list
 }
 
+/** Refusals that only an edit of the manifest ends. */
+const STALLING = ['DuplicateKey', 'SourceInvalid', 'ProofRequired', 'ValueUsed'] as const
+type Stalling = (typeof STALLING)[number]
+
+function isStalledBy(reason: Outcome<'Accepted'>['reason']): reason is Stalling {
+  return (STALLING as readonly string[]).includes(reason)
+}
+
 /** The condition Stalled, for errors that only a person can fix. */
 function stalledOf(ready: Outcome<'Ready'>, { accepted, issued }: OtherConditions): Outcome<'Stalled'> | undefined {
   if (ready.reason === 'KeyLost') return { reason: 'KeyLost', message: ready.message }
-  if (ready.reason === 'NotAccepted' && (accepted.reason === 'DuplicateKey' || accepted.reason === 'SourceInvalid'))
-    return { reason: accepted.reason, message: accepted.message }
+  const { reason, message } = accepted
+  if (ready.reason === 'NotAccepted' && isStalledBy(reason)) return { reason, message }
   if (issued.reason === 'SecretConflict' && ready.reason === 'SecretNotIssued') return { reason: 'SecretConflict', message: issued.message }
   return undefined
 }
@@ -143,18 +153,56 @@ function zoneUnknown({ spec, status }: ApiKey): Outcome<'Accepted'> | undefined 
   return { reason: 'InvalidTimeZone', message }
 }
 
-/** Refusals of the source. The message does not name the other key or its namespace, which only their owner may know. */
-function sourceRefused({ apiKey, isDuplicate, verifier }: Observed): Outcome<'Accepted'> | undefined {
-  const source = hashSource(apiKey)
-  if (source === undefined || apiKey.spec.state === 'Revoked') return undefined
-  const effect = verifier === undefined ? 'Until then the key does not work.' : 'Until then the key works with the value that it had.'
-  if (isDuplicate) {
-    const message = `spec.source.hash.sha256: another key has this value, and a value belongs to one key. Correct the SHA-256, or delete the other ApiKey. ${effect}`
-    return { reason: 'DuplicateKey', message }
-  }
-  if (!isHintTheValue(source)) return undefined
-  const message = `spec.source.hash.hint is the whole value of the key, so everybody who may read this ApiKey knows the value. Make another value, and set its SHA-256 and a hint of its last 4 characters. ${effect}`
-  return { reason: 'SourceInvalid', message }
+/** Refusals of the hash. No message names another key or its namespace, which only their owner may know. */
+const HASH_REFUSALS: Readonly<Record<HashRefusal, Outcome<'Accepted'>>> = {
+  Duplicate: {
+    reason: 'DuplicateKey',
+    message:
+      'spec.source.hash.sha256: another key has this value, and a value belongs to one key. Correct the SHA-256, or delete the other ApiKey.',
+  },
+  HintIsTheValue: {
+    reason: 'SourceInvalid',
+    message:
+      'spec.source.hash.hint is the whole value of the key, so everybody who may read this ApiKey knows the value. Make another value, and set its SHA-256 and a hint of its last 4 characters.',
+  },
+  ProofRequired: {
+    reason: 'ProofRequired',
+    message:
+      'spec.source.hash.proof is absent, and in this namespace a SHA-256 alone makes no key, because everybody who reads the manifest knows it. Set the proof, or ask the administrator for scope.unprovenHashes.',
+  },
+  ValueUsed: {
+    reason: 'ValueUsed',
+    message:
+      'spec.source.hash.sha256: a key with this value was revoked, or another namespace has used the value. Make another value. If the value is your own and another namespace has named its SHA-256, set spec.source.hash.proof.',
+  },
+  TooManyValues: {
+    reason: 'ValueUsed',
+    message: `This namespace has used ${MAX_USED_VALUES} values without a proof, as many as it may. Set spec.source.hash.proof.`,
+  },
+  GatewayTooOld: {
+    reason: 'GatewayTooOld',
+    message: 'A gateway pod runs a version that checks no proofs. Update all gateway pods; the value is taken then.',
+  },
+}
+
+function sourceRefused(observed: Observed): Outcome<'Accepted'> | undefined {
+  const refusal = observed.apiKey.spec.state === 'Revoked' ? undefined : hashRefusal(observed)
+  if (refusal === undefined) return undefined
+  const { reason, message } = HASH_REFUSALS[refusal]
+  const effect =
+    observed.verifier === undefined ? 'Until then the key does not work.' : 'Until then the key works with the value that it had.'
+  return { reason, message: `${message} ${effect}` } as Outcome<'Accepted'>
+}
+
+/** The condition ValueNamedElsewhere. It does not name the other ApiKey, which only its own namespace may know. */
+function namedElsewhere({ apiKey, isNamedElsewhere }: Observed): ApiKeyCondition[] {
+  if (!isNamedElsewhere) return []
+  const effect =
+    apiKey.spec.source?.hash?.proof === undefined
+      ? 'It can take over the calls only with a proof made from the value; set spec.source.hash.proof here too.'
+      : 'It gets the calls only if its proof was made from the value too, and this ApiKey named the value later.'
+  const message = `An ApiKey in another namespace names the SHA-256 of this key. ${effect} If you do not know that ApiKey, make another value.`
+  return [{ type: 'ValueNamedElsewhere', reason: 'NamedElsewhere', message }]
 }
 
 /** The condition Rotating, for working values that the manifest no longer names. */

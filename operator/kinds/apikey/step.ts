@@ -1,5 +1,6 @@
 /** The steps of an ApiKey, and functions that several checks of `steps.ts` share. Pure. */
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
+import type { KeyHash } from '#contract/values/credential.ts'
 import type { Level } from '../../loop/level.ts'
 import type { StepBase, Wait } from '../../loop/reconciler.ts'
 import type { Observed } from './observed.ts'
@@ -14,6 +15,8 @@ export type Step = StepBase &
     | { readonly do: 'try-secret' }
     /** Mints generation `number`, into the keyring first. */
     | { readonly do: 'mint'; readonly number: number }
+    /** Records hashes of the namespace, for ever. */
+    | { readonly do: 'record-values'; readonly hashes: readonly KeyHash[]; readonly isRevoked: boolean }
     /** Takes the hash of the manifest into the keyring. `id`: the public id of the lost entry; undefined: a new id. */
     | { readonly do: 'take-hash'; readonly id: string | undefined }
     /** Records the delivery. If a crash loses the mark, the next reconcile derives it from the Secret. */

@@ -4,12 +4,12 @@
  * nothing is live before it is durable; nothing is readable before it is live; edits that restrict go before all others.
  */
 import { type KeyringEntry, type KeyringVerifier, sameEntry } from '#contract/records/keyring-entry.ts'
-import { FINALIZER } from '#api/apikey.ts'
+import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { budgetsWithoutZone } from '#api/key-policy.ts'
 import { sameStatus } from '#api/condition-list.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { type Check, firstAnswer } from '../../loop/reconciler.ts'
-import { hashFacts, hashSource, isHashKey, isHashReported, isHintTheValue, verifierOfHash, wantedVerifiers } from './hash-source.ts'
+import { hashFacts, hashRefusal, hashSource, isHashKey, isHashReported, verifierOfHash, wantedVerifiers } from './hash-source.ts'
 import { isDelivered, isKeyLost, isLateWrite, isNameTaken, restorable, wasProgrammed } from './key-state.ts'
 import { isSettled } from '../../projection/programmed.ts'
 import { accountRefusal } from './key-account.ts'
@@ -62,6 +62,7 @@ const LIVING: readonly KeyCheck[] = [
   awaitAccount,
   checkSecret,
   reportStep,
+  recordRevocation,
   awaitEvents,
 ]
 
@@ -72,6 +73,7 @@ const DELETED: readonly KeyCheck[] = [
   awaitProof,
   readSecretOfDeleted,
   deleteOwnSecret,
+  recordRevocation,
   removeFinalizer,
 ]
 
@@ -117,19 +119,30 @@ function reportUnreadable(observed: Observed): Answer {
   return reportStep(observed) ?? { do: 'wait' }
 }
 
-/** Takes the hash of the manifest, durable and live at once. Only a rotation that ends the former value is urgent. */
+/**
+ * Takes the hash of the manifest, durable and live at once. Only a rotation that ends the former value is urgent. A hash without a proof is
+ * recorded before, so that no other namespace gets it when this key is gone.
+ */
 function takeHash(observed: Observed): Answer {
   const { entry, apiKey } = observed
   const source = hashSource(apiKey)
-  if (source === undefined || verifierOfHash(source, entry?.verifiers) || !mayTakeHash(observed, source)) return undefined
+  if (source === undefined || verifierOfHash(source, entry?.verifiers) || !mayTakeHash(observed)) return undefined
+  if (source.proof === undefined && observed.valueUse === 'New')
+    return { do: 'record-values', level: levelOf(entry !== undefined), hashes: [source.hash], isRevoked: false }
   if (observed.revisionInMs > 0) return { do: 'wait', forMs: observed.revisionInMs }
-  if (entry !== undefined) return { do: 'take-hash', level: source.overlapMs === 0 ? 'urgent' : 'change', id: undefined }
-  return { do: 'take-hash', level: levelOf(apiKey.status !== undefined), id: isHashReported(apiKey) ? apiKey.status?.keyID : undefined }
+  return entry === undefined
+    ? { do: 'take-hash', level: levelOf(apiKey.status !== undefined), id: formerID(apiKey) }
+    : { do: 'take-hash', level: source.overlapMs === 0 ? 'urgent' : 'change', id: undefined }
 }
 
-function mayTakeHash(observed: Observed, source: NonNullable<ReturnType<typeof hashSource>>): boolean {
-  const { apiKey, entry, namespaceLimit, isDuplicate } = observed
-  if (apiKey.spec.state === 'Revoked' || isDuplicate || isHintTheValue(source) || isWaitingForKeyring(observed)) return false
+/** The id that the status gives to the hash of the manifest, if the keyring has lost the key. */
+function formerID(apiKey: ApiKey): string | undefined {
+  return isHashReported(apiKey) ? apiKey.status?.keyID : undefined
+}
+
+function mayTakeHash(observed: Observed): boolean {
+  const { apiKey, entry, namespaceLimit } = observed
+  if (apiKey.spec.state === 'Revoked' || hashRefusal(observed) !== undefined || isWaitingForKeyring(observed)) return false
   return (
     entry !== undefined ||
     (namespaceLimit === undefined && accountRefusal(observed) === undefined && budgetsWithoutZone(apiKey.spec).length === 0)
@@ -231,6 +244,12 @@ function deliver(observed: Observed): Answer {
   return projected.forMs >= ISSUE_WAIT_MS
     ? { do: 'write-secret', level: 'change', verifier }
     : { do: 'wait', forMs: ISSUE_WAIT_MS - projected.forMs }
+}
+
+/** Records that the values of a revoked key are over, so that no other key of the namespace revives one. A failure delays no deletion. */
+function recordRevocation({ apiKey, unrecordedHashes: hashes, failures }: Observed): Answer {
+  const isGivenUp = apiKey.metadata.deletionTimestamp !== undefined && failures.some(({ topic }) => topic === 'Other')
+  return hashes.length === 0 || isGivenUp ? undefined : { do: 'record-values', level: 'change', hashes, isRevoked: true }
 }
 
 /** Deletes the Secret of a revoked key when the gateways refuse the key, or after a bounded wait. */

@@ -15,6 +15,7 @@
 - { name: PUBLISHING_NAMESPACES, value: {{ join "," .Values.scope.publishers | default .Release.Namespace | quote }} }
 - { name: ACCOUNTS, value: {{ ternary "true" "false" (eq (include "headgate.hasAccounts" .) "true") | quote }} }
 - { name: ACCOUNT_REQUIRED_NAMESPACES, value: {{ join "," .Values.accounts.requiredIn | quote }} }
+- { name: UNPROVEN_HASH_NAMESPACES, value: {{ join "," .Values.scope.unprovenHashes | quote }} }
 - { name: LEASE_DURATION_SECONDS, value: {{ $values.lease.durationSeconds | int | quote }} }
 - { name: LEASE_RENEW_SECONDS, value: {{ $values.lease.renewSeconds | int | quote }} }
 - { name: LEASE_RETRY_SECONDS, value: {{ $values.lease.retrySeconds | int | quote }} }
@@ -55,6 +56,9 @@
 {{- end }}
 {{- range $scope.formerNamespaces }}
 {{- if has . $scope.watchNamespaces }}{{ fail (printf "scope.formerNamespaces: %s is in scope.watchNamespaces too" .) }}{{ end }}
+{{- end }}
+{{- if and (has "*" .Values.scope.unprovenHashes) (gt (len .Values.scope.unprovenHashes) 1) }}
+{{- fail "scope.unprovenHashes: \"*\" stands for every namespace and goes alone" }}
 {{- end }}
 {{- if and (has "*" .Values.accounts.requiredIn) (gt (len .Values.accounts.requiredIn) 1) }}
 {{- fail "accounts.requiredIn: \"*\" stands for every namespace and goes alone" }}
