@@ -106,7 +106,7 @@ describe('with a process killed every 2 s', () => {
 /** No answer ends before all 50 calls are decided, because a cost above the hold would take the room of a later call. */
 describe('50 requests at once against a budget with room for three', () => {
   test.each([
-    ['cost at most what they hold: the amount is not exceeded', 'race', 12, 'delay=200,words=12'],
+    ['cost at most what they hold: the amount is not exceeded', 'race', 12, 'delay=5000,words=12'],
     ['cost more than they hold: no more is spent beyond the amount than their excess', 'overrun', undefined, 'delay=5000,words=400'],
   ])('three run, and %s', async (_, uid, maxTokens, directives) => {
     const calls = Array.from({ length: 50 }, (_none, at) => decided(at, uid, { maxTokens, directives }))
