@@ -127,7 +127,8 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     await eventually(async () =>
       expect(Number((await limits.ledger(key.record.uid, 'budget'))['life:Currency:Lifetime:0:H'])).toBeGreaterThan(1_500),
     )
-    expect(expectWait(await limits.call(key, { format, fields: { max_tokens: 1_500 } }), format, LIMITS.held)).toBe(5_000)
+    const waitMs = expectWait(await limits.call(key, { format, fields: { max_tokens: 1_500 } }), format, LIMITS.held)
+    expect(Math.ceil(waitMs / 1_000)).toBe(5) // counted from the answer of Redis, which may be some ms old
     expect((await running).status).toBe(200)
     await eventually(async () => expect((await limits.call(key, { format, fields: { max_tokens: 1_500 } })).status).toBe(200))
   })
