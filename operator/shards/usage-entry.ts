@@ -4,7 +4,7 @@ import { FORMAT, formatHead, parseFormat } from '#contract/records/format.ts'
 import { type UsageCounts, usageCounts } from '#contract/usage/usage-report.ts'
 import { recordCodec, type ShardCodec } from './shard-codec.ts'
 
-/** Counts by uid of the key, then by name of the model. '' and '': whatever found no room. */
+/** Counts by uid of the key, then by name of the model. The row with the uid '' and the model '' holds the calls that found no room. */
 export type UsageRows = ReadonlyMap<string, ReadonlyMap<string, UsageCounts>>
 /** Rows by day or by month. */
 export type UsagePeriods = ReadonlyMap<number, UsageRows>

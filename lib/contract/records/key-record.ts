@@ -15,7 +15,7 @@ export const keyVerifier = z.object({
   hash: z.string().regex(KEY_HASH_PATTERN) as unknown as z.ZodType<KeyHash>,
   /** End, ms since 1970; null: with the key. */
   expiresMs: timeField.nullable(),
-  /** Only a Credential that it was made from is admitted. Absent: every Credential with the hash, and no other key has the hash. */
+  /** Gateways admit only the Credential from which the proof was made. Absent: the hash alone decides, and no other key has it. */
   proof: (z.string().regex(KEY_HASH_PATTERN) as unknown as z.ZodType<KeyProof>).optional(),
 })
 

@@ -2,10 +2,12 @@ import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { KeyTable } from '../../../gateway/auth/key-table.ts'
 import { SHOP } from '../../../test/support/objects.ts'
+import type { WorldCall } from '../../../test/support/operator-process.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import type { ApiKeySpec } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { apiKeys } from '#api/resources.ts'
+import { KubeError } from '#kube/port.ts'
 import { apiKeyRow } from './kind.ts'
 
 const EVIL = 'evil'
@@ -162,6 +164,34 @@ describe('the hash of a key, in its own namespace', () => {
     await world.restart({ unprovenHashNamespaces: [] })
     await world.settledKey(named(VALUE, undefined, { displayName: 'Bot' }))
     expect([await holder(VALUE), await accepted(SHOP)]).toEqual([`${SHOP} Active`, 'True Accepted'])
+  })
+})
+
+describe('while the used values cannot be written', () => {
+  const areValues = (call: WorldCall): boolean => call.plural === 'secrets' && call.name.startsWith('hg-values-')
+  const refused = new KubeError('Forbidden', 403, 'secrets is forbidden')
+
+  test('a hash without a proof is not taken, and its owner reads why; it is taken once they can be', async () => {
+    await world.start({ unprovenHashNamespaces: ['*'] })
+    world.refuse((call) => call.verb !== 'list' && areValues(call), refused)
+    await world.applyKey(named(VALUE))
+    await world.during(world.sleep(20_000))
+    expect(await holder(VALUE)).toBeUndefined()
+    expect(await world.message(apiKeys, 'bot', 'Programmed')).toContain('secrets is forbidden')
+    world.beforeCall = () => undefined
+    await world.during(world.sleep(600_000))
+    await world.settle()
+    expect(await holder(VALUE)).toBe(`${SHOP} Active`)
+  })
+
+  test('a revoked key can be deleted', async () => {
+    await world.start({ unprovenHashNamespaces: [] })
+    await world.settledKey(owned())
+    world.refuse((call) => call.verb !== 'list' && areValues(call), refused)
+    await world.applyKey(owned(VALUE, { state: 'Revoked' }))
+    await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    await world.during(world.sleep(60_000))
+    expect(await world.objects.get(apiKeys, { namespace: SHOP, name: 'bot' })).toBeUndefined()
   })
 })
 

@@ -112,7 +112,10 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   failed(ref: ObjectRef, step: Step, error: KubeError): void {
-    this.#deps.memory.failed(this.#uidAt(ref), topicOf(step.do), error)
+    const { memory } = this.#deps
+    const uid = this.#uidAt(ref)
+    if (step.do === 'record-values') memory.commitFailed(uid, error.code, error.message)
+    else memory.failed(uid, topicOf(step.do), error)
   }
 
   succeeded(ref: ObjectRef, step: Step): void {
@@ -322,6 +325,7 @@ const namespaceOfAccountKey = (apiKey: ApiKey): readonly string[] => (apiKey.spe
 
 function topicOf(step: Step['do']): FailureTopic {
   if (step === 'read-secret') return 'SecretRead'
+  if (step === 'record-values') return 'Keyring' // the owner learns of both in the same way
   return step === 'write-secret' || step === 'try-secret' ? 'SecretWrite' : 'Other'
 }
 

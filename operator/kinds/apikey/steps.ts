@@ -247,9 +247,11 @@ function deliver(observed: Observed): Answer {
 }
 
 /** Records that the values of a revoked key are over, so that no other key of the namespace revives one. A failure delays no deletion. */
-function recordRevocation({ apiKey, unrecordedHashes: hashes, failures }: Observed): Answer {
-  const isGivenUp = apiKey.metadata.deletionTimestamp !== undefined && failures.some(({ topic }) => topic === 'Other')
-  return hashes.length === 0 || isGivenUp ? undefined : { do: 'record-values', level: 'change', hashes, isRevoked: true }
+function recordRevocation(observed: Observed): Answer {
+  const { apiKey, unrecordedHashes: hashes, failures } = observed
+  const isGivenUp = apiKey.metadata.deletionTimestamp !== undefined && failures.some(({ topic }) => topic === 'Keyring')
+  if (hashes.length === 0 || isGivenUp || isWaitingForKeyring(observed)) return undefined
+  return { do: 'record-values', level: 'change', hashes, isRevoked: true }
 }
 
 /** Deletes the Secret of a revoked key when the gateways refuse the key, or after a bounded wait. */
