@@ -142,7 +142,7 @@ export const apiKeyKind: ApiKind<ApiKey> = {
     column('Used', '.status.summary.used', 'The spent part of the budget of which the least is left.'),
     column('Expires', '.status.expirationTime', 'When the key stops working.'),
     AGE,
-    column('Models', '.status.summary.models', 'Models that the key may call.', { wide: true }),
+    column('Models', '.status.summary.models', 'The allow-list of the key. A plan may allow less.', { wide: true }),
     column('RPM', '.spec.limits.requestsPerMinute', 'Most requests per minute.', { type: 'integer', wide: true }),
     column('TPM', '.spec.limits.tokensPerMinute', 'Most tokens per minute.', { type: 'integer', wide: true }),
     column('Last-Used', '.status.lastUsedTime', 'Time since the key was last used, to the hour.', { type: 'date', wide: true }),

@@ -137,7 +137,7 @@ export const apiKeyStatus = z.object({
   summary: z
     .object({
       programmed: z.string().max(32).describe('ready/total'),
-      models: z.string().max(1024).describe('The allow-list, shortened.'),
+      models: z.string().max(1024).describe('The allow-list of the key, shortened. A plan may allow less.'),
       used: z.string().max(8).describe('The spent part of the budget of which the least is left.').optional(),
     })
     .describe('Short strings for the columns of kubectl get.')

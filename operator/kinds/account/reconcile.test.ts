@@ -97,6 +97,15 @@ describe('an Account and its keys', () => {
     expect((await world.key()).status?.effective).toEqual({ limits: [{ limit: 'requestsPerMinute', value: 5, owner: 'plan' }] })
   })
 
+  test('an edit of the models of a plan writes no status of a key', async () => {
+    await issued({ models: ['a', 'b'] })
+    world.writes.length = 0
+    await applyPlan({ models: ['a'] })
+    await world.settle()
+    expect(await planRecords()).toMatchObject([{ models: ['a'] }])
+    expect(world.writes.filter((write) => write.includes('apikeys'))).toEqual([])
+  })
+
   test('a namespace that the account does not admit gets the answer of a missing account', async () => {
     await applyPlan()
     await applyAccount()

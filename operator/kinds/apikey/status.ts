@@ -4,7 +4,7 @@ import type { ApiKey, ApiKeyStatus } from '#api/apikey.ts'
 import { budgetsWithoutZone } from '#api/key-policy.ts'
 import { conditionList, findCondition } from '#api/condition-list.ts'
 import { API_KEY_CONDITIONS, type ApiKeyCondition } from '#api/conditions.ts'
-import { effective, type EffectivePolicy, isLimited } from '#policy/effective.ts'
+import { effective, isLimited } from '#policy/effective.ts'
 import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import { effectiveStatus } from '../effective-status.ts'
 import { progressOf } from '../../projection/programmed.ts'
@@ -43,7 +43,7 @@ export function statusOf(observed: Observed): ApiKeyStatus {
     ...shown,
     summary: {
       programmed: programmed ? `${programmed.ready}/${programmed.total}` : '0/0',
-      models: modelsColumn(policy),
+      models: modelsColumn(apiKey.spec),
       ...(used !== undefined && { used }),
     },
     conditions: conditionList(API_KEY_CONDITIONS, conditionsOf(observed), {
@@ -318,8 +318,9 @@ function expiredMessage({ entry }: Observed): string {
   return `The key expired at ${rfc3339(entry?.expiresMs ?? 0)}. Set a later time to let it work again.`
 }
 
-function modelsColumn({ models }: EffectivePolicy): string {
-  const text = models.map((list) => list.join(',')).join(' & ')
+/** The list of the key alone: with that of the plan, an edit of a Plan would rewrite the status of every key. */
+function modelsColumn({ models }: ApiKey['spec']): string {
+  const text = models.join(',')
   return text.length > MODELS_COLUMN ? `${text.slice(0, MODELS_COLUMN - 1)}…` : text
 }
 
