@@ -1,7 +1,7 @@
 import { createServer } from 'node:https'
 import type { LookupFunction } from 'node:net'
 import { setImmediate } from 'node:timers/promises'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { TEST_CA, TEST_SERVER_CERT, TEST_SERVER_KEY } from '../../test/support/tls-fixture.ts'
 import {
   CHAT,
@@ -49,13 +49,16 @@ describe('a failing endpoint', () => {
     let isBroken = true
     const bad = await startBackend((response, received) => json(isBroken ? 500 : 200, OK)(response, received))
     const good = await startBackend(json(200, OK))
-    const gateway = await new Harness({ tickMs: 150 }).start() // the first probe comes after 150 to 300 ms
+    vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }) // no probe before the test says so, however slow the machine
+    onTestFinished(() => void vi.useRealTimers())
+    const gateway = await new Harness({ tickMs: 1_000 }).start()
     gateway.put(modelRecord({ backends: [backendRecord({ endpoints: [bad.address, good.address] })] }))
     for (let i = 0; i < 5; i++) expect((await gateway.post(CHAT, HELLO)).status).toBe(500 + 2)
     expect(gateway.upstream.unhealthy()).toEqual({ 'uid-1/main': { up: 1, total: 2 } })
     expect((await gateway.post(CHAT, HELLO)).status).toBe(200)
     expect(good.received).toHaveLength(1)
     isBroken = false
+    vi.advanceTimersByTime(2_000)
     await until(() => Object.keys(gateway.upstream.unhealthy()).length === 0)
     expect((await gateway.post(CHAT, HELLO)).status).toBe(200)
     expect(bad.received).toHaveLength(6)
