@@ -9,6 +9,8 @@ const OUTSIDE = ['**/node_modules/**', '**/dist/**', '.headgate/**']
 const LAB = 'test/support/integration-setup.ts'
 /** Only catches hangs, also on a machine with other work, ms. */
 const HANG_MS = 180_000
+/** The same for a thousand random schedules or answers. */
+const SCHEDULES_MS = 900_000
 
 type Options = NonNullable<ViteUserConfig['test']>
 const project = (name: string, options: Options) => ({ root, test: { name, exclude: [...OUTSIDE, PROPERTY], ...options } })
@@ -34,7 +36,7 @@ export default defineConfig({
         hookTimeout: HANG_MS,
         maxWorkers: 3,
       }),
-      project('property', { include: [PROPERTY], exclude: OUTSIDE, testTimeout: 60_000 }),
+      project('property', { include: [PROPERTY], exclude: OUTSIDE, testTimeout: SCHEDULES_MS }),
       project('integration', {
         include: ['test/integration/*.test.ts'],
         globalSetup: LAB,
