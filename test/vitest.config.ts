@@ -9,11 +9,16 @@ const OUTSIDE = ['**/node_modules/**', '**/dist/**', '.headgate/**']
 const LAB = 'test/support/integration-setup.ts'
 /** Only catches hangs, also on a machine with other work, ms. */
 const HANG_MS = 180_000
+/** The same for one condition that a test polls. */
+const POLL_MS = 60_000
 /** The same for a thousand random schedules or answers. */
 const SCHEDULES_MS = 900_000
 
 type Options = NonNullable<ViteUserConfig['test']>
-const project = (name: string, options: Options) => ({ root, test: { name, exclude: [...OUTSIDE, PROPERTY], ...options } })
+const project = (name: string, options: Options) => ({
+  root,
+  test: { name, exclude: [...OUTSIDE, PROPERTY], expect: { poll: { timeout: POLL_MS } }, ...options },
+})
 
 const countsFile = process.env.HEADGATE_COUNTS_FILE
 

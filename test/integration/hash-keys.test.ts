@@ -55,15 +55,15 @@ describe('an ApiKey with the SHA-256 of a value', () => {
 
   it('rotates with an overlap, in which both values work; then every gateway refuses the former value', async () => {
     await applied('rotating', 'sk-rotating-first')
-    await applied('rotating', NEW, { overlapSeconds: 8 }, ['Rotating', { reason: 'OverlapActive' }])
+    await applied('rotating', NEW, { overlapSeconds: 15 }, ['Rotating', { reason: 'OverlapActive' }])
     expect([await statuses('sk-rotating-first'), await statuses(NEW)]).toEqual([
       [200, 200],
       [200, 200],
     ])
-    await expect.poll(() => statuses('sk-rotating-first'), { timeout: 20_000 }).toEqual([401, 401])
+    await expect.poll(() => statuses('sk-rotating-first'), { timeout: 60_000 }).toEqual([401, 401])
     expect(await statuses(NEW)).toEqual([200, 200])
     await expect
-      .poll(async () => JSON.stringify((await stack.kube.get(stack.path('ApiKey', 'rotating')))?.status))
+      .poll(async () => JSON.stringify((await stack.kube.get(stack.path('ApiKey', 'rotating')))?.status), { timeout: 60_000 })
       .not.toContain('Rotating')
   })
 
