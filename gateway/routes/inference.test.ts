@@ -32,7 +32,9 @@ interface Sent {
 async function send({ path = ROUTES[0], body = ASK, headers = {} }: Sent) {
   const text = typeof body === 'string' ? body : JSON.stringify(body)
   const response = await fetch(front.base + path, { method: 'POST', headers, body: text })
-  const json = (await response.json()) as { error: { message: string; type: string; code: unknown; param: unknown } }
+  const json = (await response.json()) as {
+    error: { message: string; type: string; code: unknown; param: unknown; metadata: { resetsAt: string } }
+  }
   return { status: response.status, headers: response.headers, error: json.error, json }
 }
 
@@ -298,7 +300,12 @@ describe('limits', () => {
     const unread = await readAnswer(socket)
     socket.destroy()
     expect([unread.status, unread.headers['x-ratelimit-remaining-requests']]).toEqual([429, '0'])
-    expect(JSON.parse(unread.body)).toMatchObject({ error: { ...last.error, message: expect.stringMatching(/^Rate limit reached: req/) } })
+    const error = JSON.parse(unread.body).error
+    const { metadata, ...others } = last.error
+    expect(error).toMatchObject({ ...others, message: expect.stringMatching(/^Rate limit reached: req/) })
+    const resetsAt = Date.parse(metadata.resetsAt)
+    expect(error.metadata).toEqual({ ...metadata, resetsAt: expect.any(String) })
+    expect(Math.abs(Date.parse(error.metadata.resetsAt) - resetsAt), 'rounded to a second').toBeLessThanOrEqual(1_000)
     expect(Number(unread.headers['retry-after-ms'])).toBeGreaterThan(50_000)
     const other = bearer(front.issue({ limits: { requestsPerMinute: 1 } }))
     expect((await send({ headers: other })).status, 'another key is none of its business').toBe(200)
