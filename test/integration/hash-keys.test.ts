@@ -60,10 +60,10 @@ describe('an ApiKey with the SHA-256 of a value', () => {
       [200, 200],
       [200, 200],
     ])
-    await expect.poll(() => statuses('sk-rotating-first'), { timeout: 60_000 }).toEqual([401, 401])
+    await expect.poll(() => statuses('sk-rotating-first')).toEqual([401, 401])
     expect(await statuses(NEW)).toEqual([200, 200])
     await expect
-      .poll(async () => JSON.stringify((await stack.kube.get(stack.path('ApiKey', 'rotating')))?.status), { timeout: 60_000 })
+      .poll(async () => JSON.stringify((await stack.kube.get(stack.path('ApiKey', 'rotating')))?.status))
       .not.toContain('Rotating')
   })
 

@@ -15,7 +15,7 @@ export const keyVerifier = z.object({
   hash: z.string().regex(KEY_HASH_PATTERN) as unknown as z.ZodType<KeyHash>,
   /** End, ms since 1970; null: with the key. */
   expiresMs: timeField.nullable(),
-  /** Gateways admit only the Credential from which the proof was made. Absent: the hash alone decides, and no other key has it. */
+  /** Gateways admit only the Credential from which the proof was made. Absent: the hash alone decides, and no other key has the hash. */
   proof: (z.string().regex(KEY_HASH_PATTERN) as unknown as z.ZodType<KeyProof>).optional(),
 })
 

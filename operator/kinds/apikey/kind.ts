@@ -325,7 +325,7 @@ const namespaceOfAccountKey = (apiKey: ApiKey): readonly string[] => (apiKey.spe
 
 function topicOf(step: Step['do']): FailureTopic {
   if (step === 'read-secret') return 'SecretRead'
-  if (step === 'record-values') return 'Keyring' // the owner learns of both in the same way
+  if (step === 'record-values') return 'Keyring' // the status shows a refused record as it shows a refused commit of the keyring
   return step === 'write-secret' || step === 'try-secret' ? 'SecretWrite' : 'Other'
 }
 

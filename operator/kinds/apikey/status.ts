@@ -318,7 +318,7 @@ function expiredMessage({ entry }: Observed): string {
   return `The key expired at ${rfc3339(entry?.expiresMs ?? 0)}. Set a later time to let it work again.`
 }
 
-/** The list of the key alone: with that of the plan, an edit of a Plan would rewrite the status of every key. */
+/** The allow-list of the key. The list of the plan is left out, because an edit of a Plan would then rewrite the status of every key. */
 function modelsColumn({ models }: ApiKey['spec']): string {
   const text = models.join(',')
   return text.length > MODELS_COLUMN ? `${text.slice(0, MODELS_COLUMN - 1)}…` : text
