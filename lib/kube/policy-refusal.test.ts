@@ -37,6 +37,15 @@ describe('the error of a refused call', () => {
     return new StatusError({ verb: 'create', resource: 'secrets', object: 'shop/bot', namespace: 'shop' }, { status, text })
   }
 
+  test('says that a new kind is not known yet, instead of asking for a right', () => {
+    const why = 'cannot find RESTMapping for APIVersion headgate.dev/v1alpha1 Kind ApiKey: no matches for kind "ApiKey"'
+    const error = refusal(403, `secrets "bot" is forbidden: cannot set blockOwnerDeletion in this case because ${why}`)
+    expect([error.code, error.message]).toEqual([
+      'Unreachable',
+      'create secrets shop/bot: the API server does not know the kind of the owner yet, since its CustomResourceDefinition is new',
+    ])
+  })
+
   test('carries policy, words and namespace, for Secrets too', () => {
     expect(refusal(422, POLICY)).toMatchObject({
       code: 'AdmissionDenied',

@@ -119,7 +119,7 @@ export type KubeErrorCode =
   | 'Expired' // 410: the resource version is too old
   | 'NamespaceTerminating'
   | 'TooManyRequests'
-  | 'Unreachable' // no usable answer: network, time-out, 5xx
+  | 'Unreachable' // no usable answer: network, time-out, 5xx, or an API server that does not know a new kind yet
   | 'Other'
 
 /** Details of a failed call beyond code, status and message. */

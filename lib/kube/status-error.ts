@@ -68,10 +68,19 @@ function readStatus(text: string): StatusBody | undefined {
 }
 
 function codeOf(status: number, body: StatusBody | undefined): KubeErrorCode {
+  if (isOwnerUnknown(status, body)) return 'Unreachable'
   if (status === 403) return causes(body).includes('NamespaceTerminating') ? 'NamespaceTerminating' : 'Forbidden'
   if (status === 409) return body?.reason === 'AlreadyExists' ? 'AlreadyExists' : 'Conflict'
   if (status >= 500) return 'Unreachable'
   return BY_STATUS[status] ?? 'Other'
+}
+
+/**
+ * Whether OwnerReferencesPermissionEnforcement refuses an owner because the API server has not read a new CustomResourceDefinition yet. The
+ * plugin reads them every 10 s. No right is missing, and a later try succeeds.
+ */
+function isOwnerUnknown(status: number, body: StatusBody | undefined): boolean {
+  return status === 403 && /cannot set blockOwnerDeletion in this case because cannot find RESTMapping/.test(body?.message ?? '')
 }
 
 const BY_STATUS: Readonly<Record<number, KubeErrorCode>> = {
@@ -100,6 +109,8 @@ interface Refused {
  * names user and verb. Other messages may quote the object ("Invalid value: …").
  */
 function describe(asked: Asked, refused: Refused): string {
+  if (isOwnerUnknown(refused.status, refused.body))
+    return `${subject(asked)}: the API server does not know the kind of the owner yet, since its CustomResourceDefinition is new`
   const { reason = '', details } = refused.body ?? {}
   const fields = (details?.causes ?? []).flatMap((cause) => (cause.field ? [cause.field] : [])).slice(0, 8)
   const parts = [String(refused.status), reason, fields.length > 0 ? `(${fields.join(', ')})` : ''].filter((part) => part !== '')
