@@ -9,7 +9,7 @@ const OUTSIDE = ['**/node_modules/**', '**/dist/**', '.headgate/**']
 const LAB = 'test/support/integration-setup.ts'
 /** Only catches hangs, also on a machine with other work, ms. */
 const HANG_MS = 180_000
-/** Time after which the poll of one condition counts as hung, ms. */
+/** Time after which a poll counts as hung, ms. */
 const POLL_MS = 60_000
 /** Time after which a test of thousands of random schedules or answers counts as hung, ms. */
 const SCHEDULES_MS = 900_000

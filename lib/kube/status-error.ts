@@ -76,8 +76,8 @@ function codeOf(status: number, body: StatusBody | undefined): KubeErrorCode {
 }
 
 /**
- * Whether OwnerReferencesPermissionEnforcement refuses an owner because the API server has not read a new CustomResourceDefinition yet. The
- * plugin reads them every 10 s. No right is missing, and a later try succeeds.
+ * Whether OwnerReferencesPermissionEnforcement refuses an owner because the API server has not discovered a new kind yet. The API server
+ * discovers kinds again every 30 s. No right is missing, and a later try succeeds.
  */
 function isOwnerUnknown(status: number, body: StatusBody | undefined): boolean {
   return status === 403 && /cannot set blockOwnerDeletion in this case because cannot find RESTMapping/.test(body?.message ?? '')

@@ -25,8 +25,6 @@ const byRequests = numbered('by-requests', KEYS)
 const byTokens = numbered('by-tokens', KEYS)
 const racing = numbered('race', 5)
 
-/** At any speed of the machine. `make bench` and `make soak` measure how much of a limit is used, in windows of a minute. */
-const MOST_OF_IT = 0.5
 let lab: LimitsLab
 
 beforeAll(async () => {
@@ -67,8 +65,8 @@ describe('at three times the limits of an account, from twenty keys, with one pr
     const [requests, tokens] = [admitted(byRequests), admitted(['tokens'])]
     expect(mostRequests(requests, TIMING.windowMs)).toBeLessThanOrEqual(LIMIT)
     expect(mostTokens(tokens, TIMING.windowMs)).toBeLessThanOrEqual(TOKENS)
-    expect(perWindow(requests, TIMING.windowMs, () => 1) / LIMIT).toBeGreaterThan(MOST_OF_IT)
-    expect(meanTokens(tokens, TIMING.windowMs) / TOKENS).toBeGreaterThan(MOST_OF_IT)
+    expect(perWindow(requests, TIMING.windowMs, () => 1) / LIMIT).toBeGreaterThan(0.9)
+    expect(meanTokens(tokens, TIMING.windowMs) / TOKENS).toBeGreaterThan(0.8) // so few calls in 6 s leave more unused than in a minute
     expect(new Set(requests.map(({ uid }) => uid)).size).toBe(KEYS)
   })
 })

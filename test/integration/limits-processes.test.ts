@@ -18,8 +18,6 @@ const ROOM = 3
 /** Micro-units, by key; a call with 12 tokens of output holds 192,000. */
 const BUDGETS = { killed: 3_000_000, race: 650_000, overrun: 650_000 }
 const WINDOW_S = TIMING.windowMs / 1_000
-/** At any speed of the machine. `make bench` and `make soak` measure how much of a limit is used, in windows of a minute. */
-const MOST_OF_IT = 0.5
 const TRIPLE = (3 * LIMIT) / WINDOW_S
 
 const money = (amount: number) => ({
@@ -50,7 +48,7 @@ const cost = (admissions: readonly Admission[]): number =>
   admissions.reduce((sum, { heldMicros, costMicros = heldMicros }) => sum + costMicros, 0)
 
 describe('at three times the limit, with one process killed', () => {
-  test('L2 #16011, #20256, #27955, #28160: no rolling window exceeds it, most of it is used, and the permits of the killed process become free', async () => {
+  test('L2 #16011, #20256, #27955, #28160: no rolling window exceeds it, nine tenths of it are used, and the permits of the killed process become free', async () => {
     const [dying, living] = lab.gateways
     const hanging = { directives: 'hang=1', stream: true }
     await Promise.all([dying!, dying!, living!].map((gateway) => lab.open(gateway, 'running', hanging)))
@@ -73,8 +71,8 @@ describe('at three times the limit, with one process killed', () => {
     expect(mostRequests(requests, TIMING.windowMs)).toBeLessThanOrEqual(LIMIT)
     expect(tokens.every(({ heldTokens, usedTokens = 0 }) => usedTokens <= heldTokens)).toBe(true)
     expect(mostTokens(tokens, TIMING.windowMs)).toBeLessThanOrEqual(TOKENS)
-    expect(perWindow(requests, TIMING.windowMs, () => 1) / LIMIT).toBeGreaterThan(MOST_OF_IT)
-    expect(meanTokens(tokens, TIMING.windowMs) / TOKENS).toBeGreaterThan(MOST_OF_IT)
+    expect(perWindow(requests, TIMING.windowMs, () => 1) / LIMIT).toBeGreaterThan(0.9)
+    expect(meanTokens(tokens, TIMING.windowMs) / TOKENS).toBeGreaterThan(0.9)
   })
 
   async function freePermits(): Promise<void> {
