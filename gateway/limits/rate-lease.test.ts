@@ -39,3 +39,19 @@ test.each([
   lease.granted({ grant: 1, slot: 100, rest, resetMs: 0, waitMs: 0 }, { number: 1, sentAt: 0, leaseMs: 50 }, 0)
   expect(lease.isRoomy).toBe(isRoomy)
 })
+
+test.each([
+  { what: 'a demand far below the limit', perSecond: 100, leaseMs: 10_000 },
+  { what: 'a demand that would use more than half of the limit', perSecond: 12_000, leaseMs: 1_000 },
+])('$what leases for $leaseMs ms while half of the limit is free, since its units count that much longer', ({ perSecond, leaseMs }) => {
+  const lease = new RateLease('r', LEDGER_TIMING)
+  lease.limit = LIMIT
+  let now = 0
+  lease.granted({ grant: 1, slot: 100, rest: LIMIT, resetMs: 0, waitMs: 0 }, { number: 1, sentAt: now, leaseMs: 50 }, now)
+  for (let tick = 0; tick < 8; tick += 1) {
+    lease.take(perSecond / 4, now)
+    now += 250
+    lease.tick(now, 0)
+  }
+  expect(lease.request({ first: 0, all: 0 }, now)?.leaseMs).toBe(leaseMs)
+})
