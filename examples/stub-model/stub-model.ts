@@ -34,7 +34,8 @@ export interface StubModelOptions {
   readonly port?: number
   /** Names that `GET /v1/models` lists; any name is answered. */
   readonly models?: readonly string[]
-  readonly onRequest?: (received: StubReceived) => void
+  /** The answer waits for a returned promise. */
+  readonly onRequest?: (received: StubReceived) => unknown
 }
 
 /** A running stub. */
@@ -70,7 +71,7 @@ async function handle(request: IncomingMessage, response: ServerResponse, option
     response.once('close', () => resolve(response.writableFinished ? 'answered' : 'aborted'))
   })
   const body = await buffer(request)
-  options.onRequest?.({ method, path, headers, body, ended })
+  await options.onRequest?.({ method, path, headers, body, ended })
   const format = method === 'POST' ? formats.get(path) : undefined
   if (format !== undefined) return answer(request, response, format, body)
   const text = method === 'GET' ? pageAt(path, options.models ?? ['stub']) : undefined

@@ -79,10 +79,37 @@ interface LimitedProcess {
   readonly admissions: string
 }
 
+/** The answers of the model server wait while this gate is closed. */
+class AnswerGate {
+  #opened: PromiseWithResolvers<void> | undefined
+
+  get opened(): Promise<void> | undefined {
+    return this.#opened?.promise
+  }
+
+  close(): void {
+    this.#opened = Promise.withResolvers()
+  }
+
+  open(): void {
+    this.#opened?.resolve()
+    this.#opened = undefined
+  }
+}
+
 interface Stream {
   readonly load: LimitedLoad
   sent: number
   readonly statuses: Statuses
+}
+
+interface LabParts {
+  readonly redis: LedgerRedis
+  readonly gateways: readonly LimitedProcess[]
+  readonly answers: AnswerGate
+  readonly folder: string
+  readonly model: StubModel
+  readonly credentials: ReadonlyMap<string, string>
 }
 
 export class LimitsLab {
@@ -90,19 +117,23 @@ export class LimitsLab {
   readonly gateways: readonly LimitedProcess[]
   readonly #folder: string
   readonly #model: StubModel
+  readonly #answers: AnswerGate
   readonly #credentials: ReadonlyMap<string, string>
 
-  private constructor(parts: Pick<LimitsLab, 'redis' | 'gateways'>, folder: string, model: StubModel, credentials: Map<string, string>) {
+  private constructor(parts: LabParts) {
     this.redis = parts.redis
     this.gateways = parts.gateways
-    this.#folder = folder
-    this.#model = model
-    this.#credentials = credentials
+    this.#answers = parts.answers
+    this.#folder = parts.folder
+    this.#model = parts.model
+    this.#credentials = parts.credentials
   }
 
   static async start({ timing, clockShiftsMs, keys, accounts = {}, clock = 'own', ...options }: LimitsLabOptions): Promise<LimitsLab> {
     const folder = mkdtempSync(join(tmpdir(), 'headgate-limits-'))
-    const [redis, model] = await Promise.all([LedgerRedis.start(timing, clock), options.model ?? startStubModel()])
+    const answers = new AnswerGate()
+    const stub = options.model ?? startStubModel({ onRequest: () => answers.opened })
+    const [redis, model] = await Promise.all([LedgerRedis.start(timing, clock), stub])
     const issued = Object.entries({ ...keys, [WARM]: WARM_LIMITS }).map(([uid, limited]) => issuedKey(uid, limited))
     const known: readonly ProjectedRecord[] = [
       ...issued.map(({ record }) => ({ kind: 'key' as const, id: record.uid, text: recordText(record) })),
@@ -124,7 +155,7 @@ export class LimitsLab {
       return limitedProcess(config, folder, shiftMs)
     })
     const credentials = new Map(issued.map(({ credential, record }) => [record.uid, credential] as const))
-    const lab = new LimitsLab({ redis, gateways }, folder, model, credentials)
+    const lab = new LimitsLab({ redis, gateways, answers, folder, model, credentials })
     try {
       await Promise.all(gateways.map((gateway) => lab.launch(gateway)))
       await lab.#warmUp()
@@ -154,6 +185,34 @@ export class LimitsLab {
     const answer = await this.open({ url }, uid, options)
     await answer.arrayBuffer()
     return answer.status
+  }
+
+  /** One call, to its end, and again after 503, as clients do: on a busy machine Redis may take longer than a gateway waits. @returns another status */
+  async decided(gateway: Pick<LimitedProcess, 'url'>, uid: string, options: LimitedCallOptions = {}): Promise<number> {
+    return waitFor('an answer other than 503', async () => {
+      const status = await this.call(gateway, uid, options)
+      return status !== 503 && status
+    })
+  }
+
+  /**
+   * Calls at once, in turn to all processes. No answer ends before all calls are decided: a late call would find the room of an early one.
+   * @param uids of the key of each call @returns the statuses
+   */
+  async race(uids: readonly string[], options: LimitedCallOptions): Promise<number[]> {
+    const before = this.admissions().length
+    let refused = 0
+    this.#answers.close()
+    const calls = uids.map(async (uid, at) => {
+      const gateway = this.#inTurn(at)
+      if (!gateway) throw new Error('no gateway runs')
+      const status = await this.decided(gateway, uid, options)
+      if (status !== 200) refused += 1
+      return status
+    })
+    await waitFor('all calls to be decided', () => this.admissions().length - before + refused >= uids.length)
+    this.#answers.open()
+    return Promise.all(calls)
   }
 
   /** One call, until its answer begins. */
@@ -206,9 +265,13 @@ export class LimitsLab {
     for (; stream.sent < due; stream.sent += 1) if (underWay.size < MAX_UNDER_WAY) this.#send(stream, underWay)
   }
 
-  #send({ load, sent, statuses }: Stream, underWay: Set<Promise<void>>): void {
+  #inTurn(turn: number): LimitedProcess | undefined {
     const running = this.gateways.filter(({ process }) => process.running)
-    const gateway = running[sent % running.length]
+    return running[turn % running.length]
+  }
+
+  #send({ load, sent, statuses }: Stream, underWay: Set<Promise<void>>): void {
+    const gateway = this.#inTurn(sent)
     if (!gateway) return
     const count = (status: string): void => void (statuses[status] = (statuses[status] ?? 0) + 1)
     const sending = this.call(gateway, load.uid, { maxTokens: 12, ...load.call })
