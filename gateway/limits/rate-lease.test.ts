@@ -49,7 +49,7 @@ test.each([
   let now = 0
   lease.granted({ grant: 1, slot: 100, rest: LIMIT, resetMs: 0, waitMs: 0 }, { number: 1, sentAt: now, leaseMs: 50 }, now)
   for (let tick = 0; tick < 8; tick += 1) {
-    lease.take(perSecond / 4, now)
+    for (let taken = 0; taken < 5; taken += 1) lease.take(perSecond / 20, now)
     now += 250
     lease.tick(now, 0)
   }
