@@ -34,7 +34,7 @@ export interface StubModelOptions {
   readonly port?: number
   /** Names that `GET /v1/models` lists; any name is answered. */
   readonly models?: readonly string[]
-  /** The answer waits for a returned promise. */
+  /** Called before the answer. The answer waits if a promise is returned. */
   readonly onRequest?: (received: StubReceived) => unknown
 }
 

@@ -259,15 +259,18 @@ export class RateLease {
   /** A lease about to end does not reduce the demand. While most of it is leased, every call would bring one more small lease. */
   #expected(ask: number, now: number): { readonly want: number; readonly leaseMs: number } {
     const { leaseMs } = this.#timing
-    const isHalfFree = this.limit !== undefined && 2 * this.#rest >= this.limit && !this.#usesHalf(this.limit)
-    const longMs = isHalfFree ? longestLeaseMs(this.#timing) : leaseMs
-    const expected = this.#demand?.within(longMs, isHalfFree ? LEAST_AHEAD : 1) ?? 0
+    const isLong = this.limit !== undefined && 2 * this.#rest >= this.limit && !this.#usesHalf(this.limit)
+    const longMs = isLong ? longestLeaseMs(this.#timing) : leaseMs
+    const expected = this.#demand?.within(longMs, isLong ? LEAST_AHEAD : 1) ?? 0
     const lasting = this.available(now + leaseMs / REFILL_PART)
     const want = lasting * REFILL_PART <= expected ? expected - lasting : 0
     return want > ask ? { want, leaseMs: longMs } : { want: 0, leaseMs: this.#wasLate ? leaseMs : Math.min(leaseMs, SHORT_LEASE_MS) }
   }
 
-  /** Whether the demand would use half of the limit in a window. Units of a long lease count longer, so that less of the limit could be used. */
+  /**
+   * Whether the demand would use more than half of the limit within a window. Units count until their window and the life of their lease are
+   * over, so long leases would leave a part of such a limit unused.
+   */
   #usesHalf(limit: number): boolean {
     return 2 * (this.#demand?.within(this.#timing.windowMs) ?? 0) > limit
   }

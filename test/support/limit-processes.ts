@@ -187,7 +187,10 @@ export class LimitsLab {
     return answer.status
   }
 
-  /** One call, to its end, and again after 503, as clients do: on a busy machine Redis may take longer than a gateway waits. @returns another status */
+  /**
+   * One call, to its end. The call is repeated after 503, as clients do: on a busy machine Redis may take longer than a gateway waits.
+   * @returns a status other than 503
+   */
   async decided(gateway: Pick<LimitedProcess, 'url'>, uid: string, options: LimitedCallOptions = {}): Promise<number> {
     return waitFor('an answer other than 503', async () => {
       const status = await this.call(gateway, uid, options)
@@ -196,7 +199,7 @@ export class LimitsLab {
   }
 
   /**
-   * Calls at once, in turn to all processes. No answer ends before all calls are decided: a late call would find the room of an early one.
+   * Calls at once, in turn to all processes. No answer begins before all calls are decided, since a late call would find the room of an early one.
    * @param uids of the key of each call @returns the statuses
    */
   async race(uids: readonly string[], options: LimitedCallOptions): Promise<number[]> {
@@ -210,8 +213,11 @@ export class LimitsLab {
       if (status !== 200) refused += 1
       return status
     })
-    await waitFor('all calls to be decided', () => this.admissions().length - before + refused >= uids.length)
-    this.#answers.open()
+    try {
+      await waitFor('all calls to be decided', () => this.admissions().length - before + refused >= uids.length)
+    } finally {
+      this.#answers.open()
+    }
     return Promise.all(calls)
   }
 
