@@ -1,4 +1,4 @@
-/** The conditions of Plan and Account. `conditions.ts` has those of the other kinds. */
+/** The conditions of Plan, Account and Credit. `conditions.ts` has those of the other kinds. */
 import { type ConditionOf, type ConditionTable, no, unknown, yes } from './conditions.ts'
 
 /** How far a record has come, without reasons that only keys have. */
@@ -59,6 +59,7 @@ export const ACCOUNT_CONDITIONS = {
       NotAccepted: no('See the condition Accepted.'),
       Suspended: no('spec.state is Suspended: all keys of the account answer 401. Set it to Active to let the same keys work again.'),
       NotProgrammed: no('See the condition Programmed.'),
+      BalanceExhausted: no('See the condition BalanceExhausted.'),
       BudgetExhausted: no('See the condition BudgetExhausted.'),
       Ready: yes('The account holds on every gateway.'),
     },
@@ -73,6 +74,9 @@ export const ACCOUNT_CONDITIONS = {
       BooksMissing: no(
         'The account was accepted before, and its books are gone, so its spend is unknown. Gateways answer 503 for its keys. Restore the Secrets hg-balances-*, or set the annotation that the message names to begin at zero.',
       ),
+      BooksDamaged: no(
+        'A Secret hg-balances-* or hg-credits-* with books of the account is damaged, so its balance is unknown. Gateways answer 503 for its keys. The operator takes the spend from Redis if Redis has all of it; otherwise restore the Secret from a backup.',
+      ),
       BooksUnreadable: unknown(
         'A newer version of the operator wrote the books of the account. They are left as they are. Update the operator.',
       ),
@@ -85,6 +89,11 @@ export const ACCOUNT_CONDITIONS = {
     },
   },
   Programmed: PROGRAMMED('account'),
+  BalanceExhausted: {
+    presence: 'WhenTrue',
+    meaning: 'The account is Prepaid, and less than 0.01 of its balance is left.',
+    reasons: { BalanceExhausted: yes('All keys answer 402 as soon as nothing is left, until a Credit raises the balance.') },
+  },
   BudgetExhausted: {
     presence: 'WhenTrue',
     meaning: 'A budget that all keys of the account share is used up.',
@@ -106,7 +115,30 @@ export const ACCOUNT_CONDITIONS = {
   },
 } as const satisfies ConditionTable
 
+/** Conditions of a Credit. */
+export const CREDIT_CONDITIONS = {
+  Booked: {
+    presence: 'Always',
+    meaning: 'The amount counts in the balance of the account.',
+    reasons: {
+      IdUsed: no(
+        'The books have the name of the Credit with another account or another amount, and a name counts once. This Credit does not count. Create another one with a name of its own.',
+      ),
+      AccountNotFound: no(
+        'No account of the name has books, or they belong to another Account than accountRef.uid says. Nothing is booked. Create the Account; the operator then books the amount by itself. Delete the Credit if the amount should not count.',
+      ),
+      BooksFull: no(
+        'The Secrets hg-credits-* have no room for another Credit, so nothing is booked. The operator retries by itself; the administrator of the installation has to make room.',
+      ),
+      Pending: no('The amount does not count yet; the message says what the operator waits for. It continues by itself.'),
+      Booked: yes('The amount is in the books, and counts once and for ever, also after the Credit was deleted.'),
+    },
+  },
+} as const satisfies ConditionTable
+
 /** A condition of a Plan before its status and times are filled in. */
 export type PlanCondition = ConditionOf<typeof PLAN_CONDITIONS>
 /** A condition of an Account before its status and times are filled in. */
 export type AccountCondition = ConditionOf<typeof ACCOUNT_CONDITIONS>
+/** A condition of a Credit before its status and times are filled in. */
+export type CreditCondition = ConditionOf<typeof CREDIT_CONDITIONS>

@@ -17,7 +17,7 @@ const ACCOUNT_RULES: readonly RulePlace<Account>[] = [
 export const accountKind: ApiKind<Account> = {
   resource: accounts,
   shortName: 'acct',
-  description: 'Whose keys these are, and on which plan. All keys of an account share its limits and budgets.',
+  description: 'Whose keys these are, and on which plan. All keys of an account share its limits, its budgets and its balance.',
   spec: accountSpec,
   specDescription: 'The plan of the account, its state, and what its keys share.',
   status: accountStatus,
@@ -28,6 +28,8 @@ export const accountKind: ApiKind<Account> = {
     column('Reason', READY_REASON, 'Reason of the condition Ready.'),
     column('Plan', '.spec.planRef.name', 'The plan of the account.'),
     column('Keys', '.status.activeKeyCount', 'ApiKeys that are neither revoked nor expired.', { type: 'integer' }),
+    column('Balance', '.status.balance.amount', 'What the account has left, in the currency of the installation.'),
+    column('Spent', '.status.spent', 'All that its keys have ever spent, in the same currency.'),
     AGE,
     column('Last-Used', '.status.lastUsedTime', 'Time since a key was last used, to the hour.', { type: 'date', wide: true }),
   ],

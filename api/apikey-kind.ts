@@ -4,7 +4,7 @@ import { API_KEY_CONDITIONS } from './conditions.ts'
 import { AGE, type ApiKind, column, READY_REASON, READY_STATUS } from './kind.ts'
 import { apiKeys } from './resources.ts'
 import { budgetRules, limitsRules } from './limits.ts'
-import { labelKeys, ownKeys } from './metadata.ts'
+import { fourDigitYear, labelKeys, ownKeys } from './metadata.ts'
 import { modelsTotal } from './model-list.ts'
 import { type RulePlace, rulePlace } from './rule.ts'
 
@@ -104,19 +104,7 @@ const API_KEY_RULES: readonly RulePlace<ApiKey>[] = [
     },
   ]),
   rulePlace('spec.models', (key) => [key.spec.models], [modelsTotal]),
-  rulePlace('spec.expirationTime', (key) => [key.spec.expirationTime], [
-    {
-      id: 'four-digit-year',
-      cel: "self.getFullYear('UTC') >= 1 && self.getFullYear('UTC') <= 9999",
-      reason: 'expirationTime is not within the years 0001 to 9999 in UTC',
-      remedy: 'write a time within them, such as 2027-01-01T00:00:00Z',
-      // Statuses hold times with a year of four digits; the API server refuses `+010000-01-01` there.
-      holds: (self) => {
-        const year = new Date(self).getUTCFullYear()
-        return year >= 1 && year <= 9999
-      },
-    },
-  ]),
+  rulePlace('spec.expirationTime', (key) => [key.spec.expirationTime], [fourDigitYear('expirationTime')]),
   rulePlace('spec.limits', (key) => [key.spec.limits], limitsRules),
   rulePlace('spec.budgets[]', (key) => key.spec.budgets, budgetRules),
   rulePlace('spec.secret.template.labels', (key) => [key.spec.secret?.template?.labels], [labelKeys, ownKeys]),

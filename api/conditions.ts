@@ -55,6 +55,7 @@ export const API_KEY_CONDITIONS = {
       ),
       SecretNotIssued: no('See the condition SecretIssued.'),
       NotProgrammed: no('Not every gateway pod has the key yet. See the condition Programmed.'),
+      BalanceExhausted: no('The balance of the account is used up. Requests answer 402 until its administrator adds a Credit.'),
       BudgetExhausted: no('A budget that blocks is used up. See the condition BudgetExhausted.'),
       Ready: yes('The key works.'),
     },
@@ -166,7 +167,7 @@ export const API_KEY_CONDITIONS = {
         'Redis had lost spend of the key; the message names the period. The operator restored the spend from the last checkpoint, at most about ten seconds old, and from the memory of the gateways. Shown for 24 hours.',
       ),
       PriceMissing: no(
-        'The key has a budget in Currency that blocks, and may call models without pricing; the message names some. Requests for them are refused. Set their pricing ("0" is a price).',
+        'The key has a budget in Currency that blocks or a Prepaid account, and may call models without pricing; the message names some. Requests for them are refused. Set their pricing ("0" is a price).',
       ),
       OutputUnbounded: no(
         'The key has a budget that blocks, and may call models with neither maxOutputTokens nor contextTokens; the message names some. Requests that name no max_tokens may overspend the budget.',
@@ -278,7 +279,9 @@ export const SERVED_MODEL_CONDITIONS = {
     presence: 'Always',
     meaning: 'The model has a price.',
     reasons: {
-      PriceMissing: no('pricing is absent. Keys with a Currency budget that blocks cannot call the model; all others can.'),
+      PriceMissing: no(
+        'pricing is absent. Keys with a Currency budget that blocks and keys of Prepaid accounts cannot call the model; all others can.',
+      ),
       Priced: yes('pricing is set.'),
     },
   },

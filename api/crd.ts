@@ -46,7 +46,14 @@ export function customResourceDefinition(kind: ApiKind) {
     spec: {
       group,
       scope: resource.namespaced ? 'Namespaced' : 'Cluster',
-      names: { kind: resource.kind, listKind: `${resource.kind}List`, plural, singular, shortNames: [shortName], categories: ['headgate'] },
+      names: {
+        kind: resource.kind,
+        listKind: `${resource.kind}List`,
+        plural,
+        singular,
+        ...(shortName === undefined ? {} : { shortNames: [shortName] }),
+        categories: ['headgate'],
+      },
       versions: [
         {
           name: version,

@@ -18,7 +18,8 @@ export interface Column {
 export interface ApiKind<T extends KubeObject = KubeObject> {
   /** Group, version, kind, plural and scope. */
   readonly resource: Resource<T>
-  readonly shortName: string
+  /** undefined = none. */
+  readonly shortName: string | undefined
   readonly description: string
   readonly spec: z.ZodType
   readonly specDescription: string

@@ -101,6 +101,21 @@ export const ownKeys: Rule<Entries> = {
   holds: (self) => Object.keys(self).every((key) => !key.startsWith(OWN_PREFIX)),
 }
 
+/** A time lies within the years that RFC 3339 can write. @param field its name, for messages */
+export function fourDigitYear(field: string): Rule<string> {
+  return {
+    id: 'four-digit-year',
+    cel: "self.getFullYear('UTC') >= 1 && self.getFullYear('UTC') <= 9999",
+    reason: `${field} is not within the years 0001 to 9999 in UTC`,
+    remedy: 'write a time within them, such as 2027-01-01T00:00:00Z',
+    // Statuses hold times with a year of four digits; the API server refuses `+010000-01-01` there.
+    holds: (self) => {
+      const year = new Date(self).getUTCFullYear()
+      return year >= 1 && year <= 9999
+    },
+  }
+}
+
 const CONDITION_TYPE = '^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$'
 const CONDITION_REASON = '^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$'
 

@@ -32,7 +32,7 @@ function kindSection(kind: ApiKind): string[] {
   if (!spec || !status) throw new TypeError(`${kind.resource.kind} has no spec or no status`)
   return [
     ...heading(2, kind.resource.kind),
-    `${kind.description} ${kind.resource.namespaced ? 'Namespaced' : 'Cluster-scoped'}, short name \`${kind.shortName}\`.`,
+    `${kind.description} ${kind.resource.namespaced ? 'Namespaced' : 'Cluster-scoped'}${shortNameOf(kind)}.`,
     ...heading(3, `${kind.resource.kind}: spec`),
     kind.specDescription,
     '',
@@ -52,6 +52,10 @@ function kindSection(kind: ApiKind): string[] {
     '',
     `Field selectors: ${kind.selectable.map((path) => code(path.slice(1))).join(', ')}.`,
   ]
+}
+
+function shortNameOf({ shortName }: ApiKind): string {
+  return shortName === undefined ? '' : `, short name ${code(shortName)}`
 }
 
 function fieldsBelow(schema: StructuralSchema, path: string): Field[] {

@@ -2,6 +2,7 @@
 import type { Resource } from '#kube/port.ts'
 import type { Account } from './account.ts'
 import type { ApiKey } from './apikey.ts'
+import type { Credit } from './credit.ts'
 import { API_GROUP, API_VERSION } from './metadata.ts'
 import type { Plan } from './plan.ts'
 import type { ServedModel } from './served-model.ts'
@@ -14,6 +15,7 @@ export const accounts: Resource<Account> = {
   kind: 'Account',
   namespaced: false,
 }
+export const credits: Resource<Credit> = { group: API_GROUP, version: API_VERSION, plural: 'credits', kind: 'Credit', namespaced: false }
 export const plans: Resource<Plan> = { group: API_GROUP, version: API_VERSION, plural: 'plans', kind: 'Plan', namespaced: false }
 export const servedModels: Resource<ServedModel> = {
   group: API_GROUP,

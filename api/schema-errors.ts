@@ -4,6 +4,7 @@ import { TIME_ZONE_NAME } from '#contract/values/budget-window.ts'
 import { DNS_LABEL, MODEL_NAME, MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 import { EMAIL } from './account.ts'
 import { HINT, SHA256_HEX } from './apikey.ts'
+import { UID } from './credit.ts'
 import { DECIMAL_AMOUNT } from './decimal-amount.ts'
 import { type ManifestError, nearest, shownText, shownValue, typeOf } from './manifest-error.ts'
 import { DNS_SUBDOMAIN, LABEL_KEY, LABEL_VALUE } from './metadata.ts'
@@ -223,6 +224,7 @@ function unwrapped(schema: Schema): Schema {
 const MODEL_CHARACTERS = 'letters, digits and . _ : / @ + -, beginning with a letter or a digit'
 
 const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
+  [UID]: () => ({ reason: 'is no uid', remedy: 'write the metadata.uid of the object' }),
   [MODEL_PATTERN]: (value) =>
     /^\*.*\*$|.\*./s.test(value)
       ? { reason: 'has * inside or at both ends', remedy: 'write * at one end only, as in "qwen-*" or "*-mini"' }

@@ -7,7 +7,7 @@ test('a document that is no object, or of a kind that is not ours, is refused as
   expect(validateManifest('text')).toEqual({ ok: false, errors: [expect.objectContaining({ reason: 'is text, not an object' })] })
   expect(validateManifest({ apiVersion, kind: 'Secret' })).toEqual({
     ok: false,
-    errors: [{ field: 'kind', reason: '"Secret" is not a known value', remedy: 'use ApiKey, ServedModel, Plan or Account' }],
+    errors: [{ field: 'kind', reason: '"Secret" is not a known value', remedy: 'use ApiKey, ServedModel, Plan, Account or Credit' }],
   })
   expect(validateManifest({ apiVersion: 'headgate.dev/v1', kind: 'ApiKey' })).toMatchObject({ errors: [{ field: 'apiVersion' }] })
 })

@@ -5,6 +5,9 @@ import { sha256 } from '../test/support/hash-keys.ts'
 import { run } from './run.ts'
 
 const EXAMPLE = new URL('../examples/litellm/keys.json', import.meta.url)
+const never = (): Promise<never> => Promise.reject(new Error('not called'))
+/** What no command of this file uses. */
+const UNUSED = { createFile: never, kubectl: never, sleep: never, local: { usageURL: never, object: never } }
 const KEY = { token: sha256('sk-a'), key_alias: 'a', models: ['llama'] }
 
 /** Runs the program on files in memory. */
@@ -12,6 +15,7 @@ async function headgate(args: string, files: Readonly<Record<string, string>> = 
   const written = new Map<string, string>()
   let [out, report] = ['', '']
   const code = await run(args.split(' ').filter(Boolean), {
+    ...UNUSED,
     readFile: (path) =>
       files[path] === undefined ? Promise.reject(Object.assign(new Error('no file'), { code: 'ENOENT' })) : Promise.resolve(files[path]),
     readInput: () => Promise.resolve(files['-'] ?? ''),
@@ -93,7 +97,17 @@ describe('a wrong command line ends with 2 and names the remedy', () => {
 })
 
 test('--help describes the program and does nothing else', async () => {
-  for (const args of ['', '--help', 'help', 'import --help', 'import litellm --help'])
+  for (const args of [
+    '',
+    '--help',
+    'help',
+    'import --help',
+    'import litellm --help',
+    'balance --help',
+    'credit --help',
+    'credit help',
+    'ledger -h',
+  ])
     expect(await headgate(args)).toMatchObject({ code: 0, report: '', out: expect.stringMatching(/^Usage: headgate/) })
 })
 
@@ -117,7 +131,8 @@ describe('headgate usage', () => {
     asked = []
     let [out, report] = ['', '']
     const code = await run(['usage', ...args.split(' ').filter(Boolean)], {
-      ...{ readFile: never, readInput: never, writeFile: never, now: () => 0, usageToken: () => 'from-env' },
+      ...{ ...UNUSED, readFile: never, readInput: never, writeFile: never, now: () => 0, usageToken: () => 'from-env' },
+      local: { usageURL: () => Promise.resolve('http://127.0.0.1:7'), object: never },
       print: (text) => void (out += text),
       report: (text) => void (report += text),
       reachOperator: (access, use) => use(`http://${access.service}.${access.namespace}`, `token-of-${access.serviceAccount}`),
@@ -128,7 +143,6 @@ describe('headgate usage', () => {
     })
     return { code, out, report }
   }
-  const never = (): Promise<never> => Promise.reject(new Error('not called'))
 
   test('prints a table without empty columns, and says how old and how complete it is', async () => {
     const { code, out, report } = await usage('acme --service-account billing --from 2026-11-26 --by day,model,key')
@@ -151,6 +165,8 @@ describe('headgate usage', () => {
     expect((await usage('acme --url http://127.0.0.1:1 -o csv', 200, 'a,b\r\n')).out).toBe('a,b\r\n')
     expect(asked).toEqual([{ url: 'http://127.0.0.1:1/usage/v1/accounts/acme?format=csv', token: 'Bearer from-env' }])
     expect(JSON.parse((await usage('acme --url http://127.0.0.1:1 -o json')).out)).toEqual(answer)
+    await usage('acme --local -o csv', 200, '')
+    expect(asked).toEqual([{ url: 'http://127.0.0.1:7/usage/v1/accounts/acme?format=csv', token: null }])
   })
 
   test.each([
@@ -163,6 +179,7 @@ describe('headgate usage', () => {
     ['acme --service-account -x', 'usage --help lists the options'],
     ['acme --service-account a/b', '--service-account "a/b" is not a name'],
     ['acme --colour', 'usage --help lists the options'],
+    ['acme --local --url http://u', '--local and --url are both given'],
   ])('ends with 2 for `%s`, and asks nobody', async (args, why) => {
     const { code, report } = await usage(args)
     expect([code, asked]).toEqual([2, []])

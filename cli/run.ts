@@ -1,13 +1,19 @@
 /** Runs one command: its command line, files, streams and exit code. */
 import { readFile, rename, writeFile } from 'node:fs/promises'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { text } from 'node:stream/consumers'
-import { parseArgs } from 'node:util'
-import { stringify } from 'yaml'
 import { convert, type ConvertOptions, type TeamModels } from './litellm/convert.ts'
 import { readKeys, UnreadableFile } from './litellm/read-keys.ts'
 import { reportOf } from './litellm/report.ts'
-import { CommandLineError, quoted, Unusable } from './command-line.ts'
-import { reachOperator } from './usage/reach-operator.ts'
+import { runKubectl } from './access/kubectl.ts'
+import { type LocalState, StateFile } from './access/local-state.ts'
+import { reachOperator } from './access/reach-operator.ts'
+import { addCredit, type CreditSurroundings } from './billing/add-credit.ts'
+import { balanceCommand, type BalanceSurroundings, showBalance } from './billing/balance.ts'
+import { creditCommand } from './billing/credit.ts'
+import { ledgerCommand, showLedger } from './billing/ledger.ts'
+import { CommandLineError, HELP_OPTION, parsedArgs, quoted, Unusable } from './command-line.ts'
+import { manifestText } from './manifest-text.ts'
 import { showUsage, usageCommand, type UsageSurroundings } from './usage/usage.ts'
 import { convertTeams, NO_TEAMS, readTeams, type TeamConversion } from './litellm/teams.ts'
 
@@ -28,8 +34,22 @@ const PROCESS = {
   usageToken: () => process.env['HEADGATE_USAGE_TOKEN'],
   reachOperator,
   fetch: globalThis.fetch,
+  kubectl: runKubectl,
+  local: new StateFile() as LocalState,
+  sleep: (ms: number): Promise<unknown> => sleep(ms),
+  /** @returns false if the file exists */
+  async createFile(path: string, content: string): Promise<boolean> {
+    try {
+      await writeFile(path, content, { flag: 'wx' })
+      return true
+    } catch (error) {
+      if (error instanceof Error && 'code' in error && error.code === 'EEXIST') return false
+      throw error
+    }
+  },
 }
-type Surroundings = Omit<typeof PROCESS, keyof UsageSurroundings> & UsageSurroundings
+type Billing = BalanceSurroundings & CreditSurroundings & UsageSurroundings
+type Surroundings = Omit<typeof PROCESS, keyof Billing> & Billing
 
 /** `import litellm FILE`, parsed. */
 interface ImportCommand extends Omit<ConvertOptions, 'nowMs' | 'teams'> {
@@ -48,6 +68,9 @@ const HELP = `Usage: headgate COMMAND
 Commands:
   import litellm FILE   make ApiKey manifests from the virtual keys of LiteLLM
   usage ACCOUNT         show what the keys of an account have used
+  balance ACCOUNT       print what is left of the Credits of an account
+  credit add ACCOUNT    add a Credit to an account
+  ledger ACCOUNT        list every movement of the balance of an account
 
 headgate COMMAND --help says more about a command.
 `
@@ -84,22 +107,20 @@ const OPTIONS = {
   teams: { type: 'string' },
   'team-models': { type: 'string', multiple: true, default: [] as string[] },
   'subtract-spend': { type: 'boolean', default: false },
-  help: { type: 'boolean', short: 'h', default: false },
+  ...HELP_OPTION,
 } as const
 
-/** kubectl reads YAML 1.1: an alias `no` must be quoted. */
-const AS_KUBECTL_READS = { version: '1.1', lineWidth: 0 } as const
-
-/** Exit codes; the help text explains them. */
+/** Exit codes; the help texts explain them. */
 const [OK, UNUSABLE, USAGE, SOME_REFUSED] = [0, 1, 2, 3] as const
 
 /** @param args without the program @returns the exit code */
 export async function run(args: readonly string[], around: Surroundings = PROCESS): Promise<number> {
   try {
-    if (args[0] === 'usage') return await usage(args.slice(1), around)
-    const command = parseCommand(args)
-    if (typeof command !== 'string') return await importLiteLLM(command, around)
-    around.print(command)
+    const command = OTHERS.get(args[0] ?? '')
+    if (command !== undefined) return await command(args.slice(1), around)
+    const parsed = parseCommand(args)
+    if (typeof parsed !== 'string') return await importLiteLLM(parsed, around)
+    around.print(parsed)
     return OK
   } catch (error) {
     if (![CommandLineError, UnreadableFile, Unusable].some((known) => error instanceof known)) throw error
@@ -109,10 +130,24 @@ export async function run(args: readonly string[], around: Surroundings = PROCES
   }
 }
 
-async function usage(args: readonly string[], around: Surroundings): Promise<number> {
-  const command = usageCommand(args)
-  if (typeof command === 'string') around.print(command)
-  else await showUsage(command, around)
+type Command = (args: readonly string[], around: Surroundings) => Promise<number>
+
+/** The commands beside `import`, by their first word. They get the words behind it. */
+const OTHERS: ReadonlyMap<string, Command> = new Map<string, Command>([
+  ['usage', (args, around) => ran(usageCommand(args), around, showUsage)],
+  ['balance', (args, around) => ran(balanceCommand(args), around, showBalance)],
+  ['ledger', (args, around) => ran(ledgerCommand(args), around, showLedger)],
+  ['credit', (args, around) => ran(creditCommand(args), around, addCredit)],
+])
+
+/** Prints a text of help, or does the work of a command. @returns the exit code; work that resolves with false is not complete */
+async function ran<Parsed extends object>(
+  command: Parsed | string,
+  around: Surroundings,
+  work: (command: Parsed, around: Surroundings) => Promise<boolean | void>,
+): Promise<number> {
+  if (typeof command !== 'string') return (await work(command, around)) === false ? SOME_REFUSED : OK
+  around.print(command)
   return OK
 }
 
@@ -124,7 +159,7 @@ async function importLiteLLM(command: ImportCommand, around: Surroundings): Prom
   const teams = await teamsOf(command, around)
   const conversion = convert(readKeys(content), { ...command, teams, nowMs: around.now() })
   const manifests = [...teams.plans, ...teams.accounts.map(({ account }) => account), ...conversion.written.map(({ manifest }) => manifest)]
-  const yaml = manifests.map((manifest) => stringify(manifest, AS_KUBECTL_READS)).join('---\n')
+  const yaml = manifests.map(manifestText).join('---\n')
   if (output === '-') around.print(yaml)
   else await done(() => around.writeFile(output, yaml), `--output ${output} cannot be written`, 'name a file in a folder that exists')
   around.report(reportOf(conversion, output === '-' ? 'standard output' : output, teams))
@@ -150,7 +185,7 @@ async function done<T>(work: () => Promise<T>, problem: string, remedy: string):
 
 /** @param args without the program @returns the command, or a text of help @throws CommandLineError */
 function parseCommand(args: readonly string[]): ImportCommand | string {
-  const { values, positionals } = parsed(args)
+  const { values, positionals } = parsedArgs(args, OPTIONS, 'headgate')
   const [command] = positionals
   if (command === 'import') return values.help ? IMPORT_HELP : importCommand(positionals, values)
   const isHelp = command === 'help' || (command === undefined && (values.help || args.length === 0))
@@ -162,7 +197,7 @@ function parseCommand(args: readonly string[]): ImportCommand | string {
   )
 }
 
-type Values = ReturnType<typeof parsed>['values']
+type Values = ReturnType<typeof parsedArgs<typeof OPTIONS>>['values']
 
 function importCommand([, source, file, ...rest]: readonly string[], values: Values): ImportCommand {
   if (source !== 'litellm')
@@ -179,14 +214,6 @@ function importCommand([, source, file, ...rest]: readonly string[], values: Val
     output,
     subtractSpend: values['subtract-spend'],
     teamModels: teams(values['team-models']),
-  }
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true })
-  } catch (error) {
-    throw new CommandLineError(`${error instanceof Error ? (error.message.split('. ')[0] ?? '') : ''}; headgate --help lists the options`)
   }
 }
 

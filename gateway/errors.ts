@@ -27,7 +27,7 @@ export interface ErrorParams {
   readonly maxTokens?: number | undefined
   /** Rows 16, 36 and 43: name of the budget. */
   readonly budget?: string | undefined
-  /** Rows 16 to 22, 36 and 43: who owns the limit. */
+  /** Rows 16 and 18 to 22, 36 and 43: who owns the limit. */
   readonly whose?: 'key' | 'account' | 'plan' | undefined
   /** Rows 19 to 21 and 36: seconds after which the request would be admitted if it were alone, for example `7.4`. */
   readonly wait?: string | undefined
@@ -35,10 +35,10 @@ export interface ErrorParams {
 
 /**
  * The limit that refused a call. Programs read it as `error.metadata`, in both formats. `needed` and `left` are whole numbers; money is a
- * decimal number as text. Both are null if they are unknown, or are money that several keys share.
+ * decimal number as text. Both are null if they are unknown, or are money that several keys share: always for a balance.
  */
 export interface RefusedLimitDetails {
-  readonly limit: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests' | 'budget'
+  readonly limit: 'requests_per_minute' | 'tokens_per_minute' | 'concurrent_requests' | 'budget' | 'balance'
   /** Name of the budget. */
   readonly budget?: string | undefined
   readonly unit?: 'Currency' | 'Tokens' | undefined
@@ -131,13 +131,15 @@ const ROWS = {
   loopDetected: { number: 41, causedBy: 'gateway', when: 'request came through gateways too often', status: 508, openai: [SE, 'loop_detected'], anthropic: AE, starts: 'Loop detected', then: ': a backend of model <id> is a gateway that sends the request back', headers: 'N' },
   budgetSpent: { number: 16, causedBy: 'client', when: 'a budget is used up', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget exhausted: budget "<budget>" of this <whose>', then: '<reason>', headers: 'N' },
   budgetTooSmall: { number: 43, causedBy: 'client', when: 'a call that may cost more than is left of a budget', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'This call does not fit the budget', then: ': <reason>', headers: 'N' },
-  noPrice: { number: 18, causedBy: 'client', when: 'a budget of money, and a model without a price', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget cannot be enforced: model <id> has no price', headers: 'N' },
+  balanceExhausted: { number: 17, causedBy: 'client', when: 'the balance of the account is used up', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Balance exhausted', headers: 'N' },
+  balanceTooSmall: { number: 44, causedBy: 'client', when: 'a call that may cost more than is left of the balance', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'This call does not fit the balance', then: ' of its account; lower max_tokens or shorten the prompt', headers: 'N' },
+  noPrice: { number: 18, causedBy: 'client', when: 'a budget of money or a balance, and a model without a price', status: 402, openai: [IQ, IQ], anthropic: 'billing_error', starts: 'Budget cannot be enforced: model <id> has no price', headers: 'N' },
   requestsLimited: { number: 19, causedBy: 'client', when: 'requests per minute are used up', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: requests per minute', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=1' },
   tokensLimited: { number: 20, causedBy: 'client', when: 'tokens per minute are used up', status: 429, openai: ['tokens', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: tokens per minute', then: ' of this <whose>; a smaller max_tokens holds fewer of them. Please try again in <wait>s.', headers: 'R=1' },
   concurrencyLimited: { number: 21, causedBy: 'client', when: 'too many requests at the same time', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Rate limit reached: concurrent requests', then: ' of this <whose>. Please try again in <wait>s.', headers: 'R=5' },
   requestTooLarge: { number: 22, causedBy: 'client', when: 'a request larger than all tokens per minute', status: 400, openai: [IR, 'request_too_large'], anthropic: IR, starts: 'Request too large for the tokens-per-minute limit', then: ' of this <whose>', headers: 'N' },
   limitsUnavailable: { number: 23, causedBy: 'gateway', when: 'limits cannot be checked', status: 503, openai: [SU, 'limits_unavailable'], anthropic: AE, starts: 'Service unavailable: limits cannot be checked', headers: 'R=5' },
-  budgetHeld: { number: 36, causedBy: 'client', when: 'running requests hold the rest of a budget', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Budget is held by running requests', then: ': budget "<budget>" of this <whose>. Please try again in <wait>s.', headers: 'R=5' },
+  budgetHeld: { number: 36, causedBy: 'client', when: 'running requests hold the rest of a budget or of the balance', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Budget is held by running requests', then: ': budget "<budget>" of this <whose>. Please try again in <wait>s.', headers: 'R=5' },
   notReady: { number: 24, causedBy: 'gateway', when: 'starting or shutting down', status: 503, openai: [SU, 'not_ready'], anthropic: AE, starts: 'Service unavailable', then: ': the gateway is starting or shutting down', headers: 'R=1 C' },
   overloaded: { number: 25, causedBy: 'gateway', when: 'the gateway sheds load', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', headers: 'R=1' },
   noBackend: { number: 26, causedBy: 'backend', when: 'no healthy backend', status: 503, openai: [SU, 'no_backend'], anthropic: AE, starts: 'No backend available for model <id>', headers: 'R=2' },

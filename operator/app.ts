@@ -87,6 +87,7 @@ export class Operator {
     this.#accounts = new Accounts(deps, {
       installation: () => this.#installation,
       enqueueKey: (ref, level) => this.#queue.add({ kind: apiKeys.kind, ref }, level),
+      live: () => this.#acknowledgements.live,
     })
     this.#usage = this.#createUsage()
     this.#context = this.#createContext()
@@ -148,6 +149,7 @@ export class Operator {
     const kinds = this.#controllers.map(({ api }) => api)
     void releaseFormer(kinds, this.#context, this.#stopping.signal)
     this.#subjects.ledger?.start()
+    this.#accounts.start()
     if (this.#deps.settings.hasAccounts) this.#usage.start()
     this.#reportUnreadable()
     this.#scheduleCheck()
@@ -213,6 +215,7 @@ export class Operator {
       keeps: (kind, id) => this.#byRecord(kind).some((controller) => controller.kind.keeps?.(id) === true),
       onWritten: (kind, id) => {
         for (const controller of this.#byRecord(kind)) controller.onChanged(id)
+        if (kind === 'account') this.#accounts.written(id)
       },
       onAvailability: () => this.#servingChanged(),
       onForeign: (why) => {
@@ -223,9 +226,12 @@ export class Operator {
     })
   }
 
-  /** Seeds budgets before their records are projected: gateways refuse a key with a budget without a seed. */
+  /** Seeds budgets and balances before their records are projected: gateways refuse a key with a budget without a seed. */
   async #seed(changes: readonly ProjectionChange[]): Promise<void> {
-    await this.#subjects.ledger?.seedBefore(changes.flatMap((change) => this.#accounts.subjectIn(change) ?? []))
+    await Promise.all([
+      this.#subjects.ledger?.seedBefore(changes.flatMap((change) => this.#accounts.subjectIn(change) ?? [])),
+      this.#accounts.seedBalances(changes),
+    ])
   }
 
   #scheduleCheck(): void {
@@ -249,6 +255,7 @@ export class Operator {
       store,
       accounts: this.#accounts.books,
       keyName: (uid) => this.#accounts.keys.nameOf(uid),
+      onUsed: (name) => this.#accounts.balances.used(name),
       outage: new OutageLog('usage of accounts', log, clock),
     })
   }

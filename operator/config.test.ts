@@ -40,6 +40,13 @@ describe('settings of the operator', () => {
     expect(loadConfig({ ...SOUND, WATCH_NAMESPACES: 'shop', NAMESPACE_LABELS: 'true' }).readsNamespaces).toBe(true)
   })
 
+  test('name the currency, which is USD unless one is set, and the low balance in micro-units', () => {
+    const { billingCurrency, billingLowBalance } = loadConfig(SOUND)
+    expect([billingCurrency, billingLowBalance]).toEqual(['USD', undefined])
+    const billing = { BILLING_CURRENCY: 'EUR', BILLING_LOW_BALANCE: '4503599.627371' }
+    expect(loadConfig({ ...SOUND, ...billing })).toMatchObject({ billingCurrency: 'EUR', billingLowBalance: 4_503_599_627_371 })
+  })
+
   test.each(['https://models.example', 'https://models.example/', 'https://models.example/v1', 'https://models.example/v1/'])(
     'PUBLIC_URL %s is taken without slash and /v1, which each client appends itself',
     (PUBLIC_URL) => {
@@ -62,6 +69,9 @@ describe('settings of the operator', () => {
     ['a key prefix', { REDIS_KEY_PREFIX: 'a b' }],
     ['a number of shards', { KEYRING_SHARDS: 'many' }],
     ['a bound of revocation', { REVOCATION_WAIT_SECONDS: '0' }],
+    ['a currency', { BILLING_CURRENCY: 'euro' }],
+    ['a low balance with a sign', { BILLING_LOW_BALANCE: '-1' }],
+    ['a low balance with an exponent', { BILLING_LOW_BALANCE: '1e3' }],
   ])('what is no %s is refused', (_what, change) => {
     expect(errorOf({ ...SOUND, ...change })).toContain(Object.keys(change)[0])
   })

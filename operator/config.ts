@@ -4,6 +4,7 @@ import { BY_CHART, flag, logLevel, optionalFlag, port, readEnv, seconds, setting
 import { REDIS_SETTINGS, redisSettings } from '#platform/settings.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import type { RedisSettings } from '#platform/redis-connection.ts'
+import { parseMicros } from '#contract/values/micros.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { LeaseTimes } from '#kube/leader.ts'
 
@@ -68,13 +69,31 @@ export const OPERATOR_SETTINGS = z.object({
     chart: 'scope.publishers',
   }),
   accounts: optionalFlag({
-    about: 'Whether Plans and Accounts are watched, for which the operator needs a ClusterRole; empty: if all namespaces are watched.',
+    about:
+      'Whether Plans, Accounts and Credits are watched, for which the operator needs a ClusterRole; empty: if all namespaces are watched.',
     chart: 'accounts.enabled',
   }),
   accountRequiredNamespaces: setting(namesOf('*'), {
     about: 'Namespaces whose new ApiKeys need an account, separated by commas; * = all; empty: none.',
     remedy: 'list names of namespaces, or *',
     chart: 'accounts.requiredIn',
+  }),
+  billingCurrency: setting(
+    z
+      .string()
+      .regex(/^[A-Z]{3}$/, 'is no code of a currency')
+      .default('USD'),
+    {
+      about:
+        'The one currency of all prices, budgets and Credits, three capital letters. Kept since the first start; nothing is converted.',
+      remedy: 'set it to three capital letters, such as EUR',
+      chart: 'billing.currency',
+    },
+  ),
+  billingLowBalance: setting(amountOfMoney().optional(), {
+    about: 'A prepaid account with less than this amount has a low balance, which an Event reports; empty: none has.',
+    remedy: 'set it to a decimal number such as 5.00',
+    chart: 'billing.lowBalance',
   }),
   unprovenHashNamespaces: setting(namesOf('*'), {
     about: 'Namespaces whose ApiKeys may have source.hash without a proof, separated by commas; * = all; empty: none.',
@@ -115,7 +134,7 @@ export interface OperatorConfig extends z.output<typeof OPERATOR_SETTINGS> {
   readonly redis: RedisSettings
   /** Whether Namespaces are watched for their labels. */
   readonly readsNamespaces: boolean
-  /** Whether Plans and Accounts are watched. */
+  /** Whether Plans, Accounts and Credits are watched. */
   readonly hasAccounts: boolean
   readonly revocationWaitMs: number
   readonly leaseTimes: LeaseTimes
@@ -148,6 +167,14 @@ function leaseTimes(read: z.output<typeof OPERATOR_SETTINGS>): LeaseTimes {
 /** Without a slash and without /v1 at the end. */
 function baseURL(url: string): string {
   return url.replace(/\/+$/, '').replace(/\/v1$/, '')
+}
+
+/** An amount of money, in micro-units. */
+function amountOfMoney() {
+  return z
+    .string()
+    .refine((text) => parseMicros(text) !== undefined, 'is no amount of money')
+    .transform((text) => parseMicros(text))
 }
 
 /** Names of namespaces, separated by commas. @param more a word that is accepted too */

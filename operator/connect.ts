@@ -13,6 +13,7 @@ import { emptyInformer } from '#kube/empty-informer.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
 import { KubeConfigError, KubeCredentials } from '#kube/kube-credentials.ts'
 import { LeaderLease } from '#kube/leader.ts'
+import { RedisBalanceStore } from './books/redis-balance-store.ts'
 import { RedisLedgerAdmin } from './books/redis-ledger-store.ts'
 import { RedisUsageTaker } from './usage/usage-store.ts'
 import type { Informer, KubeObject, Resource } from '#kube/port.ts'
@@ -64,6 +65,7 @@ export function connect(config: OperatorConfig, log: Log, kubeconfig: string | u
     informers: watches.informers,
     store: new RedisProjectionStore(redis, config.redisKeyPrefix),
     ledger: new RedisLedgerAdmin(redis, config.redisKeyPrefix),
+    balanceStore: new RedisBalanceStore(redis, config.redisKeyPrefix),
     usageStore: new RedisUsageTaker(redis, config.redisKeyPrefix),
     leader: {
       fence: () => lease.fence,

@@ -12,7 +12,9 @@ import { loadConfig, type OperatorConfig } from './config.ts'
 import { connect, type Connections, REDIS_COMMAND_MS } from './connect.ts'
 import { createHealthServer } from './health.ts'
 import { KubeUsageAccess } from './usage/usage-access.ts'
+import { LedgerReader } from './usage/ledger-reader.ts'
 import { UsageReader } from './usage/usage-reader.ts'
+import { holdCurrency } from './shards/installation.ts'
 import { createUsageServer } from './usage/usage-server.ts'
 import { uninstall } from './uninstall/uninstall.ts'
 import { serveUninstalls } from './uninstall/uninstall-listener.ts'
@@ -55,10 +57,17 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   return { failed: failed.promise, stop: () => stop(operator, connections, [health, usage]) }
 }
 
-function usageServer({ kube }: Connections, { namespace }: OperatorConfig, { log }: ProcessLog): Server {
-  const reader = new UsageReader({ kube, namespace })
-  const access = new KubeUsageAccess(kube, clock)
-  return createUsageServer({ access, read: (account) => reader.read(account), clock, outage: new OutageLog('usage', log, clock) })
+function usageServer({ kube }: Connections, { namespace, billingCurrency }: OperatorConfig, { log }: ProcessLog): Server {
+  const usage = new UsageReader({ kube, namespace })
+  const ledger = new LedgerReader({ kube, namespace, usage })
+  return createUsageServer({
+    access: new KubeUsageAccess(kube, clock),
+    read: (account) => usage.read(account),
+    readLedger: (account) => ledger.read(account),
+    currency: () => holdCurrency({ kube, namespace, currency: billingCurrency }),
+    clock,
+    outage: new OutageLog('usage', log, clock),
+  })
 }
 
 /** Resolves at the first answer of Redis. @throws Misconfigured for a Redis that evicts */

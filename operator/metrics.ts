@@ -127,6 +127,7 @@ function operatorMetrics(meter: Meter) {
     },
     eventDropped: counted('events_dropped_total', 'Events not written because too many waited.'),
     installationForeign: (isForeign: boolean) => foreign.set(isForeign ? 1 : 0),
+    balanceCrossed: balanceMetric(meter),
     ledger: ledgerMetrics(meter, counted),
     queue: queueMetrics(meter),
   }
@@ -134,6 +135,14 @@ function operatorMetrics(meter: Meter) {
     meter.pulled('headgate_operator_apikeys', 'ApiKeys by state.', () => countByState(keys), 'state')
     return metrics
   }
+}
+
+/** @returns counts a crossing. It takes the reason of the Event, and no label names an account */
+function balanceMetric(meter: Meter): (crossing: string) => void {
+  const help = 'Balances of prepaid accounts that became low, were used up, or were restored.'
+  const crossings = meter.counter('headgate_operator_balance_crossings_total', help, 'crossing')
+  for (const crossing of ['BalanceLow', 'BalanceExhausted', 'BalanceRestored']) crossings.inc({ crossing }, 0)
+  return (crossing) => crossings.inc({ crossing })
 }
 
 function ledgerMetrics(meter: Meter, counted: (name: string, help: string) => (count: number) => void) {

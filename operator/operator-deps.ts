@@ -4,6 +4,7 @@ import type { Clock } from '#platform/clock.ts'
 import type { OperatorConfig } from './config.ts'
 import type { UsageSource } from './books/subject-ledger.ts'
 import type { EventRecorder } from '#kube/events.ts'
+import type { BalanceStore } from './books/balance-store.ts'
 import type { OperatorLedgerStore } from './books/ledger-store.ts'
 import type { OperatorUsageStore } from './usage/usage-store.ts'
 import type { Informer, KubeObject, KubePort, Resource } from '#kube/port.ts'
@@ -50,6 +51,8 @@ export interface OperatorSettings extends Pick<
   | 'accountRequiredNamespaces'
   | 'unprovenHashNamespaces'
   | 'hasAccounts'
+  | 'billingCurrency'
+  | 'billingLowBalance'
 > {
   /** Shards of the model records and of the backend credentials; default: the number that the chart mounts. */
   readonly mountedShards?: number
@@ -76,6 +79,10 @@ export interface OperatorDeps {
   readonly onForeignStore?: (why: string) => void
   /** Where gateways count limits; absent if they count in the memory of this process. */
   readonly ledger?: OperatorLedgerStore
+  /** Where gateways count the spend of accounts. */
+  readonly balanceStore: BalanceStore
+  /** Whether that store began with this process, so that no gateway can hold anything of it from before. Standalone only. */
+  readonly isBalanceStoreNew?: true
   /** Where gateways count what the keys of accounts use. */
   readonly usageStore: OperatorUsageStore
   /** A further source for the use of keys; absent if the ledger is the only one. */

@@ -39,7 +39,7 @@ export interface Right {
 
 /** Names of the operator's own Secrets, as the admission policy allows them (RE2, the whole name). */
 export const OWN_SECRETS =
-  '^hg-(installation|(keyring|models|accounts|upstream|spend|balances|usage|history|values)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$'
+  '^hg-(installation|(keyring|models|accounts|upstream|spend|balances|credits|usage|history|values)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$'
 /** API group of our kinds. */
 const OURS = 'headgate.dev'
 const DISCOVERY = 'discovery.k8s.io'

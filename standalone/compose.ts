@@ -21,7 +21,9 @@ import { OutageLog } from '#platform/outage-log.ts'
 import { Operator } from '../operator/app.ts'
 import { readInstallation } from '../operator/shards/installation.ts'
 import { LOOPBACK_ACCESS } from '../operator/usage/usage-access.ts'
+import { LedgerReader } from '../operator/usage/ledger-reader.ts'
 import { UsageReader } from '../operator/usage/usage-reader.ts'
+import { holdCurrency } from '../operator/shards/installation.ts'
 import { createUsageServer } from '../operator/usage/usage-server.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
 import { API_KINDS } from '#api/kinds.ts'
@@ -59,6 +61,8 @@ const CREDENTIALS = { namespace: OPERATOR_NAMESPACE, name: shardSecretName('upst
 /** Large, because the machine has no other tenants. */
 const MAX_OBJECTS = 100_000
 const OPERATOR_SETTINGS = {
+  billingCurrency: 'USD',
+  billingLowBalance: undefined,
   namespace: OPERATOR_NAMESPACE,
   gatewayService: 'headgate-gateway',
   keyringShards: 32,
@@ -126,6 +130,8 @@ interface World extends StandaloneDeps {
   readonly ends: ProjectionEnds
   readonly models: ModelServer
   readonly ledger: SpendLedger
+  /** Random per start: the name of this process in the projection and in the ledger. */
+  readonly process: string
   readonly usage: MemoryUsage
   /** The line about the spend of the last run. */
   readonly note: string
@@ -138,8 +144,10 @@ async function openWorld(deps: StandaloneDeps, parts: AsyncDisposableStack, fail
   const isInternal = ({ namespace, name }: ObjectRef): boolean => namespace === OPERATOR_NAMESPACE && name !== CREDENTIALS.name
   const state = parts.adopt(new StateFolder(STATE_FOLDER, API_KINDS, isInternal), (folder) => folder.close())
   const resumed = state.fact('spend')
+  const process = randomBytes(PROCESS_BYTES).toString('base64url')
   const ledger = new SpendLedger({
     clock: systemClock,
+    process,
     resumed,
     save: (spend) => state.setFact('spend', spend),
     onUnsaved: (error) => log.error(`${STATE_FOLDER}: ${String(error)}; a crash now loses the spend of budgets since the last write`),
@@ -158,13 +166,17 @@ async function openWorld(deps: StandaloneDeps, parts: AsyncDisposableStack, fail
     ends,
     models,
     ledger,
+    process,
     usage: new MemoryUsage(() => systemClock.now(), resumed?.isFinal !== false),
-    note: resumedLine(resumed),
+    note: resumedLine(
+      resumed,
+      [...store.informer(accounts).list()].some(({ spec }) => spec.billing === 'Prepaid'),
+    ),
     turns: makeTurns(),
   }
 }
 
-function createGateway({ config, log, version, ends, state, ledger, usage, store }: World): Gateway {
+function createGateway({ config, log, version, ends, state, ledger, process, usage, store }: World): Gateway {
   const settings = settingsWith({
     podName: POD_NAME,
     keyringDir: state.secretFolder(CREDENTIALS), // there is no cold start
@@ -179,7 +191,7 @@ function createGateway({ config, log, version, ends, state, ledger, usage, store
     version,
     bodyLimits: bodyLimits(availableMemory()),
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: settings.maxBodyBytes }),
-    process: randomBytes(PROCESS_BYTES).toString('base64url'),
+    process,
     ledger,
     usage,
     allowLoopback: true,
@@ -221,8 +233,8 @@ function createConsole(
 
 /** How to read the usage of an account; '' without accounts. */
 function usageNote(store: ObjectStore, usageURL: string): string {
-  const [first] = store.informer(accounts).list()
-  return first === undefined ? '' : `Usage of an account: curl ${usageURL}/usage/v1/accounts/${first.metadata.name}\n\n`
+  const [first] = Array.from(store.informer(accounts).list(), ({ metadata }) => metadata.name).toSorted()
+  return first === undefined ? '' : `Usage of an account: curl ${usageURL}/usage/v1/accounts/${first}\n\n`
 }
 
 function followManifests({ config, log, store, models, turns }: World): ManifestFolder {
@@ -254,6 +266,8 @@ function composeOperator({ config, log, parts, fail, store, ends, ledger, usage,
     clock: systemClock,
     random: Math.random,
     log,
+    balanceStore: ledger.balances,
+    isBalanceStoreNew: true,
     usageStore: usage,
     usage: (subjects, listener) => ledger.report(subjects, listener),
     settings: { ...OPERATOR_SETTINGS, publicURL: baseURL, redisTakeOver: config.redisTakeOver },
@@ -267,10 +281,18 @@ async function untilBuilt({ source }: ProjectionEnds): Promise<void> {
 
 /** Serves the usage of accounts on a free port of loopback, without tokens. */
 async function serveUsage({ store, log, parts }: World): Promise<string> {
-  const reader = new UsageReader({ kube: store, namespace: OPERATOR_NAMESPACE })
-  const outage = new OutageLog('usage', log, systemClock)
-  const read = (account: string): ReturnType<UsageReader['read']> => reader.read(account)
-  const server = parts.adopt(createUsageServer({ access: LOOPBACK_ACCESS, read, clock: systemClock, outage }), closeServer)
+  const secrets = { kube: store, namespace: OPERATOR_NAMESPACE }
+  const usage = new UsageReader(secrets)
+  const ledger = new LedgerReader({ ...secrets, usage })
+  const server = createUsageServer({
+    access: LOOPBACK_ACCESS,
+    read: (account) => usage.read(account),
+    readLedger: (account) => ledger.read(account),
+    currency: () => holdCurrency({ ...secrets, currency: OPERATOR_SETTINGS.billingCurrency }),
+    clock: systemClock,
+    outage: new OutageLog('usage', log, systemClock),
+  })
+  parts.adopt(server, closeServer)
   return await listenOn(server, '127.0.0.1', 0, log)
 }
 

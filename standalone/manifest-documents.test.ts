@@ -33,7 +33,7 @@ const MISTAKES: ReadonlyArray<readonly [text: string, line: string]> = [
   [`${HEAD}spec: models: a\n`, `5:7: document 1: a second ": " is in one line; write the value in quotes, or begin a new line ${KEPT}`],
   [`${HEAD}spec: {}\nspec: {}\n`, `6:1: document 1: a field is written twice in one object; remove one of the two ${KEPT}`],
   [HEAD.replace('ApiKey', 'APIKey'), '2:1: APIKey default/bot: kind: "APIKey" is not known; did you mean ApiKey?'],
-  [HEAD.replace('ApiKey', 'Team'), '2:1: Team default/bot: kind: "Team" is not known; use ApiKey, ServedModel, Plan or Account'],
+  [HEAD.replace('ApiKey', 'Team'), '2:1: Team default/bot: kind: "Team" is not known; use ApiKey, ServedModel, Plan, Account or Credit'],
   [
     'apiVersion: v1\nkind: Service\nmetadata: { name: a }\n',
     '2:1: Service default/a: kind: "Service" is not used without a cluster; remove the document',

@@ -49,12 +49,14 @@ const WEIGHTS: Readonly<Record<string, Problem['weight']>> = {
 
 const START_SERVER = 'Start the model server, or correct the `url` of the backend.'
 const START_REDIS = 'Start the Redis of REDIS_URL. Headgate continues by itself; until then the last edit is not in force.'
+const ADD_CREDIT = 'Add a Credit to the manifests.'
 const RAISE = 'Raise the amount of the budget, or wait for its next window.'
 
 /** Remedies by reason, if the message has no remedy, or one that needs a cluster. `Kind/Reason` where the kinds differ. */
 const REMEDIES: Readonly<Record<string, string>> = {
   'ApiKey/StoreUnreachable': START_REDIS,
   'ApiKey/WaitingForStore': START_REDIS,
+  'ApiKey/BalanceExhausted': ADD_CREDIT,
   'ApiKey/BudgetExhausted': 'Raise the amount of the budget to let the key work before that.',
   'ServedModel/AddressRefused': 'Write the address of a model server.',
   'ServedModel/SecretNotFound': 'Add the Secret to the manifests, with the label headgate.dev/upstream-auth: "true".',
@@ -62,6 +64,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   'ServedModel/Degraded': START_SERVER,
 }
 const EVENT_REMEDIES: Readonly<Record<string, string>> = {
+  BalanceLow: ADD_CREDIT,
+  BalanceExhausted: ADD_CREDIT,
   BudgetNearlyUsed: RAISE,
   BudgetExhausted: RAISE,
   RevocationUnconfirmed: 'Start Headgate again to be sure: a key that is revoked is never loaded.',

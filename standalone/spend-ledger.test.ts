@@ -22,7 +22,7 @@ function open(at = clock): SpendLedger {
     if (isFull) throw new Error('no space left')
     saved = spend
   }
-  return new SpendLedger({ clock: at, resumed: saved, save, onUnsaved: (error) => unsaved.push(error) })
+  return new SpendLedger({ clock: at, process: 'one', resumed: saved, save, onUnsaved: (error) => unsaved.push(error) })
 }
 
 async function spend(ledger: SpendLedger, costMicros: number): Promise<string> {
@@ -100,6 +100,15 @@ describe('budgets of make run', () => {
     await clock.advance(SAVE_EVERY_MS)
     expect(JSON.stringify(saved)).toContain('"month:Currency:Month')
   })
+})
+
+test.each<[spent: SavedSpend['spent'], hasBalances: boolean, isFinal: boolean, line: string]>([
+  [{}, false, true, ''],
+  [{}, true, true, 'Balances are resumed from 12:00:00.'],
+  [{ key: { field: 1 } }, true, false, 'Budgets and balances are resumed from 12:00:00, up to 10 s lost.'],
+])('the line about the last run names what goes on: %j, prepaid accounts %s, ended in order %s', (spent, hasBalances, isFinal, line) => {
+  const savedMs = new Date(2026, 0, 14, 12).getTime()
+  expect(resumedLine({ savedMs, isFinal, spent }, hasBalances).trim()).toBe(line)
 })
 
 test('statuses get the spend of the present window, and nothing before the first spend or of an unknown time zone', async () => {

@@ -1,4 +1,7 @@
-/** The ledger of `make run`: in memory. It stores the spend of budgets every ten seconds and at the end; rates restart at zero. */
+/**
+ * The ledger of `make run`: in memory. It stores the spend of budgets every ten seconds and at the end; rates restart at zero. The operator makes
+ * the spend of balances durable, as in a cluster.
+ */
 import { LeaseLedger } from '../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../gateway/limits/memory-ledger.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
@@ -6,10 +9,13 @@ import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { isOver, presentWindows, readingsOf } from '../operator/books/spend-plan.ts'
 import type { SubjectUsage, UsageSource } from '../operator/books/subject-ledger.ts'
+import { MemoryBalanceStore } from './memory-balance-store.ts'
 import type { SavedSpend } from './state-folder.ts'
 
 export interface SpendLedgerDeps {
   readonly clock: Clock
+  /** Random per start: the spend of a balance counts by process. */
+  readonly process: string
   /** Spend of the last run; undefined if nothing was ever stored. */
   readonly resumed: SavedSpend | undefined
   /** @throws an error if the spend cannot be stored */
@@ -17,14 +23,16 @@ export interface SpendLedgerDeps {
   readonly onUnsaved: (error: unknown) => void
 }
 
-/** Name of this process in the ledger. */
-const PROCESS = 'standalone'
+/** Seed of all budgets. */
+const SEED = 'standalone'
 /** Time between two writes, ms. A crash loses at most the spend of this time. */
 export const SAVE_EVERY_MS = 10_000
 const READ_EVERY_MS = 1_000
 
 /** Counts for one process. Budgets continue after a restart; those of a new key begin at zero. */
 export class SpendLedger extends LeaseLedger {
+  /** For the operator. */
+  readonly balances: MemoryBalanceStore
   readonly #deps: SpendLedgerDeps
   readonly #memory: MemoryLedgerStore
   /** Subjects that have spent: their statuses change even if the spend is gone with its window. */
@@ -33,16 +41,17 @@ export class SpendLedger extends LeaseLedger {
   #cancelRead: Cancel = () => undefined
 
   constructor(deps: SpendLedgerDeps) {
-    const { clock, resumed } = deps
+    const { clock, process, resumed } = deps
     const memory = new MemoryLedgerStore(() => Math.floor(clock.now()))
-    for (const [uid, fields] of Object.entries(resumed?.spent ?? {})) memory.seed(uid, PROCESS, Object.entries(fields))
+    for (const [uid, fields] of Object.entries(resumed?.spent ?? {})) memory.seed(uid, SEED, Object.entries(fields))
     const call = (one: LedgerCall): Promise<LedgerReply> => {
-      memory.seed(one.subject, PROCESS) // without effect on budgets that have begun
+      memory.seed(one.subject, SEED) // without effect on budgets that have begun
       return memory.call(one)
     }
-    super({ store: { call, ping: () => memory.ping() }, clock, process: PROCESS, live: () => 1 })
+    super({ store: { call, ping: () => memory.ping() }, clock, process, live: () => 1 })
     this.#deps = deps
     this.#memory = memory
+    this.balances = new MemoryBalanceStore(memory)
     this.#keepSaving() // at once: from now on a crash loses spend
   }
 
@@ -88,11 +97,14 @@ export class SpendLedger extends LeaseLedger {
   }
 }
 
-/** The line about the spend of the last run; '' without any. */
-export function resumedLine(resumed: SavedSpend | undefined): string {
-  if (resumed === undefined || Object.keys(resumed.spent).length === 0) return ''
+/** The line about the spend of the last run; '' without any. @param hasBalances whether there is a prepaid account */
+export function resumedLine(resumed: SavedSpend | undefined, hasBalances = false): string {
+  if (resumed === undefined) return ''
+  const what = [...(Object.keys(resumed.spent).length > 0 ? ['budgets'] : []), ...(hasBalances ? ['balances'] : [])].join(' and ')
+  if (what === '') return ''
   const at = new Date(resumed.savedMs).toTimeString().slice(0, 8)
-  return `Budgets are resumed from ${at}${resumed.isFinal ? '' : `, up to ${SAVE_EVERY_MS / 1_000} s lost`}.\n\n`
+  const loss = resumed.isFinal ? '' : `, up to ${SAVE_EVERY_MS / 1_000} s lost`
+  return `${what.charAt(0).toUpperCase()}${what.slice(1)} are resumed from ${at}${loss}.\n\n`
 }
 
 function usageOf(budgets: readonly BudgetRecord[], spent: ReadonlyMap<string, number>, nowMs: number): SubjectUsage {

@@ -53,6 +53,26 @@ describe('a key with an account', () => {
     expect(limitSubjects(linked(callerWith({ uid: 'k2' })))).toEqual([shared])
   })
 
+  test('takes from the balance of its account, which has a subject even without any limit', () => {
+    const { accounts, linked } = world()
+    expect(limitSubjects(linked(callerWith({})))).toEqual([])
+    accounts.set('a1', { ...ACCOUNT, balance: { credits: '-1', billing: 'Prepaid' } })
+    const [prepaid] = limitSubjects(linked(callerWith({})))
+    expect([prepaid?.uid, prepaid?.limits, prepaid?.balance]).toEqual(['spend-of-acme', {}, { credits: { high: -1, low: 10 ** 15 - 1 } }])
+    accounts.set('a1', { ...ACCOUNT, balance: { credits: '-1', billing: 'Unmetered' } })
+    const [unmetered] = limitSubjects(linked(callerWith({})))
+    expect([unmetered?.uid, unmetered?.balance]).toEqual(['spend-of-acme', { credits: undefined }])
+  })
+
+  test('has more to spend with its next request after a credit', () => {
+    const { accounts, linked } = world()
+    const caller = callerWith({})
+    accounts.set('a1', { ...ACCOUNT, balance: { credits: '0', billing: 'Prepaid' } })
+    expect(limitSubjects(linked(caller))[0]?.balance).toEqual({ credits: { high: 0, low: 0 } })
+    accounts.set('a1', { ...ACCOUNT, balance: { credits: '25000000', billing: 'Prepaid' } })
+    expect(limitSubjects(linked(caller))[0]?.balance).toEqual({ credits: { high: 0, low: 25_000_000 } })
+  })
+
   test('follows an edit of the plan with its next request, and is linked once until then', () => {
     const { plans, linked } = world()
     const caller = callerWith({})
@@ -101,8 +121,9 @@ test('a key without an account is itself', () => {
   expect(world().links.link(caller)).toBe(caller)
 })
 
-test('the text of an account has no money and no address', () => {
-  expect(Object.keys(JSON.parse(encodeAccountRecord(ACCOUNT)) as object)).toEqual([
+test('the text of an account has no address, and no money but the sum of its credits', () => {
+  const text = encodeAccountRecord({ ...ACCOUNT, balance: { credits: '25000000', billing: 'Unmetered' } })
+  expect(Object.keys(JSON.parse(text) as object)).toEqual([
     'v',
     'rev',
     'kind',
@@ -112,5 +133,6 @@ test('the text of an account has no money and no address', () => {
     'state',
     'plan',
     'ledger',
+    'balance',
   ])
 })

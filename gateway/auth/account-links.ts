@@ -5,7 +5,7 @@
 import type { AccountRecord } from '#contract/records/account-record.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
-import { effective, isLimited, type LimitSubject, sharedPolicy } from '#policy/effective.ts'
+import { balanceOf, effective, isLimited, type LimitSubject, sharedPolicy } from '#policy/effective.ts'
 import { type GatewayError, sharedError } from '../errors.ts'
 import type { Caller } from './key-table.ts'
 import { ACCOUNT } from './refusals.ts'
@@ -74,11 +74,14 @@ export class AccountLinks {
     }
   }
 
+  /** What the keys of the account share. An account with a balance has a subject without any limit too: its spend is counted. */
   #subjectOf({ account, plan }: Link): LimitSubject | undefined {
     const known = this.#shared.get(account)
     if (known?.plan === plan) return known.subject
     const policy = sharedPolicy(account, plan)
-    const subject: LimitSubject | undefined = isLimited(policy) ? { uid: account.ledger, whose: 'account', ...policy } : undefined
+    const balance = balanceOf(account)
+    const isSubject = balance !== undefined || isLimited(policy)
+    const subject: LimitSubject | undefined = isSubject ? { uid: account.ledger, whose: 'account', ...policy, balance } : undefined
     this.#shared.set(account, { account, plan, subject })
     return subject
   }

@@ -43,11 +43,11 @@ export interface Times {
 }
 
 /** Largest float, in micro-units: 0.05 of the currency. */
-const MAX_FLOAT_MICROS = 50_000
+export const MAX_FLOAT_MICROS = 50_000
 /** A float is returned after this time without a request; while half of the budget is free, only when the demand is over too. */
-const FLOAT_IDLE_MS = 2_000
+export const FLOAT_IDLE_MS = 2_000
 /** A refill is due when one part in `REFILL_PART` of the last grant is left. */
-const REFILL_PART = 4
+export const REFILL_PART = 4
 
 /** One budget of one subject in one process. Monotonic times are called `now`, times of the store `storeNow`. */
 export class BudgetBook {

@@ -6,6 +6,7 @@ import { errorBody } from '../dialects/dialect.ts'
 import { declared } from '../dialects/request-shape.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
+import { halvesOf } from '#contract/values/signed-micros.ts'
 import { CallLimits, type HeldCall } from './call-limits.ts'
 import type { Ledger, LimitSubject, Refused } from './ledger.ts'
 
@@ -138,6 +139,9 @@ const REFUSED: Refused = {
   ...{ outcome: 'refused', limit: 'requests', whose: 'key', needed: 1, left: 0, waitMs: 1_000, resetMs: undefined, rates: {} },
 }
 
+/** The balance of an account names no amount. */
+const OF_BALANCE = { whose: 'account', needed: undefined, left: undefined } as const
+
 test.each<[Pick<Refused, 'limit' | 'waitMs'> & Partial<Refused>, RowID, number | undefined, string]>([
   [
     { limit: 'requests', waitMs: 7_350 },
@@ -206,6 +210,15 @@ test.each<[Pick<Refused, 'limit' | 'waitMs'> & Partial<Refused>, RowID, number |
     undefined,
     'Budget cannot be enforced: model llama has no price',
   ],
+  [{ ...OF_BALANCE, limit: 'balanceExhausted', waitMs: 'never' }, 'balanceExhausted', undefined, 'Balance exhausted'],
+  [
+    { ...OF_BALANCE, limit: 'balanceTooSmall', waitMs: 'never' },
+    'balanceTooSmall',
+    undefined,
+    'This call does not fit the balance of its account; lower max_tokens or shorten the prompt',
+  ],
+  [{ ...OF_BALANCE, limit: 'balanceHeld', waitMs: 5_000 }, 'budgetHeld', 5_000, 'Budget is held by running requests'],
+  [{ ...OF_BALANCE, limit: 'unpriced', waitMs: 'never' }, 'noPrice', undefined, 'Budget cannot be enforced: model llama has no price'],
   [
     { limit: 'tooLarge', waitMs: 'never', needed: 5_000, left: 1_000 },
     'requestTooLarge',
@@ -256,6 +269,54 @@ describe('error.metadata of a refusal', () => {
     expect(await detailsOf(spent)).toMatchObject({ owner: 'key', needed: '0.42', left: '0.10' })
     for (const whose of ['account', 'plan'] as const)
       expect(await detailsOf({ ...spent, whose })).toMatchObject({ owner: whose, needed: null, left: null })
+  })
+})
+
+describe('a prepaid account', () => {
+  const prepaid = (credits: bigint): LimitSubject =>
+    subject({ uid: 'account-1', whose: 'account', balance: { credits: halvesOf(credits) } })
+  const ask = { fields: { max_tokens: 1_000 }, model: PRICED }
+
+  /** The refusal of a call, in both formats, with its headers. */
+  async function refusedBy(
+    credits: bigint,
+    hold?: bigint,
+  ): Promise<{ readonly id: RowID; readonly error: GatewayError; readonly text: string }> {
+    const world = new LedgerWorld()
+    const books = { openFrom: 0, closedSpend: 0n, spent: new Map<string, number>() }
+    world.memory.mergeBalances([{ name: 'account-1', books, isReady: true }])
+    const limits = over(world.process())
+    if (hold !== undefined) await limits.reserve({ ...callOf(ask), subjects: [prepaid(hold)] })
+    const error = await limits.reserve({ ...callOf(ask), subjects: [prepaid(credits)] })
+    if (!(error instanceof GatewayError)) throw new TypeError('not refused')
+    const bodies = (['openai', 'anthropic'] as const).map((format) => errorBody(format, error, 'req_x'))
+    return { id: error.row.id, error, text: [...bodies, ...error.headers].join(' ') }
+  }
+
+  test.each<[what: string, credits: bigint, hold: bigint | undefined, id: RowID]>([
+    ['a used-up balance', 0n, undefined, 'balanceExhausted'],
+    ['a negative balance', -1n, undefined, 'balanceExhausted'],
+    ['a balance below the worst case of the call', 7n, undefined, 'balanceTooSmall'],
+    ['a balance that running requests hold', 2_000n, 2_000n, 'budgetHeld'],
+  ])('%s: the refusal names the balance and its owner, and no amount', async (_, credits, hold, id) => {
+    const { id: row, error, text } = await refusedBy(credits, hold)
+    expect(row).toBe(id)
+    expect(error.metadata).toEqual({ limit: 'balance', owner: 'account', needed: null, left: null, resetsAt: null })
+    expect(text).not.toMatch(/\d/)
+  })
+
+  test('no retry is asked for where only money helps', async () => {
+    for (const credits of [0n, 7n]) {
+      const { error } = await refusedBy(credits)
+      expect([error.row.noRetry, error.retryAfterMs, error.row.status.openai, error.headers]).toEqual([true, undefined, 402, []])
+      expect([error.row.openai.type, error.row.openai.code, error.row.anthropic]).toEqual([
+        'insufficient_quota',
+        'insufficient_quota',
+        'billing_error',
+      ])
+    }
+    const { error } = await refusedBy(2_000n, 2_000n)
+    expect([error.row.number, error.retryAfterMs]).toEqual([36, 5_000])
   })
 })
 

@@ -64,7 +64,7 @@ export class CallLimits {
     this.#deps = deps
   }
 
-  /** @returns the hold of the call until it is settled, or the refusal (rows 16 to 23, 36, 43), which has consumed nothing */
+  /** @returns the hold of the call until it is settled, or the refusal (rows 16 to 23, 36, 43, 44), which has consumed nothing */
   reserve(call: LimitedCall): HeldCall | GatewayError | Promise<HeldCall | GatewayError> {
     const { model, uid, subjects, asked, size } = call
     const ratio = learned(this.#ratios, model.uid, MAX_LEARNED, newRatio)

@@ -3,8 +3,8 @@ import { LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { windowsAt } from '#contract/values/budget-window.ts'
 import type { BreakerState } from './breaker.ts'
 import type { Hold, Ledger, LedgerSnapshot, LimitSubject, Need, RateState, RateStates, Refused, SettledUsage, Verdict } from './ledger.ts'
-import type { Demand, SubjectHold } from './subject-books.ts'
 import type { AskOutcome } from './subject-calls.ts'
+import type { Demand, SubjectHold } from './subject-demand.ts'
 import { type Entry, type LedgerDeps, SubjectRegistry } from './subject-registry.ts'
 import { foreverRefused, refusal, type TimedShortage, unavailable } from './refusals.ts'
 
@@ -73,7 +73,7 @@ export class LeaseLedger implements Ledger {
     const entry = this.#subjects.find(subject.uid)
     if (entry?.books.subject !== subject) return undefined // changed limits, for which no request has arrived yet
     const now = this.#now()
-    const least = { ...ONE_REQUEST, budgets: subject.budgets.map(() => 1) }
+    const least = { ...ONE_REQUEST, budgets: subject.budgets.map(() => 1), balance: 1 }
     const found = entry.books.shortages(least, now)
     const isCertain = found.length > 0 && found.every(({ limit }) => limit === 'requests') // otherwise its cost decides
     return isCertain ? refusal(found, ratesOf([{ entry }], now), now) : undefined
@@ -223,11 +223,11 @@ export class LeaseLedger implements Ledger {
   }
 
   /**
-   * Applies `onStoreUnavailable`; with several subjects, the strictest policy. `LocalShare`: up to this process's part of every limit, as far
-   * as this process knows the limit's state.
+   * Applies `onStoreUnavailable`; with several subjects, the strictest policy. `LocalShare`: up to this process's part of every limit, as
+   * far as this process knows the limit's state.
    */
   #withoutStore(request: LeaseHold, outcome: AskOutcome): Verdict {
-    const isShared = request.parts.every(({ entry }) => entry.books.subject.onStoreUnavailable === 'LocalShare')
+    const isShared = request.parts.every(({ entry }) => mayShare(entry.books.subject))
     if (outcome === 'unseeded' || !isShared) return unavailable(outcome === 'unseeded' ? 'unseeded' : 'store')
     const now = this.#now()
     const short: TimedShortage[] = []
@@ -271,6 +271,11 @@ export class LeaseLedger implements Ledger {
   }
 }
 
+/** The share of a process in a balance is not known without the store. */
+function mayShare({ onStoreUnavailable, balance }: LimitSubject): boolean {
+  return onStoreUnavailable === 'LocalShare' && balance === undefined
+}
+
 function isOpen(hold: Hold): hold is LeaseHold {
   return hold instanceof LeaseHold && hold.isOpen
 }
@@ -304,7 +309,7 @@ function obstacleOf({ parts }: LeaseHold, now: number): AskOutcome | undefined {
   return short.map(({ entry }) => entry.calls.obstacle).find((obstacle) => obstacle !== undefined)
 }
 
-const ONE_REQUEST: Demand = { requests: 1, tokens: 0, permits: 0, budgets: [] }
+const ONE_REQUEST: Demand = { requests: 1, tokens: 0, permits: 0, budgets: [], balance: 0 }
 
 function isSafeNeed({ tokens, certainTokens = 0, holdByUnit: { Currency = 0, Tokens } }: Need): boolean {
   return isAmount(tokens) && isAmount(certainTokens) && isAmount(Currency) && isAmount(Tokens)

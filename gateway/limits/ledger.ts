@@ -45,18 +45,22 @@ export interface Hold {
 }
 
 /**
- * `budgetSpent`, `budgetTooSmall`, `unpriced`: waiting does not help soon (402). `budgetTooSmall`: a smaller request may pass.
- * `tooLarge`: above the whole tokensPerMinute.
+ * `…Spent`, `…Exhausted`, `…TooSmall`, `unpriced`: waiting does not help soon (402). `…TooSmall`: a smaller request may pass. `…Held`: only
+ * holds of running requests are in the way. `tooLarge`: above the whole tokensPerMinute.
  */
-export type RefusedLimit = 'requests' | 'tokens' | 'concurrency' | 'budgetSpent' | 'budgetTooSmall' | 'budgetHeld' | 'unpriced' | 'tooLarge'
+export type RefusedLimit =
+  | ('requests' | 'tokens' | 'concurrency' | 'tooLarge')
+  | ('budgetSpent' | 'budgetTooSmall' | 'budgetHeld')
+  | ('balanceExhausted' | 'balanceTooSmall' | 'balanceHeld')
+  | 'unpriced'
 
 /** The limit that refuses a request. */
 export interface Shortage {
   readonly limit: RefusedLimit
   readonly whose: LimitOwner
-  /** Absent for rates and permits. */
+  /** Absent for rates, permits and a balance. */
   readonly budget?: Pick<BudgetSpec, 'name' | 'unit'> | undefined
-  /** Units that the request needs; undefined if they are not known. */
+  /** Units that the request needs; undefined if they are not known, and for a balance, which no key may see. */
   readonly needed: number | undefined
   /** Units that are left for it; for `tooLarge`, the whole limit. */
   readonly left: number | undefined
@@ -66,7 +70,7 @@ export interface Refused extends Shortage {
   readonly outcome: 'refused'
   /** ms until the same request would pass if it were alone. For a budget, until its window ends. */
   readonly waitMs: number | 'never'
-  /** ms until the limit is whole again; undefined if that time is not known, Infinity for a Lifetime budget. */
+  /** ms until the limit is whole again; undefined if that time is not known, as for a balance; Infinity for a Lifetime budget. */
   readonly resetMs: number | undefined
   readonly rates: RateStates
 }
@@ -118,7 +122,7 @@ export interface Ledger {
   changed(uid: string): void
   /** The record of a subject was deleted: its leases end at once. The process forgets the spend of the subject once the store knows the spend. */
   deleted(uid: string): void
-  /** At most a second old. @throws Error if the store does not answer or the budgets have no seed */
+  /** At most a second old, without a balance. @throws Error if the store does not answer or the budgets have no seed */
   snapshot(subject: LimitSubject): Promise<LedgerSnapshot>
   /** Sends pending reports and returns leases, for at most `deadlineMs`. New requests are Unavailable. */
   close(deadlineMs: number): Promise<void>

@@ -23,6 +23,7 @@ import {
   PERMIT_LIFE_MS,
 } from '#contract/ledger/ledger-layout.ts'
 import type { LedgerStore } from './ledger.ts'
+import { type BalanceState, MemoryBalances, type MergedBooks } from './memory-balances.ts'
 import { MemoryBudgets } from './memory-budgets.ts'
 import { RollingWindow } from './rolling-window.ts'
 
@@ -37,8 +38,16 @@ interface Subject {
   readonly batches: Map<string, number>
 }
 
+/** What the reports of a call have found. */
+interface Counted {
+  /** Of the windows of the budgets. */
+  readonly starts: readonly number[]
+  readonly balance: ReturnType<MemoryBalances['report']>
+}
+
 /** A store for processes that share this object. */
 export class MemoryLedgerStore implements LedgerStore {
+  readonly #balances = new MemoryBalances()
   readonly #now: () => number
   readonly #timing: LedgerTiming
   readonly #subjects = new Map<string, Subject>()
@@ -57,14 +66,19 @@ export class MemoryLedgerStore implements LedgerStore {
     return
   }
 
-  /** `call`, at once. The store's time never goes back; one that went back far was corrected, and the windows follow it. */
+  /**
+   * `call`, at once. The store's time never goes back; one that went back far was corrected, and the windows follow it.
+   * @throws LedgerCallRefused for too much spend of a balance
+   */
   answer(call: LedgerCall): LedgerReply {
     const subject = this.#subject(call.subject)
     const clockMs = this.#now()
     const { nowMs, isStepped } = timeOf(subject, call, clockMs)
     const last = subject.calls.get(call.process) ?? 0
     if (call.number <= last) return { status: 'stale', nowMs, number: last }
-    if (last < call.acknowledged || subject.budgets.wentBack(call)) return lost(subject, call, nowMs)
+    if (last < call.acknowledged) return lost(subject, call, nowMs)
+    this.#balances.check(call)
+    if (subject.budgets.wentBack(call)) return lost(subject, call, nowMs)
     subject.calls.set(call.process, call.number)
     subject.nowMs = nowMs
     subject.skewMs = Math.abs(clockMs - nowMs) < MIN_SKEW_MS ? 0 : clockMs - nowMs
@@ -107,9 +121,35 @@ export class MemoryLedgerStore implements LedgerStore {
     return this.#subject(subject)
   }
 
-  /** Drops a subject whose key was deleted. */
+  /** Drops everything about a subject. */
   drop(subject: string): void {
     this.#subjects.delete(subject)
+    this.#balances.drop(subject)
+  }
+
+  /** The balances of accounts, in the order of the names. */
+  readBalances(names: readonly string[]): ReadonlyArray<BalanceState | 'absent'> {
+    return names.map((name) => this.#balances.read(name) ?? 'absent')
+  }
+
+  /** Takes the maximum of books and balances. `isReady`: the balance may grant from now on. */
+  mergeBalances(rows: ReadonlyArray<{ readonly name: string; readonly books: MergedBooks; readonly isReady: boolean }>): void {
+    for (const { name, books, isReady } of rows) this.#balances.merge(name, books, isReady)
+  }
+
+  /** The present period of each account is at least the given one from now on. */
+  raisePeriods(rows: ReadonlyArray<{ readonly name: string; readonly period: number }>): void {
+    for (const { name, period } of rows) this.#balances.raise(name, period)
+  }
+
+  /** Drops what dead processes hold of balances. */
+  freeHolds(rows: ReadonlyArray<{ readonly name: string; readonly process: string }>): void {
+    for (const { name, process } of rows) this.#balances.free(name, process)
+  }
+
+  /** Drops balances, as if the ledger had never known the accounts. */
+  dropBalances(names: readonly string[]): void {
+    for (const name of names) this.#balances.drop(name)
   }
 
   #subject(uid: string): Subject {
@@ -141,17 +181,19 @@ export class MemoryLedgerStore implements LedgerStore {
   #settle(subject: Subject, call: LedgerCall): LedgerReply {
     const { nowMs, budgets } = subject
     const hasBudgets = call.reports.length + call.budgets.length > 0
+    const balance = this.#balances.report(call)
     if (hasBudgets && budgets.seed === '') return { status: 'unseeded', nowMs }
     const spent = call.reports.map((row) => budgets.report(call, row))
+    if (call.balance && balance?.isUnready(call.balance)) return { status: 'unseeded', nowMs }
     const starts = call.budgets.map((row) => MemoryBudgets.pick(row, nowMs)?.startMs)
     const known = starts.filter((start) => start !== undefined)
     if (known.length < starts.length) return { status: 'window', nowMs }
-    return { ...this.#grant(subject, call, known), spent }
+    return { ...this.#grant(subject, call, { starts: known, balance }), spent }
   }
 
-  #grant(subject: Subject, call: LedgerCall, starts: readonly number[]): Omit<LedgerAnswer, 'spent'> {
+  #grant(subject: Subject, call: LedgerCall, { starts, balance }: Counted): Omit<LedgerAnswer, 'spent'> {
     const { nowMs, permits, budgets } = subject
-    const isShort = this.#isShort(subject, call, starts)
+    const isShort = this.#isShort(subject, call, starts) || (call.balance !== undefined && balance?.shortage(call.balance) !== 'No')
     const terms = { isShort, live: call.live, nowMs }
     return {
       status: isShort ? 'short' : 'granted',
@@ -160,6 +202,7 @@ export class MemoryLedgerStore implements LedgerStore {
       permits: call.permits && permits.grant(call.process, call.permits, isShort, terms),
       rates: call.rates.map((row) => this.#grantRate(subject, row, terms)),
       budgets: call.budgets.map((row, index) => budgets.grant(call.process, row, starts[index] ?? 0, terms)),
+      balance: call.balance && balance?.grant(call.process, call.balance, terms),
     }
   }
 

@@ -27,10 +27,11 @@ export class RedisLedgerStore implements LedgerStore {
 
   async call(call: LedgerCall): Promise<LedgerReply> {
     this.#gather()
-    const { rate, conc, budget, proc } = ledgerKeys(this.#prefix, call.subject)
-    const keys = [rate, conc, budget, proc, this.#settled] as const
+    const { rate, conc, budget, proc, balance } = ledgerKeys(this.#prefix, call.subject)
+    const keys = [rate, conc, budget, proc, this.#settled]
+    if (call.balance) keys.push(balance)
     try {
-      const reply = await this.#client.fcall(this.#acquire, 5, ...keys, encodeLedgerCall(call))
+      const reply = await this.#client.fcall(this.#acquire, keys.length, ...keys, encodeLedgerCall(call))
       return decodeLedgerReply(call, reply)
     } catch (error) {
       throw refusedOrBroken(error)

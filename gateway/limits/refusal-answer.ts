@@ -24,17 +24,25 @@ const ANSWERS: Readonly<Record<RefusedLimit, Answer>> = {
   budgetSpent: { row: 'budgetSpent', limit: 'budget', reason: renewal },
   budgetTooSmall: { row: 'budgetTooSmall', limit: 'budget', reason: rest },
   budgetHeld: { row: 'budgetHeld', limit: 'budget' },
+  balanceExhausted: { row: 'balanceExhausted', limit: 'balance' },
+  balanceTooSmall: { row: 'balanceTooSmall', limit: 'balance' },
+  balanceHeld: { row: 'budgetHeld', limit: 'balance' },
   unpriced: { row: 'noPrice', limit: 'budget' },
   tooLarge: { row: 'requestTooLarge', limit: 'tokens_per_minute' },
 }
 
+/** A balance also needs a price. */
+const UNPRICED_BALANCE: Answer = { row: 'noPrice', limit: 'balance' }
+
 /** Refusals without rate headers, because no wait ends them soon. */
-const WITHOUT_RATES: ReadonlySet<RefusedLimit> = new Set<RefusedLimit>(['budgetSpent', 'budgetTooSmall', 'unpriced'])
+const WITHOUT_RATES: ReadonlySet<RefusedLimit> = new Set<RefusedLimit>([
+  ...(['budgetSpent', 'budgetTooSmall', 'balanceExhausted', 'balanceTooSmall', 'unpriced'] as const),
+])
 
 /** @param nowMs ms since 1970 */
 export function refusalAnswer(verdict: Refused, { model, format }: RefusedRequest, nowMs: number): GatewayError {
   const { limit, whose, budget, waitMs, resetMs, rates } = verdict
-  const { row, limit: kind, reason } = ANSWERS[limit]
+  const { row, limit: kind, reason } = limit === 'unpriced' && !budget ? UNPRICED_BALANCE : ANSWERS[limit]
   const resetsAt = resetMs === undefined || !Number.isFinite(resetMs) ? null : instant(nowMs + resetMs)
   const ms = waitMs === 'never' ? undefined : waitMs
   const wait = ms === undefined ? undefined : String(Math.ceil(ms / 100) / 10)

@@ -2,11 +2,22 @@
 import { NEVER, type LedgerAnswer, type LedgerCall } from '#contract/ledger/ledger-call.ts'
 import { longestLeaseMs, MAX_AMOUNT, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { BudgetBook } from './budget-book.ts'
-import type { BudgetSpec, LimitOwner, Limits, LimitSubject, Need, RateStates, Refused, Shortage, Unavailable } from './ledger.ts'
+import type {
+  BudgetSpec,
+  LimitOwner,
+  Limits,
+  LimitSubject,
+  Need,
+  RateStates,
+  Refused,
+  RefusedLimit,
+  Shortage,
+  Unavailable,
+} from './ledger.ts'
 
 /** A limit of which the store has had too little for a request. */
 export interface KnownShortage {
-  readonly limit: 'requests' | 'tokens' | 'concurrency' | 'budget'
+  readonly limit: 'requests' | 'tokens' | 'concurrency' | 'budget' | 'balance'
   readonly whose: LimitOwner
   readonly budget?: BudgetSpec
   readonly rest: number
@@ -30,24 +41,27 @@ export interface TimedShortage extends Shortage {
 
 /** Others may return units of such a limit at any time. */
 const SHORT_CACHE_MS = 250
+/** Only a credit restores a used-up balance, and a changed record ends this time at once. The operator may repair a damaged balance. */
+const EXHAUSTED_CACHE_MS = 10_000
 /** Retry time where only the end of other requests helps, or where Redis has to recover, ms. Clients give up after few short waits. */
 export const RETRY_MS = 5_000
 
 interface Answered {
   readonly subject: LimitSubject
-  readonly parts: Pick<LedgerCall, 'rates' | 'permits' | 'budgets'>
+  readonly parts: Pick<LedgerCall, 'rates' | 'permits' | 'budgets' | 'balance'>
   /** Budgets of the rows of `parts.budgets`. */
   readonly books: readonly BudgetBook[]
   readonly answer: LedgerAnswer
   readonly timing: LedgerTiming
 }
 
-/** `r`, `t`, `permits`, or the id of a budget, and its shortage. */
+/** `r`, `t`, `permits`, `balance`, or the id of a budget, and its shortage. The id of a budget has colons. */
 type Named = readonly [limit: string, shortage: KnownShortage]
 
 /** The shortages in an answer, by limit. @param now monotonic ms of the answer */
 export function shortagesIn(answered: Answered, now: number): Named[] {
-  return [...rateShortages(answered, now), ...permitShortage(answered, now), ...budgetShortages(answered, now)]
+  const ofMoney = [...budgetShortages(answered, now), ...balanceShortage(answered, now)]
+  return [...rateShortages(answered, now), ...permitShortage(answered, now), ...ofMoney]
 }
 
 /** Requests come back after their minute, or with the unused lease of another process, after as long as a lease can live. */
@@ -88,6 +102,16 @@ function budgetShortages({ subject, parts, books, answer }: Answered, now: numbe
   })
 }
 
+/** A call that has asked under other credits than the present ones shows no shortage: a credit may have arrived since. */
+function balanceShortage({ subject: { whose, balance }, parts, answer }: Answered, now: number): Named[] {
+  const reply = answer.balance
+  if (!reply || reply.short === 'No' || parts.balance?.credits !== balance?.credits) return []
+  const unspent = Math.max(0, reply.unspent)
+  const rest = Math.max(0, unspent - reply.held)
+  const cachedUntil = now + (reply.short === 'Exhausted' ? EXHAUSTED_CACHE_MS : SHORT_CACHE_MS)
+  return [['balance', { limit: 'balance', whose, rest, unspent, passesAt: now + RETRY_MS, cachedUntil }]]
+}
+
 /**
  * The shortage of one request. Only the end of the window restores a spent budget. A part of a held one may come back with a running
  * request, and holds of a process that seemed dead with the process.
@@ -96,11 +120,20 @@ function budgetShortages({ subject, parts, books, answer }: Answered, now: numbe
  */
 export function shortageOf(known: KnownShortage, needed: number, own: number, resetsAt: number | undefined): TimedShortage {
   const { limit, whose, rest, unspent, passesAt, budget, endsAt = Infinity } = known
+  if (limit === 'balance') return shortageOfBalance(known, needed)
   if (limit !== 'budget') return { limit, whose, needed, left: rest + own, passesAt, resetsAt }
   const of = { whose, budget, needed, resetsAt: endsAt }
   if (unspent === 0) return { ...of, limit: 'budgetSpent', left: 0, passesAt: endsAt }
   if (needed > unspent) return { ...of, limit: 'budgetTooSmall', left: unspent, passesAt: endsAt }
   return { ...of, limit: 'budgetHeld', left: rest, passesAt: Math.min(passesAt, endsAt) }
+}
+
+/** Names no amount: several keys share the balance of an account. */
+function shortageOfBalance({ whose, unspent, passesAt }: KnownShortage, needed: number): TimedShortage {
+  const of = { whose, needed: undefined, left: undefined, resetsAt: undefined }
+  if (unspent === 0) return { ...of, limit: 'balanceExhausted', passesAt: Infinity }
+  if (needed > unspent) return { ...of, limit: 'balanceTooSmall', passesAt: Infinity }
+  return { ...of, limit: 'balanceHeld', passesAt }
 }
 
 export function ownerOf({ limitedBy, whose }: LimitSubject, limit: keyof Limits): LimitOwner {
@@ -111,14 +144,13 @@ export function unavailable(reason: Unavailable['reason']): Unavailable {
   return { outcome: 'unavailable', reason, waitMs: RETRY_MS }
 }
 
-/** Refusals that neither time nor the store can change: no price for a budget in money, or more tokens than a whole minute allows. */
+/** Refusals that neither time nor the store can change: no price for a budget in money or a balance, or more tokens than a minute allows. */
 export function foreverRefused(subjects: readonly LimitSubject[], need: Need, rates: () => RateStates): Refused | undefined {
   const never = { outcome: 'refused', waitMs: 'never', resetMs: undefined } as const
-  for (const { budgets, whose } of subjects) {
+  for (const subject of subjects) {
     if (need.holdByUnit.Currency !== undefined) break
-    const unpriced = budgets.find(({ unit, onExceeded }) => unit === 'Currency' && onExceeded === 'Block')
-    const owner = unpriced?.whose ?? whose
-    if (unpriced) return { ...never, limit: 'unpriced', whose: owner, budget: unpriced, needed: undefined, left: undefined, rates: rates() }
+    const unpriced = moneyOf(subject)
+    if (unpriced) return { ...never, ...unpriced, limit: 'unpriced', needed: undefined, left: undefined, rates: rates() }
   }
   const { certainTokens: needed = 0 } = need
   const short = subjects.find(({ limits }) => needed > (limits.tokensPerMinute ?? Infinity))
@@ -127,7 +159,14 @@ export function foreverRefused(subjects: readonly LimitSubject[], need: Need, ra
   return { ...never, limit: 'tooLarge', whose, needed, left: short.limits.tokensPerMinute, rates: rates() }
 }
 
-/** One refusal for all shortages, of which there is at least one: budgets that no wait restores first, then the one with the longest wait. */
+/** What of a subject needs the price of a model, and its owner. */
+function moneyOf({ budgets, whose, balance }: LimitSubject): Pick<Shortage, 'whose' | 'budget'> | undefined {
+  const budget = budgets.find(({ unit, onExceeded }) => unit === 'Currency' && onExceeded === 'Block')
+  if (budget) return { whose: budget.whose ?? whose, budget }
+  return balance?.credits && { whose }
+}
+
+/** One refusal for all shortages, of which there is at least one: money that no wait restores first, then the one with the longest wait. */
 export function refusal(short: readonly TimedShortage[], rates: RateStates, now: number): Refused {
   const { passesAt, resetsAt, ...worst } = short.reduce((found, one) => (isWorse(one, found) ? one : found))
   const waitMs = Number.isFinite(passesAt) ? Math.max(1, Math.ceil(passesAt - now)) : 'never'
@@ -135,13 +174,17 @@ export function refusal(short: readonly TimedShortage[], rates: RateStates, now:
   return { outcome: 'refused', ...worst, waitMs, resetMs, rates }
 }
 
-/** No retry helps against a budget that is spent or too small; every other shortage passes with time. */
+/** No retry helps against a budget or a balance that is spent or too small; every other shortage passes with time. */
 function isWorse(one: TimedShortage, other: TimedShortage): boolean {
   const [rank, otherRank] = [rankOf(one), rankOf(other)]
   return rank === otherRank ? one.passesAt > other.passesAt : rank > otherRank
 }
 
+const RANKS: Readonly<Partial<Record<RefusedLimit, number>>> = {
+  ...{ balanceExhausted: 2, budgetSpent: 2 },
+  ...{ balanceTooSmall: 1, budgetTooSmall: 1 },
+}
+
 function rankOf({ limit }: Shortage): number {
-  if (limit === 'budgetSpent') return 2
-  return limit === 'budgetTooSmall' ? 1 : 0
+  return RANKS[limit] ?? 0
 }

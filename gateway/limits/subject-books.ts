@@ -2,49 +2,18 @@
 import type { LedgerAnswer, LedgerCall } from '#contract/ledger/ledger-call.ts'
 import { budgetID } from '#contract/ledger/ledger-layout.ts'
 import { hasSameLimits } from '#contract/records/limits-record.ts'
+import { BalanceBook } from './balance-book.ts'
 import { BatchQueue } from './batch-queue.ts'
-import { acknowledgeReport, BudgetBook, type BudgetPiece, type SentReport, type Times } from './budget-book.ts'
+import { acknowledgeReport, BudgetBook, type BudgetPiece, type Times } from './budget-book.ts'
 import type { BudgetSpec, LedgerSnapshot, LimitSubject, Need, SettledUsage } from './ledger.ts'
 import { PermitPool } from './permit-pool.ts'
 import { NO_WAITING, type Piece, RateLease, type Waiting } from './rate-lease.ts'
 import { type KnownShortage, ownerOf, RETRY_MS, shortageOf, shortagesIn, type TimedShortage } from './refusals.ts'
+import type { Demand, SentParts, SubjectHold, Urgency } from './subject-demand.ts'
 import type { LedgerDeps } from './subject-registry.ts'
 
 const NO_PIECES: readonly Piece[] = []
 const NO_BUDGET_PIECES: readonly BudgetPiece[] = []
-
-/** Units of one subject that one request takes. */
-export interface Demand {
-  readonly requests: number
-  readonly tokens: number
-  readonly permits: number
-  readonly budgets: readonly number[]
-}
-
-/** The part of a request's hold that belongs to one subject: what the request takes, and where it was taken from. */
-export interface SubjectHold extends Demand {
-  requestPieces: readonly Piece[]
-  tokenPieces: readonly Piece[]
-  takenPermits: number
-  budgetPieces: readonly BudgetPiece[]
-}
-
-/**
- * When the store should learn of the end of a request: `now`, because another request may wait for its permit; `soon`, because a limit is
- * nearly used up or was exceeded; else `later`, with the next call.
- */
-export type Urgency = 'now' | 'soon' | 'later'
-
-/** The parts of a call that the books fill, and the state for the comparison with the reply. */
-export interface SentParts {
-  readonly parts: Pick<LedgerCall, 'reports' | 'permits' | 'rates' | 'budgets'>
-  readonly reports: readonly SentReport[]
-  readonly books: readonly BudgetBook[]
-  /** `#term` of the books at the time of the call. */
-  readonly term: number
-  /** Monotonic ms. */
-  readonly sentAt: number
-}
 
 const NO_PERMITS = new PermitPool()
 const NO_BUDGETS: readonly BudgetBook[] = []
@@ -65,6 +34,8 @@ export class SubjectBooks {
   readonly #deps: Pick<LedgerDeps, 'timing' | 'calendar' | 'live'>
   /** Budgets of the subject, and former ones whose state the store does not fully know. */
   #budgets: readonly BudgetBook[] = NO_BUDGETS
+  /** Undefined for a subject that is no account. */
+  #balance: BalanceBook | undefined
   #subject: LimitSubject
   #areLeasesReturned = false
   #open: readonly BudgetBook[] = NO_BUDGETS
@@ -78,6 +49,7 @@ export class SubjectBooks {
     this.tokens = new RateLease('t', deps.timing)
     this.#subject = subject
     this.#adopt(subject)
+    this.#adoptBalance(subject)
   }
 
   get batch(): BatchQueue {
@@ -100,12 +72,18 @@ export class SubjectBooks {
     return this.#open
   }
 
-  /** Takes over changed limits. A lowered limit ends the leases at once, and refusals under the old limits are dropped. */
+  /** Of an account, also when it is not prepaid. */
+  get balance(): BalanceBook | undefined {
+    return this.#balance
+  }
+
+  /** Takes over changed limits and credits. A lowered limit ends the leases at once, and refusals under the old limits are dropped. */
   update(subject: LimitSubject): void {
     if (subject === this.#subject) return
     const isChanged = !hasSameLimits(subject, this.#subject)
     this.#subject = subject
     if (isChanged) this.#adopt(subject)
+    this.#adoptBalance(subject)
   }
 
   /** The hold of a request before it is taken. */
@@ -116,19 +94,20 @@ export class SubjectBooks {
       tokens: tokensPerMinute === undefined ? 0 : Math.min(need.tokens, tokensPerMinute),
       permits: maxConcurrentRequests === undefined ? 0 : 1,
       budgets: this.#open.length === 0 ? NO_AMOUNTS : this.#subject.budgets.map(({ unit }) => need.holdByUnit[unit] ?? 0),
+      balance: this.#balance?.holdOf(need.holdByUnit.Currency) ?? 0,
       requestPieces: NO_PIECES,
       tokenPieces: NO_PIECES,
       takenPermits: 0,
       budgetPieces: NO_BUDGET_PIECES,
+      takenBalance: 0,
     }
   }
 
-  canTake({ requests, tokens, budgets }: Demand, now: number): boolean {
+  canTake({ requests, tokens, budgets, balance }: Demand, now: number): boolean {
     if (requests > 0 && requests > this.requests.available(now)) return false
     if (tokens > 0 && tokens > this.tokens.available(now)) return false
-    if (!this.permits.canTake(now)) return false
-    for (let at = 0; at < this.#open.length; at += 1) if (!this.#open[at]?.canTake(budgets[at] ?? 0, now)) return false
-    return true
+    if (!this.permits.canTake(now) || this.#balance?.canTake(balance) === false) return false
+    return this.#open.length === 0 || this.#open.every((book, at) => book.canTake(budgets[at] ?? 0, now))
   }
 
   /** Takes the units that `canTake` has found. */
@@ -138,6 +117,7 @@ export class SubjectBooks {
     if (hold.tokens > 0) hold.tokenPieces = this.tokens.take(hold.tokens, now)
     hold.takenPermits = this.permits.take(now)
     if (this.#open.length > 0) hold.budgetPieces = this.#open.map((book, at) => book.take(hold.budgets[at] ?? 0, now, storeNow))
+    if (this.#balance !== undefined) hold.takenBalance = this.#balance.take(hold.balance, now)
   }
 
   /** As `take`, without the store: this process's part of every limit. */
@@ -154,6 +134,7 @@ export class SubjectBooks {
     const used = usage.inputTokens + usage.outputTokens
     if (this.tokens.limit !== undefined || hold.tokens > 0) this.#settleTokens(hold, used, now)
     for (const piece of hold.budgetPieces) piece.book.settle(piece, piece.book.spec.unit === 'Tokens' ? used : (usage.costMicros ?? 0))
+    this.#balance?.settle(hold.takenBalance, usage.costMicros ?? 0, now)
     return this.#freePermits(hold, now) ? 'now' : this.urgency
   }
 
@@ -162,6 +143,7 @@ export class SubjectBooks {
     this.requests.giveBack(hold.requestPieces, Infinity, now)
     this.tokens.giveBack(hold.tokenPieces, Infinity, now)
     for (const piece of hold.budgetPieces) piece.book.settle(piece, 0)
+    this.#balance?.settle(hold.takenBalance, 0, now)
     this.#shortages = undefined
     return this.#freePermits(hold, now) ? 'now' : 'soon'
   }
@@ -169,10 +151,11 @@ export class SubjectBooks {
   /** `soon` if a limit was exceeded or is nearly used up, so that other processes may wait for returned units. */
   get urgency(): 'soon' | 'later' {
     if (this.#batch?.hasDebt || !this.tokens.isRoomy || !this.requests.isRoomy) return 'soon'
+    if (this.#balance !== undefined && !this.#balance.isRoomy) return 'soon'
     return this.#open.every((book) => book.isRoomy) ? 'later' : 'soon'
   }
 
-  shortages({ requests, tokens, permits, budgets }: Demand, now: number): readonly TimedShortage[] {
+  shortages({ requests, tokens, permits, budgets, balance }: Demand, now: number): readonly TimedShortage[] {
     const known = this.#shortages
     if (known === undefined || known.size === 0) return NO_SHORTAGES
     /** The shortage of a limit if the request needs more than its rest and `own`, so that the store need not be asked. */
@@ -190,6 +173,7 @@ export class SubjectBooks {
         const amount = budgets[index] ?? 0
         return book.canTake(amount, now) ? undefined : find(book.id, amount, 0)
       }),
+      this.#balance === undefined || this.#balance.canTake(balance) ? undefined : find('balance', balance, 0),
     ]
     return found.filter((shortage) => shortage !== undefined)
   }
@@ -229,8 +213,9 @@ export class SubjectBooks {
     })
     const reports = this.#budgets.flatMap((book) => book.reports(books.includes(book)))
     const permits = this.permits.request(sumOf(waiting.map((demand) => demand.permits)), now)
+    const balance = this.#balance?.request(sumOf(waiting.map((demand) => demand.balance)), this.#deps.timing)
     return {
-      parts: { reports: reports.map(({ row }) => row), permits, rates, budgets },
+      parts: { reports: reports.map(({ row }) => row), permits, rates, budgets, balance },
       ...{ reports, books, term: this.#term, sentAt: now },
     }
   }
@@ -247,6 +232,7 @@ export class SubjectBooks {
       const reply = answer.budgets[index]
       if (reply) book.granted(reply, answer, sentAt)
     })
+    if (parts.balance && answer.balance) this.#balance?.answered(parts.balance, answer.balance, sentAt)
     if (term !== this.#term) this.endLeases() // units of an old limit may exceed the new one
     for (const [limit, shortage] of shortagesIn({ subject: this.#subject, parts, books, answer, timing: this.#deps.timing }, now))
       (this.#shortages ??= new Map()).set(limit, shortage)
@@ -262,6 +248,7 @@ export class SubjectBooks {
   forgetReports(): void {
     if (this.permits !== NO_PERMITS) this.permits.forgetReport()
     for (const book of this.#budgets) book.forgetReports()
+    this.#balance?.forgetReports()
   }
 
   /** Returns leases soon, because another subject has refused their request: no other request should have to wait for them. */
@@ -275,8 +262,8 @@ export class SubjectBooks {
     let isGivenBack = false
     if (this.#areLeasesReturned) this.endLeases()
     this.#areLeasesReturned = false
-    for (const part of [this.requests, this.tokens, ...this.#budgets]) {
-      if (!part.tick(now, storeNow)) continue
+    for (const part of [this.requests, this.tokens, ...this.#budgets, this.#balance]) {
+      if (!part?.tick(now, storeNow)) continue
       isGivenBack = true
       isAwaited ||= !part.isRoomy
     }
@@ -292,27 +279,30 @@ export class SubjectBooks {
   /** Whether nothing changes by itself: no lease or float can end, no permit needs another report, and the store has every report. */
   get isQuiet(): boolean {
     if (this.requests.hasLeases || this.tokens.hasLeases || this.#areLeasesReturned) return false
-    return this.permits.isIdle && this.#budgets.every(({ isQuiet }) => isQuiet)
+    return this.permits.isIdle && this.#budgets.every(({ isQuiet }) => isQuiet) && (this.#balance?.isQuiet ?? true)
   }
 
   /** Whether ticks may skip the subject: its demand is slow, and no request waits for the units that its leases return. */
   get maySkipTicks(): boolean {
     if (this.requests.isBrisk || this.tokens.isBrisk || this.permits !== NO_PERMITS || this.#areLeasesReturned) return false
+    if (this.#balance?.isHolding) return false
     return this.urgency === 'later' && !this.#budgets.some(({ isBrisk }) => isBrisk)
   }
 
   get isReportDue(): boolean {
+    if (this.#balance?.isReportDue) return true
     return this.#hasBatch || this.permits.isChanged || this.#budgets.some(({ isReportDue }) => isReportDue)
   }
 
-  /** Whether a call is due before a request waits: for a refill, or to report that permits are still used. */
+  /** Whether a call is due before a request waits: for a refill, or to report that permits and holds of the balance are still used. */
   isAskDue(now: number, tickMs: number): boolean {
-    return this.permits.isReportDue(now) || this.isRefillDue(now, tickMs)
+    return this.permits.isReportDue(now) || this.isRefillDue(now, tickMs) || (this.#balance?.isRenewalDue(now) ?? false)
   }
 
   isRefillDue(now: number, tickMs: number): boolean {
     const areRatesDue = this.requests.isRefillDue(now, tickMs) || this.tokens.isRefillDue(now, tickMs)
-    return areRatesDue || this.#open.some((book) => book.isRefillDue(now, this.#deps.timing))
+    if (areRatesDue || this.#balance?.isRefillDue(this.#deps.timing)) return true
+    return this.#open.some((book) => book.isRefillDue(now, this.#deps.timing))
   }
 
   endLeases(): void {
@@ -321,6 +311,7 @@ export class SubjectBooks {
     this.tokens.end()
     this.permits.end()
     for (const book of this.#budgets) book.end()
+    this.#balance?.end()
   }
 
   /** Returns units that no request uses, and takes no more. */
@@ -330,16 +321,17 @@ export class SubjectBooks {
     this.tokens.limit = undefined
     if (this.permits !== NO_PERMITS) this.permits.limit = undefined
     for (const book of this.#budgets) book.close()
+    this.#balance?.close()
   }
 
   /** Whether nothing is open and the store knows everything. */
   get isIdle(): boolean {
-    if (this.#running > 0 || this.#hasBatch || !this.permits.isIdle) return false
+    if (this.#running > 0 || this.#hasBatch || !this.permits.isIdle || this.#balance?.isIdle === false) return false
     return this.requests.isIdle && this.tokens.isIdle && this.#budgets.every(({ isIdle }) => isIdle)
   }
 
   get isUnused(): boolean {
-    return this.#budgets.every(({ isUnused }) => isUnused)
+    return this.#budgets.every(({ isUnused }) => isUnused) && (this.#balance?.isUnused ?? true)
   }
 
   #settleTokens(hold: SubjectHold, used: number, now: number): void {
@@ -366,6 +358,14 @@ export class SubjectBooks {
     for (const book of this.#budgets) if (!this.#open.includes(book)) book.end()
     if (this.#budgets.length === this.#open.length) this.#budgets = this.#open
     this.#shortages = undefined
+  }
+
+  #adoptBalance({ balance }: LimitSubject): void {
+    if (balance === undefined && this.#balance === undefined) return
+    this.#balance ??= new BalanceBook()
+    const change = this.#balance.adopt(balance)
+    if (change === 'less') this.#term += 1
+    if (change !== 'same') this.#shortages?.delete('balance')
   }
 
   #book(spec: BudgetSpec): BudgetBook {

@@ -6,7 +6,8 @@ import { answerDeadline, type Breaker } from './breaker.ts'
 import { LedgerCallRefused } from './ledger.ts'
 import { appended } from './short-list.ts'
 import { type StoreTime, SubjectTime } from './store-time.ts'
-import type { Demand, SentParts, SubjectBooks } from './subject-books.ts'
+import type { SubjectBooks } from './subject-books.ts'
+import type { Demand, SentParts } from './subject-demand.ts'
 import type { LedgerDeps } from './subject-registry.ts'
 
 /** How a call ended; `refused` by an error reply, `failed` without an answer. */

@@ -4,9 +4,10 @@ import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { Breaker, type BreakerState } from './breaker.ts'
 import type { LedgerSnapshot, LedgerStore, LimitSubject } from './ledger.ts'
 import type { Calendar } from './budget-book.ts'
-import { SubjectBooks, type Urgency } from './subject-books.ts'
+import { SubjectBooks } from './subject-books.ts'
 import { StoreTime } from './store-time.ts'
 import { type CallDeps, type CallEnd, SubjectCalls } from './subject-calls.ts'
+import type { Urgency } from './subject-demand.ts'
 
 /** What the ledger of a process needs. */
 export interface LedgerDeps {
@@ -69,7 +70,7 @@ const SWEEP_TICKS = 240
 export class SubjectRegistry {
   readonly #deps: LedgerDeps
   readonly #callDeps: CallDeps
-  /** Unused subjects stay while their spend in open windows must stay known: a count that restarts would return spend. */
+  /** Unused subjects stay while their spend in open windows and open periods must stay known: a count that restarts would return spend. */
   readonly #entries = new Map<string, Entry>()
   /** Subjects with leases, permits, or changes to report. A tick visits only these. */
   readonly #active = new Set<Entry>()
@@ -160,7 +161,7 @@ export class SubjectRegistry {
   deleted(uid: string, now: number): void {
     const entry = this.#entries.get(uid)
     if (!entry) return
-    if (isSettled(entry)) return this.#drop(entry) // a call would make new keys in the store
+    if (isSettled(entry) && isClosed(entry)) return this.#drop(entry) // a call would make new keys in the store
     entry.isDeleted = true
     this.changed(uid, now)
   }
@@ -275,7 +276,7 @@ export class SubjectRegistry {
   /** Ends what is over in the books, and calls the store if that is due. Nothing else happens to a subject between requests. */
   #visit(entry: Entry, isReportDue: boolean, now: number): void {
     const { books, calls } = entry
-    if (entry.isDeleted && (calls.isUnseeded || isSettled(entry))) return this.#drop(entry)
+    if (isOver(entry)) return this.#drop(entry)
     noteChange(entry, books.tick({ now, storeNow: calls.storeNow(now) }), now)
     const isPostponed = !isReportDue && Boolean(entry.reportAt)
     if (books.isAskDue(now, TICK_MS) || (calls.isReportDue && !isPostponed)) return calls.flush()
@@ -291,9 +292,11 @@ export class SubjectRegistry {
 
   /** Shrinks an unused subject, and drops the subject if no count of it has to stay known. */
   #rest(entry: Entry, now: number): void {
-    entry.books.tick({ now, storeNow: entry.calls.storeNow(now) })
+    const { books, calls } = entry
+    books.tick({ now, storeNow: calls.storeNow(now) })
     entry.snapshot = undefined
-    if (isSettled(entry) && (entry.isDeleted || entry.books.isUnused)) this.#drop(entry)
+    if (isOver(entry) || (isSettled(entry) && books.isUnused)) this.#drop(entry)
+    else if (books.balance?.isAskDue(now)) calls.flush()
   }
 
   #drop(entry: Entry): void {
@@ -314,6 +317,16 @@ export class SubjectRegistry {
 function noteChange(entry: Entry, urgency: Urgency | undefined, now: number): void {
   if (urgency === 'later') entry.reportAt ??= now + LATER_MS
   else if (urgency !== undefined) entry.reportAt = SOON
+}
+
+/** Whether a deleted subject needs no further call: the store has its reports, or has forgotten it. */
+function isOver(entry: Entry): boolean {
+  return entry.isDeleted && isClosed(entry) && (entry.calls.isUnseeded || isSettled(entry))
+}
+
+/** Whether the store has closed every period in which this process has spent something of the balance. */
+function isClosed({ books }: Entry): boolean {
+  return books.balance?.isUnused ?? true
 }
 
 /** Whether nothing of a subject is open, and the store knows everything about it. */

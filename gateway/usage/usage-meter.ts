@@ -35,6 +35,7 @@ const REFUSED: Readonly<Partial<Record<RowID, UsageColumn>>> = {
   ...{ modelDenied: 'refusedModel', modelNotFound: 'refusedModel', unsupportedRoute: 'refusedModel' },
   ...{ requestsLimited: 'refusedRate', tokensLimited: 'refusedRate', concurrencyLimited: 'refusedRate' },
   ...{ budgetSpent: 'refusedBudget', budgetTooSmall: 'refusedBudget', budgetHeld: 'refusedBudget', noPrice: 'refusedBudget' },
+  ...{ balanceExhausted: 'refusedBudget', balanceTooSmall: 'refusedBudget' },
 }
 
 export class UsageMeter {

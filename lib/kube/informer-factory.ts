@@ -1,5 +1,5 @@
 import { ObjectCache } from './object-cache.ts'
-import type { Informer, KubeObject, Resource } from './port.ts'
+import type { Informer, KubeObject, ObjectRef, Resource } from './port.ts'
 import { Reflector, type ReflectorDeps, type ReflectorScope } from './reflector.ts'
 import { resourceName } from './resources.ts'
 
@@ -59,6 +59,10 @@ class WatchedCache<T extends KubeObject> extends ObjectCache<T> implements Infor
     super((error) => deps.logger.error({ ...where, err: error }, 'a listener of the watch threw'))
     this.reflectors = new Map(scopes.map((scope) => [scope.namespace, new Reflector(resource, scope, this, deps)]))
     this.synced = Promise.all([...this.reflectors.values()].map(({ synced }) => synced)).then(() => undefined)
+  }
+
+  drop(ref: ObjectRef): void {
+    this.forget(ref)
   }
 
   isSynced(namespace: string): boolean {

@@ -120,3 +120,21 @@ describe('indexes', () => {
     expect(() => [...cache.byIndex('name', 'a')]).toThrow(/no index name/)
   })
 })
+
+describe('an object that needs no more work', () => {
+  test('leaves memory and every index without a word to the listeners, and comes back with the next change or list', () => {
+    const { cache, log } = cacheWithLog()
+    cache.addIndex('name', ({ metadata }) => [metadata.name])
+    cache.put(object('a', 1))
+    cache.forget({ namespace: 'shop', name: 'a' })
+    cache.forget({ namespace: 'shop', name: 'never' })
+    expect([names(cache), [...cache.byIndex('name', 'a')]]).toEqual([[], []])
+    cache.remove(object('a', 2))
+    expect(log).toEqual(['- > uid-a@1'])
+    cache.put(object('a', 3))
+    expect([names(cache), [...cache.byIndex('name', 'a')].length]).toEqual([['a'], 1])
+    cache.forget({ namespace: 'shop', name: 'a' })
+    cache.replace([object('a', 3)])
+    expect(log).toEqual(['- > uid-a@1', '- > uid-a@3', '- > uid-a@3'])
+  })
+})

@@ -72,6 +72,14 @@ export class ObjectCache<T extends KubeObject> {
     this.#notify(before, undefined)
   }
 
+  /** Removes an object from memory, without a word to the listeners. */
+  forget(ref: ObjectRef): void {
+    const object = this.get(ref)
+    if (object === undefined) return
+    this.#objects.delete(refKey(ref))
+    for (const index of this.#indexes.values()) index.remove(object)
+  }
+
   #set(object: T): void {
     const key = keyOf(object)
     const before = this.#objects.get(key)

@@ -104,6 +104,11 @@ export interface Informer<T extends KubeObject = KubeObject> {
   addIndex(name: string, valuesOf: (object: T) => readonly string[]): void
   /** Objects under a value of an index. @throws Error for an index that does not exist */
   byIndex(name: string, value: string): Iterable<T>
+  /**
+   * Frees the memory of an object that needs no more work. Nobody is notified, and its deletion will not be; a later change or list adds the
+   * object again. Absent where the cache is the store itself.
+   */
+  drop?(ref: ObjectRef): void
 }
 
 /** Why a call failed, as one word for decisions. */

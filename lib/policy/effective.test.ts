@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
-import { effective, isLimited, type PlanPolicy, sharedPolicy } from './effective.ts'
+import { balanceOf, effective, hasSameBalance, isLimited, type PlanPolicy, sharedPolicy } from './effective.ts'
 
 const DAY: BudgetRecord = { name: 'day', unit: 'Tokens', amount: 5, window: 'Day', timeZone: 'UTC', onExceeded: 'Audit' }
 
@@ -88,5 +88,39 @@ describe('what all keys of an account share', () => {
   test('is the part of the account alone where there is no plan', () => {
     expect(isLimited(sharedPolicy({}, undefined))).toBe(false)
     expect(sharedPolicy({ limits: { maxConcurrentRequests: 2 } }, undefined).limitedBy).toEqual({ maxConcurrentRequests: 'account' })
+  })
+})
+
+describe('the balance of an account', () => {
+  const prepaid = (credits: string) => ({ balance: balanceOf({ balance: { credits, billing: 'Prepaid' } }) })
+  const unmetered = (credits: string) => ({ balance: balanceOf({ balance: { credits, billing: 'Unmetered' } }) })
+
+  test('is its credits where it is Prepaid, exact also beyond 2^53 micro-units', () => {
+    expect(prepaid('9007199254740993')).toEqual({ balance: { credits: { high: 9, low: 7_199_254_740_993 } } })
+    expect(prepaid('-1')).toEqual({ balance: { credits: { high: -1, low: 10 ** 15 - 1 } } })
+  })
+
+  test('has no credits to refuse by where it is Unmetered, and is none in a record from before balances', () => {
+    expect(unmetered('-1')).toEqual({ balance: { credits: undefined } })
+    expect(balanceOf({})).toBeUndefined()
+  })
+
+  test('is no limit of a policy: an account without limits limits nothing', () => {
+    expect(isLimited({ ...sharedPolicy({}, undefined), ...prepaid('0') })).toBe(false)
+  })
+
+  test('is the same for equal credits, and another one after a credit, another billing, or its first record', () => {
+    expect(hasSameBalance(prepaid('1'), prepaid('1'))).toBe(true)
+    expect(hasSameBalance(unmetered('1'), unmetered('2'))).toBe(true)
+    expect(hasSameBalance({}, {})).toBe(true)
+    for (const [one, other] of [
+      [prepaid('1'), prepaid('2')],
+      [prepaid('1000000000000000'), prepaid('0')],
+      [prepaid('0'), unmetered('0')],
+      [{}, unmetered('0')],
+      [prepaid('0'), {}],
+    ] as const)
+      expect(hasSameBalance(one, other)).toBe(false)
+    expect(hasSameBalance(undefined, {})).toBe(true)
   })
 })

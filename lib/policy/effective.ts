@@ -6,6 +6,7 @@ import type { AccountRecord } from '#contract/records/account-record.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import type { BudgetRecord, Limits } from '#contract/records/limits-record.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
+import { halvesOf, parseSum, type SumHalves } from '#contract/values/signed-micros.ts'
 
 /** Owner of a limit, as a refusal names it. */
 export type LimitOwner = 'key' | 'account' | 'plan'
@@ -39,7 +40,13 @@ export interface BudgetSpec extends BudgetRecord {
   readonly whose?: LimitOwner | undefined
 }
 
-/** An ApiKey or an Account with limits. Objects with the same uid share one allowance, whichever Credential or process uses it. */
+/** The balance of an account, as a gateway enforces it: the spend is counted in the ledger. */
+export interface SubjectBalance {
+  /** The sum of all credits, micro-units; undefined: the account is Unmetered, so that its spend is counted and nothing is refused. */
+  readonly credits: SumHalves | undefined
+}
+
+/** An ApiKey with limits, or an Account. Objects with the same uid share one allowance, whichever Credential or process uses it. */
 export interface LimitSubject {
   readonly uid: string
   readonly whose: LimitOwner
@@ -49,6 +56,8 @@ export interface LimitSubject {
   readonly budgets: readonly BudgetSpec[]
   /** `LocalShare`: without the store, limit ÷ live processes. With several subjects the strictest policy applies. */
   readonly onStoreUnavailable: 'FailClosed' | 'LocalShare'
+  /** Accounts only. */
+  readonly balance?: SubjectBalance | undefined
 }
 
 /** The effective policy of a key. */
@@ -86,7 +95,21 @@ export function sharedPolicy({ limits = NO_LIMITS, budgets }: AccountPolicy, pla
   }
 }
 
-/** Whether a policy limits anything. */
+/** @returns undefined for a record that was written before accounts had balances: nothing is counted then */
+export function balanceOf({ balance }: Pick<AccountRecord, 'balance'>): SubjectBalance | undefined {
+  if (balance === undefined) return undefined
+  const credits = parseSum(balance.credits) ?? 0n // the record was checked; a wrong text would not admit a call
+  return { credits: balance.billing === 'Prepaid' ? halvesOf(credits) : undefined }
+}
+
+/** Whether two states of one subject have the same balance. */
+export function hasSameBalance(a: Pick<LimitSubject, 'balance'> | undefined, b: Pick<LimitSubject, 'balance'>): boolean {
+  const [one, other] = [a?.balance, b.balance]
+  if (one === undefined || other === undefined) return one === other
+  return one.credits?.high === other.credits?.high && one.credits?.low === other.credits?.low
+}
+
+/** Whether a policy limits anything. A balance is no limit of a policy. */
 export function isLimited({ limits, budgets }: SubjectPolicy): boolean {
   return limitNames(limits).length > 0 || budgets.length > 0
 }

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { secrets } from '#kube/resources.ts'
-import { mergeBooks } from '../shards/account-book.ts'
+import { type BookedSpend, NO_SPEND } from '../shards/account-book.ts'
 import { shardOf } from '../shards/secret-shards.ts'
 import { AccountBooks } from './account-books.ts'
 
@@ -38,7 +38,7 @@ async function openedBy(fence: number, raised = fence, installation = 'one') {
 }
 
 async function opened(books: AccountBooks, name: string, owner: string, changes = 0): Promise<void> {
-  books.commit({ name, owner, changes }, 'create')
+  books.commit({ name, owner, changes, ...NO_SPEND }, 'create')
   await books.flush().catch(() => undefined) // the listener has the error
 }
 
@@ -50,7 +50,7 @@ describe('the books of accounts', () => {
   test('are found by the next leader', async () => {
     const { books } = await openedBy(1)
     await opened(books, 'acme', 'uid-1')
-    expect((await openedBy(2)).books.get('acme')).toEqual({ name: 'acme', owner: 'uid-1', changes: 0 })
+    expect((await openedBy(2)).books.get('acme')).toEqual({ name: 'acme', owner: 'uid-1', changes: 0, ...NO_SPEND })
   })
 
   test('are claimed by a new leader: a former one that writes finds the claim, writes nothing, and ends', async () => {
@@ -84,8 +84,75 @@ describe('the books of accounts', () => {
     expect((await openedBy(2, 2, 'another')).books.ledgerName('acme')).not.toBe(ledgerName)
   })
 
-  test('of two leaders are merged: the later owner counts, in either order', () => {
-    const [first, second] = [0, 1].map((changes) => ({ name: 'acme', owner: `uid-${changes}`, changes }))
-    expect([mergeBooks(first!, second!), mergeBooks(second!, first!)]).toEqual([second, second])
+  test('are claimed although a former leader writes between the first read and the claim', async () => {
+    const former = await openedBy(1)
+    await opened(former.books, 'acme', 'uid-1')
+    let isFirst = true
+    kube.before = async ({ verb }) => {
+      if (verb !== 'update' || !isFirst) return
+      isFirst = false // the claim is under way
+      await opened(former.books, neighbour('acme'), 'uid-2')
+    }
+    const newest = await openedBy(2)
+    expect(newest.books.get(neighbour('acme'))?.owner).toBe('uid-2')
+    await opened(former.books, 'acme', 'uid-stale', 1)
+    expect([former.leader.fencedBy, newest.books.get('acme')?.owner]).toEqual([2, 'uid-1'])
+  })
+})
+
+describe('the spend of an account', () => {
+  const spend = (openFrom: number, closedSpend: bigint, spent: Record<string, number>): BookedSpend => ({
+    ...{ openFrom, closedSpend },
+    spent: new Map(Object.entries(spent)),
+  })
+
+  test('is known at once, durable with the next write, and found by the next leader', async () => {
+    const { books } = await openedBy(1)
+    await opened(books, 'acme', 'uid-1')
+    expect(books.addSpend('acme', spend(0, 0n, { '1:p1': 5 }))).toBe(true)
+    expect([books.newest('acme')?.spent.get('1:p1'), books.durable('acme')?.spent.size]).toEqual([5, 0])
+    await books.flush()
+    expect(books.durable('acme')?.spent.get('1:p1')).toBe(5)
+    expect((await openedBy(2)).books.get('acme')).toMatchObject({ owner: 'uid-1', ...spend(0, 0n, { '1:p1': 5 }) })
+  })
+
+  test('never shrinks, and costs no write while nothing is new', async () => {
+    const { books } = await openedBy(1)
+    await opened(books, 'acme', 'uid-1')
+    books.addSpend('acme', spend(1, 7n, { '1:p1': 5 }))
+    await books.flush()
+    const writes = kube.calls.length
+    expect([books.addSpend('acme', spend(0, 0n, { '1:p1': 4 })), books.addSpend('acme', NO_SPEND)]).toEqual([false, false])
+    await books.flush()
+    expect([kube.calls.length, books.get('acme')]).toMatchObject([writes, spend(1, 7n, { '1:p1': 5 })])
+  })
+
+  test('stays with the name when the owner changes, also if the change began before it was known', async () => {
+    const { books } = await openedBy(1)
+    await opened(books, 'acme', 'uid-1')
+    books.addSpend('acme', spend(0, 0n, { '1:p1': 5 }))
+    books.commit({ name: 'acme', owner: 'uid-2', changes: 1, ...NO_SPEND }, 'create')
+    books.addSpend('acme', spend(0, 0n, { '1:p2': 3 }))
+    await books.flush()
+    expect((await openedBy(2)).books.get('acme')).toMatchObject({ owner: 'uid-2', changes: 1, ...spend(0, 0n, { '1:p1': 5, '1:p2': 3 }) })
+  })
+
+  test('of a name without books is not kept', async () => {
+    const { books } = await openedBy(1)
+    expect([books.addSpend('acme', spend(0, 0n, { '1:p1': 5 })), books.newest('acme')]).toEqual([false, undefined])
+  })
+
+  test('survives the return of a Secret to an older state', async () => {
+    const { books } = await openedBy(1)
+    await opened(books, 'acme', 'uid-1')
+    const ref = { namespace: NAMESPACE, name: `hg-balances-8-${shardOf('acme', 8)}` }
+    const older = await kube.get(secrets, ref)
+    books.addSpend('acme', spend(2, 10n, { '2:p1': 5 }))
+    await books.flush()
+    const present = await kube.get(secrets, ref)
+    await kube.update(secrets, { ...present!, data: older?.data ?? {} })
+    await opened(books, neighbour('acme'), 'uid-2')
+    await books.flush()
+    expect((await openedBy(2)).books.get('acme')).toMatchObject(spend(2, 10n, { '2:p1': 5 }))
   })
 })

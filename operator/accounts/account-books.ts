@@ -1,46 +1,56 @@
-/** The books of accounts: whose each name is. Durable, by name, and never deleted: a name that has spent is not given away silently. */
+/**
+ * The books of accounts: whose each name is, and what it has spent. Durable, by name, and never deleted: a name that has spent is not given away
+ * silently.
+ */
 import { hash } from 'node:crypto'
-import type { Secret } from '#kube/resources.ts'
-import type { Leadership } from '../operator-deps.ts'
-import { type AccountBook } from '../shards/account-book.ts'
-import { SecretShards, type SecretShardsDeps } from '../shards/secret-shards.ts'
+import type { Level } from '../loop/level.ts'
+import { type AccountBook, type BookedSpend, isSameSpend, mergeSpend } from '../shards/account-book.ts'
+import { ClaimedShards, type ClaimingLeader } from '../shards/claimed-shards.ts'
+import type { SecretShardsDeps } from '../shards/secret-shards.ts'
 import { BALANCES_SET } from '../shards/sets.ts'
 
 /** Length of a ledger name, hexadecimal digits: 128 bits. */
 const LEDGER_NAME = 32
 
 export interface AccountBooksDeps extends SecretShardsDeps {
-  readonly leader: Pick<Leadership, 'fence' | 'raiseFence' | 'onFenced'>
+  readonly leader: ClaimingLeader
   /** Identity of this installation; known from the start on. */
   readonly installation: () => string
 }
 
-export class AccountBooks extends SecretShards<AccountBook> {
-  readonly #deps: AccountBooksDeps
+export class AccountBooks extends ClaimedShards<AccountBook> {
+  readonly #installation: () => string
   /** Names of accounts by the name in the ledger. */
   readonly #names = new Map<string, string>()
+  readonly #changeListeners: Array<(name: string) => void> = []
 
   constructor(deps: AccountBooksDeps) {
-    const { fence, onFenced } = deps.leader
-    super({ ...BALANCES_SET, ...deps, claim: { fence, onFenced } })
-    this.#deps = deps
+    super({ ...BALANCES_SET, ...deps })
+    this.#installation = deps.installation
+  }
+
+  /** Opens books, or gives them to another owner. Their spend stays, and that of `entry` is merged into it. */
+  override commit(entry: AccountBook, level: Level): void {
+    const known = this.newest(entry.name)
+    super.commit(known === undefined ? entry : { ...entry, ...mergeSpend(entry, known) }, level)
   }
 
   /**
-   * Reads the books and claims them. A higher fencing token is left from a Lease that was deleted, or a newer leader exists; then raising the
-   * token fails.
-   * @throws KubeError if they cannot be read or claimed
+   * Adds what another source knows of the spend of an account with books: at once in memory, durably within seconds.
+   * @returns whether the books did not know all of it
    */
-  override async load(): Promise<readonly Secret[]> {
-    const others = await super.load()
-    if (this.fence > this.#deps.leader.fence()) await this.#deps.leader.raiseFence(this.fence)
-    await this.claim()
-    return others
+  addSpend(name: string, spend: BookedSpend): boolean {
+    const known = this.newest(name)
+    if (known === undefined) return false
+    const merged = mergeSpend(known, spend)
+    if (isSameSpend(merged, known)) return false
+    this.commitLater({ ...known, ...merged })
+    return true
   }
 
   /** Name of an account in the ledger, 32 hexadecimal digits. Another installation has another one. */
   ledgerName(name: string): string {
-    return hash('sha256', `headgate-account-1\n${this.#deps.installation()}\n${name}`, 'hex').slice(0, LEDGER_NAME)
+    return hash('sha256', `headgate-account-1\n${this.#installation()}\n${name}`, 'hex').slice(0, LEDGER_NAME)
   }
 
   /** @returns the name of the account that has books under this name in the ledger */
@@ -53,7 +63,16 @@ export class AccountBooks extends SecretShards<AccountBook> {
     return this.#names.keys()
   }
 
+  /** Calls a listener with the name of books that may have changed; it must only remember. */
+  onChanged(listener: (name: string) => void): void {
+    this.#changeListeners.push(listener)
+  }
+
   protected override changed(names: Iterable<string>): void {
-    for (const name of names) if (this.newest(name) !== undefined) this.#names.set(this.ledgerName(name), name)
+    for (const name of names) {
+      if (this.newest(name) === undefined) continue
+      this.#names.set(this.ledgerName(name), name)
+      for (const listener of this.#changeListeners) listener(name)
+    }
   }
 }

@@ -10,10 +10,11 @@ export const REOPEN_ANNOTATION = 'headgate.dev/reopen-books'
 
 /**
  * What the books say about an Account. Owned: they are its own. Open: there are none, and it never had any. Inherit: they are those of the
- * Account that it succeeds. NameUsed: they are those of another Account. Missing: it had books, and they are gone. Foreign: another
- * installation has accepted it. Unreadable: a newer operator wrote them.
+ * Account that it succeeds. NameUsed: they are those of another Account. Missing: it had books, and they are gone. Damaged: a part of the
+ * books could not be read, so they may lack spend or Credits. Foreign: another installation has accepted it. Unreadable: a newer operator
+ * wrote them.
  */
-export type Claim = 'Owned' | 'Open' | 'Inherit' | 'NameUsed' | 'Missing' | 'Foreign' | 'Unreadable'
+export type Claim = 'Owned' | 'Open' | 'Inherit' | 'NameUsed' | 'Missing' | 'Damaged' | 'Foreign' | 'Unreadable'
 
 interface Mark {
   readonly installation: string
@@ -26,27 +27,35 @@ export interface ClaimFacts {
   readonly isUnreadable: boolean
   /** A part of the books was damaged, and the entry of this name may be lost. */
   readonly isDamaged: boolean
+  /** The entry is there, and its sums may be too low, because another part of the books was damaged. */
+  readonly isBroken: boolean
 }
 
-export function claimOf(account: Account, { installation, book, isUnreadable, isDamaged }: ClaimFacts): Claim {
-  const uid = uidOf(account)
-  const reopen = account.metadata.annotations?.[REOPEN_ANNOTATION]
-  const begins = reopen === `new-${uid}`
-  const mark = markOf(account)
-  if (!begins && isForeign(mark, installation)) return 'Foreign'
+export function claimOf(account: Account, facts: ClaimFacts): Claim {
+  const { installation, book, isUnreadable } = facts
+  if (!beginsBooks(account) && isForeign(markOf(account), installation)) return 'Foreign'
   if (isUnreadable) return 'Unreadable'
-  if (book !== undefined) return claimOn(book, uid, [mark?.uid, reopen])
-  const isFresh = mark === undefined && !isDamaged
-  return isFresh || begins ? 'Open' : 'Missing'
+  return book === undefined ? claimWithout(account, facts) : claimOn(book, account, facts)
+}
+
+/** Whether an administrator lets the Account begin books that are missing, or go on with what is left of them. */
+export function beginsBooks(account: Account): boolean {
+  return account.metadata.annotations?.[REOPEN_ANNOTATION] === `new-${uidOf(account)}`
 }
 
 function isForeign(mark: Mark | undefined, installation: string): boolean {
   return mark !== undefined && mark.installation !== installation
 }
 
-/** @param succeeds uids that the Account may succeed */
-function claimOn({ owner }: AccountBook, uid: string, succeeds: readonly (string | undefined)[]): Claim {
-  if (owner === uid) return 'Owned'
+function claimWithout(account: Account, { isDamaged }: ClaimFacts): Claim {
+  const isFresh = markOf(account) === undefined && !isDamaged
+  if (isFresh || beginsBooks(account)) return 'Open'
+  return isDamaged ? 'Damaged' : 'Missing'
+}
+
+function claimOn({ owner }: AccountBook, account: Account, { isBroken }: ClaimFacts): Claim {
+  if (owner === uidOf(account)) return isBroken && !beginsBooks(account) ? 'Damaged' : 'Owned'
+  const succeeds = [markOf(account)?.uid, account.metadata.annotations?.[REOPEN_ANNOTATION]]
   return succeeds.includes(owner) ? 'Inherit' : 'NameUsed'
 }
 

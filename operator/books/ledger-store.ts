@@ -63,7 +63,7 @@ export interface OperatorLedgerStore {
   reap(process: string, subjects: readonly string[]): Promise<void>
   /** Drops the recorded spend of a process. The sums include it. */
   bury(process: string, subjects: readonly string[]): Promise<void>
-  /** Drops everything about subjects. @returns the number of dropped keys by subject */
+  /** Drops everything about subjects except balances. @returns the number of dropped keys by subject */
   remove(subjects: readonly string[]): Promise<readonly number[]>
   walk(): AsyncIterable<readonly LedgerKey[]>
   unlink(names: readonly string[]): Promise<void>

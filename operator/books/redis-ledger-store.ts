@@ -97,7 +97,10 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   async remove(subjects: readonly string[]): Promise<readonly number[]> {
     return await this.#redis.run(async (client) => {
       const pipeline = client.pipeline()
-      for (const subject of subjects) pipeline.unlink(...Object.values(ledgerKeys(this.#prefix, subject)))
+      for (const subject of subjects) {
+        const { balance: _, ...keys } = ledgerKeys(this.#prefix, subject) // money has an owner of its own, which has it in its books first
+        pipeline.unlink(...Object.values(keys))
+      }
       return ((await pipeline.exec()) ?? []).map(([error, count]) => {
         if (error) throw error
         return Number(count)

@@ -75,6 +75,7 @@ export class ObjectController {
     const observed = kind.observe(ref)
     if (observed === undefined) return
     const step = kind.nextStep(observed)
+    if (step === undefined && kind.settled?.(ref) === true) return this.#enqueue(ref, 'background')
     if (step !== undefined && isWait(step)) return this.#enqueue(ref, waiting)
     if (step !== undefined && kind.isRoutine?.(step, observed) !== true) return this.#enqueue(ref, step.level)
     const changesInMs = (kind.nextChangeAtMs?.(observed) ?? 0) - this.#context.clock.now()

@@ -13,29 +13,29 @@ const KEY_EVERY_MS = 60_000
 const TURN_MS = 1_000
 const PER_TURN = 10
 
-export interface ShownUsageDeps {
+export interface ShownUsageDeps<Usage = SubjectUsage> {
   readonly clock: Clock
   /** The weight of a new status of the key; undefined if there is no such key. */
-  readonly weigh: (uid: string, usage: SubjectUsage) => Weight | undefined
+  readonly weigh: (uid: string, usage: Usage) => Weight | undefined
   readonly enqueue: (uid: string) => void
 }
 
-export class ShownUsage {
-  readonly #deps: ShownUsageDeps
-  readonly #shown = new Map<string, { readonly usage: SubjectUsage; readonly atMs: number }>()
-  readonly #waiting = new Map<string, { readonly usage: SubjectUsage; readonly size: number }>()
+export class ShownUsage<Usage = SubjectUsage> {
+  readonly #deps: ShownUsageDeps<Usage>
+  readonly #shown = new Map<string, { readonly usage: Usage; readonly atMs: number }>()
+  readonly #waiting = new Map<string, { readonly usage: Usage; readonly size: number }>()
   #cancel: Cancel | undefined
 
-  constructor(deps: ShownUsageDeps) {
+  constructor(deps: ShownUsageDeps<Usage>) {
     this.#deps = deps
   }
 
   /** The reading for the status; undefined keeps the use that the status shows. */
-  shown(uid: string): SubjectUsage | undefined {
+  shown(uid: string): Usage | undefined {
     return this.#shown.get(uid)?.usage
   }
 
-  read(uid: string, usage: SubjectUsage): void {
+  read(uid: string, usage: Usage): void {
     const weight = this.#deps.weigh(uid, usage)
     if (weight === undefined || weight.kind === 'None') return void this.#waiting.delete(uid)
     if (weight.kind === 'Exhausted') return this.#show(uid, usage)
@@ -60,7 +60,7 @@ export class ShownUsage {
     this.#cancel = this.#waiting.size === 0 ? undefined : this.#deps.clock.after(TURN_MS, () => this.#turn())
   }
 
-  #show(uid: string, usage: SubjectUsage): void {
+  #show(uid: string, usage: Usage): void {
     this.#waiting.delete(uid)
     this.#shown.set(uid, { usage, atMs: this.#deps.clock.monotonic() })
     this.#deps.enqueue(uid)

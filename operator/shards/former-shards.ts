@@ -4,8 +4,9 @@ import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
 import { breathe, type Cancel } from '#platform/clock.ts'
 import type { Keyring } from './keyring.ts'
-import { type SecretShardsDeps, shardOf, type UnreadableEntry } from './secret-shards.ts'
+import { type SecretShardsDeps, shardOf } from './secret-shards.ts'
 import { keyringCodec } from './sets.ts'
+import type { UnreadableEntry } from './shard.ts'
 
 /** Gateways of the former ReplicaSet mount the former Secrets for this long, ms. */
 const KEEP_MS = 600_000

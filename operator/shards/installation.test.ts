@@ -3,7 +3,7 @@ import { ObjectStore } from '../../standalone/object-store.ts'
 import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
 import { KubeError, type KubePort } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
-import { INSTALLATION_SECRET, readInstallation } from './installation.ts'
+import { holdCurrency, INSTALLATION_SECRET, readInstallation } from './installation.ts'
 
 const NAMESPACE = 'headgate'
 const REF = { namespace: NAMESPACE, name: INSTALLATION_SECRET }
@@ -50,5 +50,33 @@ describe('the identity of an installation', () => {
     kube.before = () => Promise.reject(new KubeError('Forbidden', 403, 'no Role'))
     await expect(read(kube)).rejects.toThrow('no Role')
     expect(await objects.list(secrets, NAMESPACE)).toEqual([])
+  })
+})
+
+describe('the currency of an installation', () => {
+  let objects: ObjectStore
+  beforeEach(() => {
+    objects = new ObjectStore()
+  })
+
+  const hold = (currency: string): Promise<string> => holdCurrency({ kube: objects, namespace: NAMESPACE, currency })
+
+  test('is that of the first start, and another setting does not change it', async () => {
+    const id = await readInstallation({ kube: objects, namespace: NAMESPACE })
+    expect([await hold('EUR'), await hold('USD')]).toEqual(['EUR', 'EUR'])
+    expect(await readInstallation({ kube: objects, namespace: NAMESPACE })).toBe(id)
+  })
+
+  test('stays where the id is lost and made again', async () => {
+    await readInstallation({ kube: objects, namespace: NAMESPACE })
+    await hold('EUR')
+    const secret = (await objects.get(secrets, REF))!
+    await objects.update(secrets, { ...secret, data: { ...secret.data, id: '' } })
+    await readInstallation({ kube: objects, namespace: NAMESPACE })
+    expect(await hold('USD')).toBe('EUR')
+  })
+
+  test('is not stored before the installation has an id', async () => {
+    await expect(hold('EUR')).rejects.toThrow(INSTALLATION_SECRET)
   })
 })

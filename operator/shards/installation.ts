@@ -1,11 +1,15 @@
-/** The durable identity of this installation, stored beside the keyring. The operator does not write to a Redis of another installation. */
+/**
+ * The durable identity of this installation, and the currency of its amounts, stored beside the keyring. The operator does not write to a Redis
+ * of another installation.
+ */
 import { randomUUID } from 'node:crypto'
-import { isKubeError, type KubePort } from '#kube/port.ts'
+import { isKubeError, KubeError, type KubePort } from '#kube/port.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
 
 /** Name of the Secret, in the operator's namespace. It stays when an uninstall keeps the keyring. */
 export const INSTALLATION_SECRET = 'hg-installation'
 const ID_ENTRY = 'id'
+const CURRENCY_ENTRY = 'currency'
 
 /** @returns the id, which the first start creates @throws KubeError */
 export async function readInstallation({ kube, namespace }: { readonly kube: KubePort; readonly namespace: string }): Promise<string> {
@@ -23,7 +27,7 @@ export async function readInstallation({ kube, namespace }: { readonly kube: Kub
       ...(present?.metadata.resourceVersion ? { resourceVersion: present.metadata.resourceVersion } : {}),
     },
     type: 'Opaque',
-    data: { [ID_ENTRY]: Buffer.from(id).toString('base64') },
+    data: { ...present?.data, [ID_ENTRY]: Buffer.from(id).toString('base64') },
   }
   try {
     await (present ? kube.update(secrets, secret) : kube.create(secrets, secret))
@@ -38,4 +42,25 @@ export async function readInstallation({ kube, namespace }: { readonly kube: Kub
 function idOf({ data }: Secret): string | undefined {
   const id = Buffer.from(data?.[ID_ENTRY] ?? '', 'base64').toString('utf8')
   return /^[0-9a-f-]{36}$/.test(id) ? id : undefined
+}
+
+export interface HeldCurrency {
+  readonly kube: KubePort
+  readonly namespace: string
+  /** The setting: three letters. */
+  readonly currency: string
+}
+
+/**
+ * @returns the currency of all amounts of this installation, which the first start with accounts stores
+ * @throws KubeError, also if the Secret of the installation does not exist
+ */
+export async function holdCurrency({ kube, namespace, currency }: HeldCurrency): Promise<string> {
+  const ref = { namespace, name: INSTALLATION_SECRET }
+  const secret = await kube.get(secrets, ref)
+  if (secret === undefined) throw new KubeError('NotFound', 404, `there is no Secret ${INSTALLATION_SECRET}`)
+  const known = Buffer.from(secret.data?.[CURRENCY_ENTRY] ?? '', 'base64').toString('utf8')
+  if (/^[A-Z]{3}$/.test(known)) return known
+  await kube.update(secrets, { ...secret, data: { ...secret.data, [CURRENCY_ENTRY]: Buffer.from(currency).toString('base64') } })
+  return currency
 }

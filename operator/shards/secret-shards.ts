@@ -11,16 +11,12 @@ import { breathe, type Cancel, type Clock } from '#platform/clock.ts'
 import { inParallel } from '../loop/in-parallel.ts'
 import type { Level } from '../loop/level.ts'
 import type { OperatorDeps } from '../operator-deps.ts'
-import { type Change, Shard } from './shard.ts'
+import { lingerMs } from './linger.ts'
+import { PackedEntries } from './packed-entries.ts'
+import { type Change, Shard, type UnreadableEntry } from './shard.ts'
 import type { ShardCodec } from './shard-codec.ts'
 import { ShardWriter } from './shard-writer.ts'
 
-/** A single change waits this long for others, ms. */
-const LINGER_MS = 5
-/** How much longer a commit waits for each change of its group and each shard of the set, ms. */
-const LINGER_PER_CHANGE_AND_SHARD_MS = 1 / 32
-/** No commit waits longer before its shard is due, ms. */
-const LONGEST_LINGER_MS = 4_000
 /** This many commits of one shard need not wait for more. */
 const FULL_BATCH = 64
 /** Longest wait of a change that rides along with another write of its shard, ms. */
@@ -43,6 +39,8 @@ export interface ShardSetKind<Entry> {
   readonly limitBytes: number
   /** Longest wait of a change that rides along with another write of its shard, ms; default 5 s. */
   readonly rideMs?: number
+  /** A damaged Secret stays as it is until an administrator restores or deletes it: nothing else has its entries. */
+  readonly keepsDamaged?: boolean
 }
 
 export interface SecretShardsDeps {
@@ -79,15 +77,6 @@ export interface SecretShardsOptions<Entry> extends ShardSetKind<Entry>, SecretS
 /** Receives the result of a commit or removal: durable, or refused with an error (the former entry stays). Riding changes report errors only. */
 export type SettledListener = (id: string, error: Error | undefined) => void
 
-/** An entry or shard of another build. This build never changes it. */
-export interface UnreadableEntry {
-  readonly secret: string
-  /** undefined: the whole shard, or an entry with an unknown id. */
-  readonly id: string | undefined
-  /** For example `version 2`. */
-  readonly why: string
-}
-
 /** The shard of an entry, by the first bits of SHA-256 of its id: the same in every process. @param shards number of shards, 1…2^16 */
 export function shardOf(id: string, shards: number): number {
   const first = Number.parseInt(hash('sha256', id, 'hex').slice(0, 8), 16)
@@ -101,7 +90,6 @@ export class SecretShards<Entry> {
   readonly #shards: readonly Shard<Entry>[]
   readonly #writer: ShardWriter<Entry>
   readonly #listeners: SettledListener[] = []
-  readonly #damaged = new Set<Shard<Entry>>()
   readonly #inFlight = { urgent: 0, others: 0 }
   /** Number of pending changes by group. */
   readonly #waiting = new Map<string, number>()
@@ -124,7 +112,6 @@ export class SecretShards<Entry> {
         if (this.#isLoaded) options.onAdopted?.(ids)
       },
       merged: (entry) => this.commitLater(entry),
-      damaged: (shard) => this.#damaged.add(shard),
     })
   }
 
@@ -154,11 +141,16 @@ export class SecretShards<Entry> {
     return Math.max(0, ...this.#shards.map(({ fence }) => fence))
   }
 
-  /** Writes the fencing token of this leader into every present Secret: a former leader that still writes finds it and stops. @throws KubeError */
-  async claim(): Promise<void> {
+  /**
+   * Writes the fencing token of this leader into every present Secret: a former leader that still writes finds it and stops.
+   * @param isWhole creates the absent Secrets of a set that has any
+   * @throws KubeError
+   */
+  async claim(isWhole = false): Promise<void> {
     const present = this.#shards.filter(({ secret }) => secret !== undefined)
-    for (const shard of present) shard.isDirty = true
-    await inParallel(present, ALL_WRITES, (shard) => this.#write(shard))
+    const claimed = isWhole && present.length > 0 ? this.#shards : present
+    for (const shard of claimed) shard.isDirty = true
+    await inParallel(claimed, ALL_WRITES, (shard) => this.#write(shard))
   }
 
   /** Calls a listener whenever a commit or removal is durable or refused, never within `commit` or `remove`. */
@@ -198,6 +190,11 @@ export class SecretShards<Entry> {
     return this.#shardOf(id).get(id)
   }
 
+  /** The entry in its Secret, as last read or written. */
+  durable(id: string): Entry | undefined {
+    return this.#shardOf(id).stored.get(id)?.entry
+  }
+
   /** The entry of a commit that is not durable yet; undefined without one, and for a removal. */
   pending(id: string): Entry | undefined {
     return this.#shardOf(id).pending.get(id)?.entry
@@ -217,7 +214,7 @@ export class SecretShards<Entry> {
   /** Every entry, as `get` returns it. */
   *entries(): IterableIterator<Entry> {
     for (const shard of this.#shards) {
-      for (const [id, { entry }] of shard.stored) if (entry !== undefined) yield shard.riding.get(id)?.entry ?? entry
+      for (const { id = '', entry } of shard.stored.values()) if (entry !== undefined) yield shard.riding.get(id)?.entry ?? entry
       for (const [id, { entry }] of shard.riding) if (entry !== undefined && !shard.stored.has(id)) yield entry
     }
   }
@@ -225,7 +222,8 @@ export class SecretShards<Entry> {
   *unreadable(): IterableIterator<UnreadableEntry> {
     for (const { name: secret, frozen, stored } of this.#shards) {
       if (frozen !== undefined) yield { secret, id: undefined, why: frozen }
-      for (const { id, why } of stored.values()) if (why !== undefined) yield { secret, id, why }
+      const entries = stored instanceof PackedEntries ? stored.foreign : stored.values()
+      for (const { id, why } of entries) if (why !== undefined) yield { secret, id, why }
     }
   }
 
@@ -237,7 +235,7 @@ export class SecretShards<Entry> {
 
   /** Whether the entry of this id may have been lost with a damaged shard. */
   isDamaged(id: string): boolean {
-    return this.#damaged.has(this.#shardOf(id))
+    return this.#shardOf(id).isDamaged
   }
 
   /** Number of commits and removals that are not durable yet. */
@@ -305,20 +303,11 @@ export class SecretShards<Entry> {
   }
 
   #schedule(shard: Shard<Entry>, group: string): void {
-    const lingerMs = this.#lingerMs(group)
-    const nowMs = this.#options.clock.monotonic()
-    shard.lingerMs = Math.min(shard.lingerMs, lingerMs)
-    shard.dueMs = Math.min(shard.dueMs, shard.pending.size < FULL_BATCH ? nowMs + lingerMs : nowMs)
-  }
-
-  /**
-   * How long a commit waits for others to share its write. The more changes of its group wait or will come, the more share a write, and the
-   * less a wait delays the last of them. With more shards it takes longer until several changes wait for the same shard.
-   */
-  #lingerMs(group: string): number {
-    const { shards, backlog = () => 0 } = this.#options
-    const changes = (this.#waiting.get(group) ?? 0) + backlog(group)
-    return Math.min(LONGEST_LINGER_MS, Math.max(LINGER_MS, changes * shards * LINGER_PER_CHANGE_AND_SHARD_MS))
+    const { shards, clock, backlog = () => 0 } = this.#options
+    const waitMs = lingerMs((this.#waiting.get(group) ?? 0) + backlog(group), shards)
+    const nowMs = clock.monotonic()
+    shard.lingerMs = Math.min(shard.lingerMs, waitMs)
+    shard.dueMs = Math.min(shard.dueMs, shard.pending.size < FULL_BATCH ? nowMs + waitMs : nowMs)
   }
 
   #count(group: string, change: 1 | -1): void {

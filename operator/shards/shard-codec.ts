@@ -1,17 +1,13 @@
 /** How a set of Secrets stores its entries. */
-import { promisify } from 'node:util'
-import { gzip } from 'node:zlib'
 import { uidIn, UnknownVersion } from '#contract/records/format.ts'
 import { RECORDS_KEY } from '#contract/records/mounted-folder.ts'
 import { type ShardHeader, shardHeader, unpackShard } from '#contract/records/shard-text.ts'
 import { breathe } from '#platform/clock.ts'
+import { BlockPacker, gzipped } from './block-packer.ts'
+import { PackedEntries } from './packed-entries.ts'
 
 /** After this many parsed entries other work of the event loop runs. */
 const PARSED_AT_ONCE = 100
-/** Characters of entries in one block. Smaller blocks compress worse; with this size a full shard is one percent larger. */
-const BLOCK_CHARACTERS = 32_768
-
-const gzipped: (text: string) => Promise<Buffer> = promisify(gzip)
 
 export interface StoredEntry<Entry> {
   /** undefined: another build wrote the entry, and its id is unknown. */
@@ -55,14 +51,27 @@ export interface ShardCodec<Entry> extends Pick<RecordFormat<Entry>, 'write' | '
   encode(header: ShardHeader, entries: Iterable<StoredEntry<Entry>>): Promise<ShardData>
   /** @throws UnknownVersion when another build wrote the shard; any other error means that the whole shard is damaged */
   decode(data: ShardData): Promise<DecodedShard<Entry>>
+  /** Compresses the entries of a shard for the memory of the operator; absent: they stay objects. `encode` takes the result too. */
+  readonly pack?: (entries: ReadonlyMap<string, StoredEntry<Entry>>) => Promise<PackedEntries<Entry>>
 }
 
-/** Codec of gzipped NDJSON under one data key. @param version of the header */
-export function recordCodec<Entry>(format: RecordFormat<Entry>, version: () => number): ShardCodec<Entry> {
+/**
+ * Codec of gzipped NDJSON under one data key.
+ * @param version of the header
+ * @param options.staysPacked for very many small entries: they stay compressed in memory
+ */
+export function recordCodec<Entry>(format: RecordFormat<Entry>, version: () => number, { staysPacked = false } = {}): ShardCodec<Entry> {
   const packers = new Map<number, BlockPacker>()
+  const pack = (entries: ReadonlyMap<string, StoredEntry<Entry>>): Promise<PackedEntries<Entry>> =>
+    new PackedEntries<Entry>((text) => readOne(text, format)).edited(entries)
   return {
     ...format,
+    ...(staysPacked && { pack }),
     async encode(header, entries) {
+      if (entries instanceof PackedEntries) {
+        const head = await gzipped(shardHeader({ ...header, entries: entries.size }, version()))
+        return { [RECORDS_KEY]: Buffer.concat([head, ...entries.blocks]).toString('base64') }
+      }
       const packer = packers.get(header.shard) ?? new BlockPacker()
       packers.set(header.shard, packer)
       const texts = Array.from(entries, ({ text }) => text)
@@ -80,50 +89,6 @@ export function recordCodec<Entry>(format: RecordFormat<Entry>, version: () => n
       return { entries, damaged: texts.length - entries.length }
     },
   }
-}
-
-/**
- * Packs one shard again and again, never twice at once. Only blocks with a changed entry are compressed again, since gzip would take most of
- * the time of a single change in a full shard. Consecutive gzip members are one gzip file (RFC 1952, section 2.2).
- */
-export class BlockPacker {
-  readonly #compress: typeof gzipped
-  #blocks: ReadonlyArray<{ readonly texts: readonly string[]; readonly bytes: Buffer }> = []
-
-  constructor(compress: typeof gzipped = gzipped) {
-    this.#compress = compress
-  }
-
-  /** @returns what `unpackShard` reads */
-  async pack(header: string, texts: readonly string[]): Promise<Buffer> {
-    const head = await this.#compress(header)
-    this.#blocks = await Promise.all(
-      inBlocks(texts).map(async (block, index) => {
-        const former = this.#blocks[index]
-        return former && isSame(former.texts, block) ? former : { texts: block, bytes: await this.#compress(`\n${block.join('\n')}`) }
-      }),
-    )
-    return Buffer.concat([head, ...this.#blocks.map(({ bytes }) => bytes)])
-  }
-}
-
-function inBlocks(texts: readonly string[]): readonly string[][] {
-  const blocks: string[][] = []
-  let room = 0
-  for (const text of texts) {
-    if (room <= 0) {
-      blocks.push([])
-      room = BLOCK_CHARACTERS
-    }
-    blocks.at(-1)?.push(text)
-    room -= text.length
-  }
-  return blocks
-}
-
-/** Texts of unchanged entries are the same string objects, so each comparison only compares pointers. */
-function isSame(former: readonly string[], now: readonly string[]): boolean {
-  return former.length === now.length && former.every((text, index) => text === now[index])
 }
 
 /** @returns undefined for a damaged entry */

@@ -4,6 +4,7 @@ import { UnknownVersion } from '#contract/records/format.ts'
 import { SHARDS_LABEL, type ShardSet } from '#contract/records/mounted-folder.ts'
 import { isKubeError, KubeError } from '#kube/port.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
+import { type Edits, PackedEntries, type StoredEntries } from './packed-entries.ts'
 import { type Change, type Shard, sizeOf } from './shard.ts'
 import type { ShardCodec, ShardData, StoredEntry } from './shard-codec.ts'
 import type { SecretShardsOptions } from './secret-shards.ts'
@@ -16,6 +17,8 @@ const SLACK = { urgent: 512, other: 4 }
 const LEADER_ANNOTATION = 'headgate.dev/leader'
 /** The writer warns at this part of the maximum size, so that there is time to raise the number of shards. */
 const NEARLY_FULL = 0.75
+/** Why a damaged shard that stays as it is cannot be read. */
+const DAMAGED = 'damaged'
 
 /** The error of an entry that does not fit into its shard. Entries that shrink, removals and revocations always fit. */
 export class ShardFull extends KubeError {
@@ -33,6 +36,13 @@ export class EntryUnreadable extends KubeError {
   }
 }
 
+/** The error of a change to a damaged shard of a set that cannot be derived again. */
+export class ShardDamaged extends KubeError {
+  constructor(secret: string) {
+    super('Other', 0, `Secret ${secret} is damaged and stays as it is: restore it from a backup, or delete it to go on without its entries`)
+  }
+}
+
 export interface WriterEvents<Entry> {
   /** A change is durable or refused. */
   settled(shard: Shard<Entry>, change: Change<Entry>, error?: Error): void
@@ -40,13 +50,11 @@ export interface WriterEvents<Entry> {
   adopted(ids: Iterable<string>): void
   /** This entry has parts of memory and parts of the Secret, and must be written. */
   merged(entry: Entry): void
-  /** A part of this shard was damaged. */
-  damaged(shard: Shard<Entry>): void
 }
 
 interface Plan<Entry> {
   readonly changes: readonly Change<Entry>[]
-  readonly entries: ReadonlyMap<string, StoredEntry<Entry>>
+  readonly entries: StoredEntries<Entry>
   readonly data: ShardData
   readonly bytes: number
   readonly isChanged: boolean
@@ -87,9 +95,13 @@ export class ShardWriter<Entry> {
     shard.fence = Math.max(shard.fence, fenceIn(secret))
     shard.isKnown = true
     if (isSame) return
-    shard.frozen = undefined
     shard.bytes = sizeOf(data)
-    if (Object.keys(data).length > 0) return this.#decode(shard, data)
+    if (Object.keys(data).length > 0) {
+      await this.#decode(shard, data)
+      shard.isDirty ||= this.#isUnclaimed(secret)
+      return
+    }
+    this.#setReadable(shard)
     shard.isDirty = shard.stored.size > 0
     if (shard.isDirty) this.#options.warn(`Secret ${shard.name} has vanished; it is written again from memory`)
   }
@@ -122,12 +134,19 @@ export class ShardWriter<Entry> {
     throw new KubeError('Other', 0, `Secret ${name} belongs to a newer leader (fence ${fence})`)
   }
 
+  /** Whether a former leader wrote the Secret: it may write again until it finds the claim. */
+  #isUnclaimed(secret: Secret | undefined): boolean {
+    const { claim } = this.#options
+    return claim !== undefined && fenceIn(secret) < claim.fence()
+  }
+
   async #decode(shard: Shard<Entry>, data: ShardData): Promise<void> {
     try {
       const { entries, damaged } = await this.#codec.decode(data)
       if (damaged > 0) this.#foundDamage(shard, data, `${damaged} of ${damaged + entries.length} entries`)
       else shard.isDirty = false
-      if (damaged === 0 || shard.stored.size === 0) this.#adopt(shard, new Map(entries.map(keyed)))
+      if (damaged === 0 || shard.stored.size === 0) await this.#adopt(shard, new Map(entries.map(keyed)))
+      if (damaged === 0) this.#setReadable(shard)
     } catch (error) {
       if (!(error instanceof UnknownVersion)) return this.#foundDamage(shard, data, error instanceof Error ? error.name : 'unknown')
       shard.frozen = error.message
@@ -135,21 +154,30 @@ export class ShardWriter<Entry> {
     }
   }
 
+  /** Only a set whose damaged Secrets stay as they are knows when nothing is missing any more. */
+  #setReadable(shard: Shard<Entry>): void {
+    shard.frozen = undefined
+    if (this.#options.keepsDamaged) shard.isDamaged = false
+  }
+
   #foundDamage(shard: Shard<Entry>, data: ShardData, what: string): void {
+    const { keepsDamaged = false, warn } = this.#options
+    const isKnown = shard.stored.size > 0
+    shard.isDamaged ||= !(keepsDamaged && isKnown) // memory has what was in it
+    shard.frozen = keepsDamaged && shard.isDamaged ? DAMAGED : undefined
+    if (shard.frozen !== undefined) return warn(`${new ShardDamaged(shard.name).message} (${what})`)
     shard.aside = data
-    shard.isDirty = shard.stored.size > 0
-    this.#options.warn(`Secret ${shard.name} is damaged (${what}); its data is kept in ${damagedName(shard.name, data)}`)
-    this.#events.damaged(shard)
+    shard.isDirty = isKnown
+    warn(`Secret ${shard.name} is damaged (${what}); its data is kept in ${damagedName(shard.name, data)}`)
   }
 
   /** Replaces the entries of memory that another process has changed, and settles the changes that did not know of it. */
-  #adopt(shard: Shard<Entry>, read: ReadonlyMap<string, StoredEntry<Entry>>): void {
+  async #adopt(shard: Shard<Entry>, read: ReadonlyMap<string, StoredEntry<Entry>>): Promise<void> {
     const former = shard.stored
     const ids = [...new Set([...former.keys(), ...read.keys()])].filter((id) => former.get(id)?.text !== read.get(id)?.text)
+    const stored = (await this.#codec.pack?.(read)) ?? withFormer(read, former)
     const before = ids.map((id) => shard.get(id))
-    shard.stored = new Map(
-      [...read].map(([id, stored]) => [id, former.get(id)?.text === stored.text ? (former.get(id) ?? stored) : stored]),
-    )
+    shard.stored = stored
     for (const [at, id] of ids.entries()) this.#settleConflict(shard, id, before[at])
     this.#events.adopted(ids)
   }
@@ -200,7 +228,8 @@ export class ShardWriter<Entry> {
       if (!wanted.has(change.id)) return false
       const why = shard.frozen ?? shard.stored.get(change.id)?.why
       if (why === undefined) return true
-      this.#events.settled(shard, change, new EntryUnreadable(`the entry ${change.id} of Secret ${shard.name}`, why))
+      const what = `the entry ${change.id} of Secret ${shard.name}`
+      this.#events.settled(shard, change, why === DAMAGED ? new ShardDamaged(shard.name) : new EntryUnreadable(what, why))
       return false
     })
   }
@@ -236,18 +265,26 @@ export class ShardWriter<Entry> {
   }
 
   async #plan(shard: Shard<Entry>, changes: readonly Change<Entry>[]): Promise<Plan<Entry>> {
-    const entries = new Map(shard.stored)
-    let isChanged = false
+    const edits = new Map<string, StoredEntry<Entry> | undefined>()
     for (const change of changes) {
       const { id, entry } = change
-      const former = entries.get(id)?.text
+      const former = shard.stored.get(id)?.text
       const text = this.#textOf(change, former)
-      isChanged ||= text !== former
-      if (text === undefined) entries.delete(id)
-      else entries.set(id, { id, text, entry })
+      if (text !== former) edits.set(id, text === undefined ? undefined : { id, text, entry })
     }
+    const entries = await this.#edited(shard.stored, edits)
     const data = await this.#codec.encode({ shards: this.#options.shards, shard: shard.index }, entries.values())
-    return { changes, entries, data, bytes: sizeOf(data), isChanged }
+    return { changes, entries, data, bytes: sizeOf(data), isChanged: edits.size > 0 }
+  }
+
+  async #edited(stored: StoredEntries<Entry>, edits: Edits<Entry>): Promise<StoredEntries<Entry>> {
+    if (stored instanceof PackedEntries) return await stored.edited(edits)
+    const entries = new Map(stored)
+    for (const [id, entry] of edits) {
+      if (entry === undefined) entries.delete(id)
+      else entries.set(id, entry)
+    }
+    return (await this.#codec.pack?.(entries)) ?? entries
   }
 
   async #put(shard: Shard<Entry>, plan: Plan<Entry>): Promise<void> {
@@ -295,6 +332,11 @@ function labels(set: ShardSet | 'damaged'): Readonly<Record<string, string>> {
 function damagedName(name: string, data: ShardData): string {
   const content = JSON.stringify(Object.entries(data).sort(([a], [b]) => (a < b ? -1 : 1)))
   return `${name}-damaged-${hash('sha256', content, 'hex').slice(0, 8)}`
+}
+
+/** The entries of a Secret, with the objects of memory where nothing has changed. */
+function withFormer<Entry>(read: ReadonlyMap<string, StoredEntry<Entry>>, former: StoredEntries<Entry>): StoredEntries<Entry> {
+  return new Map([...read].map(([id, stored]) => [id, former.get(id)?.text === stored.text ? (former.get(id) ?? stored) : stored]))
 }
 
 /** An entry without a known id gets a key that no id can have, so that it keeps its place. */

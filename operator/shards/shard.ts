@@ -1,4 +1,5 @@
-import type { ShardData, StoredEntry } from './shard-codec.ts'
+import type { StoredEntries } from './packed-entries.ts'
+import type { ShardData } from './shard-codec.ts'
 
 export interface Change<Entry> {
   readonly id: string
@@ -11,6 +12,15 @@ export interface Change<Entry> {
   readonly seq: number
   /** Time of the oldest change of this id that is not durable yet, ms monotonic. */
   readonly sinceMs: number
+}
+
+/** An entry or shard of another build. This build never changes it. */
+export interface UnreadableEntry {
+  readonly secret: string
+  /** undefined: the whole shard, or an entry with an unknown id. */
+  readonly id: string | undefined
+  /** For example `version 2`. */
+  readonly why: string
 }
 
 /** One Secret of a set as this process knows it, and the changes for its next write. */
@@ -27,12 +37,14 @@ export class Shard<Entry> {
   fence = 0
   /** Why this build cannot read the Secret; then the Secret is never written. */
   frozen: string | undefined
+  /** Whether the Secret was damaged, so that entries may be lost. */
+  isDamaged = false
   /** Damaged data that must be copied before the next write. */
   aside: ShardData | undefined
   /** Size of the data, as last read or written. */
   bytes = 0
   /** Entries in the Secret by id, in the order of the Secret. */
-  stored: ReadonlyMap<string, StoredEntry<Entry>> = new Map()
+  stored: StoredEntries<Entry> = new Map()
   /** Changes that ride along: they have taken effect in memory, and become durable with the next write. */
   readonly riding = new Map<string, Change<Entry>>()
   /** Commits and removals that are not durable yet. */

@@ -22,9 +22,9 @@ import { ledgerPattern, redisKeys } from '#contract/redis/redis-keys.ts'
 import { inParallel } from '../loop/in-parallel.ts'
 
 /** Names of the operator's own Secrets in its namespace. */
-const OWN_SECRET = /^hg-(keyring|models|accounts|upstream|spend|balances|usage|history|values)-|^hg-installation$/
+const OWN_SECRET = /^hg-(keyring|models|accounts|upstream|spend|balances|credits|usage|history|values)-|^hg-installation$/
 /** Those that stay while accounts have books: the id of the installation is a part of every name in the ledger. */
-const KEPT_WITH_BOOKS = /^hg-(balances|spend|usage|history)-|^hg-installation$/
+const KEPT_WITH_BOOKS = /^hg-(balances|credits|spend|usage|history)-|^hg-installation$/
 const OWN_LABEL = 'app.kubernetes.io/managed-by=headgate-operator'
 /** Most concurrent API calls. */
 const CALLS = 16
@@ -173,7 +173,7 @@ async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }
     const own = all.filter(({ metadata }) => !areKept || !KEPT_WITH_BOOKS.test(metadata.name))
     if (areKept)
       print(
-        'uninstall: the books of accounts (Secrets hg-balances-*), their spend (hg-spend-*) and their usage (hg-usage-*, hg-history-*) are kept; a new installation in this namespace finds them',
+        'uninstall: the books of accounts (Secrets hg-balances-* and hg-credits-*), their spend (hg-spend-*) and their usage (hg-usage-*, hg-history-*) are kept; a new installation in this namespace finds them',
       )
     await inParallel(own, CALLS, ({ metadata }) => kube.remove(secrets, { namespace, name: metadata.name }, { uid: metadata.uid ?? '' }))
     return `${own.length} Secrets of the operator were deleted`
@@ -185,9 +185,9 @@ async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }
   })
 }
 
-/** Whether a Secret holds books of an account. Books that cannot be read count: they may hold some. */
+/** Whether a Secret holds books of an account, or Credits. Books that cannot be read count: they may hold some. */
 async function hasBooks({ metadata, data }: Secret): Promise<boolean> {
-  if (!metadata.name.startsWith('hg-balances-')) return false
+  if (!/^hg-(balances|credits)-/.test(metadata.name)) return false
   const names = await unpackShard(Buffer.from(data?.[RECORDS_KEY] ?? '', 'base64')).catch(() => undefined)
   return names === undefined || names.length > 0
 }

@@ -1,4 +1,4 @@
-/** Who may read the usage of an account: the API server knows the caller (TokenReview) and the rights of the caller (SubjectAccessReview). */
+/** Who may read usage and ledger of an account: the API server knows the caller (TokenReview) and the rights (SubjectAccessReview). */
 import { hash } from 'node:crypto'
 import type { IncomingHttpHeaders } from 'node:http'
 import { z } from 'zod'
@@ -12,9 +12,12 @@ export const USAGE_AUDIENCE = 'headgate-usage'
 /** A refusal as the caller reads it; undefined: allowed. */
 export type UsageRefusal = { readonly status: 401 | 403; readonly message: string } | undefined
 
+/** What a caller may read of an account: a subresource in RBAC. */
+export type Readable = 'usage' | 'ledger'
+
 export interface UsageAccess {
   /** @throws errors of the API server */
-  check(headers: IncomingHttpHeaders, account: string): Promise<UsageRefusal>
+  check(headers: IncomingHttpHeaders, account: string, what: Readable): Promise<UsageRefusal>
 }
 
 interface Review extends KubeObject {
@@ -52,7 +55,7 @@ const MAX_TOKEN = 16_384
 export class KubeUsageAccess implements UsageAccess {
   readonly #kube: Pick<KubePort, 'create'>
   readonly #clock: Pick<Clock, 'monotonic'>
-  /** By SHA-256 of token and account, so that no token stays in memory. */
+  /** By SHA-256 of token, account and subresource, so that no token stays in memory. */
   readonly #known = new Map<string, { readonly refusal: UsageRefusal; readonly untilMs: number }>()
 
   constructor(kube: Pick<KubePort, 'create'>, clock: Pick<Clock, 'monotonic'>) {
@@ -60,14 +63,14 @@ export class KubeUsageAccess implements UsageAccess {
     this.#clock = clock
   }
 
-  async check({ authorization = '' }: IncomingHttpHeaders, account: string): Promise<UsageRefusal> {
+  async check({ authorization = '' }: IncomingHttpHeaders, account: string, what: Readable): Promise<UsageRefusal> {
     const token = /^Bearer (\S+)$/i.exec(authorization)?.[1]
     if (token === undefined || token.length > MAX_TOKEN) return UNKNOWN
-    const id = hash('sha256', JSON.stringify([token, account]), 'hex')
+    const id = hash('sha256', JSON.stringify([token, account, what]), 'hex')
     const nowMs = this.#clock.monotonic()
     const known = this.#known.get(id)
     if (known !== undefined && known.untilMs > nowMs) return known.refusal
-    const refusal = await this.#ask(token, account)
+    const refusal = await this.#ask(token, account, what)
     const [oldest = ''] = this.#known.keys()
     if (this.#known.size >= MAX_KNOWN) this.#known.delete(oldest)
     this.#known.delete(id)
@@ -75,14 +78,14 @@ export class KubeUsageAccess implements UsageAccess {
     return refusal
   }
 
-  async #ask(token: string, account: string): Promise<UsageRefusal> {
+  async #ask(token: string, account: string, what: Readable): Promise<UsageRefusal> {
     const { authenticated, audiences, user } = tokenStatus.parse(await this.#review(tokenReviews, { token, audiences: [USAGE_AUDIENCE] }))
     if (!authenticated || user === undefined || !audiences.includes(USAGE_AUDIENCE)) return UNKNOWN
     const { username, uid, groups, extra } = user
-    const resourceAttributes = { group: API_GROUP, resource: 'accounts', subresource: 'usage', name: account, verb: 'get' }
+    const resourceAttributes = { group: API_GROUP, resource: 'accounts', subresource: what, name: account, verb: 'get' }
     const { allowed } = accessStatus.parse(await this.#review(accessReviews, { user: username, uid, groups, extra, resourceAttributes }))
     if (allowed) return undefined
-    const message = `${username} may not read the usage of this account; a ClusterRole with the verb get on accounts/usage of ${API_GROUP} allows it`
+    const message = `${username} may not read the ${what} of this account; a ClusterRole with the verb get on accounts/${what} of ${API_GROUP} allows it`
     return { status: 403, message }
   }
 

@@ -20,6 +20,8 @@ export interface UsageCollectorDeps extends SecretShardsDeps {
   readonly accounts: { nameIn(ledger: string): string | undefined; ledgerNames(): Iterable<string> }
   /** `namespace/name` of a key; undefined if the key is unknown. */
   readonly keyName: (uid: string) => string | undefined
+  /** Called with the name of each account that was used since the last turn. */
+  readonly onUsed?: (name: string) => void
   readonly clock: Clock
   readonly outage: Pick<OutageLog, 'failed' | 'works'>
 }
@@ -101,6 +103,7 @@ export class UsageCollector {
   async #due(): Promise<readonly string[]> {
     const { store, accounts, clock } = this.#deps
     const named = new Set(await store.used(NAMED_AT_ONCE))
+    for (const ledger of named) this.#used(ledger)
     if (clock.monotonic() >= this.#askAllMs) {
       this.#askAllMs = clock.monotonic() + ALL_EVERY_MS
       for (const ledger of accounts.ledgerNames()) named.add(ledger)
@@ -108,6 +111,11 @@ export class UsageCollector {
     for (const ledger of this.#unfinished) named.add(ledger)
     this.#unfinished.clear()
     return [...named]
+  }
+
+  #used(ledger: string): void {
+    const name = this.#deps.accounts.nameIn(ledger)
+    if (name !== undefined) this.#deps.onUsed?.(name)
   }
 
   /** Names in the ledger of accounts whose take must be acknowledged, or come again. */

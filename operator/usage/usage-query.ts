@@ -73,19 +73,24 @@ export function answerOf(
   question: UsageQuestion,
 ): UsageAnswer {
   const { from, to } = question
-  const incomplete = [...new Set([...(closed?.incomplete ?? []), ...(open?.incomplete ?? [])])].filter((day) => day >= from && day <= to)
+  const incomplete = incompleteDays(open, closed).filter((day) => day >= from && day <= to)
   return {
     account,
     from: dayText(from),
     to: dayText(to),
     asOf: open === undefined || open.readMs === 0 ? null : new Date(open.readMs).toISOString(),
-    incomplete: incomplete.toSorted((a, b) => a - b).map(dayText),
+    incomplete: incomplete.map(dayText),
     rows: linesOf(open, closed, question).map(rowOf),
   }
 }
 
+/** Days for which the store has lost data, in order. */
+export function incompleteDays(open: OpenUsage | undefined, closed: ClosedUsage | undefined): readonly number[] {
+  return [...new Set([...(closed?.incomplete ?? []), ...(open?.incomplete ?? [])])].toSorted((a, b) => a - b)
+}
+
 /** Rows of one day or month; `label` is its name. */
-interface LabelledRows {
+export interface LabelledRows {
   readonly label: string
   readonly rows: UsageRows
 }
@@ -112,8 +117,17 @@ function addLine(lines: Map<string, UsageLine>, { day, model, key, keyUID, count
   lines.set(id, { ...shown, counts: addCounts(lines.get(id)?.counts ?? NO_USAGE, counts) })
 }
 
+/** Every day and month that is kept, in order. */
+export function usagePeriods(open: OpenUsage | undefined, closed: ClosedUsage | undefined): readonly LabelledRows[] {
+  return askedPeriods(open, closed, { from: 0, to: Infinity })
+}
+
 /** A month that is kept as a whole counts if a day of it is asked for. */
-function askedPeriods(open: OpenUsage | undefined, closed: ClosedUsage | undefined, { from, to }: UsageQuestion): readonly LabelledRows[] {
+function askedPeriods(
+  open: OpenUsage | undefined,
+  closed: ClosedUsage | undefined,
+  { from, to }: Pick<UsageQuestion, 'from' | 'to'>,
+): readonly LabelledRows[] {
   const isAsked = (first: number, last: number): boolean => last >= from && first <= to
   const through = closed?.through ?? -1
   const openDays = sorted(open?.days).filter(([day]) => day > through)
@@ -150,13 +164,14 @@ export function csvOf({ rows }: UsageAnswer, by: readonly UsageGroup[]): string 
   return [columns, ...rows.map((row) => columns.map((column) => cell(row[column])))].map((line) => `${line.join(',')}\r\n`).join('')
 }
 
-function cell(value: string | number | undefined): string {
+/** One cell: quoted where needed, and no formula. */
+export function cell(value: string | number | undefined): string {
   const text = String(value ?? '')
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
 
-function dayText(day: number): string {
+export function dayText(day: number): string {
   return new Date(day * 86_400_000).toISOString().slice(0, 10)
 }
 

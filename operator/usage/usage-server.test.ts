@@ -6,6 +6,8 @@ import { listening } from '../../test/support/listening.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { KubeUsageAccess, LOOPBACK_ACCESS, USAGE_AUDIENCE } from './usage-access.ts'
 import { noOpenUsage, withTaken } from './usage-book.ts'
+import type { AccountLedger } from './ledger-reader.ts'
+import { EntriesUnreadable } from './secret-reader.ts'
 import { createUsageServer } from './usage-server.ts'
 
 const NOW = Date.UTC(2026, 10, 26, 12)
@@ -16,6 +18,7 @@ let url: string
 let reviews: { readonly kind: string; readonly spec: Record<string, unknown> }[]
 let isAway: boolean
 let lines: string[]
+let readLedger: (account: string) => Promise<AccountLedger | undefined>
 
 /** An API server that knows the token `good-<name>`, whose user may read the account <name>. */
 function review({ kind, spec }: { readonly kind: string; readonly spec: Record<string, unknown> }): unknown {
@@ -34,6 +37,7 @@ beforeEach(async () => {
   reviews = []
   lines = []
   isAway = false
+  readLedger = () => Promise.resolve(undefined)
   const kube = {
     create: <T extends KubeObject>(_: unknown, object: T) =>
       new Promise<T>((resolve) => resolve({ ...object, status: review(object as unknown as Parameters<typeof review>[0]) })),
@@ -43,6 +47,8 @@ beforeEach(async () => {
   server = createUsageServer({
     access: new KubeUsageAccess(kube, clock),
     read: (account) => Promise.resolve({ open: account === 'acme' ? open : undefined, closed: undefined }),
+    readLedger: (account) => readLedger(account),
+    currency: () => Promise.resolve('EUR'),
     clock,
     outage: { failed: (line) => void lines.push(line), works: () => undefined },
   })
@@ -124,6 +130,8 @@ describe('the usage of an account', () => {
     ['/usage/v1/accounts/', 404],
     ['/usage/v1/accounts/Acme', 404],
     ['/usage/v1/accounts/acme/x', 404],
+    ['/usage/v1/accounts/acme/ledger/', 404],
+    ['/usage/v1/accounts/ledger/ledger/ledger', 404],
     ['/usage/v1/accounts/..%2f', 404],
     [`${USAGE}?from=x`, 400],
   ])('GET %s answers %i', async (path, status) => {
@@ -132,7 +140,7 @@ describe('the usage of an account', () => {
 
   test('of `make run` shows to a host of loopback alone', async () => {
     const statuses = ['127.0.0.1:8080', 'localhost', 'evil.example', '127.0.0.1.evil.example', undefined].map(async (host) => {
-      const refusal = await LOOPBACK_ACCESS.check(host === undefined ? {} : { host }, 'acme')
+      const refusal = await LOOPBACK_ACCESS.check(host === undefined ? {} : { host }, 'acme', 'usage')
       return refusal?.status
     })
     expect(await Promise.all(statuses)).toEqual([undefined, undefined, 403, 403, 403])
@@ -141,5 +149,73 @@ describe('the usage of an account', () => {
   test('cannot be written', async () => {
     expect(await get(USAGE, 'good-acme', { method: 'POST' })).toMatchObject({ status: 405 })
     expect(await get(USAGE, 'good-acme', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' })
+  })
+})
+
+describe('the ledger of an account', () => {
+  const LEDGER = `${USAGE}/ledger`
+  const credit = { id: 'pay-1', account: 'acme', micros: 25_000_000, type: 'TopUp', time: '2026-11-20T10:00:00Z', reference: 'pi_1' }
+  const ledger = {
+    book: { openFrom: 1, closedSpend: 1_500_000n, spent: new Map([['1:a', 500_000]]) },
+    credits: [credit],
+    usage: { open: undefined, closed: undefined },
+  } as unknown as AccountLedger
+
+  beforeEach(() => {
+    readLedger = (account) => Promise.resolve(account === 'acme' ? ledger : undefined)
+  })
+
+  test('is JSON, or CSV for those who ask for it', async () => {
+    const { status, text } = await get(LEDGER, 'good-acme')
+    expect([status, JSON.parse(text)]).toEqual([
+      200,
+      {
+        ...{ account: 'acme', currency: 'EUR', asOf: '2026-11-26T12:00:00.000Z', incomplete: [] },
+        balance: expect.stringMatching(/^23(\.00)?$/),
+        credits: expect.stringMatching(/^25(\.00)?$/),
+        spent: expect.stringMatching(/^2(\.00)?$/),
+        rows: [
+          { time: '', type: 'Spend', id: '', reference: 'earlier or not itemised', amount: expect.stringMatching(/^-2(\.00)?$/) },
+          { time: credit.time, type: 'TopUp', id: 'pay-1', reference: 'pi_1', amount: expect.stringMatching(/^25(\.00)?$/) },
+        ],
+      },
+    ])
+    const csv = await get(`${LEDGER}?format=csv`, 'good-acme')
+    expect([csv.headers.get('content-type'), csv.text.split('\r\n')[0]]).toEqual([
+      'text/csv; charset=utf-8',
+      'time,type,id,reference,amount',
+    ])
+  })
+
+  test('needs the verb get on accounts/ledger: the right to read usage opens no ledger', async () => {
+    await get(USAGE, 'good-acme')
+    await get(LEDGER, 'good-acme')
+    const asked = reviews.filter(({ kind }) => kind === 'SubjectAccessReview').map(({ spec }) => spec['resourceAttributes'])
+    expect(asked).toMatchObject([
+      { resource: 'accounts', subresource: 'usage', name: 'acme', verb: 'get' },
+      { resource: 'accounts', subresource: 'ledger', name: 'acme', verb: 'get' },
+    ])
+    const other = await get(LEDGER, 'good-other')
+    expect([other.status, other.text]).toEqual([403, expect.stringContaining('the verb get on accounts/ledger of headgate.dev')])
+    expect((await get(LEDGER)).status).toBe(401)
+  })
+
+  test('is 404 for a name without books, and 400 for a part of it', async () => {
+    expect(await get('/usage/v1/accounts/other/ledger', 'good-other')).toMatchObject({
+      status: 404,
+      text: expect.stringContaining('accepted'),
+    })
+    expect(await get(`${LEDGER}?from=2026-11-01`, 'good-acme')).toMatchObject({ status: 400, text: expect.stringContaining('from') })
+  })
+
+  test('is 503 with the Secret and the remedy where a part of it cannot be read, and never a sum without that part', async () => {
+    readLedger = () => Promise.reject(new EntriesUnreadable('hg-credits-8-3', '2 damaged entries'))
+    const { status, text, headers } = await get(LEDGER, 'good-acme')
+    expect([status, headers.get('retry-after'), JSON.parse(text)]).toEqual([
+      503,
+      '2',
+      { error: { message: expect.stringContaining('the Secret hg-credits-8-3 has 2 damaged entries; restore it') } },
+    ])
+    expect(lines).toHaveLength(1)
   })
 })

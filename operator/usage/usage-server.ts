@@ -1,8 +1,14 @@
-/** `GET /usage/v1/accounts/<name>?from=&to=&by=day,model,key&format=json|csv`: what the keys of an account have used. */
+/**
+ * `GET /usage/v1/accounts/<name>?from=&to=&by=day,model,key&format=json|csv`: what the keys of an account have used.
+ * `GET /usage/v1/accounts/<name>/ledger?format=json|csv`: every movement of the balance of an account.
+ */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { Clock } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
-import type { UsageAccess } from './usage-access.ts'
+import { ledgerCsvOf, ledgerOf, ledgerRefusal } from './ledger-query.ts'
+import type { AccountLedger } from './ledger-reader.ts'
+import { EntriesUnreadable } from './secret-reader.ts'
+import type { Readable, UsageAccess } from './usage-access.ts'
 import { answerOf, csvOf, questionOf } from './usage-query.ts'
 import type { AccountUsage } from './usage-reader.ts'
 
@@ -10,6 +16,10 @@ export interface UsageServerDeps {
   readonly access: UsageAccess
   /** @throws errors that pass; the answer is then 503 */
   readonly read: (account: string) => Promise<AccountUsage>
+  /** undefined: the name has no books. @throws errors that pass; the answer is then 503 */
+  readonly readLedger: (account: string) => Promise<AccountLedger | undefined>
+  /** Currency of all balances of this installation, for example `USD`. @throws errors that pass; the answer is then 503 */
+  readonly currency: () => Promise<string>
   readonly clock: Pick<Clock, 'now'>
   readonly outage: { failed(line: string): void; works(): void }
 }
@@ -21,10 +31,18 @@ interface Answer {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const PATH = /^\/usage\/v1\/accounts\/([a-z0-9]([-.a-z0-9]*[a-z0-9])?)$/
+/** A request that may be answered. */
+interface Question {
+  readonly account: string
+  readonly search: URLSearchParams
+  readonly isCsv: boolean
+}
+
+const PATH = /^\/usage\/v1\/accounts\/([a-z0-9](?:[-.a-z0-9]*[a-z0-9])?)(\/ledger)?$/
 const MAX_NAME = 253
 const METHODS = ['GET', 'HEAD']
 const RETRY_AFTER_SECONDS = 2
+const CSV = 'text/csv; charset=utf-8'
 
 export function createUsageServer(deps: UsageServerDeps): Server {
   return createServer({ requestTimeout: 10_000, headersTimeout: 10_000 }, (request, response) => {
@@ -32,20 +50,23 @@ export function createUsageServer(deps: UsageServerDeps): Server {
       (one) => send(response, one),
       (error: unknown) => {
         deps.outage.failed(`usage cannot be read: ${messageOf(error)}`)
-        send(response, unavailable())
+        send(response, unavailable(error))
       },
     )
   })
 }
 
 async function answer(request: IncomingMessage, deps: UsageServerDeps): Promise<Answer> {
-  const url = new URL(request.url ?? '', 'http://usage')
-  const account = PATH.exec(url.pathname)?.[1] ?? ''
-  if (account === '' || account.length > MAX_NAME) return failure(404, 'there is only /usage/v1/accounts/<name of an Account>')
+  const { pathname, searchParams: search } = new URL(request.url ?? '', 'http://usage')
+  const [, account = '', ledger] = PATH.exec(pathname) ?? []
+  const what: Readable = ledger === undefined ? 'usage' : 'ledger'
+  if (account === '' || account.length > MAX_NAME)
+    return failure(404, 'there is only /usage/v1/accounts/<name of an Account>, and /ledger below it')
   if (!METHODS.includes(request.method ?? '')) return failure(405, 'use GET', { allow: METHODS.join(', ') })
-  const refusal = await deps.access.check(request.headers, account)
+  const refusal = await deps.access.check(request.headers, account, what)
   if (refusal) return failure(refusal.status, refusal.message, refusal.status === 401 ? { 'www-authenticate': 'Bearer' } : {})
-  return await usageOf(account, url.searchParams, formatOf(url.searchParams, request.headers), deps)
+  const question = { account, search, isCsv: formatOf(search, request.headers) === 'csv' }
+  return what === 'usage' ? await usageAnswer(question, deps) : await ledgerAnswer(question, deps)
 }
 
 /** `format` counts, else the header Accept. */
@@ -53,27 +74,39 @@ function formatOf(search: URLSearchParams, { accept = '' }: IncomingMessage['hea
   return search.get('format') ?? (accept.includes('text/csv') ? 'csv' : 'json')
 }
 
-async function usageOf(
-  account: string,
-  search: URLSearchParams,
-  format: string,
-  { read, clock, outage }: UsageServerDeps,
-): Promise<Answer> {
+async function usageAnswer({ account, search, isCsv }: Question, { read, clock, outage }: UsageServerDeps): Promise<Answer> {
   const question = questionOf(search, clock.now())
   if (typeof question === 'string') return failure(400, question)
   const { open, closed } = await read(account)
   outage.works()
   const found = answerOf(account, open, closed, question)
-  if (format === 'csv') return { status: 200, body: csvOf(found, question.by), type: 'text/csv; charset=utf-8' }
-  return { status: 200, body: `${JSON.stringify(found)}\n` }
+  return isCsv ? { status: 200, body: csvOf(found, question.by), type: CSV } : json(found)
+}
+
+async function ledgerAnswer(
+  { account, search, isCsv }: Question,
+  { readLedger, currency, clock, outage }: UsageServerDeps,
+): Promise<Answer> {
+  const refusal = ledgerRefusal(search)
+  if (refusal !== undefined) return failure(400, refusal)
+  const ledger = await readLedger(account)
+  outage.works()
+  if (ledger === undefined) return failure(404, 'no Account of this name has ever been accepted')
+  const found = ledgerOf(account, ledger, { currency: await currency(), nowMs: clock.now() })
+  return isCsv ? { status: 200, body: ledgerCsvOf(found), type: CSV } : json(found)
+}
+
+function json(body: unknown): Answer {
+  return { status: 200, body: `${JSON.stringify(body)}\n` }
 }
 
 function failure(status: number, message: string, headers: Readonly<Record<string, string>> = {}): Answer {
   return { status, body: `${JSON.stringify({ error: { message } })}\n`, headers }
 }
 
-function unavailable(): Answer {
-  return failure(503, 'usage cannot be read now; try again', { 'retry-after': String(RETRY_AFTER_SECONDS) })
+function unavailable(error: unknown): Answer {
+  const message = error instanceof EntriesUnreadable ? error.message : 'usage cannot be read now; try again'
+  return failure(503, message, { 'retry-after': String(RETRY_AFTER_SECONDS) })
 }
 
 function send(response: ServerResponse, { status, body, type = 'application/json', headers = {} }: Answer): void {

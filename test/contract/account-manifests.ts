@@ -29,13 +29,18 @@ const good: readonly ManifestRow[] = [
       maxKeys: 100_000,
     }),
   },
-  { name: 'an account on a plan alone', manifest: account({}), spec: { planRef: { name: 'pro' }, state: 'Active' } },
+  {
+    name: 'an account on a plan alone',
+    manifest: account({}),
+    spec: { planRef: { name: 'pro' }, state: 'Active', billing: 'Unmetered' },
+  },
   {
     name: 'an account with every field',
     manifest: account({
       displayName: 'ACME',
       owner: { email: 'team@acme.example', emailVerification: 'Pending' },
       state: 'Suspended',
+      billing: 'Prepaid',
       namespaces: { matchLabels: { team: 'a' }, matchExpressions: [{ key: 'stage', operator: 'In', values: ['prod'] }] },
       limits: { requestsPerMinute: 1 },
       budgets: [DAY],

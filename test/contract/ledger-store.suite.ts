@@ -1,6 +1,7 @@
 /** The promises of every store of the ledger to a gateway process. The suite runs on memory and on a real Redis. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import type { LedgerStore } from '../../gateway/limits/ledger.ts'
+import type { BalanceStore } from '../../operator/books/balance-store.ts'
 import {
   NEVER,
   type BudgetReport,
@@ -19,6 +20,8 @@ export interface LedgerStoreSubject {
   seed(subject: string, seed: string, checkpoints?: ReadonlyArray<readonly [field: string, spent: number]>): Promise<unknown>
   reap(subject: string, process: string): Promise<unknown>
   forget(subject: string, fields: readonly string[]): Promise<unknown>
+  /** The balances as the operator sees them. */
+  readonly balances: BalanceStore
   /** Deletes everything about a subject, as a Redis that lost its data. */
   wipe(subject: string): Promise<unknown>
 }
@@ -371,7 +374,7 @@ export function describeLedgerStore(name: string, makeSubject: () => Promise<Led
 }
 
 export function callOf(overrides: Partial<LedgerCall>): LedgerCall {
-  const nothing = { batch: undefined, reports: [], permits: undefined, rates: [], budgets: [] }
+  const nothing = { batch: undefined, reports: [], permits: undefined, rates: [], budgets: [], balance: undefined }
   return {
     subject: 's',
     process: 'p1',

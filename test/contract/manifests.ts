@@ -5,7 +5,13 @@
 
 import { ACCOUNT_MANIFESTS } from './account-manifests.ts'
 import { API_KEY_MANIFESTS } from './api-key-manifests.ts'
+import { CREDIT_MANIFESTS } from './credit-manifests.ts'
 import type { ManifestRow } from './manifest-row.ts'
 import { SERVED_MODEL_MANIFESTS } from './served-model-manifests.ts'
 
-export const MANIFESTS: readonly ManifestRow[] = [...API_KEY_MANIFESTS, ...SERVED_MODEL_MANIFESTS, ...ACCOUNT_MANIFESTS]
+export const MANIFESTS: readonly ManifestRow[] = [
+  ...API_KEY_MANIFESTS,
+  ...SERVED_MODEL_MANIFESTS,
+  ...ACCOUNT_MANIFESTS,
+  ...CREDIT_MANIFESTS,
+]

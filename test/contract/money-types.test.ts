@@ -1,4 +1,4 @@
-/** No float becomes money: the expressions that the compiler accepts and refuses as an amount. */
+/** No float becomes money: the expressions that the compiler accepts and refuses as an amount, as a signed amount and as a sum. */
 import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,11 +7,11 @@ import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 
-/** [expression, whether it compiles as `Micros`]: the fixture has one line for each. */
-const EXPRESSIONS: ReadonlyArray<readonly [string, boolean]> = [
-  ['costOf({ tokens: 7, perMillion: price })', true],
-  ["parseMicros('1.50') ?? price", true],
-  ['microsOf(1_500_000) ?? price', true],
+type MoneyType = 'Micros' | 'SignedMicros' | 'bigint'
+type Expression = readonly [expression: string, compiles: boolean]
+
+/** Whatever an amount is, with or without a sign. */
+const ANY_AMOUNT: readonly Expression[] = [
   ['amount < price ? amount : price', true],
   ['amount * 1.2', false],
   ['amount * price', false],
@@ -30,13 +30,51 @@ const EXPRESSIONS: ReadonlyArray<readonly [string, boolean]> = [
   ['Math.round(amount * 1.2)', false],
   ['1_500_000n', false],
   ["'1.50'", false],
-  ["parseMicros('1.50')", false],
-  ['parseMicros(1.5)', false],
-  ['costOf({ tokens: 7, perMillion: 0.15 })', false],
+  ['sum', false],
 ]
 
-/** Wrong type of a result or of an argument. Any other compiler error would prove nothing about money. */
-const WRONG_TYPE = /^fixture\.mts\((\d+),\d+\): error TS(?:2322|2345):/
+/** [type of the amount, expression, whether it compiles as that type]: the fixture has one line for each. */
+const EXPRESSIONS: ReadonlyArray<readonly [MoneyType, ...Expression]> = [
+  ...expressions('Micros', [
+    ['costOf({ tokens: 7, perMillion: amount })', true],
+    ["parseMicros('1.50') ?? price", true],
+    ['microsOf(1_500_000) ?? price', true],
+    ...ANY_AMOUNT,
+    ["parseMicros('1.50')", false],
+    ['parseMicros(1.5)', false],
+    ['costOf({ tokens: 7, perMillion: 0.15 })', false],
+    ["parseSignedAmount('1.50') ?? price", false],
+  ]),
+  ...expressions('SignedMicros', [
+    ["parseSignedAmount('-1.50') ?? price", true],
+    ['signedMicrosOf(-1_500_000) ?? price', true],
+    ...ANY_AMOUNT,
+    ['-1_500_000', false],
+    ["parseSignedAmount('-1.50')", false],
+    ['parseSignedAmount(-1.5)', false],
+    ["parseMicros('1.50') ?? price", false],
+    ['halvesOf(sum).low', false],
+  ]),
+  ...expressions('bigint', [
+    ["parseSum('-1500000') ?? 0n", true],
+    ['sum + BigInt(amount)', true],
+    ['sumOfHalves(halvesOf(sum))', true],
+    ['amount', false],
+    ['1.5', false],
+    ['sum * 1.2', false],
+    ['sum + amount', false],
+    ["parseSum('-1500000')", false],
+    ['parseSum(-1.5)', false],
+    ["'1.50'", false],
+  ]),
+]
+
+/** Wrong type of a result, of an argument or of an operand. Any other compiler error would prove nothing about money. */
+const WRONG_TYPE = /^fixture\.mts\((\d+),\d+\): error TS(?:2322|2345|2365):/
+const IMPORTS = [
+  `import { costOf, type Micros, microsOf, parseMicros } from '${join(ROOT, 'lib/contract/values/micros.ts')}'`,
+  `import { halvesOf, parseSignedAmount, parseSum, type SignedMicros, signedMicrosOf, sumOfHalves } from '${join(ROOT, 'lib/contract/values/signed-micros.ts')}'`,
+]
 
 const folder = temporaryFolderOfFile()
 let refused: ReadonlySet<number>
@@ -49,16 +87,21 @@ beforeAll(() => {
   refused = refusedLines()
 }, 60_000)
 
-it.each(EXPRESSIONS)('%s as an amount of money: compiles is %s', (expression, compiles) => {
-  const line = EXPRESSIONS.findIndex(([other]) => other === expression)
+it.each(EXPRESSIONS)('as money of the type %s: %s compiles is %s', (type, expression, compiles) => {
+  const line = EXPRESSIONS.findIndex(([other, another]) => other === type && another === expression)
   expect(!refused.has(line)).toBe(compiles)
 })
 
+function expressions(type: MoneyType, list: readonly Expression[]): ReadonlyArray<readonly [MoneyType, ...Expression]> {
+  return list.map(([expression, compiles]) => [type, expression, compiles] as const)
+}
+
 function fixture(): string {
-  const names = 'costOf, type Micros, microsOf, parseMicros'
-  const imports = `import { ${names} } from '${join(ROOT, 'lib/contract/values/micros.ts')}'\n`
-  const parameters = 'amount: Micros, price: Micros'
-  return imports + EXPRESSIONS.map(([expression], i) => `export const f${i} = (${parameters}): Micros => ${expression}\n`).join('')
+  const lines = EXPRESSIONS.map(([type, expression], i) => {
+    const money = type === 'bigint' ? 'SignedMicros' : type
+    return `export const f${i} = (amount: ${money}, price: ${money}, sum: bigint): ${type} => ${expression}`
+  })
+  return [...IMPORTS, ...lines, ''].join('\n')
 }
 
 /** @returns indexes of the expressions that the compiler refuses */
@@ -66,7 +109,7 @@ function refusedLines(): Set<number> {
   const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
   const { stdout, stderr } = spawnSync(process.execPath, [tsc, '--pretty', 'false', '-p', folder], { cwd: folder, encoding: 'utf8' })
   const errors = stdout.split('\n').filter((line) => line.includes('error TS'))
-  const indexes = errors.map((line) => Number(WRONG_TYPE.exec(line)?.[1]) - 2) // after the line of imports
+  const indexes = errors.map((line) => Number(WRONG_TYPE.exec(line)?.[1]) - 1 - IMPORTS.length)
   if (!indexes.every((index) => index >= 0)) throw new Error(`the fixture itself is wrong: ${stdout}${stderr}`)
   return new Set(indexes)
 }

@@ -17,6 +17,7 @@ import { unpackShard } from '#contract/records/shard-text.ts'
 import { packShard } from '../support/pack-shard.ts'
 import { credentialCodec, keyringCodec } from '../../operator/shards/sets.ts'
 import { readBook, writeBook } from '../../operator/shards/account-book.ts'
+import { readCredit, writeCredit } from '../../operator/shards/credit-entry.ts'
 import { readSpendEntry, writeSpendEntry } from '../../operator/shards/spend-entry.ts'
 
 const FOLDER = join(import.meta.dirname, '../golden/formats')
@@ -98,7 +99,33 @@ describe.each(versions)('version %i', (version) => {
       ledger: '00112233445566778899aabbccddeeff',
       budgets: [{ name: 'month' }],
     })
-    expect(sameText('account-book', readBook, writeBook)).toEqual({ name: 'acme', owner: 'account-1', changes: 2 })
+    expect(sameText('account-book', readBook, writeBook)).toMatchObject({ name: 'acme', owner: 'account-1', changes: 2, openFrom: 0 })
+  })
+
+  test('the books of an account that has spent, and a Credit in the books', () => {
+    expect(sameText('account-book-spend', readBook, writeBook)).toMatchObject({
+      ...{ owner: 'account-1', changes: 2, openFrom: 3, closedSpend: 9_007_199_254_740_993n },
+      spent: new Map([
+        ['3:5Cc8FjW0sJ1yQw2Q', 1_250_000],
+        ['4:5Cc8FjW0sJ1yQw2Q', 20],
+      ]),
+    })
+    expect(JSON.parse(goldenText('account-book-spend'))).toMatchObject({ needs: ['balances'] })
+    expect(sameText('credit-entry', readCredit, writeCredit)).toEqual({
+      id: 'stripe-1f40fc92da241694750979ee6cf582f2d5d7d28e',
+      account: 'acme',
+      micros: -25_000_000,
+      type: 'Refund',
+      time: '2026-11-26T10:00:00Z',
+      reference: 're_3QxYz',
+    })
+  })
+
+  test('record of a prepaid account, which needs a gateway that knows balances', () => {
+    const record = sameText('account-record-balance', decodeAccountRecord, encodeAccountRecord)
+    expect(record).toMatchObject({ state: 'Active', balance: { credits: '-9007199254740993', billing: 'Prepaid' } })
+    expect(JSON.parse(goldenText('account-record-balance'))).toMatchObject({ needs: ['balances'] })
+    expect(decodeAccountRecord(goldenText('account-record')), 'written before accounts had balances').not.toHaveProperty('balance')
   })
 
   test('model record with prices', () => {

@@ -65,7 +65,7 @@ beforeAll(async () => {
 
 describe('`kubectl auth can-i --list` equals the table of docs/tenants.md', () => {
   it('which lists the roles of the chart and those of Kubernetes that it extends', () => {
-    const own = ['headgate-account-admin', 'headgate-account-view', 'headgate-key-owner']
+    const own = ['headgate-account-admin', 'headgate-account-view', 'headgate-billing', 'headgate-key-owner']
     expect(DOCUMENTED.map(({ role }) => role)).toEqual([...own, 'view', 'edit', 'admin'])
   })
 

@@ -119,6 +119,7 @@ describe("the operator's ServiceAccount may", () => {
     'hg-models-8-7',
     'hg-accounts-8-0',
     'hg-balances-8-3',
+    'hg-credits-8-3',
     'hg-upstream-8-0',
     'hg-keyring-32-0-damaged-0a1b2c3d',
   ])('create, write and delete %s in its own namespace', async (name) => {

@@ -8,7 +8,7 @@ import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import type { LedgerCall, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { bookingSlot, DAY_MS, LEDGER_TIMING } from '#contract/ledger/ledger-layout.ts'
 import { encodeLedgerCall } from '#contract/ledger/ledger-wire.ts'
-import { ledgerKeys } from '#contract/redis/redis-keys.ts'
+import { ledgerKeys, settledSubjects } from '#contract/redis/redis-keys.ts'
 import { callOf, rate } from '../contract/ledger-store.suite.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'
 import { SeededRandom } from '../support/seeded-random.ts'
@@ -39,8 +39,14 @@ beforeEach(async () => {
   await redis.part.admin.flushall()
   await redis.setClock(NOW_MS)
   await Promise.all(['s', 'other'].map((subject) => redis.seed(subject, 'seed-1')))
+  await mergeBooks('s', 'other')
   await redis.part.admin.slowlog('RESET')
 })
+
+async function mergeBooks(...names: readonly string[]): Promise<void> {
+  const books = { openFrom: 0, closedSpend: 0n, spent: new Map<string, number>() }
+  await redis.balances.mergeBalances(names.map((name) => ({ name, books, isReady: true })))
+}
 
 function whole(subject: string): LedgerCall {
   const refunds = [{ kind: 'r' as const, slot: SLOT, amount: 1 }]
@@ -62,6 +68,10 @@ function whole(subject: string): LedgerCall {
         ],
       },
     ],
+    balance: {
+      ...{ credits: { high: 0, low: AMOUNT }, period: 1, held: 0, spent: [{ period: 1, spent: 0 }] },
+      ...{ need: 1, ask: 5_000, want: 0 },
+    },
   })
 }
 
@@ -89,6 +99,7 @@ function expectWithinLimits(reply: LedgerReply): void {
   }
   expect(reply.permits?.grant ?? 0).toBeLessThanOrEqual(LIMIT)
   for (const { grant } of reply.budgets) expect(grant).toBeLessThanOrEqual(AMOUNT)
+  expect(reply.balance?.grant ?? 0).toBeLessThanOrEqual(AMOUNT)
 }
 
 const keys = ledgerKeys('hg', 's')
@@ -97,6 +108,7 @@ const FIELDS: ReadonlyArray<readonly [key: string, fields: readonly string[]]> =
   [keys.conc, ['n:p1', 'x:p1', 'n:p2', 'x:p2', 'n:', 'y:p1']],
   [keys.budget, ['seed', ...['s', 'H', 'B', 'u', 'h:p1', 'c:p1', 'z:p1'].map((part) => `${FIELD}:${part}`)]],
   [keys.proc, ['now', 'q:p1', 'b:p1']],
+  [keys.balance, ['T', 'bh', 'bl', 'n', 's', 'H', 'h:p1', 'c:1:p1']],
 ]
 const VALUES = [
   '',
@@ -121,6 +133,8 @@ describe('values stored by an attacker', () => {
         await expectUnharmed()
         if (value.length > 10) await redis.part.admin.del(key) // so that the next field is tested alone
         if (key === keys.budget) await redis.seed('s', 'seed-1')
+        if (key === keys.balance) await redis.balances.dropBalances(['s'])
+        if (key === keys.balance) await mergeBooks('s')
       }
     }
   })
@@ -183,10 +197,10 @@ describe('values stored by an attacker', () => {
 
 test(`an invented call does no harm (SEED=${SEED})`, async () => {
   const random = new SeededRandom(SEED)
-  const { rate: rates, conc, budget, proc } = keys
+  const { rate: rates, conc, budget, proc, balance } = keys
   const acquire = async (...args: string[]): Promise<unknown> => {
     try {
-      return await redis.gateway.fcall(redis.functions.acquire, 4, rates, conc, budget, proc, ...args)
+      return await redis.gateway.fcall(redis.functions.acquire, 6, rates, conc, budget, proc, settledSubjects('hg'), balance, ...args)
     } catch (error) {
       expect((error as Error).message).toMatch(/^ERR ledger: /)
       return undefined
@@ -213,5 +227,6 @@ test(`an invented call does no harm (SEED=${SEED})`, async () => {
   expect(answered).toBeGreaterThan(100)
   await redis.part.admin.del(...Object.values(keys))
   await redis.seed('s', 'seed-1')
+  await mergeBooks('s')
   await expectUnharmed()
 })

@@ -151,7 +151,7 @@ describe('the ledger as the operator reads it', () => {
     await seeded()
     const gateway = new RedisLedgerStore(redis.admin, 'hg')
     const spent = { field: FIELD, seed: 'seed-1', held: 0, spent: 500, acknowledged: 0, base: 0, seen: 0 }
-    const none = { live: 1, batch: undefined, permits: undefined, rates: [], budgets: [] }
+    const none = { live: 1, batch: undefined, permits: undefined, rates: [], budgets: [], balance: undefined }
     const call = {
       subject: 's',
       process: 'p1',

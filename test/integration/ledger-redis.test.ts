@@ -3,15 +3,16 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { LedgerCallRefused } from '../../gateway/limits/ledger.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
-import type { LedgerBatch, LedgerReply } from '#contract/ledger/ledger-call.ts'
+import type { BalanceRequest, LedgerBatch, LedgerReply } from '#contract/ledger/ledger-call.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { MODEL_TIMING, type StoreEvent } from '../support/ledger-model.ts'
 import { runSchedules, SCHEDULES } from '../support/ledger-schedules.ts'
 import { LedgerRedis } from '../support/ledger-redis.ts'
-import { RandomLedgerCalls } from '../support/random-ledger-calls.ts'
+import { type BalanceStep, RandomLedgerCalls } from '../support/random-ledger-calls.ts'
 import { SeededRandom } from '../support/seeded-random.ts'
-import { callOf, describeLedgerStore, rate, report } from '../contract/ledger-store.suite.ts'
+import { describeLedgerBalances } from '../contract/ledger-balance.suite.ts'
+import { callOf, describeLedgerStore, type LedgerStoreSubject, rate, report } from '../contract/ledger-store.suite.ts'
 
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
 const CALLS = Number(process.env.LEDGER_CALLS ?? 2_000)
@@ -35,7 +36,8 @@ describe.each([
     let nowMs = START_MS
     const memory = new MemoryLedgerStore(() => nowMs, timing)
     const store = new RedisLedgerStore(redis.gateway, 'hg', timing)
-    const seen = new Set<LedgerReply['status']>()
+    const seen = new Set<LedgerReply['status'] | 'refused'>()
+    const balanced = new Set<string>()
     const byOperator = async (uid: string, at: number): Promise<void> => {
       if (at === 10 || (at > 10 && random.chance(0.03))) {
         const checkpoints = [['life:Tokens:Lifetime:0', 40 * random.below(at)]] as const
@@ -45,21 +47,35 @@ describe.each([
       memory.reap(uid, 'p2')
       await redis.reap(uid, 'p2')
     }
+    const step = async (uid: string, one: BalanceStep): Promise<void> => {
+      if (one.do === 'merge') memory.mergeBalances([{ name: uid, ...one }])
+      if (one.do === 'merge') await redis.balances.mergeBalances([{ name: uid, ...one }])
+      if (one.do === 'raise') memory.raisePeriods([{ name: uid, ...one }])
+      if (one.do === 'raise') await redis.balances.raisePeriods([{ name: uid, ...one }])
+      if (one.do === 'free') memory.freeHolds([{ name: uid, ...one }])
+      if (one.do === 'free') await redis.balances.freeHolds([{ name: uid, ...one }])
+      expect(await redis.balances.readBalances([uid]), JSON.stringify(one, textOf)).toEqual(memory.readBalances([uid]))
+    }
     for (let run = 0; run < CALLS / 100; run += 1) {
       const uid = `subject-${run}`
       const calls = new RandomLedgerCalls(random, timing, uid)
       for (let at = 0; at < 100; at += 1) {
         await byOperator(uid, at)
+        if (random.chance(0.1)) await step(uid, calls.balanceStep())
         nowMs += random.chance(0.02) ? -6_000 : random.chance(0.05) ? -500 : random.below(timing.windowMs / 20)
         await redis.setClock(nowMs)
         const call = calls.next(nowMs)
-        const reply = memory.answer(call)
-        seen.add(reply.status)
-        expect(await store.call(call), `call ${at} of ${uid}: ${JSON.stringify(call)}`).toEqual(reply)
+        const reply = await outcome(async () => memory.answer(call))
+        expect(await outcome(() => store.call(call)), `call ${at} of ${uid}: ${JSON.stringify(call)}`).toEqual(reply)
+        seen.add(reply === 'refused' ? reply : reply.status)
+        if (reply === 'refused') continue
+        if ('balance' in reply && reply.balance) balanced.add(reply.balance.short)
         if (reply.status !== 'stale' && reply.status !== 'lost') calls.acknowledged(call, 'seed' in reply ? reply.seed : undefined)
       }
     }
+    seen.delete('refused') // seldom: too much spend of a balance
     expect([...seen].toSorted()).toEqual(['granted', 'lost', 'short', 'stale', 'unseeded', 'window'])
+    expect([...balanced].toSorted()).toEqual(['Exhausted', 'Held', 'No', 'TooSmall'])
   })
 })
 
@@ -103,7 +119,7 @@ describe('Redis with the library', () => {
   })
   afterAll(() => redis.stop())
 
-  describeLedgerStore("a gateway's user of Redis", async () => {
+  const makeSubject = async (): Promise<LedgerStoreSubject> => {
     const { admin } = redis.part
     await admin.flushall()
     return {
@@ -112,8 +128,90 @@ describe('Redis with the library', () => {
       seed: (subject, seed, checkpoints) => redis.seed(subject, seed, checkpoints),
       reap: (subject, process) => redis.reap(subject, process),
       forget: (subject, fields) => redis.forget(subject, fields),
+      balances: redis.balances,
       wipe: (subject) => admin.del(...Object.values(ledgerKeys('hg', subject))),
     }
+  }
+  describeLedgerStore("a gateway's user of Redis", makeSubject)
+  describeLedgerBalances("a gateway's user of Redis", makeSubject)
+
+  describe('a balance that a gateway has forged', () => {
+    const { balance: key } = ledgerKeys('hg', 's')
+    const read = async () => (await redis.balances.readBalances(['s']))[0]
+    const merge = () =>
+      redis.balances.mergeBalances([{ name: 's', books: { openFrom: 2, closedSpend: 5n, spent: new Map([['2:p1', 7]]) }, isReady: true }])
+
+    beforeEach(async () => {
+      await redis.part.admin.flushall()
+      await redis.setClock(START_MS)
+      await merge()
+    })
+
+    test.each([
+      { s: '0' },
+      { s: '8' },
+      { H: '3' },
+      { 'h:p1': '3' },
+      { 'c:2:p1': '6' },
+      { 'c:1:p1': '1', s: '8' },
+      { 'c:02:p1': '1', s: '8' },
+      { 'c:x:p1': '1' },
+      { T: '-1' },
+      { bl: '1000000000000000' },
+      { n: '9007199254740991' },
+      { bh: '1e9' },
+      { 'c:2:p2': '7'.repeat(100_000) },
+    ])('reads as damage, and is right again after a drop and a merge: %j', async (fields) => {
+      const good = await read()
+      await redis.part.admin.hset(key, fields)
+      expect(await read()).toBe('damaged')
+      await redis.balances.dropBalances(['s'])
+      await merge()
+      expect(await read()).toEqual(good)
+    })
+
+    test('a key of another type reads as damage, and refuses only the calls of its account', async () => {
+      await redis.balances.mergeBalances([{ name: 'other', books: { openFrom: 0, closedSpend: 0n, spent: new Map() }, isReady: true }])
+      await redis.part.admin.del(key)
+      await redis.part.admin.set(key, 'x')
+      await merge() // leaves it as it is
+      expect((await redis.balances.readBalances(['s', 'other'])).map((found) => typeof found === 'string' && found)).toEqual([
+        'damaged',
+        false,
+      ])
+      const ask = { credits: { high: 0, low: 9 }, period: 0, held: 0, spent: [], need: 1, ask: 1, want: 0 }
+      await expect(store.call(callOf({ number: 1, balance: ask }))).rejects.toThrow(LedgerCallRefused)
+      expect(await store.call(callOf({ subject: 'other', number: 2, balance: ask }))).toMatchObject({ status: 'granted' })
+    })
+
+    test.each<Pick<BalanceRequest, 'period' | 'spent' | 'credits'>>([
+      {
+        period: 1,
+        spent: [
+          { period: 2, spent: 1 },
+          { period: 2, spent: 1 },
+        ],
+      },
+      {
+        period: 1,
+        spent: [
+          { period: 3, spent: 1 },
+          { period: 2, spent: 1 },
+        ],
+      },
+      { period: 2_000_000_000, spent: [] },
+      { period: 1, spent: Array.from({ length: 9 }, (_, period) => ({ period, spent: 1 })) },
+      { period: 1, spent: [{ period: 2, spent: 0.5 }] },
+      { period: 1, spent: [{ period: 2, spent: -1 }] },
+      { period: 1, spent: [], credits: { high: 0, low: 10 ** 15 } },
+      { period: 1, spent: [], credits: { high: 0.5, low: 0 } },
+      { period: 1, spent: [], credits: { high: 0, low: -1 } },
+    ])('an invented report counts nothing: %j', async (invented) => {
+      const good = await read()
+      const balance = { held: 0, need: 0, ask: 0, want: 0, ...invented }
+      await expect(store.call(callOf({ number: 1, balance }))).rejects.toThrow(LedgerCallRefused)
+      expect(await read()).toEqual(good)
+    })
   })
 
   test('L9 what a late call writes about a deleted key expires', async () => {
@@ -221,6 +319,21 @@ describe('Redis with the library', () => {
     expect(await store.call(callOf({ subject: 'fresh', number: 2 }))).toMatchObject({ status: 'granted' })
   })
 })
+
+/** A reply, or that the store refuses the call. */
+async function outcome(call: () => Promise<LedgerReply>): Promise<LedgerReply | 'refused'> {
+  try {
+    return await call()
+  } catch (error) {
+    if (error instanceof LedgerCallRefused) return 'refused'
+    throw error
+  }
+}
+
+/** Sums are no JSON. */
+function textOf(_: string, value: unknown): unknown {
+  return typeof value === 'bigint' ? value.toString() : value instanceof Map ? [...value] : value
+}
 
 function refundOf(slot: number): LedgerBatch {
   return { number: 1, refunds: [{ kind: 'r', slot, amount: 1 }], bookings: [], debts: { r: 0, t: 0 } }

@@ -281,8 +281,8 @@ describe('pods', () => {
   test('say in their heartbeats that they count limits, and know the number of live pods', async () => {
     const acks = await limits.redis.admin.hvals('hg:{proj}:acks')
     expect(acks.map((text) => (JSON.parse(text) as { features: string[] }).features)).toEqual([
-      ['limits', 'accounts', 'proofs'],
-      ['limits', 'accounts', 'proofs'],
+      ['limits', 'accounts', 'proofs', 'balances'],
+      ['limits', 'accounts', 'proofs', 'balances'],
     ])
     await eventually(async () => expect(await limits.gateway.metric('headgate_limit_live_pods')).toBe(2))
   })

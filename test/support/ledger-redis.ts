@@ -6,6 +6,8 @@ import { Redis } from 'ioredis'
 import { LEDGER_COMMANDS, ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { ledgerKeys, ledgerPattern } from '#contract/redis/redis-keys.ts'
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import type { BalanceStore } from '../../operator/books/balance-store.ts'
+import { RedisBalanceStore } from '../../operator/books/redis-balance-store.ts'
 import { RedisPart } from './redis-part.ts'
 
 const GATEWAY_PASSWORD = 'of-a-test-server-on-loopback'
@@ -25,6 +27,8 @@ export class LedgerRedis {
   readonly part: RedisPart
   readonly functions: LedgerFunctions
   readonly gateway: Redis
+  /** The balances as the operator sees them. */
+  readonly balances: BalanceStore
   readonly #folder: string
 
   private constructor(part: RedisPart, folder: string, functions: LedgerFunctions, gateway: Redis) {
@@ -32,6 +36,7 @@ export class LedgerRedis {
     this.#folder = folder
     this.functions = functions
     this.gateway = gateway
+    this.balances = new RedisBalanceStore({ run: (commands) => commands(part.admin) }, 'hg')
   }
 
   /** @param timing of the library */

@@ -1,6 +1,7 @@
 /** Kubernetes objects for tests. A test names the fields that matter; the others have valid defaults. */
 import { type Account, accountSpec } from '#api/account.ts'
 import type { ApiKey } from '#api/apikey.ts'
+import { type Credit, creditSpec } from '#api/credit.ts'
 import { type Plan, planSpec } from '#api/plan.ts'
 import { type ServedModel, servedModelSpec } from '#api/served-model.ts'
 import type { z } from 'zod'
@@ -50,6 +51,16 @@ export function account(name: string, spec: Partial<z.input<typeof accountSpec>>
     kind: 'Account',
     metadata: { name, ...metadata },
     spec: accountSpec.parse({ planRef: { name: 'pro' }, namespaces, ...spec }),
+  }
+}
+
+/** A Credit of 25.00 for the Account `acme`. */
+export function credit(name: string, spec: Partial<z.input<typeof creditSpec>> = {}, metadata: Metadata = {}): Credit {
+  return {
+    apiVersion: 'headgate.dev/v1alpha1',
+    kind: 'Credit',
+    metadata: { name, ...metadata },
+    spec: creditSpec.parse({ accountRef: { name: 'acme' }, amount: '25.00', type: 'TopUp', ...spec }),
   }
 }
 

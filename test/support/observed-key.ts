@@ -120,6 +120,7 @@ export function inAccount(observed: Observed, change: Partial<KeyAccount> = {}):
     isOpening: false,
     createdMs: NOW - 60_000,
     state: 'Active',
+    isBalanceExhausted: false,
     admitsNamespace: true,
     isPending: false,
     planName: 'pro',

@@ -1,12 +1,14 @@
 /** One operator process of an OperatorWorld: the real composition, with hooks around each of its calls. */
 import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
+import type { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { Operator } from '../../operator/app.ts'
 import type { KindRow } from '../../operator/kinds/kind.ts'
 import type { KubeObject, KubePort, Resource } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import type { OperatorDeps, OperatorInformers, OperatorSettings } from '../../operator/operator-deps.ts'
 import type { ProjectionStore } from '../../operator/projection/store.ts'
+import type { BalanceStore } from '../../operator/books/balance-store.ts'
 import type { OperatorUsageStore } from '../../operator/usage/usage-store.ts'
 import { type PortCall, PortAround } from './fake-kube-port.ts'
 import type { OperatorWorld } from './operator-world.ts'
@@ -103,6 +105,7 @@ export class OperatorProcess {
       log: this.#log(),
       settings: this.#options.settings,
       ...(world.ledger && { ledger: world.ledger }),
+      balanceStore: this.#balanceStore(),
       usageStore: this.#usageStore(),
       usage: (_, listener) => world.onUsage((uid, usage) => this.#isDead || listener(uid, usage)),
     }
@@ -110,12 +113,25 @@ export class OperatorProcess {
 
   #usageStore(): OperatorUsageStore {
     const { usage } = this.#world
-    const alive = async <T>(call: () => Promise<T>): Promise<T> => {
-      if (this.#isDead) return new Promise<T>(() => undefined) // a killed process gets no answer
-      if (this.#world.storeDown) throw new Error('Redis does not answer')
-      return await call()
+    return { used: (limit) => this.#askStore(() => usage.used(limit)), take: (asked) => this.#askStore(() => usage.take(asked)) }
+  }
+
+  #balanceStore(): BalanceStore {
+    const memory = (): MemoryLedgerStore => this.#world.balances
+    return {
+      readBalances: (names) => this.#askStore(() => memory().readBalances(names)),
+      mergeBalances: (rows) => this.#askStore(() => memory().mergeBalances(rows)),
+      raisePeriods: (rows) => this.#askStore(() => memory().raisePeriods(rows)),
+      freeHolds: (rows) => this.#askStore(() => memory().freeHolds(rows)),
+      dropBalances: (names) => this.#askStore(() => memory().dropBalances(names)),
     }
-    return { used: (limit) => alive(() => usage.used(limit)), take: (asked) => alive(() => usage.take(asked)) }
+  }
+
+  /** A periodic call: it does not count as work. */
+  async #askStore<T>(call: () => T | Promise<T>): Promise<T> {
+    if (this.#isDead) return new Promise<T>(() => undefined) // a killed process gets no answer
+    if (this.#world.storeDown) throw new Error('Redis does not answer')
+    return await call()
   }
 
   #clock(): Clock {

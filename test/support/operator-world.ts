@@ -21,6 +21,7 @@ import { endpointSlices, type Secret, secrets } from '#kube/resources.ts'
 import type { OperatorLedgerStore } from '../../operator/books/ledger-store.ts'
 import type { OperatorSettings } from '../../operator/operator-deps.ts'
 import type { LiveProcess } from '../../operator/projection/store.ts'
+import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { MemoryUsage } from '../../standalone/memory-usage.ts'
 import { ObjectStore, type StoreChange } from '../../standalone/object-store.ts'
@@ -49,6 +50,8 @@ const SETTINGS: OperatorSettings = {
   accountRequiredNamespaces: [],
   unprovenHashNamespaces: ['*'],
   hasAccounts: true,
+  billingCurrency: 'EUR',
+  billingLowBalance: undefined,
   redisTakeOver: false,
   allowLoopback: false,
 }
@@ -78,6 +81,8 @@ export class OperatorWorld {
   memory = new MemoryProjection({ now: () => this.now })
   /** What gateways have counted for accounts. */
   readonly usage = new MemoryUsage(() => this.now)
+  /** Where gateways count the spend of accounts. */
+  balances = new MemoryLedgerStore(() => Math.floor(this.now))
   /** The ledger's store for processes that start from now on; undefined: their own memory. */
   ledger: OperatorLedgerStore | undefined
   /** Redis does not answer. */

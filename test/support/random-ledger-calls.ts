@@ -1,10 +1,21 @@
 /** Random calls to a ledger: valid ones, late ones, repeated ones, and some with numbers that only a bug would send. */
-import type { BudgetReport, LedgerBatch, LedgerCall, RateKind, SlotAmount } from '#contract/ledger/ledger-call.ts'
-import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
+import type { BalanceRequest, BudgetReport, LedgerBatch, LedgerCall, RateKind, SlotAmount } from '#contract/ledger/ledger-call.ts'
+import { type LedgerTiming, spentField } from '#contract/ledger/ledger-layout.ts'
+import { halvesOf } from '#contract/values/signed-micros.ts'
+import type { BooksOfSpend } from '../../operator/books/balance-store.ts'
 import type { SeededRandom } from './seeded-random.ts'
 
 const KINDS: readonly [RateKind, ...RateKind[]] = ['r', 't']
 const DAY_MS = 86_400_000
+const PROCESSES: readonly [string, ...string[]] = ['p1', 'p2', 'p3']
+/** Sums beside zero, one unit below 10^9, 2^53, and as large as sums can become. */
+const SUMS: readonly [bigint, ...bigint[]] = [0n, -1n, 10n ** 15n - 1n, 10n ** 15n, 2n ** 53n, 10n ** 27n, -(10n ** 27n)]
+
+/** What the operator does to a balance. */
+export type BalanceStep =
+  | { readonly do: 'merge'; readonly books: BooksOfSpend; readonly isReady: boolean }
+  | { readonly do: 'raise'; readonly period: number }
+  | { readonly do: 'free'; readonly process: string }
 
 /** What a generator remembers, so that most calls fit those before. */
 export class RandomLedgerCalls {
@@ -15,6 +26,9 @@ export class RandomLedgerCalls {
   readonly #acknowledged = new Map<string, number>()
   readonly #spent = new Map<string, number>()
   #seed = 'seed-1'
+  /** Of the balance: the present period, and a closed spend that the operator may have merged. */
+  #period = 1
+  #closedSpend = 0n
 
   constructor(random: SeededRandom, timing: LedgerTiming, subject: string) {
     this.#random = random
@@ -29,7 +43,7 @@ export class RandomLedgerCalls {
 
   next(nowMs: number): LedgerCall {
     const random = this.#random
-    const process = random.pick(['p1', 'p2', 'p3'])
+    const process = random.pick(PROCESSES)
     const number = random.chance(0.05) ? Math.max(1, this.#number - random.below(3)) : (this.#number += 1 + random.below(2))
     const acknowledged = random.chance(0.03) ? number : (this.#acknowledged.get(process) ?? 0)
     return {
@@ -50,7 +64,47 @@ export class RandomLedgerCalls {
         leaseMs: random.pick([50, this.#timing.leaseMs, 10 * this.#timing.leaseMs]),
       })),
       budgets: random.chance(0.6) ? this.#budgets(nowMs) : [],
+      balance: random.chance(0.6) ? this.#balance(process) : undefined,
     }
+  }
+
+  balanceStep(): BalanceStep {
+    const random = this.#random
+    if (random.chance(0.2)) return { do: 'free', process: random.pick(PROCESSES) }
+    if (random.chance(0.3)) return { do: 'raise', period: (this.#period += random.below(2)) }
+    if (random.chance(0.5)) this.#closedSpend += random.pick([1n, 7n, 10n ** 15n - 1n, 2n ** 53n])
+    const rows = PROCESSES.flatMap((process) => this.#periods().map((period) => [spentField(period, process), random.below(200)] as const))
+    const openFrom = Math.max(0, this.#period - 1 - random.below(3))
+    const books = { openFrom, closedSpend: this.#closedSpend, spent: new Map(rows.filter(() => random.chance(0.3))) }
+    return { do: 'merge', books, isReady: random.chance(0.7) }
+  }
+
+  #balance(process: string): BalanceRequest {
+    const random = this.#random
+    if (random.chance(0.03)) this.#period += 1
+    const near = this.#closedSpend + BigInt(random.below(3_000))
+    const credits = random.chance(0.7) ? near : random.pick(SUMS) + BigInt(random.below(3))
+    return {
+      ...(random.chance(0.85) && { credits: halvesOf(credits) }),
+      period: Math.max(0, this.#period - random.below(3)),
+      held: random.below(60),
+      spent: this.#periods().map((period) => ({ period, spent: this.#spentIn(period, process) })),
+      ...this.#needs(200),
+    }
+  }
+
+  #periods(): number[] {
+    return [this.#period - 2, this.#period - 1, this.#period].filter((period) => period >= 0 && this.#random.chance(0.6))
+  }
+
+  /** Grows a little; seldom by as much as only a bug or an attacker would report, which the store refuses before long. */
+  #spentIn(period: number, process: string): number {
+    const random = this.#random
+    const name = `${process} ${period}`
+    const before = this.#spent.get(name) ?? 0
+    const spent = Math.max(0, before + random.below(30) - (random.chance(0.05) ? 60 : 0))
+    this.#spent.set(name, spent)
+    return random.chance(0.005) ? 4 * 10 ** 15 + random.below(9) : spent
   }
 
   #bounds(nowMs: number): Pick<LedgerCall, 'earliestMs' | 'latestMs'> {

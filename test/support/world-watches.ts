@@ -95,6 +95,7 @@ export class WorldWatches {
       },
       addIndex: (name, valuesOf) => cache.addIndex(name, valuesOf),
       byIndex: (name, value) => cache.byIndex(name, value),
+      drop: (ref) => cache.forget(ref),
     }
     return informer as unknown as Informer<T> // the table of a resource holds nothing but T
   }

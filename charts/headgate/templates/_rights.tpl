@@ -62,6 +62,12 @@
   resources: [accounts/status] # what users read back
   verbs: [patch]
 - apiGroups: [headgate.dev]
+  resources: [credits] # what users declare
+  verbs: [list, watch]
+- apiGroups: [headgate.dev]
+  resources: [credits/status] # what users read back
+  verbs: [patch]
+- apiGroups: [headgate.dev]
   resources: [accounts] # the mark of the installation that keeps the books
   verbs: [patch]
 - apiGroups: [headgate.dev]
@@ -101,5 +107,5 @@ apikeys, servedmodels
 {{- end -}}
 
 {{- define "headgate.ownSecrets" -}}
-^hg-(installation|(keyring|models|accounts|upstream|spend|balances|usage|history|values)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
+^hg-(installation|(keyring|models|accounts|upstream|spend|balances|credits|usage|history|values)-[0-9]+-[0-9]+(-damaged-[0-9a-f]+)?)$
 {{- end -}}

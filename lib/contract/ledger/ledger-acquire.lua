@@ -104,8 +104,8 @@ local function name_spender(key, subject)
   redis.pcall('SADD', key, subject)
 end
 
--- KEYS: rate, conc, budget, proc; the set of subjects with new spend. ARGV: a call as JSON. Returns what `ledger-wire.ts` decodes: integers,
--- which Redis keeps exact up to 2^53.
+-- KEYS: rate, conc, budget, proc; the set of subjects with new spend; balance, for a call with one. ARGV: a call as JSON. Returns what
+-- `ledger-wire.ts` decodes: integers, which Redis keeps exact up to 2^53.
 local function acquire_(keys, args)
   local call = call_of(args)
   local head = load_process(keys[4], call.process)
@@ -125,6 +125,7 @@ local function acquire_(keys, args)
   apply_rates(rings, call, now)
   local permits = load_permits(keys[2], call, now)
   local seed, books, starts = load_books(keys[3], call, now)
+  local balance = load_balance(keys[6], call)
   local is_unseeded = seed == '' and #call.reports + #call.budgets > 0
   local spent, is_spent, is_outside = {}, false, false
   local went_back, newest = false, age_of(seed)
@@ -147,17 +148,18 @@ local function acquire_(keys, args)
   end
 
   local out, grant = nil, 0
-  if is_unseeded then
+  if is_unseeded or is_unready(call.balance, balance) then
     out = { 'unseeded', now }
   elseif is_outside then
     out = { 'window', now }
   else
-    local is_short = any_short(rings, permits, call, books, starts)
+    local is_short = any_short(rings, permits, call, books, starts) or balance_short(call.balance, balance) ~= 0
     out = { is_short and 'short' or 'granted', now, seed }
     for i = 1, #spent do out[#out + 1] = spent[i] end
     grant = permit_answer(call, permits, is_short, out)
     rate_answers(keys, rings, call, now, is_short, out)
     budget_answers(call, books, starts, is_short, out)
+    balance_answer(call, balance, is_short, out)
   end
 
   save_process(keys[4], call, now, seen)
@@ -165,6 +167,7 @@ local function acquire_(keys, args)
   save_rings(keys[1], rings)
   save_permits(keys[2], call, permits, grant, now)
   if not is_unseeded then save_books(keys[3], books) end
+  save_balance(keys[6], balance)
   if is_spent then name_spender(keys[5], call.subject) end
   return out
 end

@@ -117,6 +117,28 @@ local function check_budget(row)
   check_rows(row.windows, 'windows', 2, check_window)
 end
 
+local SPENT_NUMBERS = { 'period', 'spent' }
+local BALANCE_NUMBERS = { 'period', 'held', 'need', 'ask', 'want' }
+
+-- The periods ascend, so that no spend counts twice.
+local function check_balance(row)
+  check_table(row, 'balance')
+  check_numbers(row, BALANCE_NUMBERS)
+  if row.credits ~= nil then
+    check_table(row.credits, 'credits')
+    check_number(row.credits.high, 'credits', -MAX)
+    check_number(row.credits.low, 'credits', 0)
+    if row.credits.low >= HALF then refuse('credits are too large') end
+  end
+  local last = -1
+  check_rows(row.spent, 'spent', MAX_PERIODS, function(report)
+    check_numbers(report, SPENT_NUMBERS)
+    if report.period <= last then refuse('periods do not ascend') end
+    last = report.period
+  end)
+  if math.max(row.period, last) > LAST_PERIOD then refuse('a period is too large') end
+end
+
 local PERMIT_NUMBERS = { 'limit', 'held', 'need', 'ask', 'want' }
 local NO_DEBTS = { r = 0, t = 0 }
 local NO_BATCH = { number = 0, refunds = {}, bookings = {}, debts = NO_DEBTS }
@@ -150,5 +172,6 @@ local function call_of(args)
     check_table(call.permits, 'permits')
     check_numbers(call.permits, PERMIT_NUMBERS)
   end
+  if call.balance ~= nil then check_balance(call.balance) end
   return call
 end

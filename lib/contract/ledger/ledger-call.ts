@@ -1,6 +1,7 @@
 /** One call of a process to the ledger of one subject, and the store's reply. Every amount is a safe integer. */
 
 import type { BudgetWindows } from '../values/budget-window.ts'
+import type { SumHalves } from '../values/signed-micros.ts'
 
 /** `r` requests, `t` tokens. */
 export type RateKind = 'r' | 't'
@@ -79,6 +80,28 @@ export interface BudgetRequest {
   readonly windows: BudgetWindows
 }
 
+/** What one process has spent of a balance in one period, in micro-units: an absolute number, so that a repeated report is harmless. */
+export interface PeriodSpend {
+  readonly period: number
+  readonly spent: number
+}
+
+/** The state of one process in the balance of an account, and what it needs from the balance. Amounts are micro-units. */
+export interface BalanceRequest {
+  /** Sum of all credits; absent for an account that is not prepaid: then nothing is refused and nothing is held. */
+  readonly credits?: SumHalves
+  /** The present period as far as the process knows; 0 before the first reply. */
+  readonly period: number
+  /** Held by running requests and as float, absolute. */
+  readonly held: number
+  /** In ascending order of the periods, at most `LEDGER_CAPS.periods`. */
+  readonly spent: readonly PeriodSpend[]
+  readonly need: number
+  readonly ask: number
+  /** Float beyond `ask`. */
+  readonly want: number
+}
+
 /** Arguments of one call. */
 export interface LedgerCall {
   /** uid of the ApiKey or Account. */
@@ -104,6 +127,8 @@ export interface LedgerCall {
   readonly permits: PermitRequest | undefined
   readonly rates: readonly RateRequest[]
   readonly budgets: readonly BudgetRequest[]
+  /** Absent for a subject that is no account. */
+  readonly balance: BalanceRequest | undefined
 }
 
 /** Wait for units that do not come back with time alone. */
@@ -143,15 +168,33 @@ export interface BudgetReply {
   readonly short: 'No' | 'Spent' | 'Held'
 }
 
+/** Answer for the balance. Amounts are micro-units and stop at `MAX_SUM`. */
+export interface BalanceReply {
+  /** The present period: what ends from now on is spent in it. */
+  readonly period: number
+  /** The first period whose spend may still grow; undefined while the balance is not ready, and grants nothing. */
+  readonly openFrom: number | undefined
+  readonly grant: number
+  /** Credits minus the spend of all processes: negative after an overspend, and 0 for an account that is not prepaid or not ready. */
+  readonly unspent: number
+  /** Held by all processes after the grant. */
+  readonly held: number
+  /** `Held`: short only through the holds of running requests. `TooSmall`: something is left, and less than the need. */
+  readonly short: 'No' | 'Exhausted' | 'Held' | 'TooSmall'
+}
+
 /** Reply of a store. Only `granted` and `short` hold answers row by row, in the order of the call. */
 export type LedgerReply =
   /** A call with this number or a higher one came first; no effect. */
   | { readonly status: 'stale'; readonly nowMs: number; readonly number: number }
   /** The store has lost calls that it had acknowledged, or spend of other processes; no effect. `number`, `batch`: the last ones it knows. */
   | { readonly status: 'lost'; readonly nowMs: number; readonly number: number; readonly batch: number }
-  /** Batch and permits counted, budgets did not: they have no seed. */
+  /**
+   * Batch, permits and the report of the balance counted. Budgets have no seed, and did not count; or the balance is not ready, and grants
+   * nothing.
+   */
   | { readonly status: 'unseeded'; readonly nowMs: number }
-  /** Batch, permits and reports counted; no window of a budget fits the store's time. */
+  /** Batch, permits and all reports counted; no window of a budget fits the store's time. */
   | { readonly status: 'window'; readonly nowMs: number }
   | LedgerAnswer
 
@@ -165,4 +208,5 @@ export interface LedgerAnswer {
   readonly permits: PermitReply | undefined
   readonly rates: readonly RateReply[]
   readonly budgets: readonly BudgetReply[]
+  readonly balance: BalanceReply | undefined
 }

@@ -1,5 +1,6 @@
 /** The Redis Function library of the ledger. The operator loads it; gateways only call `acquire` and `count`. */
 import {
+  BALANCE,
   DAY_MS,
   GRANTS,
   LEDGER_CAPS,
@@ -21,7 +22,7 @@ import { MAX_REPORTED_ROWS, MAX_WAITING_ROWS, USAGE_COLUMNS } from '../usage/usa
 /** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Number of the text within one layout. All texts answer the same calls. */
-const REVISION = 10
+const REVISION = 11
 
 /** Longest name that a call may hold: process, seed, field. */
 const MAX_WORD_BYTES = 512
@@ -34,7 +35,10 @@ const MAX_PERMITS_BYTES = 2 ** 20
 /** Largest hash of budgets that is read as a whole. */
 const MAX_BUDGET_BYTES = 2 ** 22
 
-const CALLBACKS = ['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'survey', 'settled', 'walk', 'count', 'take'] as const
+const CALLBACKS = [
+  ...(['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'survey', 'settled', 'walk', 'count', 'take'] as const),
+  ...(['balance', 'merge', 'raise', 'free'] as const),
+] as const
 type Callback = (typeof CALLBACKS)[number]
 
 /** Names of the functions, and the text that defines them. Keys, arguments and reply of a function are in the comment above its Lua. */
@@ -47,7 +51,8 @@ export const LEDGER_COMMANDS = [
 ] as const
 
 /** `call` has the checked integers and the argument of a call, which all others use. */
-const FILES = ['call', 'rates', 'holds', 'acquire', 'seed', 'checkpoint', 'usage'].map((part) => `ledger/ledger-${part}.lua`)
+const PARTS = ['call', 'rates', 'holds', 'balance', 'acquire', 'seed', 'checkpoint', 'balance-books', 'usage'] as const
+const FILES = PARTS.map((part) => `ledger/ledger-${part}.lua`)
 
 /**
  * @param prefix chart value `redis.keyPrefix`
@@ -87,6 +92,11 @@ function constants(timing: LedgerTiming): Record<string, number | string> {
     MAX_BOOKINGS: LEDGER_CAPS.bookings,
     MAX_REPORTS: LEDGER_CAPS.reports,
     MAX_BUDGETS: LEDGER_CAPS.budgets,
+    MAX_PERIODS: LEDGER_CAPS.periods,
+    HALF: BALANCE.half,
+    MOST_HALVES: BALANCE.mostHalves,
+    MAX_OPEN_SPEND: BALANCE.mostOpenSpend,
+    LAST_PERIOD: BALANCE.lastPeriod,
     MAX_PROCESSES: LEDGER_CAPS.processes,
     MAX_BUDGET_FIELDS: LEDGER_CAPS.budgetFields,
     IDLE_PERMITS_FROM: GRANTS.idlePermitsFrom,
@@ -104,4 +114,6 @@ const FLAGS: Readonly<Partial<Record<Callback, string>>> = {
   survey: `'no-writes'`,
   settled: `'allow-oom'`,
   walk: `'allow-oom', 'allow-cross-slot-keys'`,
+  balance: `'no-writes'`,
+  free: `'allow-oom'`,
 }

@@ -63,6 +63,8 @@ export const LEDGER_CAPS = {
   bookings: 160,
   reports: 32,
   budgets: 8,
+  /** Periods of a balance. */
+  periods: 8,
   /** Processes that hold permits of one subject. */
   processes: 1_024,
   /** Fields of the hash of budgets that one walk reads. */
@@ -81,6 +83,21 @@ export const GRANTS = {
   floatShare: 4,
 } as const
 
+/**
+ * Bounds of a balance. The sum of all credits and the spend of closed periods may exceed 2^53, so each of them is two numbers: `high` counts
+ * `half`, and `low` is the rest.
+ */
+export const BALANCE = {
+  /** Micro-units. */
+  half: 10 ** 15,
+  /** The difference of two sums counts at most this many halves: then no difference that decides exceeds 2^53. */
+  mostHalves: 8,
+  /** Largest spend of all open periods together. The operator closes a period long before. */
+  mostOpenSpend: 8 * 10 ** 15,
+  /** Periods last hours. */
+  lastPeriod: 10 ** 9,
+} as const
+
 /** Largest number anywhere in the ledger, because Lua's numbers are doubles. */
 export const MAX_AMOUNT = Number.MAX_SAFE_INTEGER
 
@@ -90,6 +107,11 @@ export const MAX_SUM: number = MAX_AMOUNT - 1
 /** Name of one budget window's fields: another unit, window or start makes another field. `name:unit:window` and the start in ms. */
 export function budgetField(budget: string, startMs: number): string {
   return `${budget}:${startMs}`
+}
+
+/** Name of what one process has spent of a balance in one period. */
+export function spentField(period: number, process: string): string {
+  return `${period}:${process}`
 }
 
 /** @returns the part of `budgetField` that all windows of a budget share */

@@ -20,11 +20,12 @@ const CALL: LedgerCall = {
   permits: { limit: 5, held: 1, need: 1, ask: 1, want: 0 },
   rates: [{ kind: 'r', limit: 60, need: 1, ask: 2, want: 3, leaseMs: 1_000 }],
   budgets: [],
+  balance: undefined,
 }
 
 describe('a call on the wire', () => {
   test('is one argument in JSON, without absent parts of the call', () => {
-    const { batch: _, ...said } = CALL
+    const { batch: _, balance: __, ...said } = CALL
     expect(JSON.parse(encodeLedgerCall(CALL))).toEqual(said)
   })
 
@@ -39,6 +40,26 @@ describe('a call on the wire', () => {
       rates: [{ grant: 3, slot: 62, rest: 57, resetMs: 61_000, waitMs: 0 }],
       budgets: [],
     })
+  })
+
+  test('a call with a balance has two numbers for its credits, and its reply ends with the balance', () => {
+    const balance = {
+      credits: { high: -1, low: 999_999_999_999_999 },
+      period: 3,
+      held: 4,
+      spent: [{ period: 3, spent: 7 }],
+      need: 1,
+      ask: 1,
+      want: 0,
+    }
+    const call = { ...CALL, balance }
+    expect(JSON.parse(encodeLedgerCall(call))).toMatchObject({ balance })
+    const words = (...ofBalance: number[]) => ['short', 1_000, 'seed-1', 40, 0, 3, 0, 0, 62, 57, 0, 0, ...ofBalance]
+    expect(decodeLedgerReply(call, words(3, 2, 0, -8, 4, 1))).toMatchObject({
+      balance: { period: 3, openFrom: 2, grant: 0, unspent: -8, held: 4, short: 'Exhausted' },
+    })
+    expect(decodeLedgerReply(call, words(3, -1, 0, 0, 4, 0))).toMatchObject({ balance: { openFrom: undefined, short: 'No' } })
+    expect(() => decodeLedgerReply(call, words())).toThrow(LedgerReplyUnreadable)
   })
 
   test.each([

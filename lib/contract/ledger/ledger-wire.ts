@@ -1,5 +1,5 @@
 /** Argument and reply of `acquire`: a call in JSON, and a flat list of words and integers. */
-import type { BudgetReply, LedgerAnswer, LedgerCall, LedgerReply, PermitReply, RateReply } from './ledger-call.ts'
+import type { BalanceReply, BudgetReply, LedgerAnswer, LedgerCall, LedgerReply, PermitReply, RateReply } from './ledger-call.ts'
 
 /** Thrown for a reply that no library of this layout gives. */
 export class LedgerReplyUnreadable extends Error {
@@ -8,6 +8,9 @@ export class LedgerReplyUnreadable extends Error {
     this.name = 'LedgerReplyUnreadable'
   }
 }
+
+/** Stands for the first open period of a balance that is not ready. */
+const NOT_READY = -1
 
 /** The argument of one call: the call as JSON, which Redis reads in C. */
 export function encodeLedgerCall(call: LedgerCall): string {
@@ -45,7 +48,9 @@ function answer(call: LedgerCall, words: Words): Omit<LedgerAnswer, 'status' | '
   const seed = words.word()
   const spent = call.reports.map(() => words.integer())
   const permits = call.permits ? permitReply(words) : undefined
-  return { seed, spent, permits, rates: call.rates.map(() => rateReply(words)), budgets: call.budgets.map(() => budgetReply(words)) }
+  const rates = call.rates.map(() => rateReply(words))
+  const budgets = call.budgets.map(() => budgetReply(words))
+  return { seed, spent, permits, rates, budgets, balance: call.balance ? balanceReply(words) : undefined }
 }
 
 function permitReply(words: Words): PermitReply {
@@ -62,6 +67,16 @@ function budgetReply(words: Words): BudgetReply {
   const startMs = words.integer()
   const [grant, spent, unsettled, held] = [words.integer(), words.integer(), words.integer(), words.integer()]
   return { startMs, grant, spent, unsettled, held, short: SHORT[words.integer()] ?? 'Spent' }
+}
+
+const BALANCE_SHORT = ['No', 'Exhausted', 'Held', 'TooSmall'] as const
+
+function balanceReply(words: Words): BalanceReply {
+  const period = words.integer()
+  const openFrom = words.integer()
+  const [grant, unspent, held] = [words.integer(), words.integer(), words.integer()]
+  const short = BALANCE_SHORT[words.integer()] ?? 'Exhausted'
+  return { period, openFrom: openFrom === NOT_READY ? undefined : openFrom, grant, unspent, held, short }
 }
 
 /** Reads a flat reply from front to back. */

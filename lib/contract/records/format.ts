@@ -8,6 +8,8 @@ import { z } from 'zod'
 export const LIMITS_FEATURE = 'limits'
 /** The need of a key with an account: a reader without the feature would admit calls beyond the account. */
 export const ACCOUNTS_FEATURE = 'accounts'
+/** The need of a prepaid account: a reader without the feature would admit calls beyond its balance. */
+export const BALANCES_FEATURE = 'balances'
 /** The need of a key with a proof: a reader without the feature would admit the key by its hash alone. */
 export const PROOFS_FEATURE = 'proofs'
 
@@ -18,7 +20,7 @@ export const PROOFS_FEATURE = 'proofs'
 export const FORMAT: { readonly reads: readonly number[]; readonly writes: number; readonly features: readonly string[] } = {
   reads: [1],
   writes: 1,
-  features: [LIMITS_FEATURE, ACCOUNTS_FEATURE, PROOFS_FEATURE],
+  features: [LIMITS_FEATURE, ACCOUNTS_FEATURE, PROOFS_FEATURE, BALANCES_FEATURE],
 }
 
 const LONGEST_REASON = 200

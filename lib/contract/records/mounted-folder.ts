@@ -3,7 +3,7 @@
  * `keyring/<shards>-<shard>`, `models/<shards>-<shard>`, `accounts/<shards>-<shard>`, and `upstream.<SHA-256>` at the top.
  */
 /** Sets of Secrets in the operator's namespace; the value of SHARDS_LABEL on each. Gateways mount the first four. */
-export type ShardSet = 'keyring' | 'models' | 'accounts' | 'upstream' | 'spend' | 'balances' | 'usage' | 'history' | 'values'
+export type ShardSet = 'keyring' | 'models' | 'accounts' | 'upstream' | 'spend' | 'balances' | 'credits' | 'usage' | 'history' | 'values'
 
 /** Label of every such Secret. */
 export const SHARDS_LABEL = 'headgate.dev/shards'

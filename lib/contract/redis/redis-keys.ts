@@ -36,6 +36,11 @@ export function ledgerKeys(prefix: string, subject: string) {
     conc: `${base}conc`,
     /** Hash: seed, then spend and holds of each budget window. */
     budget: `${base}budget`,
+    /**
+     * Hash: the balance of an account. `T` first open period, `bh` and `bl` spend before it, `n` present period, `c:<period>:<process>` spend and
+     * `s` its sum, `h:<process>` holds and `H` their sum.
+     */
+    balance: `${base}balance`,
     /** Hash: newest time seen, and call and batch numbers by process. */
     proc: `${base}proc`,
     /** Hash: counts by day, key and model, for the operator to take. Accounts only. */

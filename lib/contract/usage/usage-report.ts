@@ -19,7 +19,7 @@ export const USAGE_COLUMNS = [
   'estimated',
   /** Calls that ended with an error of a server or of the gateway. */
   'failed',
-  /** Refused calls, by reason: model, rate limit or concurrency, budget, anything else. */
+  /** Refused calls, by reason: model, rate limit or concurrency, budget or balance, anything else. */
   'refusedModel',
   'refusedRate',
   'refusedBudget',

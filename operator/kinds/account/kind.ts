@@ -10,26 +10,27 @@ import type { Plan } from '#api/plan.ts'
 import { accounts as accountResource, plans } from '#api/resources.ts'
 import { type AccountRecord, encodeAccountRecord } from '#contract/records/account-record.ts'
 import { identityOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '#kube/port.ts'
-import { sharedPolicy } from '#policy/effective.ts'
 import { ACCOUNT_INDEX, PLAN_INDEX } from '../../accounts/accounts.ts'
-import { isMarked, MARK_ANNOTATION, markFor } from '../../accounts/claim.ts'
+import { type Claim, isMarked, MARK_ANNOTATION, markFor } from '../../accounts/claim.ts'
 import { LiveReads } from '../../accounts/live-reads.ts'
 import { RecordedKind } from '../recorded-kind.ts'
-import { recordState } from '../../accounts/record-state.ts'
-import type { SubjectKind } from '../../books/subject-ledger.ts'
+import { type RecordState, recordState } from '../../accounts/record-state.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
 import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
-import { ShownUsage } from '../shown-usage.ts'
-import { usageStatus, weigh } from '../usage-status.ts'
+import { AccountBalances } from './account-balances.ts'
+import { AccountUsage } from './account-usage.ts'
+import { BALANCE_NOTES, billingOf, crossingOf } from './balance.ts'
 import type { Observed, ObservedAccount } from './observed.ts'
-import { policyOf, statusOf } from './status.ts'
-import { type AccountStep, BOOK_RETRY_MS, nextStep, reportStep, restricts } from './steps.ts'
+import { statusOf } from './status.ts'
+import { type AccountStep, BOOK_RETRY_MS, differInBalanceAlone, nextStep, reportStep, restricts } from './steps.ts'
 
 const KIND = accountResource.kind
 /** Delay of a status that counts keys, ms: many may change at once. */
 const COUNT_AFTER_MS = 5_000
+/** Reasons of conditions that are no Events of an Account: the manifest asks for it, or a crossing writes its own. */
+const SILENT: ReadonlySet<string> = new Set(['Suspended', 'BalanceExhausted'])
 
 export const accountRow: KindRow = { api: accountKind, create: (context) => new AccountKind(context) }
 
@@ -40,26 +41,25 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
   readonly nextStep = nextStep
   readonly report = reportStep
   readonly #live: LiveReads
-  readonly #usage: ShownUsage
+  readonly #usage: AccountUsage
+  readonly #balances: AccountBalances
   /** Refused changes of books, by name. */
   readonly #refused = new Map<string, { readonly message: string; readonly untilMs: number }>()
+  /** Accounts whose books are damaged; their keys say so. */
+  readonly #damaged = new Set<string>()
 
   constructor(context: OperatorContext) {
     super(context, 'account')
-    const { accounts, subjects, clock } = context
+    const { accounts } = context
     this.#live = new LiveReads(context)
     this.informer = accounts.informer
     this.watches = [
-      watch(this.informer, changed),
+      watch(this.informer, (before, after) => this.#changed(before, after)),
       watch(accounts.plans, (before, after) => this.#onPlan(before, after)),
       watch(accounts.apiKeys, counted),
     ]
-    this.#usage = new ShownUsage({
-      clock,
-      weigh: (ledgerName, usage) => this.#weigh(ledgerName, usage),
-      enqueue: (id) => this.#enqueueSubject(id),
-    })
-    subjects.add(this.#subjects())
+    this.#usage = new AccountUsage(context)
+    this.#balances = new AccountBalances(context)
     accounts.books.onSettled((name, error) => this.#booked(name, error))
     accounts.records.onSettled((uid) => {
       const account = findByUid(uid, this.informer)
@@ -83,13 +83,13 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
       case 'read-live':
         return await this.#live.read(accountResource, observed.account)
       case 'open-books':
-        return this.#openBooks(observed)
+        return this.context.accounts.openBooks(observed.account)
       case 'mark':
         return await this.#mark(observed)
       case 'publish':
         return this.#publish(step, observed)
       case 'project':
-        return this.context.projection.want('account', uidOf(observed.account), observed.record.wanted, step.level)
+        return this.#project(step, observed)
       case 'write-status':
         return await this.#writeStatus(observed)
       case 'end':
@@ -98,7 +98,12 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
   }
 
   waits(ref: ObjectRef, observed: Observed): void {
-    if (observed.state === 'Present') this.expectGateways(KIND, ref, observed.account, observed.record)
+    if (observed.state === 'Deleted') return
+    const { account, claim, record, isMarked: wasAccepted } = observed
+    if (claim === 'Damaged') this.#damaged.add(ref.name)
+    // the books of an account that was accepted are its own, and the store may have their spend
+    if (claim === 'Damaged' && wasAccepted) this.context.accounts.balances.recover(ref.name, uidOf(account))
+    this.expectGateways(KIND, ref, account, record)
   }
 
   /** Records without an Account count as deleted only after a live read: the cache of a new leader may be older than the record. */
@@ -117,6 +122,7 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
 
   async stop(): Promise<void> {
     this.#usage.stop()
+    this.#balances.stop()
     await this.context.accounts.stop()
   }
 
@@ -138,17 +144,19 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     const keys = [...accounts.apiKeys.byIndex(ACCOUNT_INDEX, name)]
     const now = clock.now()
     const ledgerName = accounts.books.ledgerName(name)
+    const claim = accounts.claimOf(account)
     return {
       state: 'Present',
-      account,
-      claim: accounts.claimOf(account),
+      ...this.#balances.factsOf(account),
+      balance: this.#balances.shown(account),
+      claim,
       book: accounts.books.newest(name),
       isBooking: accounts.books.state(name) === 'Pending',
       bookRefusal: this.#refusalOf(name),
       isMarked: isMarked(accounts.installation, account),
       isStale: this.#live.isStale(account, former),
       former,
-      record: recordState('account', uidOf(account), this.#textOf(account), this.context),
+      record: this.#recordState(account, claim),
       plan: accounts.planOf(former),
       planSpec: accounts.plans.get({ namespace: '', name: account.spec.planRef.name })?.spec,
       keyCount: keys.length,
@@ -157,6 +165,12 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
       spendLoss: subjects.ledger?.loss(ledgerName),
       now,
     }
+  }
+
+  /** The durable record of damaged books stays, since it has the sum that was published last: it is only taken from the gateways. */
+  #recordState(account: Account, claim: Claim): RecordState {
+    const state = recordState('account', uidOf(account), this.#textOf(account), this.context)
+    return claim === 'Damaged' ? { ...state, isStored: state.projected !== undefined || state.isProjecting } : state
   }
 
   /** The wanted text. Until the Account owns its books and is marked, the present text stays. */
@@ -188,6 +202,7 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
       state: spec.state,
       plan: this.#planUid(spec.planRef.name) ?? former?.plan ?? null,
       ledger: accounts.books.ledgerName(name),
+      balance: { credits: accounts.creditsOf(name), billing: billingOf(account) },
       ...accountPolicy(spec, former),
     }
   }
@@ -197,12 +212,6 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     const { accounts } = this.context
     const plan = accounts.plans.get({ namespace: '', name })
     return plan && accounts.records.get('plan', uidOf(plan))?.uid
-  }
-
-  #openBooks({ account, book }: ObservedAccount): void {
-    const { name } = account.metadata
-    const changes = book === undefined ? 0 : book.changes + 1
-    this.context.accounts.books.commit({ name, owner: uidOf(account), changes }, 'create')
   }
 
   async #mark({ account }: ObservedAccount): Promise<void> {
@@ -217,14 +226,23 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     ownWrites.remember(await kube.patch(accountResource, refOf(account), [test, add]))
   }
 
-  #publish({ level }: AccountStep, { account, former, record: { wanted } }: ObservedAccount): void {
-    const { accounts, projection, subjects, enqueue } = this.context
+  #project({ level }: AccountStep, { account, record: { wanted } }: ObservedAccount): void {
+    const { accounts, projection } = this.context
+    const { name } = account.metadata
+    projection.want('account', uidOf(account), wanted, level)
+    if (this.#damaged.delete(name)) accounts.enqueueKeys(name, 'background')
+  }
+
+  #publish(step: AccountStep, observed: ObservedAccount): void {
+    const { accounts, subjects, enqueue } = this.context
+    const { account, claim, former, record } = observed
     const uid = uidOf(account)
-    projection.want('account', uid, wanted, level)
-    accounts.records.set(uid, wanted, level)
+    this.#project(step, observed)
+    if (claim !== 'Damaged') accounts.records.set(uid, record.wanted, step.level)
+    const now = accounts.records.get('account', uid)
+    if (claim === 'Owned' && differInBalanceAlone(former, now)) return // neither budgets nor what the keys report has changed
     subjects.ledger?.changed(accounts.books.ledgerName(account.metadata.name))
     accounts.enqueueKeys(account.metadata.name, 'background')
-    const now = accounts.records.get('account', uid)
     const left = former !== undefined && former.plan !== now?.plan ? accounts.planOf(former) : undefined
     if (left) enqueue(plans.kind, { namespace: '', name: left.name }, 'background')
   }
@@ -243,53 +261,17 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
   }
 
   async #writeStatus(observed: ObservedAccount): Promise<void> {
-    const { kube, ownWrites, recordEvent } = this.context
+    const { kube, ownWrites, recordEvent, metrics } = this.context
     const { account } = observed
     const status = statusOf(observed)
     ownWrites.remember(await kube.applyStatus(accountResource, { ...account, metadata: identityOf(account), status }))
     for (const { type, reason, message } of status.conditions ?? [])
-      if (findCondition(account.status?.conditions, type)?.reason !== reason && reason !== 'Suspended' && isEventReason(reason))
+      if (findCondition(account.status?.conditions, type)?.reason !== reason && !SILENT.has(reason) && isEventReason(reason))
         recordEvent(account, reason, message)
-  }
-
-  #subjects(): SubjectKind {
-    const { accounts } = this.context
-    return {
-      uids: () => accounts.books.ledgerNames(),
-      budgetsOf: (ledgerName) => {
-        const record = this.#recordOfSubject(ledgerName)
-        return record && sharedPolicy(record, accounts.planOf(record)).budgets
-      },
-      mayExist: (ledgerName) => accounts.books.nameIn(ledgerName) !== undefined,
-      onRead: (ledgerName, usage) => {
-        if (accounts.books.nameIn(ledgerName) !== undefined) this.#usage.read(ledgerName, usage)
-      },
-      onLoss: (ledgerName) => this.#enqueueSubject(ledgerName),
-    }
-  }
-
-  #recordOfSubject(ledgerName: string): AccountRecord | undefined {
-    const account = this.#accountOfSubject(ledgerName)
-    return account && this.context.accounts.records.get('account', uidOf(account))
-  }
-
-  #accountOfSubject(ledgerName: string): Account | undefined {
-    const name = this.context.accounts.books.nameIn(ledgerName)
-    const cached = name === undefined ? undefined : this.informer.get({ namespace: '', name })
-    return cached && this.context.ownWrites.newest(cached)
-  }
-
-  #enqueueSubject(ledgerName: string): void {
-    const account = this.#accountOfSubject(ledgerName)
-    if (account) this.context.enqueue(KIND, refOf(account), 'background')
-  }
-
-  #weigh(ledgerName: string, usage: Parameters<ShownUsage['read']>[1]): ReturnType<typeof weigh> | undefined {
-    const account = this.#accountOfSubject(ledgerName)
-    if (account === undefined) return undefined
-    const former = this.#recordOfSubject(ledgerName)
-    const budgets = policyOf({ former, plan: this.context.accounts.planOf(former) })?.budgets ?? []
-    return weigh(account.status ?? {}, usageStatus(account.status, budgets, usage), budgets)
+    const crossing = crossingOf(observed, status)
+    if (crossing === undefined) return
+    recordEvent(account, crossing, BALANCE_NOTES[crossing])
+    metrics?.balanceCrossed(crossing)
   }
 
   #booked(name: string, error: Error | undefined): void {
@@ -306,18 +288,19 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     return refused !== undefined && refused.untilMs > this.context.clock.monotonic() ? refused.message : undefined
   }
 
+  *#changed(before: Account | undefined, after: Account | undefined): Iterable<Wake> {
+    const object = after ?? before
+    const level = levelOf(before, after)
+    if (before && before.metadata.uid !== after?.metadata.uid) this.#balances.forget(before.metadata.name)
+    if (object && level !== undefined) yield { ref: refOf(object), level }
+  }
+
   *#onPlan(before: Plan | undefined, after: Plan | undefined): Iterable<Wake> {
     const edition = (plan: Plan | undefined): string => `${plan?.metadata.uid} ${plan?.metadata.generation}`
     if (edition(before) === edition(after)) return
     const name = (after ?? before)?.metadata.name ?? ''
     for (const account of this.context.accounts.informer.byIndex(PLAN_INDEX, name)) yield { ref: refOf(account), level: 'background' }
   }
-}
-
-function* changed(before: Account | undefined, after: Account | undefined): Iterable<Wake> {
-  const object = after ?? before
-  const level = levelOf(before, after)
-  if (object && level !== undefined) yield { ref: refOf(object), level }
 }
 
 /** @returns undefined for a change that the operator wrote */
@@ -343,6 +326,7 @@ function bare({ metadata, spec }: Account): AccountRecord {
     state,
     plan: planRef.name,
     ledger: name,
+    balance: { credits: '0', billing: billingOf({ spec }) },
     ...accountPolicy(spec),
   }
 }

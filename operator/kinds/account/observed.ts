@@ -1,5 +1,4 @@
 /** The observed state of an Account, or of Accounts that were deleted: the input of `nextStep` and `statusOf`. Plain data. */
-import type { Account } from '#api/account.ts'
 import type { Plan } from '#api/plan.ts'
 import type { AccountRecord } from '#contract/records/account-record.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
@@ -9,10 +8,10 @@ import type { RecordState } from '../../accounts/record-state.ts'
 import type { SubjectUsage } from '../../books/subject-ledger.ts'
 import type { AccountBook } from '../../shards/account-book.ts'
 import type { Interval } from '../../shards/spend-entry.ts'
+import type { BalanceFacts, BalanceReading } from './balance.ts'
 
-export interface ObservedAccount {
+export interface ObservedAccount extends BalanceFacts {
   readonly state: 'Present'
-  readonly account: Account
   readonly claim: Claim
   readonly book: AccountBook | undefined
   /** Whether a change of the books is not durable yet. */
@@ -34,6 +33,8 @@ export interface ObservedAccount {
   readonly activeKeyCount: number
   /** Use for the status; undefined keeps the use that the status shows. */
   readonly usage: SubjectUsage | undefined
+  /** The balance for the status; undefined keeps what the status shows. */
+  readonly balance: BalanceReading | undefined
   readonly spendLoss: Interval | undefined
   /** ms since 1970. */
   readonly now: number

@@ -10,6 +10,7 @@ import { REOPEN_ANNOTATION } from '../../accounts/claim.ts'
 import { programmedCount, programmedOf } from '../../accounts/record-state.ts'
 import { effectiveStatus } from '../effective-status.ts'
 import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus } from '../usage-status.ts'
+import { balanceStatus, isExhausted, type ShownBalance } from './balance.ts'
 import type { ObservedAccount } from './observed.ts'
 
 type ConditionFor<Type extends AccountCondition['type']> = Extract<AccountCondition, { type: Type }>
@@ -26,6 +27,7 @@ export function statusOf(observed: ObservedAccount): AccountStatus {
     activeKeyCount,
     ...(effective && { effective }),
     ...shownUsage(observed),
+    ...shownBalance(observed),
     ...(counts && { programmed: counts }),
     conditions: conditionList(ACCOUNT_CONDITIONS, conditionsOf(observed), { previous: account.status?.conditions, generation, nowMs: now }),
   }
@@ -40,12 +42,18 @@ function shownUsage(observed: ObservedAccount): ShownStatus {
   return usageStatus(observed.account.status, policyOf(observed)?.budgets ?? [], observed.usage)
 }
 
+/** Only the owner of the books has their balance. */
+function shownBalance(observed: ObservedAccount): ShownBalance {
+  return balanceStatus(observed, observed.claim === 'Owned' ? observed.balance : undefined)
+}
+
 function conditionsOf(observed: ObservedAccount): AccountCondition[] {
   const accepted: ConditionFor<'Accepted'> = { type: 'Accepted', ...acceptedOf(observed) }
   const programmed: ConditionFor<'Programmed'> = { type: 'Programmed', ...programmedOf(observed.record, 'account') }
   const exhausted = exhaustedOf(observed)
-  const list: AccountCondition[] = [readyOf(observed, { accepted, programmed, exhausted }), accepted, programmed]
-  for (const condition of [exhausted, keyLimit(observed), spendUncertain(observed)]) if (condition) list.push(condition)
+  const balance = balanceExhausted(observed)
+  const list: AccountCondition[] = [readyOf(observed, { accepted, programmed, exhausted: balance ?? exhausted }), accepted, programmed]
+  for (const condition of [balance, exhausted, keyLimit(observed), spendUncertain(observed)]) if (condition) list.push(condition)
   return list
 }
 
@@ -63,6 +71,11 @@ function acceptedOf(observed: ObservedAccount): Accepted {
       return {
         reason: 'BooksMissing',
         message: `The books of the account are gone, so its spend is unknown. Restore the Secrets hg-balances-*, or set the annotation ${REOPEN_ANNOTATION}: new-${uidOf(account)} to begin at zero.`,
+      }
+    case 'Damaged':
+      return {
+        reason: 'BooksDamaged',
+        message: `A part of the books was damaged, so the spend or the Credits of the account may be incomplete. Restore the Secrets hg-balances-* and hg-credits-*, or set the annotation ${REOPEN_ANNOTATION}: new-${uidOf(account)} to go on with what is left.`,
       }
     case 'Unreadable':
       return { reason: 'BooksUnreadable', message: 'A newer version of Headgate wrote the books of the account. Update the operator.' }
@@ -93,19 +106,28 @@ function opening({ claim, isMarked, bookRefusal }: ObservedAccount): Accepted | 
 interface Others {
   readonly accepted: ConditionFor<'Accepted'>
   readonly programmed: ConditionFor<'Programmed'>
-  readonly exhausted: ConditionFor<'BudgetExhausted'> | undefined
+  readonly exhausted: ConditionFor<'BudgetExhausted' | 'BalanceExhausted'> | undefined
 }
+
+/** Reasons of Ready that imply that every gateway had the account. */
+const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted', 'BalanceExhausted'])
 
 /** Ready does not flap: an account that held on every gateway stays Ready while an edit is on its way. */
 function readyOf({ account }: ObservedAccount, { accepted, programmed, exhausted }: Others): ConditionFor<'Ready'> {
   if (accepted.reason !== 'Accepted') return { type: 'Ready', reason: 'NotAccepted', message: accepted.message }
   if (account.spec.state === 'Suspended')
     return { type: 'Ready', reason: 'Suspended', message: 'spec.state is Suspended. Set it to Active to let the same keys work again.' }
-  const before = findCondition(account.status?.conditions, 'Ready')
-  const worked = before?.status === 'True' || before?.reason === 'BudgetExhausted'
+  const worked = WORKED.has(findCondition(account.status?.conditions, 'Ready')?.reason)
   if (programmed.reason !== 'Programmed' && !worked) return { type: 'Ready', reason: 'NotProgrammed', message: programmed.message }
-  if (exhausted) return { type: 'Ready', reason: 'BudgetExhausted', message: exhausted.message }
+  if (exhausted) return { type: 'Ready', reason: exhausted.reason, message: exhausted.message }
   return { type: 'Ready', reason: 'Ready', message: 'The account holds on every gateway.' }
+}
+
+/** Events repeat the message, so it has no amount of the account. */
+function balanceExhausted(observed: ObservedAccount): ConditionFor<'BalanceExhausted'> | undefined {
+  if (!isExhausted(observed, shownBalance(observed))) return undefined
+  const message = 'Less than 0.01 is left of the balance. At 0 the keys of the account answer 402, until a Credit is booked.'
+  return { type: 'BalanceExhausted', reason: 'BalanceExhausted', message }
 }
 
 function exhaustedOf(observed: ObservedAccount): ConditionFor<'BudgetExhausted'> | undefined {

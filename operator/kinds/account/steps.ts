@@ -2,8 +2,10 @@
  * The state machine of an Account: derives the next step from the observed state. Pure. The order is the order of the promises: an Account
  * owns the books of its name before it is marked, and is marked before a key of it can spend.
  */
+import { isDeepStrictEqual } from 'node:util'
 import { sameStatus } from '#api/condition-list.ts'
 import { type AccountRecord, decodeAccountRecord } from '#contract/records/account-record.ts'
+import { parseSum } from '#contract/values/signed-micros.ts'
 import { sharedPolicy, tightensLimits } from '#policy/effective.ts'
 import { awaitEvents, awaitGateways, projectStep, publishStep } from '../../accounts/record-state.ts'
 import { firstAnswer, type StepBase, type Wait } from '../../loop/reconciler.ts'
@@ -12,6 +14,8 @@ import { statusOf } from './status.ts'
 
 /** Time after which a refused change of the books is tried again, ms. */
 export const BOOK_RETRY_MS = 10_000
+/** Time after which damaged books are looked up again, ms. */
+const REPAIR_RETRY_MS = 10_000
 
 export interface AccountStep extends StepBase {
   readonly do: 'read-live' | 'open-books' | 'mark' | 'publish' | 'project' | 'end' | 'write-status'
@@ -39,6 +43,7 @@ const CHECKS: ReadonlyArray<(observed: ObservedAccount) => Answer> = [
   awaitBooks,
   ({ record }) => awaitGateways(record),
   reportStep,
+  awaitRepair,
   ({ record }) => awaitEvents(record),
 ]
 
@@ -57,6 +62,11 @@ function awaitBooks(observed: ObservedAccount): Answer {
   return observed.bookRefusal === undefined ? undefined : (reportStep(observed) ?? { do: 'wait', forMs: BOOK_RETRY_MS })
 }
 
+/** Waits for the parts of damaged books. */
+function awaitRepair({ claim }: ObservedAccount): Answer {
+  return claim === 'Damaged' ? { do: 'wait', forMs: REPAIR_RETRY_MS } : undefined
+}
+
 function levelOf({ former, record: { wanted } }: ObservedAccount): 'urgent' | 'change' | 'create' {
   if (former === undefined) return 'create'
   return wanted === undefined || restricts(former, decodeAccountRecord(wanted)) ? 'urgent' : 'change'
@@ -65,5 +75,22 @@ function levelOf({ former, record: { wanted } }: ObservedAccount): 'urgent' | 'c
 /** Whether the wanted record refuses what the former one admits. Another plan may. */
 export function restricts(former: AccountRecord, wanted: AccountRecord): boolean {
   if (former.state === 'Active' && wanted.state !== 'Active') return true
-  return former.plan !== wanted.plan || tightensLimits(sharedPolicy(former, undefined), sharedPolicy(wanted, undefined))
+  if (former.plan !== wanted.plan || tightensBalance(former.balance, wanted.balance)) return true
+  return tightensLimits(sharedPolicy(former, undefined), sharedPolicy(wanted, undefined))
+}
+
+/** Whether a balance refuses more: less credit, or the account pays in advance from now on. */
+function tightensBalance(former: AccountRecord['balance'], wanted: AccountRecord['balance']): boolean {
+  if (wanted?.billing !== 'Prepaid') return false
+  return former?.billing !== 'Prepaid' || creditsOf(wanted) < creditsOf(former)
+}
+
+function creditsOf({ credits }: NonNullable<AccountRecord['balance']>): bigint {
+  return parseSum(credits) ?? 0n
+}
+
+/** Whether two records of one account differ in nothing but the balance. */
+export function differInBalanceAlone(former: AccountRecord | undefined, now: AccountRecord | undefined): boolean {
+  if (former === undefined || now === undefined) return false
+  return isDeepStrictEqual({ ...former, revision: 0, balance: undefined }, { ...now, revision: 0, balance: undefined })
 }

@@ -98,8 +98,12 @@ describe('Events of an ApiKey', () => {
   test('every Warning that a condition of an ApiKey can cause has its case above', () => {
     const reasons = Object.values(API_KEY_CONDITIONS).flatMap(({ reasons: table }) => Object.keys(table))
     const isWarning = (reason: string): boolean => reason in EVENTS && EVENTS[reason as keyof typeof EVENTS].type === 'Warning'
-    const covered = new Set([...warnings.map(([reason]) => reason), 'Unconfirmed', 'BudgetExhausted'])
+    const covered = new Set([...warnings.map(([reason]) => reason), 'Unconfirmed', 'BudgetExhausted', 'BalanceExhausted'])
     expect(reasons.filter((reason) => isWarning(reason) && !covered.has(reason))).toEqual([])
+  })
+
+  test('a balance that is used up is an Event of the Account alone, which may have thousands of keys', () => {
+    expect(events(inAccount(idle(), { isBalanceExhausted: true }))).toEqual([])
   })
 
   describe('of a budget', () => {

@@ -13,7 +13,7 @@ export interface StatusEvent {
 
 /** Condition types whose new reason becomes an Event with the same name. */
 const REPORTED = ['Ready', 'Accepted', 'SecretIssued', 'Programmed', 'ValueNamedElsewhere'] as const
-const OWN_RULES: ReadonlySet<string> = new Set(['Revoked', 'Issued', 'Unconfirmed', 'BudgetExhausted'])
+const OWN_RULES: ReadonlySet<string> = new Set(['Revoked', 'Issued', 'Unconfirmed', 'BudgetExhausted', 'BalanceExhausted'])
 
 export function eventsOf(observed: Observed, next: ApiKeyStatus): readonly StatusEvent[] {
   const before = reasons(observed.apiKey.status)

@@ -61,6 +61,7 @@ const NOT_ACCEPTED: Readonly<Record<string, string>> = {
   Foreign: 'it belongs to another installation of Headgate in this cluster',
   NameUsed: 'an Account that was deleted had its name',
   Missing: 'its books are gone',
+  Damaged: 'its books are damaged',
 }
 
 function notAccepted(name: string, claim: string): Accepted {

@@ -10,7 +10,7 @@ import type { Namespace } from '#kube/resources.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
-import { ACCOUNT_INDEX, type Accounts } from '../../accounts/accounts.ts'
+import { ACCOUNT_INDEX, type Accounts, isBalanceExhausted } from '../../accounts/accounts.ts'
 import type { Level } from '../../loop/level.ts'
 import { Keyring, NamespaceShareFull } from '../../shards/keyring.ts'
 import { shardsDeps } from '../../shards/secret-shards.ts'
@@ -214,11 +214,11 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     if (oldest) yield { ref: oldest, level: 'background' }
   }
 
-  /** An Account that admits other namespaces changes the keys themselves; any other edit changes at most what they report. */
+  /** An Account that admits other namespaces changes the keys themselves; any other edit, and its balance, change at most what they report. */
   *#onAccount(before: Account | undefined, after: Account | undefined): Iterable<Wake> {
-    const spec = (account: Account | undefined): string => JSON.stringify(account?.spec)
+    const facts = (account: Account | undefined): string => JSON.stringify([account?.spec, account && isBalanceExhausted(account)])
     const selector = (account: Account | undefined): string => JSON.stringify(account?.spec.namespaces)
-    if (spec(before) === spec(after)) return
+    if (facts(before) === facts(after)) return
     const level = before && after && selector(before) !== selector(after) ? 'urgent' : 'background'
     for (const apiKey of this.informer.byIndex(ACCOUNT_INDEX, (after ?? before)?.metadata.name ?? '')) yield { ref: refOf(apiKey), level }
   }

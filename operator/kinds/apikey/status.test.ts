@@ -67,6 +67,7 @@ describe('the status of an ApiKey', () => {
     ['not delivered', minted(), 'Ready', 'False SecretNotIssued'],
     ['held up by a foreign Secret', fresh({ secret: { state: 'Foreign' } }), 'Ready', 'False SecretNotIssued'],
     ['held up by a foreign Secret: a person must fix it', fresh({ secret: { state: 'Foreign' } }), 'Stalled', 'True SecretConflict'],
+    ['of an account without balance', inAccount(issued(), { isBalanceExhausted: true }), 'Ready', 'False BalanceExhausted'],
     ['without its Secret, and works', { ...issued(), secret: { state: 'Absent' } }, 'Ready', 'True Ready'],
     ['with another value in its Secret, and works', { ...issued(), secret: secretOf(verifierOf(2)) }, 'Ready', 'True Ready'],
     ['not known to one pod', { ...issued(), confirmation: waiting() }, 'Programmed', 'False Unconfirmed'],
@@ -98,6 +99,13 @@ describe('the status of an ApiKey', () => {
     expect(reason(status, 'Programmed')).toBe('True Programmed')
     expect(status).toMatchObject({ keyID: before.apiKey.status?.keyID, secretRef: { name: 'bot' }, programmed: { ready: 2, total: 2 } })
     expect(message(status, 'Ready')).toContain('Update the operator')
+  })
+
+  test('a key whose account has no balance keeps that state while an edit is on its way, and shows no amount', () => {
+    const used = withStatus(inAccount(issued(), { isBalanceExhausted: true }))
+    const status = statusOf({ ...used, confirmation: waiting() })
+    expect(reason(status, 'Ready')).toBe('False BalanceExhausted')
+    expect(message(status, 'Ready').replace('402', '')).not.toMatch(/\d/)
   })
 
   test('the message names the missing pods, at most ten', () => {
@@ -245,6 +253,7 @@ function* combinations(): Generator<Observed> {
       for (const failures of FAILURES) yield { ...observed, failures }
       if (isNew(base)) yield* refusedNew({ ...observed, isNew: true })
       yield inAccount(observed, { state: 'Suspended' })
+      yield inAccount(observed, { isBalanceExhausted: true })
       for (const around of LIMITS) yield { ...limited(observed), ...around }
       yield spent(observed)
     }

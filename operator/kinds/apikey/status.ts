@@ -93,7 +93,7 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   const accepted = acceptedOf(observed)
   const programmed = programmedOf(observed)
   const exhausted = exhaustedOf(observed)
-  const others = { accepted, issued, programmed, exhausted }
+  const others = { accepted, issued, programmed, exhausted: balanceExhausted(observed) ?? exhausted }
   const ready = readyOf(observed, others)
   const list: ApiKeyCondition[] = [
     { type: 'Ready', ...ready },
@@ -222,7 +222,8 @@ interface OtherConditions {
   readonly accepted: Outcome<'Accepted'>
   readonly issued: Outcome<'SecretIssued'>
   readonly programmed: Outcome<'Programmed'>
-  readonly exhausted: Outcome<'BudgetExhausted'> | undefined
+  /** Why requests answer 402. */
+  readonly exhausted: { readonly reason: 'BudgetExhausted' | 'BalanceExhausted'; readonly message: string } | undefined
 }
 
 function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }: OtherConditions): Outcome<'Ready'> {
@@ -232,8 +233,14 @@ function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }
   if (isKeyLost(observed)) return lossOf(observed)
   if (observed.verifier?.state !== 'Issued' && !isHashKey(observed.apiKey)) return { reason: 'SecretNotIssued', message: issued.message }
   if (!worksOnGateways(observed, programmed)) return { reason: 'NotProgrammed', message: programmed.message }
-  if (exhausted) return { reason: 'BudgetExhausted', message: exhausted.message }
-  return { reason: 'Ready', message: 'The key works on every gateway.' }
+  return exhausted ?? { reason: 'Ready', message: 'The key works on every gateway.' }
+}
+
+/** The text has no amount: the balance of an account is nothing that its keys show. */
+function balanceExhausted({ account }: Observed): OtherConditions['exhausted'] {
+  if (account?.isBalanceExhausted !== true) return undefined
+  const message = 'The balance of the account is used up: requests answer 402. Ask the administrator of the account for a Credit.'
+  return { reason: 'BalanceExhausted', message }
 }
 
 /** The condition BudgetExhausted. A revoked key has none: its budgets no longer matter. */
@@ -268,7 +275,7 @@ function lossOf({ apiKey }: Observed): Outcome<'Ready'> {
 }
 
 /** Reasons of Ready that imply that every gateway had the key. */
-const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted'])
+const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted', 'BalanceExhausted'])
 
 /**
  * Whether the issued value works on the gateways. Ready waits only for the first programming of a value, so a later edit of the policy does not

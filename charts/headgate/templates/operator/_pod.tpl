@@ -15,6 +15,8 @@
 - { name: PUBLISHING_NAMESPACES, value: {{ join "," .Values.scope.publishers | default .Release.Namespace | quote }} }
 - { name: ACCOUNTS, value: {{ ternary "true" "false" (eq (include "headgate.hasAccounts" .) "true") | quote }} }
 - { name: ACCOUNT_REQUIRED_NAMESPACES, value: {{ join "," .Values.accounts.requiredIn | quote }} }
+- { name: BILLING_CURRENCY, value: {{ .Values.billing.currency | quote }} }
+- { name: BILLING_LOW_BALANCE, value: {{ .Values.billing.lowBalance | quote }} }
 - { name: UNPROVEN_HASH_NAMESPACES, value: {{ join "," .Values.scope.unprovenHashes | quote }} }
 - { name: LEASE_DURATION_SECONDS, value: {{ $values.lease.durationSeconds | int | quote }} }
 - { name: LEASE_RENEW_SECONDS, value: {{ $values.lease.renewSeconds | int | quote }} }
@@ -39,7 +41,7 @@
 {{- if or (not .Values.scope.watchNamespaces) .Values.scope.namespaceLabels (include "headgate.hasAccounts" .) }}true{{ end -}}
 {{- end -}}
 
-{{/* `true` if Plans and Accounts are watched: accounts.enabled, by default if the operator serves all namespaces. */}}
+{{/* `true` if Plans, Accounts and Credits are watched: accounts.enabled, by default if the operator serves all namespaces. */}}
 {{- define "headgate.hasAccounts" -}}
 {{- if kindIs "bool" .Values.accounts.enabled }}{{ if .Values.accounts.enabled }}true{{ end }}{{ else if not .Values.scope.watchNamespaces }}true{{ end -}}
 {{- end -}}

@@ -2,7 +2,7 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test } from 'vitest'
 import { shardHeader, unpackShard } from '#contract/records/shard-text.ts'
 import { packShard } from '../../test/support/pack-shard.ts'
-import { BlockPacker } from './shard-codec.ts'
+import { BlockPacker } from './block-packer.ts'
 
 const PLACE = { shards: 4, shard: 2 }
 const pack = (packer: BlockPacker, texts: readonly string[]): Promise<Buffer> =>

@@ -1,11 +1,10 @@
 /** Reaches the operator of a cluster by kubectl: a token for the audience of the usage interface, and a forwarded port. */
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
-import { promisify } from 'node:util'
 import { Unusable } from '../command-line.ts'
-import type { ClusterAccess } from './usage.ts'
+import { contextArgs, runKubectl } from './kubectl.ts'
+import type { ClusterAccess } from './operator-answer.ts'
 
-const run = promisify(execFile)
 const AUDIENCE = 'headgate-usage'
 /** Shortest life that the API server gives a token. */
 const LIFE = '10m'
@@ -16,17 +15,14 @@ export async function reachOperator<T>(
   { namespace, serviceAccount, service, context }: ClusterAccess,
   use: (url: string, token: string) => Promise<T>,
 ): Promise<T> {
-  const common = [...(context === undefined ? [] : ['--context', context]), '--namespace', namespace]
-  const created = await run('kubectl', [...common, 'create', 'token', serviceAccount, '--audience', AUDIENCE, '--duration', LIFE]).catch(
-    (error: unknown) => {
-      throw new Unusable(`kubectl create token: ${lastLine(error)}`)
-    },
-  )
+  const common = [...contextArgs(context), '--namespace', namespace]
+  const created = await runKubectl([...common, 'create', 'token', serviceAccount, '--audience', AUDIENCE, '--duration', LIFE])
+  if (!created.isDone) throw new Unusable(`kubectl create token: ${created.why}`)
   const forward = spawn('kubectl', [...common, 'port-forward', `service/${service}`, ':usage', '--address', '127.0.0.1'], {
     stdio: ['ignore', 'pipe', 'pipe'],
   })
   try {
-    return await use(await forwarded(forward), created.stdout.trim())
+    return await use(await forwarded(forward), created.output.trim())
   } finally {
     forward.kill()
   }
@@ -51,9 +47,4 @@ function forwarded(forward: ReturnType<typeof spawn>): Promise<string> {
       resolve(`http://127.0.0.1:${port}`)
     })
   })
-}
-
-function lastLine(error: unknown): string {
-  const text = error instanceof Error && 'stderr' in error ? String(error.stderr) : String(error)
-  return text.trim().split('\n').at(-1) || 'kubectl cannot be run; install it or use --url'
 }

@@ -1,0 +1,81 @@
+/** Decides what one read of the store says about the spend of one account. Pure. */
+import type { LedgerBalance } from '../books/balance-store.ts'
+import { type BookedSpend, closePeriods, lacksSpend, mergeSpend, NO_SPEND, SPENT_KEY, totalSpent } from '../shards/account-book.ts'
+
+/** Most parts of the spend of one account: gateways name themselves, so their number must be bounded. */
+const MOST_PARTS = 2_000
+/** Sum of the open periods from which they are closed early, micro-units: the store refuses reports above twice as much. */
+const EARLY_FOLD_ABOVE = 4_000_000_000_000_000
+/** A call is charged at most this multiple of what it has held, so no account can spend more than this multiple of its credits. */
+const MOST_BELIEVED = 4n
+
+/**
+ * The spend that the store has. A key that is not ready has reports alone: the sum of closed periods counts only with their number.
+ * @returns undefined for a key that no Headgate program has written
+ */
+export function spendIn(read: LedgerBalance): BookedSpend | undefined {
+  const { openFrom, closedSpend, spent } = read
+  const isSound = [...spent].every(([key, amount]) => SPENT_KEY.test(key) && Number.isSafeInteger(amount) && amount >= 0)
+  if (!isSound || spent.size > MOST_PARTS || closedSpend < 0n) return undefined
+  const known = { openFrom: openFrom ?? 0, closedSpend: openFrom === undefined ? 0n : closedSpend }
+  return mergeSpend({ ...known, spent: new Map([...spent].filter(([, amount]) => amount > 0)) }, NO_SPEND)
+}
+
+/** Whether the store has lost spend that is durable. That the books have closed a period which is open there is no loss. */
+export function hasLostSpend(stored: BookedSpend, durable: BookedSpend): boolean {
+  return lacksSpend(closePeriods(stored, durable.openFrom), durable)
+}
+
+/** The most that an account may have spent, micro-units. @param gross sum of its credits above 0 */
+export function mostSpent(gross: bigint): bigint {
+  return MOST_BELIEVED * gross
+}
+
+export interface Belief {
+  /** What the books may know from now on. */
+  readonly spend: BookedSpend
+  /** Growth that is not believed, micro-units: more than the credits of the account could pay. */
+  readonly heldBack: bigint
+}
+
+/**
+ * What the books believe of the spend in the store. Small growth first: a forged count hides no other one.
+ * @param limit the most that the account may have spent; undefined: nothing is held back
+ * @returns undefined for a sum of closed periods that lacks spend of the books: no operator has written it
+ */
+export function believed(mine: BookedSpend, theirs: BookedSpend, limit: bigint | undefined): Belief | undefined {
+  const merged = mergeSpend(mine, theirs)
+  const [before, after] = [totalSpent(mine), totalSpent(merged)]
+  if (after < before) return undefined
+  if (limit === undefined || after <= limit || after === before) return { spend: merged, heldBack: 0n }
+  const isOfOpenPeriods = merged.openFrom === mine.openFrom && merged.closedSpend === mine.closedSpend
+  if (!isOfOpenPeriods) return { spend: mine, heldBack: after - before }
+  const grown = [...merged.spent].map(([key, amount]) => ({ key, amount, by: amount - (mine.spent.get(key) ?? 0) }))
+  const spent = new Map(mine.spent)
+  let total = before
+  for (const { key, amount, by } of grown.toSorted((a, b) => a.by - b.by)) {
+    if (total + BigInt(by) > limit) break
+    total += BigInt(by)
+    spent.set(key, amount)
+  }
+  return { spend: mergeSpend(mine, { ...mine, spent }), heldBack: after - total }
+}
+
+/** A step of closing periods. `raise`: processes settle into another period from now on. `close`: no process reports the periods before. */
+export type FoldStep = { readonly do: 'raise' | 'close'; readonly period: number } | undefined
+
+/**
+ * The order of the two steps loses no spend: reports of a period end in the store before its spend is read for the last time.
+ * @param mine the books, with everything that the read has
+ * @param isDue whether it is time to raise the period
+ */
+export function foldStep(mine: BookedSpend, { openFrom, period }: LedgerBalance, isDue: boolean): FoldStep {
+  if (openFrom !== mine.openFrom) return undefined
+  if (period > openFrom + 1) return { do: 'close', period: period - 1 }
+  return isDue && mine.spent.size > 0 ? { do: 'raise', period: openFrom + 2 } : undefined
+}
+
+/** Whether the open periods have a sum so large that they must be closed early. */
+export function isNearlyFull({ spent }: BookedSpend): boolean {
+  return [...spent.values()].reduce((sum, amount) => sum + amount, 0) > EARLY_FOLD_ABOVE
+}

@@ -1,0 +1,76 @@
+/** When a key of the store may grant, and when its periods are closed. Pure except for their memory. Times are monotonic ms. */
+import type { LedgerBalance } from '../books/balance-store.ts'
+
+/** Time after which every process that holds something has reported again, ms: such a process reports every 4 s. */
+const READY_AFTER_MS = 6_000
+/** Shortest time between two changes of the period of an account, ms: a process that is cut off keeps what it could not report so long. */
+const FOLD_EVERY_MS = 7_200_000
+/** The same for an account whose open periods are nearly full. */
+const EARLY_FOLD_EVERY_MS = 60_000
+
+interface Unready {
+  readonly sinceMs: number
+  /** What processes had reported at the last read, micro-units; undefined: nothing. */
+  readonly reported: bigint | undefined
+}
+
+/** Accounts whose key in the store grants nothing, and since when. */
+export class UnreadyKeys {
+  readonly #since = new Map<string, Unready>()
+  /** Accounts that this process has just begun. */
+  readonly #opened = new Set<string>()
+
+  /** No process can hold anything of the account. */
+  opened(name: string): void {
+    this.#opened.add(name)
+  }
+
+  /**
+   * A read has found that the key grants nothing. If reports are lost once more, the wait begins again.
+   * @param reported spend in the key, micro-units; undefined: there is no key
+   */
+  seen(name: string, reported: bigint | undefined, nowMs: number): void {
+    const known = this.#since.get(name)
+    const isLostAgain = known?.reported !== undefined && (reported === undefined || reported < known.reported)
+    this.#since.set(name, { sinceMs: known === undefined || isLostAgain ? nowMs : known.sinceMs, reported })
+  }
+
+  /** Whether every process that holds something has reported. */
+  isOver(name: string, nowMs: number): boolean {
+    if (this.#opened.has(name)) return true
+    const known = this.#since.get(name)
+    return known !== undefined && nowMs - known.sinceMs >= READY_AFTER_MS
+  }
+
+  /** The key grants, or is about to: if it loses its content from now on, processes may hold something. */
+  begun(name: string): void {
+    this.#opened.delete(name)
+    this.#since.delete(name)
+  }
+
+  /** The store did not answer: what was waited for so far does not count. */
+  restart(): void {
+    this.#since.clear()
+  }
+}
+
+interface Fold {
+  readonly openFrom: number | undefined
+  readonly period: number
+  readonly atMs: number
+}
+
+/** When the periods of each account have changed last, as this process has seen it. */
+export class FoldTimes {
+  readonly #last = new Map<string, Fold>()
+
+  seen(name: string, { openFrom, period }: Pick<LedgerBalance, 'openFrom' | 'period'>, nowMs: number): void {
+    const known = this.#last.get(name)
+    if (known?.openFrom !== openFrom || known?.period !== period) this.#last.set(name, { openFrom, period, atMs: nowMs })
+  }
+
+  isDue(name: string, nowMs: number, isNearlyFull: boolean): boolean {
+    const known = this.#last.get(name)
+    return known !== undefined && nowMs - known.atMs >= (isNearlyFull ? EARLY_FOLD_EVERY_MS : FOLD_EVERY_MS)
+  }
+}

@@ -1,0 +1,93 @@
+/** What each account has been credited, and which Credits it has: about 60 bytes per Credit beside its name. Pure except for its memory. */
+
+/** Of one account, in micro-units. */
+interface Total {
+  readonly number: number
+  sum: bigint
+  /** Sum of the amounts above 0. */
+  gross: bigint
+  count: number
+}
+
+const FIRST_SIZE = 256
+
+export class CreditIndex {
+  /** Place of each Credit in both arrays, by its name. */
+  readonly #places = new Map<string, number>()
+  #micros = new Float64Array(FIRST_SIZE)
+  /** Numbers of the accounts. */
+  #owners = new Uint32Array(FIRST_SIZE)
+  readonly #totals = new Map<string, Total>()
+  /** Names of the accounts by number. */
+  readonly #names: string[] = []
+
+  has(id: string): boolean {
+    return this.#places.has(id)
+  }
+
+  /** @returns names of the accounts whose sum has changed */
+  put(id: string, account: string, micros: number): ReadonlySet<string> {
+    const known = this.#places.get(id)
+    const former = known === undefined ? undefined : { account: this.#names[this.#owners[known] ?? -1] ?? '', micros: this.#micros[known] }
+    if (former?.account === account && former.micros === micros) return new Set()
+    if (former) this.#add(former.account, -1, former.micros ?? 0)
+    const place = known ?? this.#nextPlace(id)
+    this.#micros[place] = micros
+    this.#owners[place] = this.#add(account, 1, micros)
+    return new Set(former ? [former.account, account] : [account])
+  }
+
+  sumOf(account: string): bigint {
+    return this.#totals.get(account)?.sum ?? 0n
+  }
+
+  /** Sum of the amounts above 0. */
+  grossOf(account: string): bigint {
+    return this.#totals.get(account)?.gross ?? 0n
+  }
+
+  countOf(account: string): number {
+    return this.#totals.get(account)?.count ?? 0
+  }
+
+  /** Names of the Credits of an account, in the order in which they came. Passes over all Credits: some 10 ms for 350,000. */
+  *idsOf(account: string): IterableIterator<string> {
+    const number = this.#totals.get(account)?.number
+    if (number === undefined) return
+    for (const [id, place] of this.#places) if (this.#owners[place] === number) yield id
+  }
+
+  /** @param change 1 adds a Credit, -1 takes it back @returns the number of the account */
+  #add(account: string, change: 1 | -1, micros: number): number {
+    const total = this.#totalOf(account)
+    const amount = BigInt(micros * change)
+    total.count += change
+    total.sum += amount
+    if (micros > 0) total.gross += amount
+    return total.number
+  }
+
+  #totalOf(account: string): Total {
+    const known = this.#totals.get(account)
+    if (known) return known
+    const total = { number: this.#names.push(account) - 1, sum: 0n, gross: 0n, count: 0 }
+    this.#totals.set(account, total)
+    return total
+  }
+
+  #nextPlace(id: string): number {
+    const place = this.#places.size
+    if (place >= this.#micros.length) this.#grow()
+    this.#places.set(id, place)
+    return place
+  }
+
+  #grow(): void {
+    const size = this.#micros.length * 2
+    const [micros, owners] = [new Float64Array(size), new Uint32Array(size)]
+    micros.set(this.#micros)
+    owners.set(this.#owners)
+    this.#micros = micros
+    this.#owners = owners
+  }
+}
