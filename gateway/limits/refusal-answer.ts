@@ -41,9 +41,9 @@ const WITHOUT_RATES: ReadonlySet<RefusedLimit> = new Set<RefusedLimit>([
 
 /** @param nowMs ms since 1970 */
 export function refusalAnswer(verdict: Refused, { model, format }: RefusedRequest, nowMs: number): GatewayError {
-  const { limit, whose, budget, waitMs, resetMs, rates } = verdict
+  const { limit, whose, budget, waitMs, resetMs = Infinity, rates } = verdict
   const { row, limit: kind, reason } = limit === 'unpriced' && !budget ? UNPRICED_BALANCE : ANSWERS[limit]
-  const resetsAt = resetMs === undefined || !Number.isFinite(resetMs) ? null : instant(nowMs + resetMs)
+  const resetsAt = Number.isFinite(resetMs) ? instant(nowMs + resetMs) : null
   const ms = waitMs === 'never' ? undefined : waitMs
   const wait = ms === undefined ? undefined : String(Math.ceil(ms / 100) / 10)
   const params = { model, whose, budget: budget?.name, wait, reason: reason?.(verdict, resetsAt) }

@@ -30,7 +30,7 @@ import { shardsDeps } from '../shards/secret-shards.ts'
 import { AccountBooks } from './account-books.ts'
 import { AccountRecords } from './account-records.ts'
 import { BalanceKeeper } from './balance-keeper.ts'
-import { beginsBooks, type Claim, claimOf } from './claim.ts'
+import { beginsBooks, type Claim, claimOf, isAccepted } from './claim.ts'
 import { CreditBooks } from './credit-books.ts'
 
 /** ApiKeys by the name of their account. */
@@ -222,7 +222,7 @@ export class Accounts {
       name: account.metadata.name,
       uid: claim === 'Damaged' ? undefined : record?.uid,
       claim,
-      isOpening: record === undefined && (claim === 'Open' || claim === 'Inherit' || claim === 'Owned'),
+      isOpening: record === undefined && isAccepted(claim),
       createdMs: createdMs(account),
       state: account.spec.state,
       isBalanceExhausted: isBalanceExhausted(account),

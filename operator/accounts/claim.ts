@@ -16,6 +16,8 @@ export const REOPEN_ANNOTATION = 'headgate.dev/reopen-books'
  */
 export type Claim = 'Owned' | 'Open' | 'Inherit' | 'NameUsed' | 'Missing' | 'Damaged' | 'Foreign' | 'Unreadable'
 
+const ACCEPTED: readonly Claim[] = ['Owned', 'Open', 'Inherit']
+
 interface Mark {
   readonly installation: string
   readonly uid: string
@@ -36,6 +38,11 @@ export function claimOf(account: Account, facts: ClaimFacts): Claim {
   if (!beginsBooks(account) && isForeign(markOf(account), installation)) return 'Foreign'
   if (isUnreadable) return 'Unreadable'
   return book === undefined ? claimWithout(account, facts) : claimOn(book, account, facts)
+}
+
+/** Whether the books are those of the Account, or are about to be. */
+export function isAccepted(claim: Claim): boolean {
+  return ACCEPTED.includes(claim)
 }
 
 /** Whether an administrator lets the Account begin books that are missing, or go on with what is left of them. */

@@ -27,11 +27,10 @@ export class CreditIndex {
 
   /** @returns names of the accounts whose sum has changed */
   put(id: string, account: string, micros: number): ReadonlySet<string> {
-    const known = this.#places.get(id)
-    const former = known === undefined ? undefined : { account: this.#names[this.#owners[known] ?? -1] ?? '', micros: this.#micros[known] }
+    const former = this.#find(id)
     if (former?.account === account && former.micros === micros) return new Set()
-    if (former) this.#add(former.account, -1, former.micros ?? 0)
-    const place = known ?? this.#nextPlace(id)
+    if (former) this.#add(former.account, -1, former.micros)
+    const place = former?.place ?? this.#nextPlace(id)
     this.#micros[place] = micros
     this.#owners[place] = this.#add(account, 1, micros)
     return new Set(former ? [former.account, account] : [account])
@@ -55,6 +54,12 @@ export class CreditIndex {
     const number = this.#totals.get(account)?.number
     if (number === undefined) return
     for (const [id, place] of this.#places) if (this.#owners[place] === number) yield id
+  }
+
+  #find(id: string): { readonly place: number; readonly account: string; readonly micros: number } | undefined {
+    const place = this.#places.get(id)
+    if (place === undefined) return undefined
+    return { place, account: this.#names[this.#owners[place] ?? -1] ?? '', micros: this.#micros[place] ?? 0 }
   }
 
   /** @param change 1 adds a Credit, -1 takes it back @returns the number of the account */

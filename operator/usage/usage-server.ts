@@ -58,9 +58,9 @@ export function createUsageServer(deps: UsageServerDeps): Server {
 
 async function answer(request: IncomingMessage, deps: UsageServerDeps): Promise<Answer> {
   const { pathname, searchParams: search } = new URL(request.url ?? '', 'http://usage')
-  const [, account = '', ledger] = PATH.exec(pathname) ?? []
+  const [path, account = '', ledger] = PATH.exec(pathname) ?? []
   const what: Readable = ledger === undefined ? 'usage' : 'ledger'
-  if (account === '' || account.length > MAX_NAME)
+  if (path === undefined || account.length > MAX_NAME)
     return failure(404, 'there is only /usage/v1/accounts/<name of an Account>, and /ledger below it')
   if (!METHODS.includes(request.method ?? '')) return failure(405, 'use GET', { allow: METHODS.join(', ') })
   const refusal = await deps.access.check(request.headers, account, what)

@@ -15,8 +15,7 @@ import type { KindRow } from '../../operator/kinds/kind.ts'
 import { keyringCodec } from '../../operator/shards/sets.ts'
 import { KINDS } from '../../operator/kinds/kinds.ts'
 import { SERVICE_LABEL } from '#kube/indexes.ts'
-import { API_KINDS } from '#api/kinds.ts'
-import { KubeError, type KubeObject, refKey, refOf, type Resource } from '#kube/port.ts'
+import { KubeError, type KubeObject, refOf, type Resource } from '#kube/port.ts'
 import { endpointSlices, type Secret, secrets } from '#kube/resources.ts'
 import type { OperatorLedgerStore } from '../../operator/books/ledger-store.ts'
 import type { OperatorSettings } from '../../operator/operator-deps.ts'
@@ -24,13 +23,13 @@ import type { LiveProcess } from '../../operator/projection/store.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import { MemoryUsage } from '../../standalone/memory-usage.ts'
-import { ObjectStore, type StoreChange } from '../../standalone/object-store.ts'
+import { ObjectStore } from '../../standalone/object-store.ts'
 import { SHOP } from './objects.ts'
 import { type KillAt, OperatorProcess, type WorldCall } from './operator-process.ts'
 import { ManualClock } from './manual-clock.ts'
 import { PendingWork } from './pending-work.ts'
 import { heartbeat } from './records.ts'
-
+import { requireDeclared } from './declared-status.ts'
 import { type Frozen, WorldWatches } from './world-watches.ts'
 
 const OWN = 'headgate'
@@ -385,21 +384,4 @@ export class OperatorWorld {
     const object = await this.objects.get(resource as Resource<Conditioned>, { namespace: resource.namespaced ? SHOP : '', name })
     return object?.status?.conditions ?? []
   }
-}
-
-/** A real API server refuses a status with a field that the schema lacks. @throws Error that names the object */
-function requireDeclared({ resource, ref, after }: StoreChange): void {
-  const kind = API_KINDS.find((one) => one.resource.kind === resource.kind)
-  const status = (after as { readonly status?: unknown } | undefined)?.status
-  if (kind === undefined || status === undefined) return
-  const declared = JSON.stringify(kind.status.parse(status), sorted)
-  if (declared === JSON.stringify(status, sorted)) return
-  const text = `the status of ${resource.kind} ${refKey(ref)} has a field that the schema lacks: ${JSON.stringify(status)}`
-  process.stderr.write(`${text}\n`)
-  throw new Error(text)
-}
-
-function sorted(_key: string, value: unknown): unknown {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value
-  return Object.fromEntries(Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1)))
 }

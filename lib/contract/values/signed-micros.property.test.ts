@@ -20,8 +20,8 @@ process.stdout.write(`signed micros: seed ${SEED}, ${RUNS} runs\n`)
 
 const count = fc.oneof(
   fc.integer({ min: -1_000_000, max: 1_000_000 }),
-  fc.integer({ min: -MAX_MICROS, max: MAX_MICROS }),
-  fc.constantFrom(0, 1, -1, MAX_MICROS, -MAX_MICROS),
+  fc.integer({ min: -Number(MAX_MICROS), max: MAX_MICROS }),
+  fc.constantFrom(0, 1, -1, MAX_MICROS, -Number(MAX_MICROS)),
 )
 const LARGEST_SUM = 10n ** 30n - 1n
 const sum = fc.oneof(

@@ -27,7 +27,7 @@ describe('an amount of money with a sign', () => {
     ['-12.5', -12_500_000, '-12.5'],
     ['-100', -100_000_000, '-100'],
     ['999999999.999999', MAX_MICROS, '999999999.999999'],
-    ['-999999999.999999', -MAX_MICROS, '-999999999.999999'],
+    ['-999999999.999999', -Number(MAX_MICROS), '-999999999.999999'],
     ['-4503599.627371', -4_503_599_627_371, '-4503599.627371'],
   ])('%s is %i micro-units, written as %s', (text, count, written) => {
     expect(parseSignedAmount(text)).toBe(count)
@@ -68,7 +68,7 @@ describe('an amount of money with a sign', () => {
     expect(Object.is(parseSignedAmount('0.000000'), 0)).toBe(true)
   })
 
-  test.each([[0.5], [-0.5], [-0], [Number.NaN], [-Infinity], [MAX_MICROS + 1], [-MAX_MICROS - 1], ['-1'], [null], [-1n]])(
+  test.each([[0.5], [-0.5], [-0], [Number.NaN], [-Infinity], [MAX_MICROS + 1], [-Number(MAX_MICROS) - 1], ['-1'], [null], [-1n]])(
     'a stored %s is not an amount',
     (value) => {
       expect(signedMicrosOf(value)).toBeUndefined()
@@ -76,7 +76,7 @@ describe('an amount of money with a sign', () => {
   )
 
   test('a stored integer in range is one', () => {
-    expect([signedMicrosOf(0), signedMicrosOf(-MAX_MICROS), signedMicrosOf(MAX_MICROS)]).toEqual([0, -MAX_MICROS, MAX_MICROS])
+    expect([signedMicrosOf(0), signedMicrosOf(-Number(MAX_MICROS)), signedMicrosOf(MAX_MICROS)]).toEqual([0, -Number(MAX_MICROS), MAX_MICROS])
   })
 })
 

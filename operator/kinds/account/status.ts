@@ -61,11 +61,12 @@ type Accepted = Omit<ConditionFor<'Accepted'>, 'type'>
 
 function acceptedOf(observed: ObservedAccount): Accepted {
   const { account, claim, book } = observed
+  const owner = book?.owner ?? ''
   switch (claim) {
     case 'NameUsed':
       return {
         reason: 'NameUsed',
-        message: `The name belongs to the Account with uid ${book?.owner ?? ''}, which was deleted, and so does its spend. To continue it, set the annotation ${REOPEN_ANNOTATION}: ${book?.owner ?? ''}. Otherwise choose another name.`,
+        message: `The name belongs to the Account with uid ${owner}, which was deleted, and so does its spend. To continue it, set the annotation ${REOPEN_ANNOTATION}: ${owner}. Otherwise choose another name.`,
       }
     case 'Missing':
       return {

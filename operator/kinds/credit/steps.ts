@@ -6,7 +6,6 @@
 import { sameStatus } from '#api/condition-list.ts'
 import { firstAnswer, type StepBase, type Wait } from '../../loop/reconciler.ts'
 import type { Level } from '../../loop/level.ts'
-import type { CreditEntry } from '../../shards/credit-entry.ts'
 import type { Observed } from './observed.ts'
 import { isUndecided, statusOf } from './status.ts'
 
@@ -36,7 +35,7 @@ function book({ booked, isBooking, isUnreadable, books, refusal, wanted }: Obser
 }
 
 /** Money that is taken back restricts. A top-up is a change of an account that exists, so it does not wait behind new objects. */
-export function levelOf({ micros }: Pick<CreditEntry, 'micros'>): Level {
+export function levelOf({ micros }: Pick<Observed['wanted'], 'micros'>): Level {
   return micros < 0 ? 'urgent' : 'change'
 }
 
