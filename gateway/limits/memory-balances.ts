@@ -152,13 +152,7 @@ class MemoryBalance {
 
   /** The later first open period wins with its base; of one period, the larger base. */
   merge({ openFrom, closedSpend, spent }: MergedBooks, isReady: boolean): void {
-    const known = this.#openFrom
-    const base = halvesOf(closedSpend)
-    const isLater = known === undefined ? isReady : openFrom > known
-    if (isLater || (known === openFrom && isLarger(base, this.#base))) {
-      this.#openFrom = openFrom
-      this.#base = base
-    }
+    this.#mergeBase(openFrom, halvesOf(closedSpend), isReady)
     const from = this.#openFrom ?? openFrom
     this.#period = Math.max(this.#period, from + 1)
     for (const field of this.#spent.keys()) if (periodOf(field) < from) this.#spent.delete(field)
@@ -167,6 +161,14 @@ class MemoryBalance {
     }
     this.#sum = [...this.#spent.values()].reduce(sumOf, 0)
     this.#held = [...this.#holders.values()].reduce(sumOf, 0)
+  }
+
+  #mergeBase(openFrom: number, base: SumHalves, isReady: boolean): void {
+    const known = this.#openFrom
+    const isLater = known === undefined ? isReady : openFrom > known
+    if (!isLater && (known !== openFrom || !isLarger(base, this.#base))) return
+    this.#openFrom = openFrom
+    this.#base = base
   }
 
   raise(period: number): void {

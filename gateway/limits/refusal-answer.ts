@@ -35,14 +35,14 @@ const ANSWERS: Readonly<Record<RefusedLimit, Answer>> = {
 const UNPRICED_BALANCE: Answer = { row: 'noPrice', limit: 'balance' }
 
 /** Refusals without rate headers, because no wait ends them soon. */
-const WITHOUT_RATES: ReadonlySet<RefusedLimit> = new Set<RefusedLimit>([
-  ...(['budgetSpent', 'budgetTooSmall', 'balanceExhausted', 'balanceTooSmall', 'unpriced'] as const),
-])
+const WITHOUT_RATES: ReadonlySet<RefusedLimit> = new Set<RefusedLimit>(
+  ['budgetSpent', 'budgetTooSmall', 'balanceExhausted', 'balanceTooSmall', 'unpriced'], //
+)
 
 /** @param nowMs ms since 1970 */
 export function refusalAnswer(verdict: Refused, { model, format }: RefusedRequest, nowMs: number): GatewayError {
   const { limit, whose, budget, waitMs, resetMs = Infinity, rates } = verdict
-  const { row, limit: kind, reason } = limit === 'unpriced' && !budget ? UNPRICED_BALANCE : ANSWERS[limit]
+  const { row, limit: kind, reason } = answerTo(verdict)
   const resetsAt = Number.isFinite(resetMs) ? instant(nowMs + resetMs) : null
   const ms = waitMs === 'never' ? undefined : waitMs
   const wait = ms === undefined ? undefined : String(Math.ceil(ms / 100) / 10)
@@ -53,6 +53,10 @@ export function refusalAnswer(verdict: Refused, { model, format }: RefusedReques
   }
   const headers = WITHOUT_RATES.has(limit) ? undefined : rateHeaders(rates, format, nowMs)
   return new GatewayError(row, params, { retryAfterMs: ms, metadata, headers })
+}
+
+function answerTo({ limit, budget }: Refused): Answer {
+  return limit === 'unpriced' && !budget ? UNPRICED_BALANCE : ANSWERS[limit]
 }
 
 /** Money shows only where it is the key's own: several keys share the money of an account. */

@@ -75,9 +75,14 @@ export class ObjectController {
     const observed = kind.observe(ref)
     if (observed === undefined) return
     const step = kind.nextStep(observed)
-    if (step === undefined && kind.settled?.(ref) === true) return this.#enqueue(ref, 'background')
     if (step !== undefined && isWait(step)) return this.#enqueue(ref, waiting)
     if (step !== undefined && kind.isRoutine?.(step, observed) !== true) return this.#enqueue(ref, step.level)
+    if (step === undefined && kind.settled?.(ref) === true) return this.#enqueue(ref, 'background')
+    this.#enqueueChange(ref, observed)
+  }
+
+  #enqueueChange(ref: ObjectRef, observed: Exclude<ReturnType<Kind['observe']>, undefined>): void {
+    const { kind } = this
     const changesInMs = (kind.nextChangeAtMs?.(observed) ?? 0) - this.#context.clock.now()
     if (changesInMs > 0) this.#context.enqueueAfter(kind.name, ref, changesInMs, 'background')
   }

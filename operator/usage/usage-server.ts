@@ -58,15 +58,29 @@ export function createUsageServer(deps: UsageServerDeps): Server {
 
 async function answer(request: IncomingMessage, deps: UsageServerDeps): Promise<Answer> {
   const { pathname, searchParams: search } = new URL(request.url ?? '', 'http://usage')
-  const [path, account = '', ledger] = PATH.exec(pathname) ?? []
+  const [, account = '', ledger] = PATH.exec(pathname) ?? []
   const what: Readable = ledger === undefined ? 'usage' : 'ledger'
-  if (path === undefined || account.length > MAX_NAME)
+  if (account === '' || account.length > MAX_NAME)
     return failure(404, 'there is only /usage/v1/accounts/<name of an Account>, and /ledger below it')
-  if (!METHODS.includes(request.method ?? '')) return failure(405, 'use GET', { allow: METHODS.join(', ') })
-  const refusal = await deps.access.check(request.headers, account, what)
-  if (refusal) return failure(refusal.status, refusal.message, refusal.status === 401 ? { 'www-authenticate': 'Bearer' } : {})
+  const refusal = methodRefusal(request) ?? (await accessRefusal(request, account, what, deps))
+  if (refusal) return refusal
   const question = { account, search, isCsv: formatOf(search, request.headers) === 'csv' }
   return what === 'usage' ? await usageAnswer(question, deps) : await ledgerAnswer(question, deps)
+}
+
+function methodRefusal({ method = '' }: IncomingMessage): Answer | undefined {
+  return METHODS.includes(method) ? undefined : failure(405, 'use GET', { allow: METHODS.join(', ') })
+}
+
+async function accessRefusal(
+  { headers }: IncomingMessage,
+  account: string,
+  what: Readable,
+  { access }: UsageServerDeps,
+): Promise<Answer | undefined> {
+  const refusal = await access.check(headers, account, what)
+  if (!refusal) return undefined
+  return failure(refusal.status, refusal.message, refusal.status === 401 ? { 'www-authenticate': 'Bearer' } : {})
 }
 
 /** `format` counts, else the header Accept. */

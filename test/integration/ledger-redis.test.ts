@@ -4,6 +4,7 @@ import { LedgerCallRefused } from '../../gateway/limits/ledger.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import type { BalanceRequest, LedgerBatch, LedgerReply } from '#contract/ledger/ledger-call.ts'
+import type { BalanceStore } from '../../operator/books/balance-store.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { MODEL_TIMING, type StoreEvent } from '../support/ledger-model.ts'
@@ -48,12 +49,8 @@ describe.each([
       await redis.reap(uid, 'p2')
     }
     const step = async (uid: string, one: BalanceStep): Promise<void> => {
-      if (one.do === 'merge') memory.mergeBalances([{ name: uid, ...one }])
-      if (one.do === 'merge') await redis.balances.mergeBalances([{ name: uid, ...one }])
-      if (one.do === 'raise') memory.raisePeriods([{ name: uid, ...one }])
-      if (one.do === 'raise') await redis.balances.raisePeriods([{ name: uid, ...one }])
-      if (one.do === 'free') memory.freeHolds([{ name: uid, ...one }])
-      if (one.do === 'free') await redis.balances.freeHolds([{ name: uid, ...one }])
+      await takeStep(memory, uid, one)
+      await takeStep(redis.balances, uid, one)
       expect(await redis.balances.readBalances([uid]), JSON.stringify(one, textOf)).toEqual(memory.readBalances([uid]))
     }
     for (let run = 0; run < CALLS / 100; run += 1) {
@@ -78,6 +75,18 @@ describe.each([
     expect([...balanced].toSorted()).toEqual(['Exhausted', 'Held', 'No', 'TooSmall'])
   })
 })
+
+interface BalanceWrites {
+  mergeBalances(rows: Parameters<BalanceStore['mergeBalances']>[0]): unknown
+  raisePeriods(rows: Parameters<BalanceStore['raisePeriods']>[0]): unknown
+  freeHolds(rows: Parameters<BalanceStore['freeHolds']>[0]): unknown
+}
+
+async function takeStep(store: BalanceWrites, name: string, one: BalanceStep): Promise<void> {
+  if (one.do === 'merge') await store.mergeBalances([{ name, ...one }])
+  if (one.do === 'raise') await store.raisePeriods([{ name, ...one }])
+  if (one.do === 'free') await store.freeHolds([{ name, ...one }])
+}
 
 describe('schedules of several processes', () => {
   let redis: LedgerRedis

@@ -145,11 +145,12 @@ export class BalanceModel {
     await this.world.advance(1)
   }
 
-  /** What the operator does in time: an emptied store may grant again. */
-  #tend(): void {
-    if (this.#emptiedAt === undefined || this.world.clock.now() - this.#emptiedAt < READY_MS) return
+  /** What the operator does in time: an emptied store may grant again. @returns whether it begins to */
+  #tend(): boolean {
+    if (this.#emptiedAt === undefined || this.world.clock.now() - this.#emptiedAt < READY_MS) return false
     this.#emptiedAt = undefined
     this.#merge(true)
+    return true
   }
 
   #read(): void {
@@ -164,7 +165,7 @@ export class BalanceModel {
     this.#fates = []
     await this.#letGo()
     await this.world.advance(10_000) // every process has reported what it settled in the period before the last one
-    this.#tend()
+    if (this.#tend()) return // the period of the key has changed: the next change is hours away
     const [state] = this.world.memory.readBalances([ACCOUNT])
     if (state === undefined || state === 'absent' || state.openFrom !== state.period - 1) return
     this.world.memory.raisePeriods([{ name: ACCOUNT, period: state.period + 1 }])

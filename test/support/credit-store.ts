@@ -105,9 +105,7 @@ export class CreditStore implements BalanceStore {
 
   peek(name: string): BalanceRead {
     const balance = this.#balances.get(name)
-    const isEmpty =
-      balance?.openFrom === undefined && (balance?.period ?? 0) + (balance?.spent.size ?? 0) + (balance?.holders.size ?? 0) === 0
-    return balance === undefined || isEmpty ? 'absent' : structuredClone(balance)
+    return balance === undefined || isEmpty(balance) ? 'absent' : structuredClone(balance)
   }
 
   #open(ledger: string): Balance {
@@ -121,6 +119,10 @@ export class CreditStore implements BalanceStore {
   #assertUp(): void {
     if (this.isDown) throw new Error('the store is down')
   }
+}
+
+function isEmpty({ openFrom, period, spent, holders }: Balance): boolean {
+  return openFrom === undefined && period + spent.size + holders.size === 0
 }
 
 function hold({ holders }: Balance, process: string, held: number): void {
