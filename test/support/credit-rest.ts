@@ -12,8 +12,8 @@ import type { CreditWorld } from './credit-world.ts'
 
 /** Time in which everything that a failure has left behind is repaired, ms. */
 const REPAIRED_MS = 12_000
-/** Time after which the holds of a dead process are dropped, ms. */
-const DROPPED_MS = 45_000
+/** Time after which the holds of a dead process are dropped, even by a leader that never saw it alive, ms. */
+const DROPPED_MS = 125_000
 
 /** What is in the Secrets. */
 export interface DurableBooks {
