@@ -183,7 +183,7 @@ export class BalanceBook {
 
   /** Whether nothing changes by itself, and no report repeats. */
   get isQuiet(): boolean {
-    return this.#held === 0
+    return this.#held === 0 && this.#unplaced === 0
   }
 
   /** Many holds were free at the last reply, and no request has cost more than it held: no request waits for holds. */
@@ -203,9 +203,9 @@ export class BalanceBook {
     return this.isIdle && this.#accounts.length === 0
   }
 
-  /** Spend stays held until it has a period: else the store would lend it to others in between. */
+  /** Spend of credits stays held until it has a period: else the store would lend it to others in between. */
   get #held(): number {
-    return this.#running + this.#float + this.#unplaced
+    return this.#running + this.#float + (this.#credits === undefined ? 0 : this.#unplaced)
   }
 
   #learnPeriods({ period, openFrom }: BalanceReply): void {

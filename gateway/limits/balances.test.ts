@@ -225,6 +225,24 @@ describe('a credit', () => {
   })
 })
 
+test('spend whose period is not known yet is lent to no other process', async () => {
+  const world = new LedgerWorld()
+  merge(world)
+  const [first, second] = [world.process(), world.process()]
+  const verdict = held(await first.reserve([prepaid(100n)], costing(100)))
+  world.clock.skip(HOUR_MS) // too long ago for the period that the store named then
+  first.settle(verdict, usage({ costMicros: 100 }))
+  let reports = 0
+  world.store.fate = ({ process }) => {
+    if (process === 'p1') reports += 1
+    return 'works'
+  }
+  while (reports === 0) await world.advance(1)
+  refused(await second.reserve([prepaid(100n)], costing(1)))
+  await world.advance(5_000)
+  expect([Object.values(spentIn(world)), holdersIn(world)]).toEqual([[100], {}])
+})
+
 describe('an account that is not prepaid', () => {
   test('is admitted at once without a call, and everything it spends counts', async () => {
     const world = new LedgerWorld()
