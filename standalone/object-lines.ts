@@ -5,7 +5,7 @@ import type { Log } from '#platform/log.ts'
 export interface ObjectLine {
   readonly level: 'info' | 'warn'
   readonly kind: string
-  /** `namespace/name` */
+  /** `namespace/name`, or the name of an object of the cluster. */
   readonly name: string
   /** Equal for all objects with the same change. */
   readonly words: string
@@ -38,7 +38,7 @@ export function logLines(log: Log, lines: readonly ObjectLine[]): void {
 }
 
 function logOne(log: Log, { level, kind, name: path, words, text, facts }: ObjectLine): void {
-  const [namespace, name] = path.split('/')
+  const [name, namespace] = path.split('/').toReversed() // an object of the cluster has no namespace
   log[level]({ kind, namespace, name, ...facts }, `${kind} ${path}: ${words}${text === undefined ? '' : `: ${text}`}`)
 }
 
