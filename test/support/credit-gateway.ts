@@ -1,5 +1,6 @@
 /** One gateway process of a CreditWorld, as far as balances go: it holds, settles into the last known period, and reports absolute numbers. */
-import type { CreditWorld, PublishedAccount } from './credit-world.ts'
+import type { PublishedAccount } from './credit-counts.ts'
+import type { CreditWorld } from './credit-world.ts'
 
 /** A running request. */
 export interface CreditHold {

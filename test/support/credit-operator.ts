@@ -4,22 +4,40 @@
  */
 import type { Account } from '#api/account.ts'
 import type { Credit } from '#api/credit.ts'
-import { accounts, credits } from '#api/resources.ts'
+import { accounts } from '#api/resources.ts'
 import { parseSignedAmount } from '#contract/values/signed-micros.ts'
+import type { Clock } from '#platform/clock.ts'
 import { KubeError, type KubePort, refOf, uidOf } from '#kube/port.ts'
 import { AccountBooks } from '../../operator/accounts/account-books.ts'
 import { BalanceKeeper } from '../../operator/accounts/balance-keeper.ts'
 import { beginsBooks, claimOf, isMarked, MARK_ANNOTATION, markFor } from '../../operator/accounts/claim.ts'
 import { CreditBooks } from '../../operator/accounts/credit-books.ts'
 import { NO_SPEND } from '../../operator/shards/account-book.ts'
+import type { AccountBook } from '../../operator/shards/account-book.ts'
 import type { CreditEntry } from '../../operator/shards/credit-entry.ts'
-import type { CreditWorld } from './credit-world.ts'
+import type { BalanceStore } from '../../operator/books/balance-store.ts'
+import type { LiveProcess } from '../../operator/projection/store.ts'
+import type { CreditCounts, SetCodec } from './credit-counts.ts'
 import { type PortCall, PortAround } from './fake-kube-port.ts'
 
 export const NAMESPACE = 'headgate'
 export const INSTALLATION = '7d3c1e2a-5a1b-4c39-9f0e-0c1d2e3f4a5b'
 
 const WRITES: ReadonlySet<string> = new Set(['create', 'update', 'patch', 'remove'])
+
+/** What an operator works on. */
+export interface OperatedWorld extends CreditCounts {
+  readonly kube: KubePort
+  /** Of the Secrets. */
+  readonly namespace: string
+  readonly store: BalanceStore
+  readonly clock: Clock
+  readonly codecs: { readonly books: SetCodec<AccountBook>; readonly credits: SetCodec<CreditEntry> }
+  /** The objects of the API server as of now, or as of the last read of them. */
+  objects(): { readonly accounts: readonly Account[]; readonly credits: readonly Credit[] }
+  live(): readonly LiveProcess[]
+  serving(): ReadonlySet<string>
+}
 
 export class CreditOperator {
   readonly fence: number
@@ -30,7 +48,7 @@ export class CreditOperator {
   isOver = false
   /** The next write of an object with such a name stays under way until `release`. */
   holdsWrite: RegExp | undefined
-  readonly #world: CreditWorld
+  readonly #world: OperatedWorld
   readonly #kube: KubePort
   readonly #late: Array<() => void> = []
   #written = 0
@@ -39,7 +57,7 @@ export class CreditOperator {
   #credits: readonly Credit[] = []
   #isWorking = false
 
-  constructor(world: CreditWorld, fence: number) {
+  constructor(world: OperatedWorld, fence: number) {
     this.#world = world
     this.fence = fence
     const kube = new PortAround(world.kube, (call, run) => this.#around(call, run))
@@ -52,7 +70,7 @@ export class CreditOperator {
     const assertLeading = (): void => {
       if (this.isOver) throw new Error('not the leader')
     }
-    const deps = { kube, namespace: NAMESPACE, clock: world.clock, assertLeading, warn: () => undefined, leader }
+    const deps = { kube, namespace: world.namespace, clock: world.clock, assertLeading, warn: () => undefined, leader }
     this.books = new AccountBooks({ ...deps, ...world.codecs.books, installation: () => INSTALLATION })
     this.credits = new CreditBooks({ ...deps, ...world.codecs.credits })
     this.keeper = new BalanceKeeper({
@@ -87,8 +105,9 @@ export class CreditOperator {
 
   /** Reads the objects of the API server. Between two reads any number of changes merge into one. */
   see(): void {
-    this.#accounts = [...this.#world.kube.store.informer(accounts).list()]
-    this.#credits = [...this.#world.kube.store.informer(credits).list()]
+    const { accounts: present, credits: paid } = this.#world.objects()
+    this.#accounts = present
+    this.#credits = paid
   }
 
   /** It dies at the n-th write from now on, counted from 0: before the write takes effect, or after it and before its answer. */

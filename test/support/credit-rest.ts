@@ -1,19 +1,27 @@
 /** Takes a CreditWorld to rest, and checks there what is promised of balances. */
 import assert from 'node:assert/strict'
 import { SHARDS_LABEL, type ShardSet } from '#contract/records/mounted-folder.ts'
-import { accounts, credits } from '#api/resources.ts'
 import { uidOf } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
 import { type AccountBook, bookCodec, totalSpent } from '../../operator/shards/account-book.ts'
 import { creditCodec, type CreditEntry } from '../../operator/shards/credit-entry.ts'
 import type { ShardCodec } from '../../operator/shards/shard-codec.ts'
-import { entryIn, NAMESPACE } from './credit-operator.ts'
+import type { BalanceRead } from '../../operator/books/balance-store.ts'
+import { type CreditOperator, entryIn, type OperatedWorld } from './credit-operator.ts'
 import type { CreditWorld } from './credit-world.ts'
 
 /** Time in which everything that a failure has left behind is repaired, ms. */
 const REPAIRED_MS = 12_000
 /** Time after which the holds of a dead process are dropped, even by a leader that never saw it alive, ms. */
 const DROPPED_MS = 125_000
+
+/** A world whose rest can be checked. */
+export interface RestedWorld extends OperatedWorld {
+  readonly leader: CreditOperator
+  balanceIn(ledger: string): Promise<BalanceRead>
+  /** @returns whether a gateway admits a request of an Account that holds 1 */
+  admitsOne(uid: string): Promise<boolean>
+}
 
 /** What is in the Secrets. */
 export interface DurableBooks {
@@ -39,7 +47,7 @@ export async function rest(world: CreditWorld): Promise<void> {
   await world.pass(REPAIRED_MS)
 }
 
-export async function durableBooks(world: CreditWorld): Promise<DurableBooks> {
+export async function durableBooks(world: RestedWorld): Promise<DurableBooks> {
   const { books, credits: booked } = world.codecs
   return {
     books: await entriesOf(world, 'balances', books.codec?.() ?? bookCodec()),
@@ -47,25 +55,25 @@ export async function durableBooks(world: CreditWorld): Promise<DurableBooks> {
   }
 }
 
-async function entriesOf<Entry>(world: CreditWorld, set: ShardSet, codec: ShardCodec<Entry>): Promise<readonly Entry[]> {
-  const found = await world.kube.store.list(secrets, NAMESPACE, `${SHARDS_LABEL}=${set}`)
+async function entriesOf<Entry>(world: RestedWorld, set: ShardSet, codec: ShardCodec<Entry>): Promise<readonly Entry[]> {
+  const found = await world.kube.list(secrets, world.namespace, `${SHARDS_LABEL}=${set}`)
   const shards = await Promise.all(found.map(({ data = {} }) => codec.decode(data)))
   return shards.flatMap(({ entries }) => entries.flatMap(({ entry }) => entry ?? []))
 }
 
 /** Checks a world at rest. */
-export async function checkRest(world: CreditWorld): Promise<void> {
+export async function checkRest(world: RestedWorld): Promise<void> {
   const durable = await durableBooks(world)
-  await checkCredits(world, durable)
+  checkCredits(world, durable)
   for (const book of durable.books) {
-    checkSpend(world, book)
+    await checkSpend(world, book)
     checkBalance(world, book, durable.credits)
   }
   await checkOwners(world, durable)
 }
 
 /** Each Credit counts once and for ever, with the account and the amount of a manifest. */
-async function checkCredits(world: CreditWorld, { books, credits: booked }: DurableBooks): Promise<void> {
+function checkCredits(world: RestedWorld, { books, credits: booked }: DurableBooks): void {
   const byId = new Map(booked.map((entry) => [entry.id, entry]))
   assert.equal(byId.size, booked.length, 'no Credit counts twice')
   for (const { id, account, micros } of booked) {
@@ -73,7 +81,7 @@ async function checkCredits(world: CreditWorld, { books, credits: booked }: Dura
     assert.ok(isPaid, `${id} counts as somebody has paid it`)
   }
   const names = new Set(books.map(({ name }) => name))
-  for (const object of await world.kube.store.list(credits, '')) {
+  for (const object of world.objects().credits) {
     const { id, account } = entryIn(object)
     if (names.has(account)) assert.ok(byId.has(id), `${id} is booked`)
   }
@@ -83,19 +91,19 @@ async function checkCredits(world: CreditWorld, { books, credits: booked }: Dura
 }
 
 /** All that was settled is in the books and in the store, once, and nothing is held. */
-function checkSpend(world: CreditWorld, book: AccountBook): void {
+async function checkSpend(world: RestedWorld, book: AccountBook): Promise<void> {
   const ledger = world.leader.books.ledgerName(book.name)
   const spent = totalSpent(book)
   const { least, most } = world.spentOf(ledger)
   assert.ok(spent >= BigInt(least) && spent <= BigInt(most), `${book.name}: ${spent} are in the books of ${least} to ${most}`)
-  const read = world.store.peek(ledger)
+  const read = await world.balanceIn(ledger)
   assert.ok(typeof read === 'object' && read.openFrom !== undefined, `${book.name}: the store grants`)
   assert.equal(totalSpent({ ...read, openFrom: read.openFrom }), spent, `${book.name}: books and store agree`)
   assert.deepEqual([...read.holders], [], `${book.name}: nothing is held`)
 }
 
 /** What was paid minus what was spent is the balance, exactly. */
-function checkBalance(world: CreditWorld, book: AccountBook, booked: readonly CreditEntry[]): void {
+function checkBalance(world: RestedWorld, book: AccountBook, booked: readonly CreditEntry[]): void {
   const { keeper } = world.leader
   const own = booked.filter(({ account }) => account === book.name)
   const paid = own.reduce((sum, { micros }) => sum + BigInt(micros), 0n)
@@ -105,17 +113,16 @@ function checkBalance(world: CreditWorld, book: AccountBook, booked: readonly Cr
 }
 
 /** At most one Account spends the balance of a name: the owner of the books, which works. */
-async function checkOwners(world: CreditWorld, { books }: DurableBooks): Promise<void> {
-  const objects = new Map((await world.kube.store.list(accounts, '')).map((account) => [uidOf(account), account]))
+async function checkOwners(world: RestedWorld, { books }: DurableBooks): Promise<void> {
+  const objects = new Set(world.objects().accounts.map(uidOf))
   for (const { uid, name, state } of world.records.values()) {
     if (state !== 'Active') continue
     assert.ok(objects.has(uid), `${name}: a deleted Account is refused`)
     assert.equal(books.find((book) => book.name === name)?.owner, uid, `${name}: the owner of the books spends`)
   }
-  const [gateway] = world.gateways
   for (const { name, owner } of books) {
     if (!objects.has(owner)) continue
     const balance = world.leader.keeper.balanceOf(name)
-    assert.equal(gateway.admit(owner, 1), balance >= 1n, `${name}: an account with ${balance} works, and only then`)
+    assert.equal(await world.admitsOne(owner), balance >= 1n, `${name}: an account with ${balance} works, and only then`)
   }
 }

@@ -2,7 +2,6 @@
  * Prepaid accounts from the payment to the settlement: API objects, operators with their real books and keeper, a store that can be emptied and
  * taken back, and gateways. It counts by itself what was paid and spent, and says what the failures so far excuse.
  */
-import assert from 'node:assert/strict'
 import { accounts, credits } from '#api/resources.ts'
 import { formatSignedAmount, type SignedMicros } from '#contract/values/signed-micros.ts'
 import { isKubeError, uidOf } from '#kube/port.ts'
@@ -11,9 +10,11 @@ import { REOPEN_ANNOTATION } from '../../operator/accounts/claim.ts'
 import type { LiveProcess } from '../../operator/projection/store.ts'
 import { type AccountBook, bookCodec, readBook } from '../../operator/shards/account-book.ts'
 import { creditCodec, type CreditEntry, readCredit } from '../../operator/shards/credit-entry.ts'
-import type { ShardCodec } from '../../operator/shards/shard-codec.ts'
 import { CreditGateway, type CreditHold } from './credit-gateway.ts'
-import { CreditOperator, entryIn, NAMESPACE } from './credit-operator.ts'
+import { CreditCounts, type SetCodec } from './credit-counts.ts'
+import type { RestedWorld } from './credit-rest.ts'
+import type { BalanceRead } from '../../operator/books/balance-store.ts'
+import { CreditOperator, entryIn, NAMESPACE, type OperatedWorld } from './credit-operator.ts'
 import { CreditStore } from './credit-store.ts'
 import { FakeKubePort } from './fake-kube-port.ts'
 import { ManualClock, settle } from './manual-clock.ts'
@@ -28,62 +29,26 @@ const REPORT_STEPS = 3
 /** Time between two changes of period, and a little, ms. */
 const HOURS_MS = 7_201_000
 
-/** What gateways know of an account. */
-export interface PublishedAccount {
-  readonly uid: string
-  readonly name: string
-  readonly ledger: string
-  readonly credits: bigint
-  readonly state: 'Active' | 'Deleted'
-}
-
-interface SetCodec<Entry> {
-  readonly shards?: number
-  readonly codec?: () => ShardCodec<Entry>
-}
-
-/** What the failures of a schedule excuse. */
-export interface Excuses {
-  /** More than the credits may be held. */
-  overspend: boolean
-  /** Any spend may be lost. */
-  spend: boolean
-  /** A Credit may be gone if its object is. */
-  credits: boolean
-}
-
-export class CreditWorld {
+export class CreditWorld extends CreditCounts implements RestedWorld {
+  readonly namespace = NAMESPACE
   readonly clock = new ManualClock()
   readonly kube = new FakeKubePort()
   readonly store = new CreditStore()
-  /** Records by uid of the account. */
-  readonly records = new Map<string, PublishedAccount>()
   readonly gateways: [CreditGateway, CreditGateway]
   /** The newest leader first. The one before may not know yet that it is deposed. */
   operators: readonly CreditOperator[] = []
-  readonly excuses: Excuses = { overspend: false, spend: false, credits: false }
-  /** Every manifest of a Credit that was ever created. */
-  readonly manifests: CreditEntry[] = []
-  /** Credits whose status said Booked. */
-  readonly shown = new Map<string, CreditEntry>()
-  /** uids of all Accounts that a name has had. */
-  readonly uids = new Map<string, string[]>()
   /** Empty: those of production. */
   readonly codecs: { readonly books: SetCodec<AccountBook>; readonly credits: SetCodec<CreditEntry> }
   readonly #work: PendingWork | undefined
-  readonly #settled = new Map<string, number>()
-  readonly #lost = new Map<string, number>()
-  /** Credits in the published sum, by name of the account. */
-  readonly #published = new Map<string, ReadonlySet<string>>()
   readonly #dead: CreditGateway[] = []
   #failure: Error | undefined
-  #fence = 0
   #started = 0
   #processes = 0
   #steps = 0
 
   /** @param options.isPacked uses the codecs of production, in worker threads */
   constructor({ isPacked = false } = {}) {
+    super()
     this.codecs = isPacked
       ? { books: {}, credits: {} }
       : {
@@ -153,6 +118,19 @@ export class CreditWorld {
     for (const gateway of this.gateways) gateway.report()
     this.clock.skip(HOURS_MS)
     await this.pass(6 * STEP_MS)
+  }
+
+  objects(): ReturnType<OperatedWorld['objects']> {
+    const { store } = this.kube
+    return { accounts: [...store.informer(accounts).list()], credits: [...store.informer(credits).list()] }
+  }
+
+  balanceIn(ledger: string): Promise<BalanceRead> {
+    return Promise.resolve(this.store.peek(ledger))
+  }
+
+  admitsOne(uid: string): Promise<boolean> {
+    return Promise.resolve(this.gateways[0].admit(uid, 1))
   }
 
   /** Processes with a heartbeat. */
@@ -255,66 +233,6 @@ export class CreditWorld {
 
   openHolds(): ReadonlyArray<{ readonly gateway: CreditGateway; readonly hold: CreditHold }> {
     return this.gateways.flatMap((gateway) => gateway.holds.map((hold) => ({ gateway, hold })))
-  }
-
-  // What operators and gateways report
-
-  /** @param ids Credits in the sum */
-  publish(operator: CreditOperator, record: PublishedAccount, ids: readonly string[]): void {
-    if (!this.#mayWrite(operator)) return
-    const former = this.#published.get(record.name) ?? new Set()
-    const missing = [...former].filter((id) => !ids.includes(id))
-    if (!this.excuses.credits) assert.deepEqual(missing, [], 'the published set of Credits never shrinks')
-    this.#published.set(record.name, new Set(ids))
-    this.records.set(record.uid, record)
-  }
-
-  withdraw(operator: CreditOperator, uid: string): void {
-    const record = this.records.get(uid)
-    if (record?.state === 'Active' && this.#mayWrite(operator)) this.records.set(uid, { ...record, state: 'Deleted' })
-  }
-
-  /** The record of the present Account of a name. */
-  recordOf(name: string): PublishedAccount | undefined {
-    const uid = this.uids.get(name)?.at(-1)
-    return uid === undefined ? undefined : this.records.get(uid)
-  }
-
-  isPublished(name: string, sum: bigint): boolean {
-    const record = this.recordOf(name)
-    return record === undefined || record.credits === sum
-  }
-
-  booked(entry: CreditEntry): void {
-    this.shown.set(entry.id, entry)
-  }
-
-  /** Checks that the credits, as the granting process knows them, pay for all that is spent and held. */
-  granted({ ledger, credits: sum }: PublishedAccount): void {
-    if (this.excuses.overspend) return
-    const { least } = this.spentOf(ledger)
-    assert.ok(sum >= BigInt(least + this.holdsOf(ledger)), `${least} are spent and ${this.holdsOf(ledger)} held of ${sum}`)
-  }
-
-  settled(ledger: string, cost: number): void {
-    this.#settled.set(ledger, (this.#settled.get(ledger) ?? 0) + cost)
-  }
-
-  /** Spend that no process can report any more. */
-  mayLose(ledger: string, amount: number): void {
-    this.#lost.set(ledger, (this.#lost.get(ledger) ?? 0) + amount)
-  }
-
-  /** What was really spent of an account, without and with the part that may be lost. */
-  spentOf(ledger: string): { readonly least: number; readonly most: number } {
-    const most = this.#settled.get(ledger) ?? 0
-    return { least: this.excuses.spend ? 0 : Math.max(0, most - (this.#lost.get(ledger) ?? 0)), most }
-  }
-
-  #mayWrite(operator: CreditOperator): boolean {
-    if (operator.fence >= this.#fence) this.#fence = operator.fence
-    else operator.end()
-    return operator.fence >= this.#fence
   }
 
   #newGateway(): CreditGateway {
