@@ -92,6 +92,14 @@ describe('a Credit in the books', () => {
     expect([books.sumOf('acme'), books.sumOf('beta'), refused]).toEqual([5n, 0n, []])
   })
 
+  test('does not wait longer because another account has very many', async () => {
+    const { books } = await openedBy(1)
+    for (const id of others('pay-1', false)) books.book(credit(id, 5, 'storm'), 'change')
+    books.book(credit('pay-1', 5), 'change')
+    await clock.advance(10)
+    await expect.poll(() => books.has('pay-1'), { timeout: 10_000 }).toBe(true)
+  })
+
   test('of two leaders that book one name differently is the one that was stored first', async () => {
     const former = await openedBy(1)
     await booked(former.books, credit(other('pay-1', true), 1))

@@ -19,7 +19,7 @@ export class CreditBooks extends ClaimedShards<CreditEntry> {
 
   /** A claim covers absent Secrets too: the first Credit in one of them may be the last write of a former leader, and no conflict would show it. */
   constructor(deps: CreditBooksDeps) {
-    super({ ...CREDITS_SET, ...deps, isClaimedWhole: true })
+    super({ ...CREDITS_SET, ...deps, groupOf: ({ account }) => account, isClaimedWhole: true })
   }
 
   /** The durable entry of a Credit. Reads its block, about 0.1 ms. */
