@@ -70,7 +70,10 @@ export const BALANCES_SET: ShardSetKind<AccountBook> & { readonly shards: number
   rideMs: 2_500,
 }
 
-/** Every Credit that was ever booked, by its name. Only the operator reads them: about 40,000 fit into each. */
+/**
+ * Every Credit that was ever booked, by its name. Only the operator reads them. About 16,000 fit into each with the names and references that
+ * docs/money.md advises, 32,000 with names of 27 characters and no reference: compressed, random characters take nearly all of the room.
+ */
 export const CREDITS_SET: ShardSetKind<CreditEntry> & { readonly shards: number } = {
   set: 'credits',
   shards: 8,
