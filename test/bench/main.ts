@@ -8,6 +8,7 @@ import { availableParallelism } from 'node:os'
 import { join, resolve } from 'node:path'
 import { runInside, type Inside } from './inside.ts'
 import { accountsPart } from './accounts.ts'
+import { creditsPart } from './credits.ts'
 import { LIMIT_PARTS } from './limits.ts'
 import { issuingPart } from './issuing.ts'
 import type { Part, PartResult } from './part.ts'
@@ -22,6 +23,7 @@ const OPERATOR_PARTS: readonly Part[] = [
   { name: 'issuing', needs: 'control-plane', run: issuingPart },
   { name: 'spend', needs: 'control-plane', run: spendPart },
   { name: 'accounts', needs: 'control-plane', run: accountsPart },
+  { name: 'credits', needs: 'control-plane', run: creditsPart },
 ]
 const PROGRAMS: Readonly<Record<string, readonly Part[]>> = { requests: REQUEST_PARTS, operator: OPERATOR_PARTS, limits: LIMIT_PARTS }
 /** Above this load average before the start the machine is busy: numbers are printed, and no bound counts. */

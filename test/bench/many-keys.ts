@@ -39,11 +39,13 @@ export interface StackOrder {
   readonly name: string
   readonly dist: string
   readonly namespaces: readonly string[]
+  /** More settings of the operator. */
+  readonly operatorEnv?: Readonly<Record<string, string>>
 }
 
 export async function withStack<T>(
   site: BenchSite,
-  { plane, name, dist, namespaces }: StackOrder,
+  { plane, name, dist, namespaces, operatorEnv }: StackOrder,
   use: (stack: Stack) => Promise<T>,
 ): Promise<T> {
   const { ip, folder } = site
@@ -52,7 +54,7 @@ export async function withStack<T>(
     gateways: 0,
     operators: 0,
     namespaces,
-    operatorEnv: OPERATOR_ENV,
+    operatorEnv: { ...OPERATOR_ENV, ...operatorEnv },
     gatewayEnv: { ACCESS_LOG: 'sample' },
   }
   const stack = await Stack.open({ name, ip, folder, plane, modelServer }, options)

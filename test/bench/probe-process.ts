@@ -5,23 +5,38 @@
  *
  *   fork('probe-process.ts', ['<ProbeSite as JSON>'])
  */
+import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'undici'
 import { KubeAdmin } from '../support/kube-admin.ts'
 import { quantile } from './part.ts'
-import { PROBE_DEADLINE_MS, type ProbeReply, type ProbeRequest, type ProbeSite } from './prober.ts'
+import { PROBE_DEADLINE_MS, type ProbedWrite, type ProbeReply, type ProbeRequest, type ProbeSite } from './prober.ts'
 
 /** Time between two questions about the same key, ms. */
 const ASK_EVERY_MS = 5
 /** Shortest time between an answer of a gateway and the next question, ms. */
 const PAUSE_MS = 2
 
+/** What is asked with a key, and its answers before and after the write. */
+interface Question {
+  readonly method: 'GET' | 'POST'
+  readonly path: string
+  readonly body: string | null
+  readonly before: number
+  readonly after: number
+}
+
 interface Waiting {
   readonly credential: string
+  readonly question: Question
   readonly deadline: number
   askedAt: number
-  readonly resolve: (refusedAt: number) => void
+  readonly resolve: (changedAt: number) => void
 }
+
+const { server, labDir, gateways, model } = JSON.parse(process.argv[2] ?? '') as ProbeSite // written by prober.ts
+const MODELS: Question = { method: 'GET', path: '/v1/models', body: null, before: 200, after: 401 }
+const CALL: Question = { method: 'POST', path: '/v1/chat/completions', body: chatBody(), before: 402, after: 200 }
 
 class GatewayPoll {
   readonly intervals: number[] = []
@@ -33,20 +48,20 @@ class GatewayPoll {
     this.#gateway = new Client(url)
   }
 
-  /** @returns the time of the first refusal, on the clock of `performance`; Infinity without a refusal within the deadline */
-  refusal(credential: string): Promise<number> {
+  /** @returns the time of the first answer after the write, on the clock of `performance`; Infinity without one within the deadline */
+  change(credential: string, question: Question): Promise<number> {
     const { promise, resolve } = Promise.withResolvers<number>()
     const now = performance.now()
-    this.#waiting.push({ credential, deadline: now + PROBE_DEADLINE_MS, askedAt: now, resolve })
+    this.#waiting.push({ credential, question, deadline: now + PROBE_DEADLINE_MS, askedAt: now, resolve })
     if (!this.#isRunning) void this.#run()
     return promise
   }
 
-  async status(credential: string): Promise<number> {
-    const headers = { authorization: `Bearer ${credential}` }
-    const { statusCode, body } = await this.#gateway.request({ path: '/v1/models', method: 'GET', headers })
-    await body.dump()
-    return statusCode
+  async status(credential: string, { method, path, body }: Question): Promise<number> {
+    const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
+    const answer = await this.#gateway.request({ path, method, headers, body })
+    await answer.body.dump()
+    return answer.statusCode
   }
 
   async #run(): Promise<void> {
@@ -59,36 +74,58 @@ class GatewayPoll {
   }
 
   async #ask(one: Waiting): Promise<void> {
-    const status = await this.status(one.credential)
+    const status = await this.status(one.credential, one.question)
     const now = performance.now()
     this.intervals.push(now - one.askedAt)
     one.askedAt = now
-    if (status === 401) one.resolve(now)
+    if (status === one.question.after) one.resolve(now)
     else if (now > one.deadline) one.resolve(Number.POSITIVE_INFINITY)
     else this.#waiting.push(one)
   }
 }
 
-const { server, labDir, gateways } = JSON.parse(process.argv[2] ?? '') as ProbeSite // written by prober.ts
 const kube = new KubeAdmin(server, labDir)
 const polls = gateways.map((url) => new GatewayPoll(url))
 const ended: string[] = []
 
-async function end({ path, credential, ending }: Exclude<ProbeRequest, 'close'>): Promise<number> {
+async function probe({ credential, write }: Exclude<ProbeRequest, 'close'>): Promise<number> {
+  const question = write.do === 'pay' ? CALL : MODELS
   for (const poll of polls) {
-    const status = await poll.status(credential)
-    if (status !== 200) throw new Error(`a gateway answered ${status} before the ${ending}`)
+    const status = await poll.status(credential, question)
+    if (status !== question.before) throw new Error(`a gateway answered ${status} before the ${write.do}`)
   }
-  await (ending === 'delete' ? kube.remove(path) : kube.merge(path, { spec: { state: 'Suspended' } }))
+  await make(write)
   const answered = performance.now()
-  const refusedAt = Math.max(...(await Promise.all(polls.map((poll) => poll.refusal(credential)))))
-  ended.push(credential)
-  return Math.min(refusedAt - answered, PROBE_DEADLINE_MS)
+  const changedAt = Math.max(...(await Promise.all(polls.map((poll) => poll.change(credential, question)))))
+  if (write.do !== 'pay') ended.push(credential)
+  return Math.min(changedAt - answered, PROBE_DEADLINE_MS)
+}
+
+async function make(write: ProbedWrite): Promise<void> {
+  if (write.do === 'pay') await kube.create(write.object)
+  else if (write.do === 'delete') await kube.remove(write.path)
+  else await kube.merge(write.path, { spec: { state: 'Suspended' } })
+}
+
+function chatBody(): string {
+  return JSON.stringify({ model: model?.name, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 1 })
+}
+
+/** Answers every call at once, for nothing. */
+function serveModel({ ip, port, name }: NonNullable<ProbeSite['model']>): void {
+  const choices = [{ index: 0, message: { role: 'assistant', content: 'Hi' }, finish_reason: 'stop' }]
+  const usage = { prompt_tokens: 1, completion_tokens: 1, total_tokens: 2 }
+  const answer = JSON.stringify({ id: 'chatcmpl-probe', object: 'chat.completion', created: 1_790_000_000, model: name, choices, usage })
+  const listener = createServer((request, response) => {
+    request.resume()
+    request.once('end', () => response.setHeader('content-type', 'application/json').end(answer))
+  })
+  listener.listen(port, ip)
 }
 
 async function close(): Promise<ProbeReply> {
   let admittedAgain = 0
-  for (const credential of ended) for (const poll of polls) admittedAgain += (await poll.status(credential)) === 200 ? 1 : 0
+  for (const credential of ended) for (const poll of polls) admittedAgain += (await poll.status(credential, MODELS)) === 200 ? 1 : 0
   return {
     resolutionMs: quantile(
       polls.flatMap(({ intervals }) => intervals),
@@ -105,7 +142,8 @@ async function handle(request: ProbeRequest): Promise<void> {
   }
   const { id } = request
   const failed = (error: unknown): ProbeReply => ({ id, error: error instanceof Error ? error.message : String(error) })
-  process.send?.(await end(request).then((ms): ProbeReply => ({ id, ms }), failed))
+  process.send?.(await probe(request).then((ms): ProbeReply => ({ id, ms }), failed))
 }
 
+if (model) serveModel(model)
 process.on('message', (message) => void handle(message as ProbeRequest)) // only prober.ts sends to it

@@ -1,25 +1,31 @@
-/** Times how long ended keys still work, in a process of its own: see probe-process.ts. */
+/** Times how long ended keys still work, and how long paid ones are refused, in a process of its own: see probe-process.ts. */
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
+import type { TestObject } from '../support/kube-admin.ts'
 import type { Stack } from '../support/stack.ts'
 import { keyPath, type KeyName } from './many-keys.ts'
 
 export type Ending = 'suspend' | 'delete'
 
-/** A probe that is not refused within this time counts as never refused, with this time, ms. */
+/** A probe whose answer does not change within this time counts as one that never changes, with this time, ms. */
 export const PROBE_DEADLINE_MS = 150_000
 
 export interface ProbeSite {
   readonly server: string
   readonly labDir: string
   readonly gateways: readonly string[]
+  /** Of the model that paid keys call. The probe process answers for it. */
+  readonly model?: { readonly ip: string; readonly port: number; readonly name: string }
 }
 
-/** To the process: a key to end, or the end of the process after one more question about every ended key. */
-export type ProbeRequest = { readonly id: number; readonly path: string; readonly credential: string; readonly ending: Ending } | 'close'
+/** A write of one probe. The object is that of a Credit. */
+export type ProbedWrite = { readonly do: Ending; readonly path: string } | { readonly do: 'pay'; readonly object: TestObject }
 
-/** From the process: the time from the API server's answer until the slowest gateway refused the key, ms; or the quality of all probes. */
+/** To the process: a key and the write that changes its answers, or the end of the process after one more question about every ended key. */
+export type ProbeRequest = { readonly id: number; readonly credential: string; readonly write: ProbedWrite } | 'close'
+
+/** From the process: the time from the API server's answer until the slowest gateway answers otherwise, ms; or the quality of all probes. */
 export type ProbeReply = { readonly id: number; readonly ms: number } | { readonly id: number; readonly error: string } | ProbeQuality
 
 export interface ProbeQuality {
@@ -35,8 +41,9 @@ export class Prober {
   readonly #closed = Promise.withResolvers<ProbeQuality>()
   #next = 0
 
-  constructor({ site: { plane }, gateways }: Stack) {
-    const site: ProbeSite = { server: plane.server, labDir: plane.address.folder, gateways: gateways.map(({ url }) => url) }
+  constructor({ site: { plane }, gateways }: Stack, model?: ProbeSite['model']) {
+    const { server, address } = plane
+    const site: ProbeSite = { server, labDir: address.folder, gateways: gateways.map(({ url }) => url), ...(model && { model }) }
     const program = join(import.meta.dirname, 'probe-process.ts')
     this.#child = fork(program, [JSON.stringify(site)], { stdio: ['ignore', 'inherit', 'inherit', 'ipc'] })
     this.#closed.promise.catch(() => undefined) // every waiting call gets the rejection
@@ -46,11 +53,12 @@ export class Prober {
 
   /** Ends a key that works, and resolves when every gateway refuses it. @returns how long it still worked, ms */
   end(key: KeyName, credential: string, ending: Ending): Promise<number> {
-    const id = this.#next++
-    const waiting = Promise.withResolvers<number>()
-    this.#pending.set(id, waiting)
-    this.#send({ id, path: keyPath(key), credential, ending })
-    return waiting.promise
+    return this.#probe(credential, { do: ending, path: keyPath(key) })
+  }
+
+  /** Creates the first Credit of an account whose key is refused, and resolves when every gateway admits it. @returns how long it was refused, ms */
+  pay(credit: TestObject, credential: string): Promise<number> {
+    return this.#probe(credential, { do: 'pay', object: credit })
   }
 
   /** Call this once all probes have resolved. */
@@ -64,6 +72,14 @@ export class Prober {
     const exited = once(this.#child, 'exit')
     this.#child.kill()
     await exited
+  }
+
+  #probe(credential: string, write: ProbedWrite): Promise<number> {
+    const id = this.#next++
+    const waiting = Promise.withResolvers<number>()
+    this.#pending.set(id, waiting)
+    this.#send({ id, credential, write })
+    return waiting.promise
   }
 
   #send(request: ProbeRequest): void {

@@ -1,0 +1,119 @@
+/**
+ * Credits: what 50,000 Credits of one account cost the operator, and how long another account's first payment and the end of its keys take while
+ * 2,000 Credits are applied at once, and while one account is edited in a loop.
+ */
+import { CHART_HEAP } from '../support/chart-operator.ts'
+import { atOnce, numbered } from '../support/at-once.ts'
+import type { Stack } from '../support/stack.ts'
+import { creditStorm, type StormReport, stormLines } from './credit-storm.ts'
+import { clonesOf } from './gateways.ts'
+import { accountManifest, creditManifest, CreditWatch, paymentManifest, planManifest } from './many-credits.ts'
+import { WIDTH, withControlPlane, withStack } from './many-keys.ts'
+import { type BenchSite, type Bound, breaks, memoryMib, type PartResult, shown } from './part.ts'
+import { Inspector, type SettledMemory } from './settled-memory.ts'
+
+/** Memory of a Credit in the operator, bytes. */
+const CREDIT_BYTES: Bound = { must: 300 }
+const ACCOUNT = 'credits-many'
+
+interface Books {
+  readonly credits: number
+  readonly createdSeconds: number
+  readonly bookedSeconds: number
+  /** From the start of the operator: until it is ready, and until it has booked one more Credit. */
+  readonly readySeconds: number
+  readonly worksSeconds: number
+  readonly empty: SettledMemory
+  readonly full: SettledMemory
+  readonly restarted: SettledMemory
+  readonly peakMib: number
+}
+
+export async function creditsPart(site: BenchSite): Promise<PartResult> {
+  const books = await booksOf(site, site.isQuick ? 500 : 50_000)
+  site.say(`credits: ${books.credits} Credits are Booked`)
+  const storm = await stormOn(site)
+  const isFull = breaks(CREDIT_BYTES, bytesOf(books))
+  return { lines: [...bookLines(books), ...stormLines(storm)], isMissed: isFull || isMissed(storm), data: { books, storm } }
+}
+
+/** Accounts and Credits have no namespace, so each measurement has a control plane of its own. */
+async function booksOf(site: BenchSite, credits: number): Promise<Books> {
+  const [{ dist }] = clonesOf(site)
+  const inspector = await Inspector.at(site.ip)
+  const name = 'credits-books'
+  const operatorEnv = { NODE_OPTIONS: `${CHART_HEAP.NODE_OPTIONS} ${inspector.option}` }
+  return await withControlPlane(site, 'credits-plane', (plane) =>
+    withStack(site, { plane, dist, name, namespaces: [name], operatorEnv }, (stack) => fillBooks(stack, inspector, credits)),
+  )
+}
+
+async function stormOn(site: BenchSite): Promise<StormReport> {
+  const [{ dist }] = clonesOf(site)
+  const name = 'credits-storm'
+  return await withControlPlane(site, 'credits-storm-plane', (plane) =>
+    withStack(site, { plane, dist, name, namespaces: [name] }, (stack) => creditStorm(site, stack)),
+  )
+}
+
+const isMissed = ({ ratios, admittedAgain }: StormReport): boolean =>
+  ratios.some(({ bound, value }) => breaks(bound, value)) || admittedAgain > 0
+
+const bytesOf = ({ empty, restarted, credits }: Books): number => (restarted.bytes - empty.bytes) / credits
+
+function bookLines(books: Books): string[] {
+  const { credits, createdSeconds, bookedSeconds, readySeconds, worksSeconds, empty, full, restarted, peakMib } = books
+  const mib = ({ bytes, rssMib }: SettledMemory): string => `${(bytes / 2 ** 20).toFixed(1)} MiB (resident ${rssMib.toFixed(0)})`
+  return [
+    `${credits} Credits of one account, created by one client over the API server, ${WIDTH} calls in flight`,
+    `  created after ${createdSeconds.toFixed(1)} s, all Booked after ${bookedSeconds.toFixed(1)} s`,
+    `  memory of the operator after a collection: without Credits ${mib(empty)}, with them ${mib(full)}, after a restart ${mib(restarted)}; peak resident ${peakMib.toFixed(0)} MiB`,
+    `  a Credit after a restart ${shown(bytesOf(books), CREDIT_BYTES, 'bytes', 0)}`,
+    `  a new start is ready after ${readySeconds.toFixed(1)} s, and has booked another Credit after ${worksSeconds.toFixed(1)} s`,
+  ]
+}
+
+async function fillBooks(stack: Stack, inspector: Inspector, credits: number): Promise<Books> {
+  const { kube, operator, namespace } = stack
+  const watch = new CreditWatch(kube)
+  try {
+    await kube.create(planManifest())
+    await kube.create(accountManifest(ACCOUNT, namespace))
+    await kube.create(creditManifest('first', ACCOUNT))
+    await watch.until(1)
+    await operator.restart()
+    const empty = await inspector.settled()
+    const seconds = stopwatch()
+    await atOnce(numbered('payment', credits), (payment, at) => kube.create(paymentManifest(payment, ACCOUNT, at)), WIDTH)
+    const createdSeconds = seconds()
+    await watch.until(credits + 1)
+    const bookedSeconds = seconds()
+    const full = await inspector.settled()
+    return { credits, createdSeconds, bookedSeconds, empty, full, ...(await restart(stack, inspector, watch)) }
+  } finally {
+    watch.stop()
+  }
+}
+
+async function restart(
+  { kube, operator }: Stack,
+  inspector: Inspector,
+  watch: CreditWatch,
+): Promise<Pick<Books, 'readySeconds' | 'worksSeconds' | 'restarted' | 'peakMib'>> {
+  await operator.stop()
+  const before = watch.booked
+  const seconds = stopwatch()
+  await operator.start()
+  const readySeconds = seconds()
+  await kube.create(creditManifest('last', ACCOUNT))
+  await watch.until(before + 1)
+  const worksSeconds = seconds()
+  const restarted = await inspector.settled()
+  return { readySeconds, worksSeconds, restarted, peakMib: memoryMib(operator.process.pid).peak }
+}
+
+/** @returns seconds since now */
+function stopwatch(): () => number {
+  const started = performance.now()
+  return () => (performance.now() - started) / 1_000
+}
