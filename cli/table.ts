@@ -17,9 +17,9 @@ export function tableOf(columns: readonly string[], rows: readonly Cells[]): str
     .join('')
 }
 
-/** Without control characters: text that a user wrote must not steer a terminal. */
-function plain(text: string): string {
-  return text.replaceAll(/\p{Cc}/gu, '?')
+/** Without characters that steer a terminal or the direction of writing: a user wrote the text. */
+export function plain(text: string): string {
+  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 }
 
 function heading(column: string): string {

@@ -14,7 +14,7 @@ import { createHealthServer } from './health.ts'
 import { KubeUsageAccess } from './usage/usage-access.ts'
 import { LedgerReader } from './usage/ledger-reader.ts'
 import { UsageReader } from './usage/usage-reader.ts'
-import { holdCurrency } from './shards/installation.ts'
+import { readCurrency } from './shards/installation.ts'
 import { createUsageServer } from './usage/usage-server.ts'
 import { uninstall } from './uninstall/uninstall.ts'
 import { serveUninstalls } from './uninstall/uninstall-listener.ts'
@@ -64,7 +64,7 @@ function usageServer({ kube }: Connections, { namespace, billingCurrency }: Oper
     access: new KubeUsageAccess(kube, clock),
     read: (account) => usage.read(account),
     readLedger: (account) => ledger.read(account),
-    currency: () => holdCurrency({ kube, namespace, currency: billingCurrency }),
+    currency: () => readCurrency({ kube, namespace, currency: billingCurrency }),
     clock,
     outage: new OutageLog('usage', log, clock),
   })

@@ -23,7 +23,7 @@ import { readInstallation } from '../operator/shards/installation.ts'
 import { LOOPBACK_ACCESS } from '../operator/usage/usage-access.ts'
 import { LedgerReader } from '../operator/usage/ledger-reader.ts'
 import { UsageReader } from '../operator/usage/usage-reader.ts'
-import { holdCurrency } from '../operator/shards/installation.ts'
+import { readCurrency } from '../operator/shards/installation.ts'
 import { createUsageServer } from '../operator/usage/usage-server.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
 import { API_KINDS } from '#api/kinds.ts'
@@ -288,7 +288,7 @@ async function serveUsage({ store, log, parts }: World): Promise<string> {
     access: LOOPBACK_ACCESS,
     read: (account) => usage.read(account),
     readLedger: (account) => ledger.read(account),
-    currency: () => holdCurrency({ ...secrets, currency: OPERATOR_SETTINGS.billingCurrency }),
+    currency: () => readCurrency({ ...secrets, currency: OPERATOR_SETTINGS.billingCurrency }),
     clock: systemClock,
     outage: new OutageLog('usage', log, systemClock),
   })

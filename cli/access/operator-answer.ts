@@ -1,6 +1,7 @@
 /** Asks the operator about an account: in a cluster through kubectl, or at a URL, or in `make run`. */
 import { z } from 'zod'
 import { CommandLineError, DNS_NAME, quoted, Unusable } from '../command-line.ts'
+import { plain } from '../table.ts'
 import type { LocalState } from './local-state.ts'
 
 /** Options by which a command finds the operator. */
@@ -90,7 +91,7 @@ async function bodyOf(url: URL, token: string | undefined, get: typeof fetch): P
   })
   const text = await response.text()
   if (response.ok) return text
-  throw new Unusable(`the operator answers ${response.status}: ${messageIn(text)}`)
+  throw new Unusable(`the operator answers ${response.status}: ${plain(messageIn(text))}`)
 }
 
 function messageIn(text: string): string {

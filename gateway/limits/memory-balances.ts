@@ -97,6 +97,9 @@ class MemoryBalance {
 
   /** @throws LedgerCallRefused */
   check(process: string, request: BalanceRequest): void {
+    const period = this.#periodWith(request)
+    if (this.#openFrom !== undefined && period > Math.max(this.#openFrom + BALANCE.mostAhead, this.#period))
+      throw new LedgerCallRefused('the period of the balance is too far ahead')
     const sum = this.#sumWith(this.#raised(process, request))
     if (sum > this.#sum && sum > BALANCE.mostOpenSpend) throw new LedgerCallRefused('the open periods of the balance have too much spend')
   }

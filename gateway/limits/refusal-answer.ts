@@ -23,10 +23,10 @@ const ANSWERS: Readonly<Record<RefusedLimit, Answer>> = {
   concurrency: { row: 'concurrencyLimited', limit: 'concurrent_requests' },
   budgetSpent: { row: 'budgetSpent', limit: 'budget', reason: renewal },
   budgetTooSmall: { row: 'budgetTooSmall', limit: 'budget', reason: rest },
-  budgetHeld: { row: 'budgetHeld', limit: 'budget' },
+  budgetHeld: { row: 'budgetHeld', limit: 'budget', reason: ({ whose, budget }) => `budget "${budget?.name}" of this ${whose}` },
   balanceExhausted: { row: 'balanceExhausted', limit: 'balance' },
   balanceTooSmall: { row: 'balanceTooSmall', limit: 'balance' },
-  balanceHeld: { row: 'budgetHeld', limit: 'balance' },
+  balanceHeld: { row: 'budgetHeld', limit: 'balance', reason: () => 'the balance of the account of this key' },
   unpriced: { row: 'noPrice', limit: 'budget' },
   tooLarge: { row: 'requestTooLarge', limit: 'tokens_per_minute' },
 }

@@ -156,3 +156,19 @@ describe('the spend of an account', () => {
     expect((await openedBy(2)).books.get('acme')).toMatchObject(spend(2, 10n, { '2:p1': 5 }))
   })
 })
+
+test('while a Secret is damaged, the ledger keeps the spend of accounts whose books may be lost', async () => {
+  const { books } = await openedBy(1)
+  await opened(books, 'acme', 'uid-1')
+  const ledger = books.ledgerName('gone')
+  expect([books.mayHave(books.ledgerName('acme')), books.mayHave(ledger)]).toEqual([true, false])
+  const name = `hg-balances-8-${shardOf('acme', 8)}`
+  const secret = await kube.get(secrets, { namespace: NAMESPACE, name })
+  await kube.update(secrets, { ...secret!, data: { records: 'ZGFtYWdl' } })
+  const next = (await openedBy(2)).books
+  expect([next.mayHave(books.ledgerName('acme')), next.mayHave(ledger), next.mayHave('00000000-0000-4000-8000-000000000001')]).toEqual([
+    true,
+    true,
+    false,
+  ])
+})

@@ -11,6 +11,7 @@ import { BALANCES_SET } from '../shards/sets.ts'
 
 /** Length of a ledger name, hexadecimal digits: 128 bits. */
 const LEDGER_NAME = 32
+const LEDGER_NAME_TEXT = /^[0-9a-f]{32}$/
 
 export interface AccountBooksDeps extends SecretShardsDeps {
   readonly leader: ClaimingLeader
@@ -56,6 +57,11 @@ export class AccountBooks extends ClaimedShards<AccountBook> {
   /** @returns the name of the account that has books under this name in the ledger */
   nameIn(ledgerName: string): string | undefined {
     return this.#names.get(ledgerName)
+  }
+
+  /** Whether an account may have this name in the ledger: also one whose books cannot be read, since the ledger may have the only copy of its spend. */
+  mayHave(ledgerName: string): boolean {
+    return this.#names.has(ledgerName) || (this.mayLackEntries && LEDGER_NAME_TEXT.test(ledgerName))
   }
 
   /** Names in the ledger of all accounts with books. */

@@ -5,14 +5,14 @@
  */
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
-import type { BalanceStore, LedgerBalance } from '../books/balance-store.ts'
+import type { BalanceRead, BalanceStore, LedgerBalance } from '../books/balance-store.ts'
 import { ProcessWatch } from '../books/process-watch.ts'
 import { SubjectSchedule } from '../books/spend-reader.ts'
 import type { LiveProcess } from '../projection/store.ts'
 import { isMissingFunction } from '../redis-library.ts'
 import { type BookedSpend, closePeriods, lacksSpend, mergeSpend, NO_SPEND, totalSpent } from '../shards/account-book.ts'
 import type { AccountBooks } from './account-books.ts'
-import { believed, foldStep, hasLostSpend, isNearlyFull, mostSpent, spendIn } from './balance-plan.ts'
+import { believed, foldStep, hasLostSpend, isBooked, isNearlyFull, mostSpent, spendIn } from './balance-plan.ts'
 import { BalanceRepairs } from './balance-repairs.ts'
 import { FoldTimes, UnreadyKeys } from './balance-times.ts'
 import type { CreditBooks } from './credit-books.ts'
@@ -21,7 +21,7 @@ const TURN_MS = 1_000
 /** Shortest pause between two turns, ms, for a machine on which a turn takes longer than `TURN_MS`. */
 const LEAST_PAUSE_MS = 100
 /** Most accounts that are read and compared without a pause for other work. */
-const READ_AT_ONCE = 1_000
+const READ_AT_ONCE = 200
 /** At the end accounts are read that would be due within this time, ms. */
 const STOP_AHEAD_MS = 5_000
 /** Most accounts per turn whose period is raised: all of them may be due at once. */
@@ -208,11 +208,20 @@ export class BalanceKeeper {
     await repairs.apply(store)
   }
 
-  #take(taken: Taken, read: LedgerBalance | 'absent' | 'damaged', repairs: BalanceRepairs): void {
+  #take(taken: Taken, read: BalanceRead, repairs: BalanceRepairs): void {
     const { books } = this.#deps
-    const { name, ledger, nowMs } = taken
+    const { name } = taken
     const book = books.newest(name)
     if (book === undefined || books.isUnreadable(name)) return
+    if (typeof read !== 'object' || !isBooked(read, book)) return this.#merge(taken, { book, read }, repairs)
+    this.#setHeldBack(name, 0n)
+    this.#keep(taken, read, repairs)
+  }
+
+  /** Handles a read that differs from the books. */
+  #merge(taken: Taken, { book, read }: { readonly book: BookedSpend; readonly read: BalanceRead }, repairs: BalanceRepairs): void {
+    const { books } = this.#deps
+    const { name, ledger, nowMs } = taken
     const spend = spendOf(read)
     const belief = spend && believed(book, spend, this.#limitOf(name))
     if (spend === undefined || belief === undefined) {
@@ -221,7 +230,10 @@ export class BalanceKeeper {
     }
     this.#setHeldBack(name, belief.heldBack)
     if (books.addSpend(name, belief.spend)) this.#schedule.name(name, nowMs)
-    if (typeof read === 'object' && read.openFrom !== undefined) return this.#keep(taken, { spend, read }, repairs)
+    if (typeof read === 'object' && read.openFrom !== undefined) {
+      this.#mergeDurable(taken, spend, repairs)
+      return this.#keep(taken, read, repairs)
+    }
     this.#setUnready(taken, read === 'absent' ? undefined : totalSpent(spend))
     this.#begin(taken, spend, repairs)
   }
@@ -245,18 +257,19 @@ export class BalanceKeeper {
     for (const other of this.#schedule.uids()) this.#schedule.name(other, nowMs, TURN_MS)
   }
 
+  #mergeDurable({ name, ledger, nowMs }: Taken, spend: BookedSpend, repairs: BalanceRepairs): void {
+    const durable = this.#deps.books.durable(name)
+    if (durable === undefined || !lacksSpend(spend, durable)) return
+    if (hasLostSpend(spend, durable)) this.#deps.onRestored?.(name)
+    repairs.merge({ name: ledger, books: durable, isReady: false })
+    this.#schedule.name(name, nowMs, TURN_MS)
+  }
+
   /** Handles a key that grants. */
-  #keep(taken: Taken, { spend, read }: { readonly spend: BookedSpend; readonly read: LedgerBalance }, repairs: BalanceRepairs): void {
-    const { books } = this.#deps
+  #keep(taken: Taken, read: LedgerBalance, repairs: BalanceRepairs): void {
     const { name, ledger, nowMs } = taken
     this.#unready.begun(name)
     this.#ready.add(name)
-    const durable = books.durable(name)
-    if (durable !== undefined && lacksSpend(spend, durable)) {
-      if (hasLostSpend(spend, durable)) this.#deps.onRestored?.(name)
-      repairs.merge({ name: ledger, books: durable, isReady: false })
-      this.#schedule.name(name, nowMs, TURN_MS)
-    }
     for (const [process, held] of read.holders) {
       this.#processes.met(process, nowMs)
       if (held > 0 && this.#processes.isDead(process, nowMs)) repairs.free({ name: ledger, process })
@@ -338,7 +351,7 @@ export class BalanceKeeper {
 }
 
 /** @returns undefined for a damaged key */
-function spendOf(read: LedgerBalance | 'absent' | 'damaged'): BookedSpend | undefined {
+function spendOf(read: BalanceRead): BookedSpend | undefined {
   if (read === 'absent') return NO_SPEND
   return read === 'damaged' ? undefined : spendIn(read)
 }

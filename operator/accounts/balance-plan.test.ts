@@ -26,10 +26,16 @@ describe('the spend in the store', () => {
     ['no number', { spent: new Map([['2:a', Number.NaN]]) }],
     ['a negative number', { spent: new Map([['2:a', -1]]) }],
     ['a negative sum', { closedSpend: -1n }],
-    ['more processes than there are', { spent: new Map(Array.from({ length: 2_001 }, (_, at) => [`2:p${at}`, 1])) }],
   ])('with %s is damage', (_, its) => {
     expect(spendIn(read(2, 3, its))).toBeUndefined()
   })
+})
+
+test('of too many parts of the spend, which only an attacker writes, the largest ones count, and periods are closed early', () => {
+  const parts = Array.from({ length: 2_100 }, (_, at) => [`2:p${at}`, at + 1] as const)
+  const spend = spendIn(read(2, 3, { spent: new Map(parts) }))
+  expect(Math.min(...(spend?.spent.values() ?? []))).toBe(101)
+  expect([spend && isNearlyFull(spend), isNearlyFull({ ...NO_SPEND, spent: new Map(parts.slice(0, 500)) })]).toEqual([true, false])
 })
 
 describe('the books', () => {

@@ -1,9 +1,20 @@
 /** Decides what one read of the store says about the spend of one account. Pure. */
 import type { LedgerBalance } from '../books/balance-store.ts'
-import { type BookedSpend, closePeriods, lacksSpend, mergeSpend, NO_SPEND, SPENT_KEY, totalSpent } from '../shards/account-book.ts'
+import {
+  type BookedSpend,
+  closePeriods,
+  isSameSpend,
+  lacksSpend,
+  mergeSpend,
+  NO_SPEND,
+  SPENT_KEY,
+  totalSpent,
+} from '../shards/account-book.ts'
 
-/** Most parts of the spend of one account: gateways name themselves, so their number must be bounded. */
+/** Most parts of the spend of one account that are taken over: gateways name themselves, so their number must be bounded. */
 const MOST_PARTS = 2_000
+/** Number of parts from which periods are closed early. Each start of a gateway is another process. */
+const EARLY_FOLD_PARTS = 500
 /** Sum of the open periods from which they are closed early, micro-units: the store refuses reports above twice as much. */
 const EARLY_FOLD_ABOVE = 4_000_000_000_000_000
 /** A call is charged at most this multiple of what it has held, so no account can spend more than this multiple of its credits. */
@@ -16,9 +27,19 @@ const MOST_BELIEVED = 4n
 export function spendIn(read: LedgerBalance): BookedSpend | undefined {
   const { openFrom, closedSpend, spent } = read
   const isSound = [...spent].every(([key, amount]) => SPENT_KEY.test(key) && Number.isSafeInteger(amount) && amount >= 0)
-  if (!isSound || spent.size > MOST_PARTS || closedSpend < 0n) return undefined
+  if (!isSound || closedSpend < 0n) return undefined
   const known = { openFrom: openFrom ?? 0, closedSpend: openFrom === undefined ? 0n : closedSpend }
-  return mergeSpend({ ...known, spent: new Map([...spent].filter(([, amount]) => amount > 0)) }, NO_SPEND)
+  return mergeSpend({ ...known, spent: largestParts([...spent].filter(([, amount]) => amount > 0)) }, NO_SPEND)
+}
+
+/** Of too many parts, the largest ones. */
+function largestParts(parts: ReadonlyArray<readonly [key: string, amount: number]>): ReadonlyMap<string, number> {
+  return new Map(parts.length > MOST_PARTS ? parts.toSorted(([, a], [, b]) => b - a).slice(0, MOST_PARTS) : parts)
+}
+
+/** Whether the store has exactly what the books have. */
+export function isBooked({ openFrom, closedSpend, spent }: LedgerBalance, book: BookedSpend): boolean {
+  return openFrom !== undefined && isSameSpend({ openFrom, closedSpend, spent }, book)
 }
 
 /** Whether the store has lost spend that is durable. That the books have closed a period which is open there is no loss. */
@@ -75,7 +96,7 @@ export function foldStep(mine: BookedSpend, { openFrom, period }: LedgerBalance,
   return isDue && mine.spent.size > 0 ? { do: 'raise', period: openFrom + 2 } : undefined
 }
 
-/** Whether the open periods have a sum so large that they must be closed early. */
+/** Whether the open periods have a sum so large, or so many parts, that they must be closed early. */
 export function isNearlyFull({ spent }: BookedSpend): boolean {
-  return [...spent.values()].reduce((sum, amount) => sum + amount, 0) > EARLY_FOLD_ABOVE
+  return spent.size > EARLY_FOLD_PARTS || [...spent.values()].reduce((sum, amount) => sum + amount, 0) > EARLY_FOLD_ABOVE
 }

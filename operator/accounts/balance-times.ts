@@ -5,8 +5,8 @@ import type { LedgerBalance } from '../books/balance-store.ts'
 const READY_AFTER_MS = 6_000
 /** Shortest time between two changes of the period of an account, ms: a process that is cut off keeps what it could not report so long. */
 const FOLD_EVERY_MS = 7_200_000
-/** The same for an account whose open periods are nearly full. */
-const EARLY_FOLD_EVERY_MS = 60_000
+/** The same for an account whose open periods are nearly full. A process settles for 10 min into the period of its last reply. */
+const EARLY_FOLD_EVERY_MS = 900_000
 
 interface Unready {
   readonly sinceMs: number

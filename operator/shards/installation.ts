@@ -59,8 +59,23 @@ export async function holdCurrency({ kube, namespace, currency }: HeldCurrency):
   const ref = { namespace, name: INSTALLATION_SECRET }
   const secret = await kube.get(secrets, ref)
   if (secret === undefined) throw new KubeError('NotFound', 404, `there is no Secret ${INSTALLATION_SECRET}`)
-  const known = Buffer.from(secret.data?.[CURRENCY_ENTRY] ?? '', 'base64').toString('utf8')
-  if (/^[A-Z]{3}$/.test(known)) return known
+  const known = currencyOf(secret)
+  if (known !== undefined) return known
   await kube.update(secrets, { ...secret, data: { ...secret.data, [CURRENCY_ENTRY]: Buffer.from(currency).toString('base64') } })
   return currency
+}
+
+/** @returns the stored currency, or the setting before the first start with accounts @throws KubeError */
+export async function readCurrency({
+  kube,
+  namespace,
+  currency,
+}: Omit<HeldCurrency, 'kube'> & { readonly kube: Pick<KubePort, 'get'> }): Promise<string> {
+  const secret = await kube.get(secrets, { namespace, name: INSTALLATION_SECRET })
+  return (secret && currencyOf(secret)) ?? currency
+}
+
+function currencyOf({ data }: Secret): string | undefined {
+  const text = Buffer.from(data?.[CURRENCY_ENTRY] ?? '', 'base64').toString('utf8')
+  return /^[A-Z]{3}$/.test(text) ? text : undefined
 }

@@ -238,6 +238,11 @@ export class SecretShards<Entry> {
     return this.#shardOf(id).isDamaged
   }
 
+  /** Whether the set may have entries that this build does not know: a part of it was damaged, or cannot be read. */
+  get mayLackEntries(): boolean {
+    return this.#shards.some(({ isDamaged }) => isDamaged) || this.unreadable().next().done !== true
+  }
+
   /** Number of commits and removals that are not durable yet. */
   get pendingCount(): number {
     return this.#shards.reduce((sum, { pending }) => sum + pending.size, 0)

@@ -19,6 +19,7 @@ const NAMESPACE = 'headgate'
 class Secrets {
   readonly #objects = new Map<string, Secret>()
   #version = 0
+  creditReads = 0
 
   async put<Entry>(set: FixedSet<Entry>, entries: readonly Entry[]): Promise<void> {
     const codec = set.codec(() => 1)
@@ -36,6 +37,7 @@ class Secrets {
   }
 
   get<T extends KubeObject>(_: Resource<T>, { name }: ObjectRef): Promise<T | undefined> {
+    if (name.startsWith('hg-credits-')) this.creditReads += 1
     return Promise.resolve(this.#objects.get(name) as unknown as T | undefined)
   }
 }
@@ -98,6 +100,13 @@ describe('the reader of ledgers', () => {
     const name = shardSecretName('balances', BALANCES_SET.shards, shardOf('nobody', BALANCES_SET.shards))
     secrets.set(name, { records: Buffer.from('no gzip').toString('base64') })
     await expect(reader.read('nobody')).rejects.toThrow(`the Secret ${name} has damaged data`)
+  })
+
+  test('reads the Secrets of Credits twice for any number of questions that come while the first one is answered', async () => {
+    const { secrets, reader } = await world()
+    const first = reader.read('acme')
+    await Promise.all([first, ...Array.from({ length: 50 }, (_, at) => reader.read(at % 2 === 0 ? 'acme' : 'other'))])
+    expect(secrets.creditReads).toBeLessThanOrEqual(2 * CREDITS_SET.shards)
   })
 
   test('answers two questions at once, each with its own Credits', async () => {

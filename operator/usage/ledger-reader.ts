@@ -13,6 +13,12 @@ export interface AccountLedger {
   readonly usage: AccountUsage
 }
 
+interface Scan {
+  readonly accounts: Set<string>
+  /** The Credits of these accounts. */
+  readonly found: Promise<readonly CreditEntry[]>
+}
+
 export interface LedgerReaderDeps {
   readonly kube: Pick<KubePort, 'get'>
   readonly namespace: string
@@ -22,8 +28,10 @@ export interface LedgerReaderDeps {
 export class LedgerReader {
   readonly #secrets: SecretReader
   readonly #usage: Pick<UsageReader, 'read'>
-  /** The last scan of the Credits: one at a time, since it decodes the Credits of all accounts. */
-  #scan: Promise<unknown> = Promise.resolve()
+  /** The scan of the Credits that runs: one at a time, since it decodes the Credits of all accounts. */
+  #running: Promise<unknown> = Promise.resolve()
+  /** The scan that begins after it, for all who wait. */
+  #next: Scan | undefined
 
   constructor({ usage, ...deps }: LedgerReaderDeps) {
     this.#secrets = new SecretReader(deps)
@@ -42,8 +50,18 @@ export class LedgerReader {
   }
 
   async #creditsOf(account: string): Promise<readonly CreditEntry[]> {
-    const scan = this.#scan.then(() => this.#secrets.all(CREDITS_SET, (credit) => credit.account === account))
-    this.#scan = scan.catch(() => undefined)
-    return await scan
+    this.#next ??= this.#scanLater()
+    this.#next.accounts.add(account)
+    return (await this.#next.found).filter((credit) => credit.account === account)
+  }
+
+  #scanLater(): Scan {
+    const accounts = new Set<string>()
+    const found = this.#running.then(() => {
+      this.#next = undefined // who comes now needs a younger scan
+      return this.#secrets.all(CREDITS_SET, (credit) => accounts.has(credit.account))
+    })
+    this.#running = found.catch(() => undefined)
+    return { accounts, found }
   }
 }

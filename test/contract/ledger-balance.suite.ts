@@ -283,6 +283,14 @@ export function describeLedgerBalances(name: string, makeSubject: () => Promise<
       expect(await answer({ period: 3, spent: { 3: 2 } }, { process: 'p2' })).toMatchObject({ period: 3, openFrom: 2 })
     })
 
+    it('a report of a period far ahead is refused as a whole: no process moves the period of all others', async () => {
+      await merge({ openFrom: 5 })
+      await expect(call({ period: 1_006, held: 9 })).rejects.toThrow(LedgerCallRefused)
+      await expect(call({ period: 6, held: 9, spent: { 1_006: 1 } })).rejects.toThrow(LedgerCallRefused)
+      expect(await read()).toEqual(balanceOf({ openFrom: 5, period: 6 }))
+      expect(await answer({ period: 1_005, spent: { 1_005: 1 } })).toMatchObject({ period: 1_005 })
+    })
+
     it('a dropped balance is absent, and not ready again', async () => {
       await merge()
       await answer({ period: 1, spent: { 1: 5 } })

@@ -13,9 +13,10 @@ end
 -- operator, which may have read it for the last time.
 local function report_balance(balance, row)
   local v = balance.values
-  local before = v[5]
+  local before, known = v[5], v[4]
   v[4] = math.max(v[4], row.period, balance.is_ready and v[1] + 1 or 0)
   for _, report in ipairs(row.spent) do v[4] = math.max(v[4], report.period) end
+  if balance.is_ready and v[4] > math.max(v[1] + MOST_AHEAD, known) then refuse('the period is too far ahead') end
   for i, report in ipairs(row.spent) do
     local at = BALANCE_HEADS + i
     local is_open = report.period >= v[1] and report.period >= v[4] - 1

@@ -97,6 +97,7 @@ function constants(timing: LedgerTiming): Record<string, number | string> {
     MOST_HALVES: BALANCE.mostHalves,
     MAX_OPEN_SPEND: BALANCE.mostOpenSpend,
     LAST_PERIOD: BALANCE.lastPeriod,
+    MOST_AHEAD: BALANCE.mostAhead,
     MAX_PROCESSES: LEDGER_CAPS.processes,
     MAX_BUDGET_FIELDS: LEDGER_CAPS.budgetFields,
     IDLE_PERMITS_FROM: GRANTS.idlePermitsFrom,

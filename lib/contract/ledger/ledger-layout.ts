@@ -96,6 +96,8 @@ export const BALANCE = {
   mostOpenSpend: 8 * 10 ** 15,
   /** Periods last hours. */
   lastPeriod: 10 ** 9,
+  /** A report may be this many periods after the first open one, also in a store that went back to an older state: months. */
+  mostAhead: 1_000,
 } as const
 
 /** Largest number anywhere in the ledger, because Lua's numbers are doubles. */

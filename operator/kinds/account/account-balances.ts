@@ -17,7 +17,7 @@ const WEIGHTS: Readonly<Record<ReturnType<typeof urgencyOf>, Weight>> = {
 const RESTORED = 'Redis had counted less for the account than its books have. The operator has restored the spend from the books.'
 
 const DOUBTED =
-  'Redis counts more spend for an account than its Credits could pay; the books do not take it, and gateways refuse its keys. Find who can write to Redis; a Credit of type Adjustment lets the account spend again'
+  'Redis counts more spend for an account than its Credits could pay; the books do not take it, and gateways refuse its keys. If the account was Unmetered before, give it a Credit of type Grant for what it had spent. Else find who can write to Redis; a Credit of type Adjustment lets the account spend again'
 
 export class AccountBalances {
   readonly #context: OperatorContext

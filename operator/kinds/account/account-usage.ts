@@ -42,7 +42,7 @@ export class AccountUsage {
         const record = this.#recordOf(ledgerName)
         return record && sharedPolicy(record, accounts.planOf(record)).budgets
       },
-      mayExist: (ledgerName) => accounts.books.nameIn(ledgerName) !== undefined,
+      mayExist: (ledgerName) => accounts.books.mayHave(ledgerName),
       onRead: (ledgerName, usage) => {
         if (accounts.books.nameIn(ledgerName) !== undefined) this.#shown.read(ledgerName, usage)
       },

@@ -6,7 +6,7 @@ import { budgetsWithoutZone } from '#api/key-policy.ts'
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import { type OwnedBudget, sharedPolicy, type SubjectPolicy } from '#policy/effective.ts'
 import { uidOf } from '#kube/port.ts'
-import { REOPEN_ANNOTATION } from '../../accounts/claim.ts'
+import { beginsBooks, REOPEN_ANNOTATION } from '../../accounts/claim.ts'
 import { programmedCount, programmedOf } from '../../accounts/record-state.ts'
 import { effectiveStatus } from '../effective-status.ts'
 import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus } from '../usage-status.ts'
@@ -57,6 +57,9 @@ function conditionsOf(observed: ObservedAccount): AccountCondition[] {
   return list
 }
 
+/** The annotation works as long as it is there, so a later loss of books would not be noticed. */
+const BEGUN = `The manifest is applied, and the annotation ${REOPEN_ANNOTATION} has done its work. Remove it: while it is there, damage to the books is ignored.`
+
 type Accepted = Omit<ConditionFor<'Accepted'>, 'type'>
 
 function acceptedOf(observed: ObservedAccount): Accepted {
@@ -81,7 +84,10 @@ function acceptedOf(observed: ObservedAccount): Accepted {
     case 'Unreadable':
       return { reason: 'BooksUnreadable', message: 'A newer version of Headgate wrote the books of the account. Update the operator.' }
     default:
-      return manifestRefused(observed) ?? opening(observed) ?? { reason: 'Accepted', message: 'The manifest is applied.' }
+      return (
+        manifestRefused(observed) ??
+        opening(observed) ?? { reason: 'Accepted', message: beginsBooks(account) ? BEGUN : 'The manifest is applied.' }
+      )
   }
 }
 

@@ -239,7 +239,8 @@ function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }
 /** The text has no amount: the balance of an account is nothing that its keys show. */
 function balanceExhausted({ account }: Observed): OtherConditions['exhausted'] {
   if (account?.isBalanceExhausted !== true) return undefined
-  const message = 'The balance of the account is used up: requests answer 402. Ask the administrator of the account for a Credit.'
+  const message =
+    'The balance of the account is used up, or nearly so: requests that it cannot pay answer 402. Ask the administrator of the account for a Credit.'
   return { reason: 'BalanceExhausted', message }
 }
 
