@@ -307,7 +307,7 @@ describe('a prepaid account', () => {
     const { id: row, error, text } = await refusedBy(credits, hold)
     expect(row).toBe(id)
     expect(error.metadata).toEqual({ limit: 'balance', owner: 'account', needed: null, left: null, resetsAt: null })
-    expect(text.replace(/again in 5s.*5/s, '')).not.toMatch(/\d/)
+    expect(text.replaceAll('again in 5s', '')).not.toMatch(/\d/)
   })
 
   test('no retry is asked for where only money helps', async () => {

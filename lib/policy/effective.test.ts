@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
-import { balanceOf, effective, hasSameBalance, isLimited, type PlanPolicy, sharedPolicy } from './effective.ts'
+import { balanceOf, effective, isLimited, type PlanPolicy, sharedPolicy } from './effective.ts'
 
 const DAY: BudgetRecord = { name: 'day', unit: 'Tokens', amount: 5, window: 'Day', timeZone: 'UTC', onExceeded: 'Audit' }
 
@@ -107,20 +107,5 @@ describe('the balance of an account', () => {
 
   test('is no limit of a policy: an account without limits limits nothing', () => {
     expect(isLimited({ ...sharedPolicy({}, undefined), ...prepaid('0') })).toBe(false)
-  })
-
-  test('is the same for equal credits, and another one after a credit, another billing, or its first record', () => {
-    expect(hasSameBalance(prepaid('1'), prepaid('1'))).toBe(true)
-    expect(hasSameBalance(unmetered('1'), unmetered('2'))).toBe(true)
-    expect(hasSameBalance({}, {})).toBe(true)
-    for (const [one, other] of [
-      [prepaid('1'), prepaid('2')],
-      [prepaid('1000000000000000'), prepaid('0')],
-      [prepaid('0'), unmetered('0')],
-      [{}, unmetered('0')],
-      [prepaid('0'), {}],
-    ] as const)
-      expect(hasSameBalance(one, other)).toBe(false)
-    expect(hasSameBalance(undefined, {})).toBe(true)
   })
 })

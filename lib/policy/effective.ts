@@ -102,13 +102,6 @@ export function balanceOf({ balance }: Pick<AccountRecord, 'balance'>): SubjectB
   return { credits: balance.billing === 'Prepaid' ? halvesOf(credits) : undefined }
 }
 
-/** Whether two states of one subject have the same balance. */
-export function hasSameBalance(a: Pick<LimitSubject, 'balance'> | undefined, b: Pick<LimitSubject, 'balance'>): boolean {
-  const [one, other] = [a?.balance, b.balance]
-  if (one === undefined || other === undefined) return one === other
-  return one.credits?.high === other.credits?.high && one.credits?.low === other.credits?.low
-}
-
 /** Whether a policy limits anything. A balance is no limit of a policy. */
 export function isLimited({ limits, budgets }: SubjectPolicy): boolean {
   return limitNames(limits).length > 0 || budgets.length > 0

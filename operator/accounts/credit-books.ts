@@ -47,16 +47,6 @@ export class CreditBooks extends ClaimedShards<CreditEntry> {
     return this.#index.grossOf(account)
   }
 
-  countOf(account: string): number {
-    return this.#index.countOf(account)
-  }
-
-  /** All Credits of an account, oldest first. Takes some 0.1 ms per Credit. */
-  entriesOf(account: string): readonly CreditEntry[] {
-    const entries = [...this.#index.idsOf(account)].flatMap((id) => this.get(id) ?? [])
-    return entries.toSorted((a, b) => (`${a.time} ${a.id}` < `${b.time} ${b.id}` ? -1 : 1))
-  }
-
   /** Whether Credits may be missing: a Secret, or an entry in it, cannot be read. */
   get isIncomplete(): boolean {
     return this.unreadable().next().done !== true

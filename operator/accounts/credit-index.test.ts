@@ -7,14 +7,7 @@ describe('what accounts have been credited', () => {
     index.put('a', 'acme', 10)
     index.put('b', 'acme', -3)
     index.put('c', 'beta', 5)
-    expect([index.sumOf('acme'), index.grossOf('acme'), index.countOf('acme'), index.sumOf('beta'), index.sumOf('nobody')]).toEqual([
-      7n,
-      10n,
-      2,
-      5n,
-      0n,
-    ])
-    expect([[...index.idsOf('acme')], [...index.idsOf('nobody')]]).toEqual([['a', 'b'], []])
+    expect([index.sumOf('acme'), index.grossOf('acme'), index.sumOf('beta'), index.sumOf('nobody')]).toEqual([7n, 10n, 5n, 0n])
     expect([index.has('a'), index.has('d')]).toEqual([true, false])
   })
 
@@ -24,7 +17,7 @@ describe('what accounts have been credited', () => {
     expect(index.put('a', 'acme', 10)).toEqual(new Set())
     expect(index.put('a', 'acme', 4)).toEqual(new Set(['acme']))
     expect(index.put('a', 'beta', 4)).toEqual(new Set(['acme', 'beta']))
-    expect([index.sumOf('acme'), index.countOf('acme'), index.sumOf('beta'), index.countOf('beta')]).toEqual([0n, 0, 4n, 1])
+    expect([index.sumOf('acme'), index.sumOf('beta')]).toEqual([0n, 4n])
   })
 
   test('is exact beyond 2^53, and for any number of Credits', () => {
@@ -32,6 +25,5 @@ describe('what accounts have been credited', () => {
     const most = 999_999_999_999_999
     for (let n = 0; n < 5_000; n += 1) index.put(`credit-${n}`, `account-${n % 7}`, most)
     expect(index.sumOf('account-0')).toBe(BigInt(most) * 715n)
-    expect([...index.idsOf('account-6')]).toHaveLength(714)
   })
 })

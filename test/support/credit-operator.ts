@@ -149,7 +149,8 @@ export class CreditOperator {
     } else if (claim === 'Owned' && !isMarked(INSTALLATION, account)) await this.#mark(account)
     else if (claim === 'Owned') {
       await keeper.seedBefore([name])
-      const ids = booked.entriesOf(name).map(({ id }) => id)
+      const paid = new Set(this.#world.manifests.map(({ id }) => id))
+      const ids = [...paid].filter((id) => booked.entryOf(id)?.account === name)
       const record = { uid: uidOf(account), name, ledger: books.ledgerName(name), credits: booked.sumOf(name) }
       this.#world.publish(this, { ...record, state: 'Active' }, ids)
     } else this.#world.withdraw(this, uidOf(account))
