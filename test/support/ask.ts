@@ -60,6 +60,8 @@ export interface ExpectedRow {
   readonly retryAfter?: number
   /** Limit that `error.metadata` names; without one there is no metadata. */
   readonly limit?: string
+  /** Whose limit it is; default: of the key. */
+  readonly owner?: 'key' | 'account'
 }
 
 /** Asserts status, envelope, message, retry headers and both request ids of a refusal. @returns its message */
@@ -73,7 +75,7 @@ export function expectRow(answer: Answer, format: WireFormat, row: ExpectedRow):
   expect(answer.headers.get('www-authenticate')).toBe(row.status === 401 ? 'Bearer' : null)
   const message = (JSON.parse(answer.text) as { error: { message: string } }).error.message
   const [type, code, param] = row.openai
-  const metadata: unknown = row.limit && expect.objectContaining({ limit: row.limit, owner: 'key' })
+  const metadata: unknown = row.limit && expect.objectContaining({ limit: row.limit, owner: row.owner ?? 'key' })
   expect(JSON.parse(answer.text)).toEqual(
     format === 'openai'
       ? { error: { message, type, param, code, metadata } }

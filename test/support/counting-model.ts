@@ -1,4 +1,4 @@
-/** A model server that adds up the usage that it reports, for tests that compare it with what was counted. */
+/** A model server that adds up the usage that it reports, for tests that compare it with what was counted. Its answers can be held back. */
 import { once } from 'node:events'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -16,10 +16,15 @@ export interface Reported {
   outputTokens: number
 }
 
+const NOTHING: Reported = { requests: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 }
+
 export class CountingModel {
-  readonly reported: Reported = { requests: 0, inputTokens: 0, cachedInputTokens: 0, outputTokens: 0 }
+  readonly reported: Reported = { ...NOTHING }
+  /** The same by the header `x-session-id` of the request, counted when the request arrives. */
+  readonly bySession = new Map<string, Reported>()
   readonly url: string
   readonly #server: Server
+  #held: PromiseWithResolvers<void> | undefined
 
   private constructor(server: Server, url: string) {
     this.#server = server
@@ -32,9 +37,10 @@ export class CountingModel {
     const { port } = server.address() as AddressInfo // a listener on TCP has no pipe name
     const model = new CountingModel(server, `http://${ip}:${port}`)
     server.on('request', (request, response) => {
-      void text(request).then((body) => {
+      void text(request).then(async (body) => {
         const { stream = false, max_tokens: completion } = JSON.parse(body) as { readonly stream?: boolean; readonly max_tokens: number }
-        const usage = model.#report(completion)
+        const usage = model.#report(completion, String(request.headers['x-session-id']))
+        await model.#held?.promise
         if (!stream) {
           const choices = [{ index: 0, message: { role: 'assistant', content: 'x' }, finish_reason: 'stop' }]
           return void response
@@ -53,11 +59,25 @@ export class CountingModel {
     return model
   }
 
-  #report(completion: number): object {
-    this.reported.requests += 1
-    this.reported.inputTokens += PROMPT
-    this.reported.cachedInputTokens += CACHED
-    this.reported.outputTokens += completion
+  /** From now on answers wait until `release`. */
+  hold(): void {
+    this.#held = Promise.withResolvers()
+  }
+
+  release(): void {
+    this.#held?.resolve()
+    this.#held = undefined
+  }
+
+  #report(completion: number, session: string): object {
+    const ofSession = this.bySession.get(session) ?? { ...NOTHING }
+    this.bySession.set(session, ofSession)
+    for (const sum of [this.reported, ofSession]) {
+      sum.requests += 1
+      sum.inputTokens += PROMPT
+      sum.cachedInputTokens += CACHED
+      sum.outputTokens += completion
+    }
     return {
       prompt_tokens: PROMPT,
       completion_tokens: completion,

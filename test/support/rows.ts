@@ -19,6 +19,7 @@ const spent = (starts: string): ExpectedRow => ({
   ...row(402, ['insufficient_quota', 'insufficient_quota', null], 'billing_error', starts),
   limit: 'budget',
 })
+const ofBalance = (row: ExpectedRow): ExpectedRow => ({ ...row, limit: 'balance', owner: 'account' })
 const reached = (type: 'requests' | 'tokens', limit: string, starts: string): ExpectedRow => ({
   ...row(429, [type, 'rate_limit_exceeded', null], 'rate_limit_error', starts),
   limit,
@@ -66,3 +67,11 @@ export const TOO_MANY_TOKENS = {
 }
 export const SPENT = spent('Budget exhausted: budget "life" of this key')
 export const NO_PRICE = spent('Budget cannot be enforced: model unpriced has no price')
+
+/** Refusals by the balance of an account. `retryAfter` differs from answer to answer. */
+export const BALANCE = {
+  exhausted: ofBalance(spent('Balance exhausted')),
+  tooSmall: ofBalance(spent('This call does not fit the balance')),
+  held: ofBalance(reached('requests', 'balance', 'Budget is held by running requests')),
+  unpriced: ofBalance(spent('Budget cannot be enforced: model unpriced has no price')),
+}
