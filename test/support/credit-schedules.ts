@@ -14,7 +14,7 @@ const OLD_STATES = ['save store', 'roll back'] as const
 const PROCESSES = ['kill', 'freeze', 'cut off', 'heal', 'forge'] as const
 const SECRETS = ['save Secrets', 'restore Secrets'] as const
 
-type Kind =
+export type CreditKind =
   | (typeof USUAL)[number]
   | (typeof OBJECTS)[number]
   | (typeof LEADERS)[number]
@@ -25,7 +25,7 @@ type Kind =
 
 /** Every step has all fields, and uses some. */
 export interface CreditStep {
-  readonly do: Kind
+  readonly do: CreditKind
   /** A gateway, or an operator: 0 is the newest. */
   readonly at: 0 | 1
   readonly name: 'acme' | 'beta'
@@ -40,7 +40,7 @@ export interface CreditStep {
   readonly when: 'before' | 'after'
 }
 
-function steps(...kinds: ReadonlyArray<readonly Kind[]>): fc.Arbitrary<CreditStep[]> {
+function steps(...kinds: ReadonlyArray<readonly CreditKind[]>): fc.Arbitrary<CreditStep[]> {
   const step = fc.record({
     do: fc.constantFrom(...kinds.flat()),
     at: fc.constantFrom(0 as const, 1 as const),
@@ -75,7 +75,7 @@ interface Saved {
 
 type Act = (world: CreditWorld, step: CreditStep, saved: Saved) => unknown
 
-const ACTS: Readonly<Record<Kind, Act>> = {
+const ACTS: Readonly<Record<CreditKind, Act>> = {
   pay: (world, { id, name, amount, isRefund }) => world.pay(`pay-${id}`, name, isRefund ? -amount : 2 * amount),
   admit: (world, { at, name, amount, pick }) => world.admit(world.gateways[at], name, amount, uidFor(world, name, pick)),
   settle: (world, { pick, percent }) => settleOne(world, pick, percent),
