@@ -134,6 +134,16 @@ describe('spend', () => {
     expect((await operator(2)).keeper.spentOf('acme')).toBe(300n)
   })
 
+  test('is never older than seconds in the Secrets while an account spends', async () => {
+    const one = await operator()
+    await opened(one)
+    for (let second = 1; second <= 60; second += 1) {
+      report(one.ledger('acme'), { 1: second })
+      await clock.advance(1_000)
+      expect(one.books.durable('acme')?.spent.get('1:p1') ?? 0).toBeGreaterThanOrEqual(second - 7)
+    }
+  })
+
   test('that the store has lost is restored from the books, and said once', async () => {
     const restored: string[] = []
     const one = await operator(1, { onRestored: (name) => restored.push(name) })
@@ -164,6 +174,7 @@ describe('spend', () => {
     const one = await operator()
     await opened(one)
     store.wipe()
+    one.keeper.used('acme') // so that the loss is seen before the outage
     await clock.advance(4_000)
     store.isDown = true
     await clock.advance(4_000)
@@ -247,6 +258,32 @@ describe('the periods of an account', () => {
     clock.skip(HOURS_MS / 2)
     await clock.advance(DURABLE_MS)
     expect(key(one.ledger('acme')).period).toBe(2)
+  })
+
+  test('are closed in the store only after they are closed in the Secrets', async () => {
+    const one = await operator()
+    await opened(one)
+    const ledger = one.ledger('acme')
+    report(ledger, { 1: 300 })
+    await clock.advance(DURABLE_MS)
+    kube.before = ({ verb }) => (verb === 'update' ? Promise.reject(new Error('no answer')) : undefined)
+    clock.skip(HOURS_MS)
+    await clock.advance(DURABLE_MS)
+    expect([one.books.newest('acme')?.openFrom, key(ledger).openFrom, key(ledger).period]).toEqual([1, 0, 2])
+    kube.before = () => undefined
+    await clock.advance(DURABLE_MS)
+    expect([one.books.durable('acme')?.openFrom, key(ledger).openFrom]).toEqual([1, 1])
+  })
+
+  test('are closed within minutes if they have more spend than a report may add to', async () => {
+    const one = await operator()
+    await opened(one)
+    const ledger = one.ledger('acme')
+    report(ledger, { 1: 4_000_000_000_000_001 })
+    await clock.advance(90_000)
+    report(ledger, { 1: 4_000_000_000_000_001, 2: 1 })
+    await clock.advance(90_000)
+    expect(key(ledger)).toMatchObject({ openFrom: 2, closedSpend: 4_000_000_000_000_001n, spent: new Map([['2:p1', 1]]) })
   })
 
   test('go on from where a leader has died', async () => {

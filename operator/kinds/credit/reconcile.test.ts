@@ -71,6 +71,18 @@ describe('a Credit', () => {
     expect([await booked('pay-1'), await published()]).toEqual(['True Booked', 25])
   })
 
+  test('is not booked before the books of its account are durable: nobody may ever own the name', async () => {
+    world.refuse(({ verb, name }) => verb !== 'get' && name.startsWith('hg-balances-'), new KubeError('Forbidden', 403, 'no Role'))
+    await world.apply(accounts, account('acme', { billing: 'Prepaid' }))
+    await world.objects.create(credits, credit('pay-1'))
+    await run(5)
+    expect([await booked('pay-1'), await world.shards('credits')]).toEqual(['False AccountNotFound', []])
+    world.beforeCall = () => undefined
+    await run(11)
+    await world.settle()
+    expect([await booked('pay-1'), await published()]).toEqual(['True Booked', 25])
+  })
+
   test('that names a uid is booked only for that Account', async () => {
     await open()
     const uid = uidOf((await world.objects.get(accounts, ACME))!)
@@ -83,6 +95,7 @@ describe('a Credit', () => {
     await open()
     await pay('pay-1')
     await remove('pay-1')
+    await world.restart()
     expect(await published()).toBe(25)
     await pay('pay-1')
     expect([await booked('pay-1'), await published()]).toEqual(['True Booked', 25])
