@@ -151,6 +151,12 @@ export function describeLedgerBalances(name: string, makeSubject: () => Promise<
       expect(await answer({ credits: 99n, held: 0, want: 50_000 })).toMatchObject({ grant: 0 })
     })
 
+    it('waiting requests and floats never get what other processes hold', async () => {
+      await merge()
+      await answer({ credits: 100n, need: 60, ask: 60 })
+      expect(await answer({ credits: 100n, need: 10, ask: 500, want: 50_000 }, { process: 'p2' })).toMatchObject({ grant: 40, held: 100 })
+    })
+
     it('nothing of a balance is granted when another limit is short, and nothing of a limit when the balance is', async () => {
       await merge()
       const limited = { rates: [rate({ limit: 2, need: 3, ask: 3 })] }
