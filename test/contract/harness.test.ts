@@ -1,4 +1,4 @@
-/** Parts of the harness whose silent failure would look like success: the search for issued values, the comparison of rights, the totals. */
+/** Parts of the harness whose silent failure would look like success: the searches for issued values and for balances, the comparison of rights, the totals. */
 import { appendFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -6,6 +6,7 @@ import { API_KINDS } from '#api/kinds.ts'
 import { operatorRights } from '../../operator/rights.ts'
 import { report } from '../run-layers.ts'
 import { allowedUses, grants } from '../support/audit-log.ts'
+import { noteBalance, searchForBalances } from '../support/balance-search.ts'
 import { searchForValues } from '../support/secret-search.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
@@ -20,6 +21,21 @@ test('the search for issued values finds a value in a log, and reports the place
   expect(leaks.map(({ file }) => file)).toContain('loud.log')
   expect(JSON.stringify(leaks)).not.toContain('BBBB')
 })
+
+test.each(['7391.482653', '"left":7391482653,', '7.391482653e+09', '7391.4826529999999', 'USD 7,391.482653', '-7391.48265300'])(
+  'the search for balances finds %s outside of Secrets and Redis',
+  (shown) => {
+    const folder = temporaryFolder()
+    noteBalance(folder, '7391.482653')
+    mkdirSync(join(folder, 'hashes-allowed'))
+    writeFileSync(join(folder, 'hashes-allowed', 'redis.txt'), shown)
+    writeFileSync(join(folder, 'quiet.log'), 'id 17391482653 of 2026-11-27, 7391.48 ms, [7,391,482]\n')
+    expect(searchForBalances(folder)).toEqual({ balances: 1, files: 1, leaks: [] })
+    appendFileSync(join(folder, 'loud.log'), `Credits [5,${shown}]\n`)
+    expect(searchForBalances(folder).leaks).toEqual([{ file: 'loud.log', balance: '7391.482653' }])
+    expect(() => noteBalance(folder, '25.00')).toThrow('25.00 has fewer than 10 digits')
+  },
+)
 
 test('a request in an audit log counts as a use of its verb, unless it was refused, and an ungranted use is found', async () => {
   const folder = temporaryFolder()

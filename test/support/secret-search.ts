@@ -3,20 +3,14 @@
  * it is issued, and at the end all output of all parts is searched for the values.
  */
 import { createHash } from 'node:crypto'
-import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join, relative } from 'node:path'
-import { gunzipSync } from 'node:zlib'
 import type { ControlPlane } from './control-plane.ts'
 import type { TestObject } from './kube-admin.ts'
+import { filesBelow, HASHES_ALLOWED, textOf, VALUES_FILE } from './searched-files.ts'
 
 /** Data key of a user Secret that holds the value. */
 const VALUE_KEY = 'SERVICE_API_KEY'
-const VALUES_FILE = 'issued-values'
-/** Folder of the contents of Redis and the keyring, which hold hashes. No file may hold the values themselves. */
-export const HASHES_ALLOWED = 'hashes-allowed'
-/** etcd holds the user Secrets themselves; pki and dist are older than every value; an audit log is large, and read by a test of its own. */
-const NOT_SEARCHED = new Set(['etcd', 'pki', 'dist', 'audit', VALUES_FILE])
-
 /** The place of a found value, without the value itself. */
 export interface Leak {
   readonly file: string
@@ -118,20 +112,6 @@ function unpacked(secret: TestObject): string {
   const data = Object.entries((secret.data ?? {}) as Record<string, string>)
   const entries = data.map(([key, value]) => `${key}: ${textOf(Buffer.from(value, 'base64'))}`)
   return `${JSON.stringify(secret.metadata)}\n${entries.join('\n')}`
-}
-
-function textOf(bytes: Buffer): string {
-  return (bytes[0] === 0x1f && bytes[1] === 0x8b ? gunzipSync(bytes) : bytes).toString()
-}
-
-/** Regular files only: a link points to a file that is found anyway, or out of the folder. */
-function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    if (NOT_SEARCHED.has(entry.name)) return []
-    const path = join(folder, entry.name)
-    if (entry.isDirectory()) return filesBelow(path)
-    return entry.isFile() ? [path] : []
-  })
 }
 
 function write(folder: string, name: string, text: string): void {

@@ -9,7 +9,8 @@ import { conditionOf, conditionsOf, objectPath, type KubeAdmin, type TestObject 
 import { Program } from './program.ts'
 import { RedisPart } from './redis-part.ts'
 import { SecretMirror } from './secret-mirror.ts'
-import { HASHES_ALLOWED, keepRedisDump } from './secret-search.ts'
+import { HASHES_ALLOWED } from './searched-files.ts'
+import { keepRedisDump } from './secret-search.ts'
 import { waitFor } from './wait-for.ts'
 
 const GATEWAY_SERVICE = 'headgate-gateway'
