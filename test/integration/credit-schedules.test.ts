@@ -18,7 +18,7 @@ import { RealCreditWorld } from '../support/real-credit-world.ts'
 const SEED = Number(process.env.SEED ?? randomInt(2 ** 31))
 const RUNS = Number(process.env.CREDIT_RUNS ?? 12)
 /** Schedules that run at once, each on a Redis of its own. */
-const LANES = 4
+const AT_ONCE = 4
 
 const lab = openLab()
 let kube: KubePort
@@ -38,7 +38,7 @@ test.each(kinds)(
       .sample(schedules, { seed: SEED, numRuns: RUNS })
       .map((steps, at) => ({ steps, id: `s${kinds.findIndex(([one]) => one === kind)}x${at}` }))
     const seen = { admitted: 0, failures: [] as string[] }
-    await Promise.all(Array.from({ length: LANES }, () => lane(left, seen)))
+    await Promise.all(Array.from({ length: AT_ONCE }, () => runOfEach(left, seen)))
     expect(seen.failures).toEqual([])
     expect(seen.admitted).toBeGreaterThan(RUNS)
   },
@@ -50,7 +50,7 @@ interface Run {
 }
 
 /** Runs schedules one after another, until none is left. */
-async function lane(left: Run[], seen: { admitted: number; readonly failures: string[] }): Promise<void> {
+async function runOfEach(left: Run[], seen: { admitted: number; readonly failures: string[] }): Promise<void> {
   const redis = await LedgerRedis.start(LEDGER_TIMING, 'set')
   try {
     for (let run = left.shift(); run; run = left.shift()) {
