@@ -94,8 +94,10 @@ export class BalanceKeeper {
     deps.credits.onChanged((name) => this.#tell(name))
   }
 
+  /** Tells of every account once: what a former leader has booked last, it may not have shown. */
   start(): void {
     this.#isRunning = true
+    for (const name of this.#schedule.uids()) this.#tell(name)
     this.#scheduleTurn(0)
   }
 

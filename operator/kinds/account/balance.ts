@@ -90,7 +90,7 @@ export function urgencyOf(facts: BalanceFacts, reading: BalanceReading, shown: B
   const next = balanceStatus(facts, reading)
   const { balance, spent } = account.status ?? {}
   if (next.balance?.amount === balance?.amount && next.spent === spent) return 'Never'
-  const isBooked = shown !== undefined && shown.credits !== reading.credits
+  const isBooked = shown === undefined ? next.spent === spent : shown.credits !== reading.credits
   return isBooked || lacksBalance(account) || formerState(facts) !== stateOf(facts, next) ? 'AtOnce' : 'Later'
 }
 

@@ -134,6 +134,21 @@ describe('a prepaid Account', () => {
     expect([await amount(), world.writes.filter((write) => write.startsWith('status'))]).toEqual(['20.00', []])
   })
 
+  test('shows its newest balance, although a leader has died between a Credit and its status', async () => {
+    await world.start()
+    await open()
+    const { status } = await live()
+    await pay('pay-1', '25')
+    await world.objects.applyStatus(accounts, { ...(await live()), ...(status && { status }) })
+    await world.restart()
+    expect([await ready(), await keyReady(), await amount()]).toEqual(['True Ready', 'True Ready', '25.00'])
+    const former = await live()
+    await pay('pay-2', '1')
+    await world.objects.applyStatus(accounts, { ...(await live()), ...(former.status && { status: former.status }) })
+    await world.restart()
+    expect([await ready(), await amount()]).toEqual(['True Ready', '26.00'])
+  })
+
   test('restores what Redis has lost, from the books, before anything is granted', async () => {
     await world.start()
     await open()
