@@ -17,6 +17,8 @@ import { eventually } from '../support/wait-for.ts'
 
 /** More writes than any story has. */
 const MOST_WRITES = 60
+/** Time without a write after which the next schedule begins, ms. */
+const QUIET_MS = 800
 const API = 'headgate.dev/v1alpha1'
 const MICROS = 1_000_000
 
@@ -79,7 +81,7 @@ it.each(stories)(
       for (let write = 0; write < MOST_WRITES; write += 1) {
         const account = `crash-${stories.findIndex((one) => one.name === name)}-${when}-${write}`
         await prepare(account)
-        await crashing.quiet()
+        await crashing.quiet(QUIET_MS)
         crashing.arm({ write, when })
         await act(account)
         await checkRest(account, paid)
@@ -96,7 +98,7 @@ it.each(stories)(
     expect(killedAt.length, killedAt.join('\n')).toBeGreaterThanOrEqual(2 * least)
     expect(crashing.crashes).toEqual([])
   },
-  600_000,
+  900_000,
 )
 
 const spec = (account: string): object => ({
@@ -134,7 +136,7 @@ async function checkRest(account: string, paid: Readonly<Record<string, number>>
   const sum = BigInt(wanted.reduce((total, { micros }) => total + micros, 0))
   await eventually(async () => {
     const object = await stack.kube.get(stack.path('Account', account))
-    expect([conditionOf(object, 'Ready')?.reason, object?.['status']?.balance?.amount]).toEqual(['Ready', formatSumAmount(sum)])
+    expect([conditionOf(object, 'Ready')?.reason, object?.['status']?.balance?.amount], account).toEqual(['Ready', formatSumAmount(sum)])
     for (const { id } of wanted) expect(conditionOf(await stack.kube.get(creditPath(id)), 'Booked')?.status, id).toBe('True')
     expect(
       (await entries('credits', creditCodec))

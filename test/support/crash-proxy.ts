@@ -97,6 +97,7 @@ export async function redisCrashProxy(ip: string, port: number, gate: WriteGate)
 
 function pass(answer: IncomingMessage, outgoing: ServerResponse): void {
   outgoing.writeHead(answer.statusCode ?? 502, answer.headers)
+  outgoing.flushHeaders() // a watch answers long before its first event
   answer.pipe(outgoing)
 }
 

@@ -6,7 +6,7 @@ import { waitFor } from './wait-for.ts'
 
 /** A killed leader is replaced within about a second. */
 const QUICK_LEASE = { LEASE_DURATION_SECONDS: '1', LEASE_RENEW_SECONDS: '0.8', LEASE_RETRY_SECONDS: '0.2' }
-/** Time without a write after which the operator has nothing left to do, ms. */
+/** Time without a write after which the operator has usually nothing left to do, ms. */
 const QUIET_MS = 2_200
 
 export class CrashingStack {
@@ -51,14 +51,14 @@ export class CrashingStack {
     await waitFor('the operator to be ready', () => this.stack.operator.isReady(), { deadlineMs: 30_000 })
   }
 
-  /** Waits until 2.2 s pass without a write. A mark that waits longer for another write counts as a write of the next schedule. */
-  async quiet(): Promise<void> {
+  /** Waits until no write comes for a while, ms. A mark that waits longer for another write counts as a write of the next schedule. */
+  async quiet(quietMs = QUIET_MS): Promise<void> {
     const { gate } = this
     await waitFor(
       'the operator to have nothing left to write',
       async () => {
         const count = gate.seen.length
-        await new Promise((resolve) => setTimeout(resolve, QUIET_MS)) // no event announces the absence of a write
+        await new Promise((resolve) => setTimeout(resolve, quietMs)) // no event announces the absence of a write
         return gate.seen.length === count
       },
       { deadlineMs: 30_000 },
