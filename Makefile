@@ -90,7 +90,7 @@ bench: build ## measure requests, operator and limits; PART="..." selects, BASE=
 
 soak: build ## measure propagation, memory, attacks and limits for an hour
 	@node test/bench/soak.ts
-	@LEDGER_RUNS=20000 BALANCE_RUNS=3125 $(VITEST) --project property --testTimeout 7200000 gateway/limits operator/accounts
+	@LEDGER_RUNS=$${LEDGER_RUNS:-20000} BALANCE_RUNS=$${BALANCE_RUNS:-3125} $(VITEST) --project property --testTimeout 7200000 gateway/limits operator/accounts
 
 ##@ Cluster
 .PHONY: cluster-up cluster-down images kind-load
