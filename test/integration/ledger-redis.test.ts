@@ -189,6 +189,16 @@ describe('Redis with the library', () => {
       expect(await read()).toEqual(good)
     })
 
+    test.each([
+      { 'c:2:p1': '0', s: '0' },
+      { 'c:2:p1': '6', s: '6' },
+    ])('that is only too low is right again after a merge alone: %j', async (fields) => {
+      const good = await read()
+      await redis.part.admin.hset(key, fields)
+      await merge()
+      expect(await read()).toEqual(good)
+    })
+
     test('a key of another type reads as damage, and refuses only the calls of its account', async () => {
       await redis.balances.mergeBalances([{ name: 'other', books: { openFrom: 0, closedSpend: 0n, spent: new Map() }, isReady: true }])
       await redis.part.admin.del(key)

@@ -101,10 +101,11 @@ local function merge_spent(balance, books, from)
       if entry.period >= from and entry.value > 0 then
         if not merged[entry.name] then names[#names + 1] = entry.name end
         merged[entry.name] = math.max(merged[entry.name] or 0, entry.value)
-      elseif list == balance.spent then
-        deleted[#deleted + 1] = entry.name
       end
     end
+  end
+  for _, entry in ipairs(balance.spent) do
+    if not merged[entry.name] then deleted[#deleted + 1] = entry.name end
   end
   return merged, names, deleted
 end
