@@ -32,6 +32,12 @@ export function amountOf(micros: bigint): string {
   return `${micros < 0n ? '-' : ''}${digits.slice(0, -6)}.${decimals}`
 }
 
+/** The reverse. */
+function microsOf(amount: string): bigint {
+  const [, sign = '', units = '', decimals = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(amount) ?? []
+  return BigInt(`${sign}${units}${decimals.padEnd(6, '0')}`)
+}
+
 export interface PrepaidCall extends Question {
   readonly maxTokens?: number
   /** The model server counts by it. Default: the name of the account. Others begin with `<account>/`. */
@@ -43,6 +49,8 @@ export class PrepaidStack {
   readonly model: CountingModel
   /** Sessions of calls whose gateway was killed: nobody knows their cost. */
   readonly unmeasured = new Set<string>()
+  /** The Credits that count, by name: what was created first. */
+  readonly #credits = new Map<string, { readonly account: string; readonly micros: bigint }>()
   readonly #lab: Lab
   /** Name of the account of each credential. */
   readonly #accounts = new Map<string, string>()
@@ -63,6 +71,11 @@ export class PrepaidStack {
     await stack.serveModel('unpriced', { backends, contextTokens: 8_192 })
     await stack.apply('Plan', PLAN)
     return new PrepaidStack(lab, stack, model)
+  }
+
+  /** Sum of the Credits of an account, micro-units. */
+  creditedTo(name: string): bigint {
+    return [...this.#credits.values()].filter(({ account }) => account === name).reduce((sum, { micros }) => sum + micros, 0n)
   }
 
   /** Those that run. */
@@ -126,14 +139,12 @@ export class PrepaidStack {
   }
 
   /** Creates a Credit, as a payment service does. @returns the answer of the API server, which may be a refusal */
-  create(id: string, account: string, amount: string, spec: object = {}): Promise<{ status: number; text: string }> {
+  async create(id: string, account: string, amount: string, spec: object = {}): Promise<{ status: number; text: string }> {
     const credit = { accountRef: { name: account }, amount, type: amount.startsWith('-') ? 'Refund' : 'TopUp', ...spec }
-    return this.stack.kube.answer('POST', objectPath(GROUP, 'Credit'), {
-      apiVersion: GROUP,
-      kind: 'Credit',
-      metadata: { name: id },
-      spec: credit,
-    })
+    const object = { apiVersion: GROUP, kind: 'Credit', metadata: { name: id }, spec: credit }
+    const answer = await this.stack.kube.answer('POST', objectPath(GROUP, 'Credit'), object)
+    if (answer.status === 201 && !this.#credits.has(id)) this.#credits.set(id, { account, micros: microsOf(amount) })
+    return answer
   }
 
   /** Creates a Credit and waits until it counts. */
@@ -160,14 +171,35 @@ export class PrepaidStack {
     })
   }
 
-  /** Waits until the status of an account has exactly this balance. */
+  /** Waits until the status of an account has exactly this balance, micro-units. The operator may take a minute to show spend. */
   async untilBalance(account: string, micros: bigint): Promise<void> {
-    const check = async (): Promise<void> =>
-      expect((await this.accountObject(account))['status']?.balance, account).toMatchObject({
-        amount: amountOf(micros),
-        currency: CURRENCY,
-      })
+    const shown = amountOf(micros)
+    const check = async (): Promise<void> => expect(await this.balanceIn(account), account).toEqual(`${shown} ${CURRENCY}`)
     await eventually(check, { deadlineMs: STATUS_WITHIN_MS, everyMs: 100 })
+  }
+
+  /**
+   * Waits until the books have all spend of an account, and its balance is exact. The status is written at once after a Credit, so the least
+   * Credits are paid meanwhile. @param forged spend that no call has had, micro-units
+   */
+  async untilExact(account: string, forged = 0n): Promise<void> {
+    await waitFor(
+      `the exact balance of ${account}`,
+      async () => {
+        const exact = `${amountOf(this.creditedTo(account) - this.spentOf(account) - forged)} ${CURRENCY}`
+        const shown = await this.balanceIn(account)
+        if (shown === exact) return true
+        await this.pay(`${account}-least-${this.#credits.size}`, account, '0.000001')
+        throw new Error(`${shown} instead of ${exact}`)
+      },
+      { everyMs: 1_000 },
+    )
+  }
+
+  /** Amount and currency in the status; undefined without a balance. */
+  async balanceIn(account: string): Promise<string | undefined> {
+    const { balance } = (await this.accountObject(account))['status'] ?? {}
+    return balance && `${balance.amount} ${balance.currency}`
   }
 
   async accountObject(name: string): Promise<TestObject> {
