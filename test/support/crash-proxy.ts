@@ -7,6 +7,7 @@ import { type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer, request as tlsRequest } from 'node:https'
 import { connect, createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { ledgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { redisFunctions } from '#contract/redis/redis-functions.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { listening } from './listening.ts'
@@ -76,10 +77,11 @@ export async function kubeCrashProxy(plane: ControlPlane, gate: WriteGate): Prom
   return { url: `https://${plane.address.ip}:${await listening(server, plane.address.ip)}`, close: () => closeAll(server) }
 }
 
-/** In front of Redis. Writes are the functions that change the projection. */
+/** In front of Redis. Writes are the functions that change the projection or the spend of an account. */
 export async function redisCrashProxy(ip: string, port: number, gate: WriteGate): Promise<CrashProxy> {
-  const functions = redisFunctions('hg')
-  const marks = [functions.write, functions.switch].map((name) => `\r\n${name}\r\n`) // not the text of the library, which defines the functions
+  const { write, switch: switch_ } = redisFunctions('hg')
+  const { merge, raise } = ledgerFunctions('hg')
+  const marks = [write, switch_, merge, raise].map((name) => `\r\n${name}\r\n`) // not the text of the library, which defines the functions
   const server = createServer((client) => {
     const upstream = connect(port, ip)
     let held = false
