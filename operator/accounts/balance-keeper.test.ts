@@ -139,10 +139,10 @@ describe('spend', () => {
     await opened(one)
     const ledger = one.ledger('acme')
     const reads: number[] = []
-    const { readBalances } = store
+    const read = store.readBalances.bind(store)
     store.readBalances = (names) => {
       if (names.includes(ledger)) reads.push(clock.monotonic())
-      return readBalances.call(store, names)
+      return read(names)
     }
     for (let second = 1; second <= 60; second += 1) {
       report(ledger, { 1: second })

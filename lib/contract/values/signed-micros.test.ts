@@ -76,7 +76,11 @@ describe('an amount of money with a sign', () => {
   )
 
   test('a stored integer in range is one', () => {
-    expect([signedMicrosOf(0), signedMicrosOf(-Number(MAX_MICROS)), signedMicrosOf(MAX_MICROS)]).toEqual([0, -Number(MAX_MICROS), MAX_MICROS])
+    expect([signedMicrosOf(0), signedMicrosOf(-Number(MAX_MICROS)), signedMicrosOf(MAX_MICROS)]).toEqual([
+      0,
+      -Number(MAX_MICROS),
+      MAX_MICROS,
+    ])
   })
 })
 
