@@ -70,9 +70,9 @@ describe('an account that was deleted and created again', () => {
   })
 
   it('has no balance, and the keys of the former one answer 401 and spend nothing', async () => {
-    const spent = prepaid.spentOf('reborn')
     await prepaid.stack.kube.remove(prepaid.stack.path('Account', 'reborn'))
     await prepaid.untilAll(credentials, 401)
+    const spent = prepaid.spentOf('reborn')
     await prepaid.pay('reborn-late', 'reborn', '1.25')
     await prepaid.applyAccount('reborn')
     const created = await prepaid.stack.untilCondition('Account', 'reborn', 'Accepted', { status: 'False', reason: 'NameUsed' })
