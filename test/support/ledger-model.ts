@@ -148,6 +148,7 @@ export class LedgerModel {
   #reach(process: Process): void {
     if (!process.isCutOff) return
     process.isCutOff = false
+    if (this.#isOld) this.#wipedAt = this.world.clock.now() // until now the process did not know, and windows may have ended
     process.ledger.reportAgain()
   }
 
