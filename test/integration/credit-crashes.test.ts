@@ -27,7 +27,8 @@ let crashing: CrashingStack
 let stack: Stack
 
 beforeAll(async () => {
-  crashing = await CrashingStack.open(lab, { gateways: 1, operatorEnv: { ACCOUNTS: 'true' } })
+  const plane = await lab.ownControlPlane() // one installation of a cluster has accounts
+  crashing = await CrashingStack.open(lab, { gateways: 1, operatorEnv: { ACCOUNTS: 'true' } }, plane)
   stack = crashing.stack
 })
 afterAll(() => crashing.close())

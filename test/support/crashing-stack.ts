@@ -17,11 +17,11 @@ export class CrashingStack {
   readonly #proxies: CrashProxy[] = []
   #isClosed = false
 
-  static async open(lab: Lab, options: StackOptions): Promise<CrashingStack> {
+  static async open(lab: Lab, options: StackOptions, plane = lab.plane): Promise<CrashingStack> {
     const gate = new WriteGate()
-    const kube = await kubeCrashProxy(lab.plane, gate)
+    const kube = await kubeCrashProxy(plane, gate)
     const operatorEnv = { ...QUICK_LEASE, ...options.operatorEnv }
-    const stack = await lab.stack({ ...options, apiServer: kube.url, operatorEnv, operators: 0, start: false })
+    const stack = await lab.stack({ ...options, apiServer: kube.url, operatorEnv, operators: 0, start: false }, plane)
     const redis = await redisCrashProxy(stack.redis.ip, stack.redis.port, gate)
     await stack.addOperator({ env: { REDIS_URL: redis.url }, start: false })
     const crashing = new CrashingStack(stack, gate, [kube, redis])

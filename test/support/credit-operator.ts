@@ -56,6 +56,7 @@ export class CreditOperator {
   #accounts: readonly Account[] = []
   #credits: readonly Credit[] = []
   #isWorking = false
+  #isLoaded = false
 
   constructor(world: OperatedWorld, fence: number) {
     this.#world = world
@@ -88,6 +89,7 @@ export class CreditOperator {
     try {
       await this.books.load()
       await this.credits.load()
+      this.#isLoaded = true
       this.see()
       this.keeper.start()
     } catch {
@@ -122,7 +124,7 @@ export class CreditOperator {
 
   /** One pass over the objects that it sees. Commits become durable later. */
   async work(): Promise<void> {
-    if (this.isOver || this.#isWorking) return
+    if (this.isOver || !this.#isLoaded || this.#isWorking) return // it decides nothing before it has claimed the books
     this.#isWorking = true
     try {
       for (const account of this.#accounts) await this.#account(account)
