@@ -85,6 +85,11 @@ export class CreditGateway {
     }
   }
 
+  /** The store has lost what it counted: a process that dies before its next report takes its spend with it. */
+  storeLost(): void {
+    for (const { acknowledged } of this.#balances.values()) acknowledged.clear()
+  }
+
   /** The process ends without another report. */
   kill(): void {
     this.isAlive = false

@@ -225,6 +225,7 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
     const lost = [...this.#dead.splice(0), ...silent].flatMap((gateway) => [...gateway.spend()])
     for (const { ledger, all } of lost) this.mayLose(ledger, all)
     if (silent.some(({ holds }) => holds.length > 0)) this.excuses.overspend = true
+    for (const gateway of this.gateways) gateway.storeLost()
   }
 
   holdsOf(ledger: string): number {
