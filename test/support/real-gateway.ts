@@ -74,6 +74,7 @@ export class RealGateway implements LedgerStore {
 
   /** A new connection: it may be another server, or the same one without its data. */
   reconnect(): void {
+    this.#counted.clear() // a process that dies before its next report takes its spend with it
     if (this.canReport) this.ledger.reportAgain()
   }
 
