@@ -7,6 +7,11 @@ import { condition, DNS_SUBDOMAIN } from './metadata.ts'
 /** uid of an object: in a cluster a UUID. */
 export const UID = '^[0-9A-Za-z]([0-9A-Za-z-]*[0-9A-Za-z])?$'
 
+/** Most characters of a reference. */
+export const MAX_REFERENCE = 128
+/** Why a balance changes. */
+export const CREDIT_TYPES = ['TopUp', 'Grant', 'Refund', 'Dispute', 'Adjustment'] as const
+
 const accountRef = z.strictObject({
   name: matching(DNS_SUBDOMAIN, 253).describe('Name of the Account.'),
   uid: matching(UID, 128)
@@ -29,11 +34,11 @@ export const creditSpec = z.strictObject({
       'Amount in the currency of the installation: a decimal number with at most 9 digits before and 6 behind the point, and with - before it where money is taken back. Not 0.',
     ),
   type: z
-    .enum(['TopUp', 'Grant', 'Refund', 'Dispute', 'Adjustment'])
+    .enum(CREDIT_TYPES)
     .describe(
       'Why the balance changes, for people and for the ledger. TopUp: a payment. Grant: a gift. Refund: a payment that was returned. Dispute: a payment that a bank took back, or gave again. Adjustment: a correction. The amount alone decides the direction.',
     ),
-  reference: text(128).describe('Id of the payment at its provider, or a note. The ledger shows it.').optional(),
+  reference: text(MAX_REFERENCE).describe('Id of the payment at its provider, or a note. The ledger shows it.').optional(),
   time: timestamp().describe('When the payment was made, for the ledger. Absent: when the Credit was created.').optional(),
 })
 

@@ -7,7 +7,7 @@ import { type Micros, parseMicros } from '#contract/values/micros.ts'
 /** The form that `parseMicros` reads: at most 9 digits before the point and 6 after it. */
 export const DECIMAL_AMOUNT = '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$'
 
-/** The form that `parseSignedAmount` reads, apart from a sign before zero. */
+/** Pattern of a signed amount. `parseSignedAmount` reads the same texts, except zero with a sign. */
 export const SIGNED_AMOUNT = '^-?(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$'
 
 /** Whole tokens, at least 1, at most 15 digits. */

@@ -1,5 +1,6 @@
 /** A Credit as the command line gives it, and as a manifest. Amounts are integers of micro-units from the first parse on. */
 import { z } from 'zod'
+import { CREDIT_TYPES, MAX_REFERENCE } from '#api/credit.ts'
 import { DNS_SUBDOMAIN } from '#api/metadata.ts'
 import { validateManifest } from '#api/validate.ts'
 import { formatSignedAmount, parseSignedAmount, type SignedMicros } from '#contract/values/signed-micros.ts'
@@ -35,8 +36,6 @@ Examples:
   headgate credit add acme 10 --id welcome --type Grant --local examples/accounts
 `
 
-const TYPES = ['TopUp', 'Grant', 'Refund', 'Dispute', 'Adjustment'] as const
-const MAX_REFERENCE = 128
 const COMMAND = 'headgate credit add'
 
 const OPTIONS = {
@@ -128,9 +127,9 @@ function idIn(id: string | undefined): string {
 function typeIn(type: string | undefined, micros: SignedMicros): string {
   if (type === undefined && micros > 0) return 'TopUp'
   if (type === undefined) throw new CommandLineError('--type is missing: a negative AMOUNT is a Refund, a Dispute or an Adjustment')
-  const known = TYPES.find((one) => one === type)
+  const known = CREDIT_TYPES.find((one) => one === type)
   if (known === undefined)
-    throw new CommandLineError(`--type ${quoted(type)}: use ${TYPES.slice(0, -1).join(', ')} or ${TYPES.at(-1) ?? ''}`)
+    throw new CommandLineError(`--type ${quoted(type)}: use ${CREDIT_TYPES.slice(0, -1).join(', ')} or ${CREDIT_TYPES.at(-1) ?? ''}`)
   return known
 }
 

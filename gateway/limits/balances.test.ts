@@ -4,7 +4,7 @@ import { settle } from '../../test/support/manual-clock.ts'
 import { halvesOf } from '#contract/values/signed-micros.ts'
 import type { LeaseLedger } from './lease-ledger.ts'
 import type { LimitSubject, Need, Verdict } from './ledger.ts'
-import type { BalanceState, MergedBooks } from './memory-balances.ts'
+import type { AccountSpend, LedgerBalance } from '#contract/ledger/account-spend.ts'
 
 const ACCOUNT = 'account-1'
 const HOUR_MS = 3_600_000
@@ -13,7 +13,7 @@ const prepaid = (credits: bigint): LimitSubject => subject({ uid: ACCOUNT, whose
 const unmetered = subject({ uid: ACCOUNT, whose: 'account', balance: { credits: undefined } })
 const costing = (micros: number): Need => need({ holdByUnit: { Currency: micros, Tokens: 0 } })
 
-function merge(world: LedgerWorld, books: Partial<MergedBooks> = {}): void {
+function merge(world: LedgerWorld, books: Partial<AccountSpend> = {}): void {
   world.memory.mergeBalances([{ name: ACCOUNT, books: { openFrom: 0, closedSpend: 0n, spent: new Map(), ...books }, isReady: true }])
 }
 
@@ -24,7 +24,7 @@ function oneProcess(): { readonly world: LedgerWorld; readonly ledger: LeaseLedg
   return { world, ledger: world.process() }
 }
 
-function balanceIn(world: LedgerWorld): BalanceState {
+function balanceIn(world: LedgerWorld): LedgerBalance {
   const [state] = world.memory.readBalances([ACCOUNT])
   if (state === undefined || state === 'absent') throw new Error('the balance is absent')
   return state

@@ -1,29 +1,9 @@
 /** The balances of all accounts in the memory of one process. `lib/contract/ledger/ledger-balance.lua` does the same in Redis. */
 import type { BalanceReply, BalanceRequest, LedgerCall } from '#contract/ledger/ledger-call.ts'
-import { BALANCE, GRANTS, MAX_SUM, spentField } from '#contract/ledger/ledger-layout.ts'
+import { type AccountSpend, type LedgerBalance, periodOf, spentField } from '#contract/ledger/account-spend.ts'
+import { BALANCE, GRANTS, MAX_SUM } from '#contract/ledger/ledger-layout.ts'
 import { halvesOf, type SumHalves, sumOfHalves } from '#contract/values/signed-micros.ts'
 import { LedgerCallRefused } from './ledger.ts'
-
-/** The spend of one account as its books have it. Amounts are micro-units; `spent` is by period and process, see `spentField`. */
-export interface MergedBooks {
-  /** The first period whose spend may still grow. */
-  readonly openFrom: number
-  /** Spend of all periods before `openFrom`. */
-  readonly closedSpend: bigint
-  readonly spent: ReadonlyMap<string, number>
-}
-
-/** One read of a balance. */
-export interface BalanceState {
-  /** undefined: the balance is not ready, and grants nothing. */
-  readonly openFrom: number | undefined
-  /** The present period. */
-  readonly period: number
-  readonly closedSpend: bigint
-  readonly spent: ReadonlyMap<string, number>
-  /** Held by process. */
-  readonly holders: ReadonlyMap<string, number>
-}
 
 const NOTHING: SumHalves = { high: 0, low: 0 }
 
@@ -44,12 +24,12 @@ export class MemoryBalances {
   }
 
   /** The whole balance of one account; undefined while nothing is known. */
-  read(subject: string): BalanceState | undefined {
+  read(subject: string): LedgerBalance | undefined {
     return this.#balances.get(subject)?.state
   }
 
   /** Takes the maximum of books and balance. @param isReady whether the balance may grant from now on */
-  merge(subject: string, books: MergedBooks, isReady: boolean): void {
+  merge(subject: string, books: AccountSpend, isReady: boolean): void {
     this.#open(subject).merge(books, isReady)
   }
 
@@ -141,7 +121,7 @@ class MemoryBalance {
   }
 
   /** undefined while nothing is known. */
-  get state(): BalanceState | undefined {
+  get state(): LedgerBalance | undefined {
     const isEmpty = this.#openFrom === undefined && this.#period === 0 && this.#spent.size + this.#holders.size === 0
     if (isEmpty) return undefined
     return {
@@ -154,7 +134,7 @@ class MemoryBalance {
   }
 
   /** The later first open period wins with its base; of one period, the larger base. */
-  merge({ openFrom, closedSpend, spent }: MergedBooks, isReady: boolean): void {
+  merge({ openFrom, closedSpend, spent }: AccountSpend, isReady: boolean): void {
     this.#mergeBase(openFrom, halvesOf(closedSpend), isReady)
     const from = this.#openFrom ?? openFrom
     this.#period = Math.max(this.#period, from + 1)
@@ -229,9 +209,4 @@ function sumOf(a: number, b: number): number {
 
 function isLarger(a: SumHalves, b: SumHalves): boolean {
   return a.high > b.high || (a.high === b.high && a.low > b.low)
-}
-
-/** The period in a `spentField`. */
-function periodOf(field: string): number {
-  return Number(field.slice(0, field.indexOf(':')))
 }

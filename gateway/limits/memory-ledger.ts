@@ -23,7 +23,8 @@ import {
   PERMIT_LIFE_MS,
 } from '#contract/ledger/ledger-layout.ts'
 import type { LedgerStore } from './ledger.ts'
-import { type BalanceState, MemoryBalances, type MergedBooks } from './memory-balances.ts'
+import type { AccountSpend, LedgerBalance } from '#contract/ledger/account-spend.ts'
+import { MemoryBalances } from './memory-balances.ts'
 import { MemoryBudgets } from './memory-budgets.ts'
 import { RollingWindow } from './rolling-window.ts'
 
@@ -128,12 +129,12 @@ export class MemoryLedgerStore implements LedgerStore {
   }
 
   /** The balances of accounts, in the order of the names. */
-  readBalances(names: readonly string[]): ReadonlyArray<BalanceState | 'absent'> {
+  readBalances(names: readonly string[]): ReadonlyArray<LedgerBalance | 'absent'> {
     return names.map((name) => this.#balances.read(name) ?? 'absent')
   }
 
   /** Takes the maximum of books and balances. `isReady`: the balance may grant from now on. */
-  mergeBalances(rows: ReadonlyArray<{ readonly name: string; readonly books: MergedBooks; readonly isReady: boolean }>): void {
+  mergeBalances(rows: ReadonlyArray<{ readonly name: string; readonly books: AccountSpend; readonly isReady: boolean }>): void {
     for (const { name, books, isReady } of rows) this.#balances.merge(name, books, isReady)
   }
 

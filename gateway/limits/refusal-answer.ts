@@ -35,9 +35,13 @@ const ANSWERS: Readonly<Record<RefusedLimit, Answer>> = {
 const UNPRICED_BALANCE: Answer = { row: 'noPrice', limit: 'balance' }
 
 /** Refusals without rate headers, because no wait ends them soon. */
-const WITHOUT_RATES: ReadonlySet<RefusedLimit> = new Set<RefusedLimit>(
-  ['budgetSpent', 'budgetTooSmall', 'balanceExhausted', 'balanceTooSmall', 'unpriced'], //
-)
+const WITHOUT_RATES: ReadonlySet<RefusedLimit> = new Set<RefusedLimit>([
+  'budgetSpent',
+  'budgetTooSmall',
+  'balanceExhausted',
+  'balanceTooSmall',
+  'unpriced',
+])
 
 /** @param nowMs ms since 1970 */
 export function refusalAnswer(verdict: Refused, { model, format }: RefusedRequest, nowMs: number): GatewayError {

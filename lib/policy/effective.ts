@@ -40,7 +40,7 @@ export interface BudgetSpec extends BudgetRecord {
   readonly whose?: LimitOwner | undefined
 }
 
-/** The balance of an account, as a gateway enforces it: the spend is counted in the ledger. */
+/** The part of a balance that a record has. The ledger counts the spend. */
 export interface SubjectBalance {
   /** The sum of all credits, micro-units; undefined: the account is Unmetered, so that its spend is counted and nothing is refused. */
   readonly credits: SumHalves | undefined

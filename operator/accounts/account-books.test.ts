@@ -2,7 +2,8 @@ import { beforeEach, describe, expect, test } from 'vitest'
 import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { secrets } from '#kube/resources.ts'
-import { type BookedSpend, NO_SPEND } from '../shards/account-book.ts'
+import type { AccountSpend } from '#contract/ledger/account-spend.ts'
+import { NO_SPEND } from '../shards/account-book.ts'
 import { shardOf } from '../shards/secret-shards.ts'
 import { AccountBooks } from './account-books.ts'
 
@@ -101,7 +102,7 @@ describe('the books of accounts', () => {
 })
 
 describe('the spend of an account', () => {
-  const spend = (openFrom: number, closedSpend: bigint, spent: Record<string, number>): BookedSpend => ({
+  const spend = (openFrom: number, closedSpend: bigint, spent: Record<string, number>): AccountSpend => ({
     ...{ openFrom, closedSpend },
     spent: new Map(Object.entries(spent)),
   })

@@ -4,7 +4,8 @@
  */
 import { hash } from 'node:crypto'
 import type { Level } from '../loop/level.ts'
-import { type AccountBook, type BookedSpend, isSameSpend, mergeSpend } from '../shards/account-book.ts'
+import type { AccountSpend } from '#contract/ledger/account-spend.ts'
+import { type AccountBook, isSameSpend, mergeSpend } from '../shards/account-book.ts'
 import { ClaimedShards, type ClaimingLeader } from '../shards/claimed-shards.ts'
 import type { SecretShardsDeps } from '../shards/secret-shards.ts'
 import { BALANCES_SET } from '../shards/sets.ts'
@@ -40,7 +41,7 @@ export class AccountBooks extends ClaimedShards<AccountBook> {
    * Adds what another source knows of the spend of an account with books: at once in memory, durably within seconds.
    * @returns whether the books did not know all of it
    */
-  addSpend(name: string, spend: BookedSpend): boolean {
+  addSpend(name: string, spend: AccountSpend): boolean {
     const known = this.newest(name)
     if (known === undefined) return false
     const merged = mergeSpend(known, spend)

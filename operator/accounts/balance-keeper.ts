@@ -5,12 +5,13 @@
  */
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
-import type { BalanceRead, BalanceStore, LedgerBalance } from '../books/balance-store.ts'
+import type { BalanceRead, BalanceStore } from '../books/balance-store.ts'
 import { ProcessWatch } from '../books/process-watch.ts'
 import { SubjectSchedule } from '../books/spend-reader.ts'
 import type { LiveProcess } from '../projection/store.ts'
 import { isMissingFunction } from '../redis-library.ts'
-import { type BookedSpend, closePeriods, lacksSpend, mergeSpend, NO_SPEND, totalSpent } from '../shards/account-book.ts'
+import type { AccountSpend, LedgerBalance } from '#contract/ledger/account-spend.ts'
+import { closePeriods, lacksSpend, mergeSpend, NO_SPEND, totalSpent } from '../shards/account-book.ts'
 import type { AccountBooks } from './account-books.ts'
 import { believed, foldStep, hasLostSpend, isBooked, isNearlyFull, mostSpent, spendIn } from './balance-plan.ts'
 import { BalanceRepairs } from './balance-repairs.ts'
@@ -221,7 +222,7 @@ export class BalanceKeeper {
   }
 
   /** Handles a read that differs from the books. */
-  #merge(taken: Taken, { book, read }: { readonly book: BookedSpend; readonly read: BalanceRead }, repairs: BalanceRepairs): void {
+  #merge(taken: Taken, { book, read }: { readonly book: AccountSpend; readonly read: BalanceRead }, repairs: BalanceRepairs): void {
     const { books } = this.#deps
     const { name, ledger, nowMs } = taken
     const spend = spendOf(read)
@@ -241,7 +242,7 @@ export class BalanceKeeper {
   }
 
   /** Lets a key grant once every process that holds something has reported, and the store has all spend. */
-  #begin({ name, ledger, nowMs }: Taken, spend: BookedSpend, repairs: BalanceRepairs): void {
+  #begin({ name, ledger, nowMs }: Taken, spend: AccountSpend, repairs: BalanceRepairs): void {
     const { books } = this.#deps
     const [durable, newest] = [books.durable(name), books.newest(name)]
     if (durable === undefined || newest === undefined || !this.#unready.isOver(name, nowMs)) return
@@ -259,7 +260,7 @@ export class BalanceKeeper {
     for (const other of this.#schedule.uids()) this.#schedule.name(other, nowMs, TURN_MS)
   }
 
-  #mergeDurable({ name, ledger, nowMs }: Taken, spend: BookedSpend, repairs: BalanceRepairs): void {
+  #mergeDurable({ name, ledger, nowMs }: Taken, spend: AccountSpend, repairs: BalanceRepairs): void {
     const durable = this.#deps.books.durable(name)
     if (durable === undefined || !lacksSpend(spend, durable)) return
     if (hasLostSpend(spend, durable)) this.#deps.onRestored?.(name)
@@ -353,7 +354,7 @@ export class BalanceKeeper {
 }
 
 /** @returns undefined for a damaged key */
-function spendOf(read: BalanceRead): BookedSpend | undefined {
+function spendOf(read: BalanceRead): AccountSpend | undefined {
   if (read === 'absent') return NO_SPEND
   return read === 'damaged' ? undefined : spendIn(read)
 }

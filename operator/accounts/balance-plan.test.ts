@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest'
-import type { LedgerBalance } from '../books/balance-store.ts'
-import { type BookedSpend, NO_SPEND } from '../shards/account-book.ts'
+import type { AccountSpend, LedgerBalance } from '#contract/ledger/account-spend.ts'
+import { NO_SPEND } from '../shards/account-book.ts'
 import { believed, foldStep, hasLostSpend, isNearlyFull, mostSpent, spendIn } from './balance-plan.ts'
 
-const spend = (openFrom: number, closedSpend: bigint, spent: Record<string, number> = {}): BookedSpend => ({
+const spend = (openFrom: number, closedSpend: bigint, spent: Record<string, number> = {}): AccountSpend => ({
   ...{ openFrom, closedSpend },
   spent: new Map(Object.entries(spent)),
 })

@@ -1,15 +1,6 @@
 /** Decides what one read of the store says about the spend of one account. Pure. */
-import type { LedgerBalance } from '../books/balance-store.ts'
-import {
-  type BookedSpend,
-  closePeriods,
-  isSameSpend,
-  lacksSpend,
-  mergeSpend,
-  NO_SPEND,
-  SPENT_KEY,
-  totalSpent,
-} from '../shards/account-book.ts'
+import type { AccountSpend, LedgerBalance } from '#contract/ledger/account-spend.ts'
+import { closePeriods, isSameSpend, lacksSpend, mergeSpend, NO_SPEND, SPENT_KEY, totalSpent } from '../shards/account-book.ts'
 
 /** Most parts of the spend of one account that are taken over: gateways name themselves, so their number must be bounded. */
 const MOST_PARTS = 2_000
@@ -24,7 +15,7 @@ const MOST_BELIEVED = 4n
  * The spend that the store has. A key that is not ready has reports alone: the sum of closed periods counts only with their number.
  * @returns undefined for a key that no Headgate program has written
  */
-export function spendIn(read: LedgerBalance): BookedSpend | undefined {
+export function spendIn(read: LedgerBalance): AccountSpend | undefined {
   const { openFrom, closedSpend, spent } = read
   const isSound = [...spent].every(([key, amount]) => SPENT_KEY.test(key) && Number.isSafeInteger(amount) && amount >= 0)
   if (!isSound || closedSpend < 0n) return undefined
@@ -38,12 +29,12 @@ function largestParts(parts: ReadonlyArray<readonly [key: string, amount: number
 }
 
 /** Whether the store has exactly what the books have. */
-export function isBooked({ openFrom, closedSpend, spent }: LedgerBalance, book: BookedSpend): boolean {
+export function isBooked({ openFrom, closedSpend, spent }: LedgerBalance, book: AccountSpend): boolean {
   return openFrom !== undefined && isSameSpend({ openFrom, closedSpend, spent }, book)
 }
 
 /** Whether the store has lost spend that is durable. That the books have closed a period which is open there is no loss. */
-export function hasLostSpend(stored: BookedSpend, durable: BookedSpend): boolean {
+export function hasLostSpend(stored: AccountSpend, durable: AccountSpend): boolean {
   return lacksSpend(closePeriods(stored, durable.openFrom), durable)
 }
 
@@ -54,7 +45,7 @@ export function mostSpent(gross: bigint): bigint {
 
 export interface Belief {
   /** What the books may know from now on. */
-  readonly spend: BookedSpend
+  readonly spend: AccountSpend
   /** Growth that is not believed, micro-units: more than the credits of the account could pay. */
   readonly heldBack: bigint
 }
@@ -64,7 +55,7 @@ export interface Belief {
  * @param limit the most that the account may have spent; undefined: nothing is held back
  * @returns undefined for a sum of closed periods that lacks spend of the books: no operator has written it
  */
-export function believed(mine: BookedSpend, theirs: BookedSpend, limit: bigint | undefined): Belief | undefined {
+export function believed(mine: AccountSpend, theirs: AccountSpend, limit: bigint | undefined): Belief | undefined {
   const merged = mergeSpend(mine, theirs)
   const [before, after] = [totalSpent(mine), totalSpent(merged)]
   if (after < before) return undefined
@@ -90,13 +81,13 @@ export type FoldStep = { readonly do: 'raise' | 'close'; readonly period: number
  * @param mine the books, with everything that the read has
  * @param isDue whether it is time to raise the period
  */
-export function foldStep(mine: BookedSpend, { openFrom, period }: LedgerBalance, isDue: boolean): FoldStep {
+export function foldStep(mine: AccountSpend, { openFrom, period }: LedgerBalance, isDue: boolean): FoldStep {
   if (openFrom !== mine.openFrom) return undefined
   if (period > openFrom + 1) return { do: 'close', period: period - 1 }
   return isDue && mine.spent.size > 0 ? { do: 'raise', period: openFrom + 2 } : undefined
 }
 
 /** Whether the open periods have a sum so large, or so many parts, that they must be closed early. */
-export function isNearlyFull({ spent }: BookedSpend): boolean {
+export function isNearlyFull({ spent }: AccountSpend): boolean {
   return spent.size > EARLY_FOLD_PARTS || [...spent.values()].reduce((sum, amount) => sum + amount, 0) > EARLY_FOLD_ABOVE
 }

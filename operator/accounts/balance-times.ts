@@ -1,5 +1,5 @@
 /** When a key of the store may grant, and when its periods are closed. Pure except for their memory. Times are monotonic ms. */
-import type { LedgerBalance } from '../books/balance-store.ts'
+import type { LedgerBalance } from '#contract/ledger/account-spend.ts'
 
 /** Time after which every process that holds something has reported again, ms: such a process reports every 4 s. */
 const READY_AFTER_MS = 6_000

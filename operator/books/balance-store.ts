@@ -3,32 +3,14 @@
  * those of accounts in the ledger, and amounts micro-units. Spend is by period and process, with the name of `spentField`.
  */
 
-/** One read of the balance of one account. */
-export interface LedgerBalance {
-  /** The first period whose spend may still grow; undefined while the balance is not ready, and grants nothing. */
-  readonly openFrom: number | undefined
-  /** The present period. */
-  readonly period: number
-  /** Spend of all periods before `openFrom`; 0 while that is not known. */
-  readonly closedSpend: bigint
-  readonly spent: ReadonlyMap<string, number>
-  /** What each process holds for running requests and as float. */
-  readonly holders: ReadonlyMap<string, number>
-}
-
-/** The spend of one account as its books have it. */
-export interface BooksOfSpend {
-  readonly openFrom: number
-  readonly closedSpend: bigint
-  readonly spent: ReadonlyMap<string, number>
-}
+import type { AccountSpend, LedgerBalance } from '#contract/ledger/account-spend.ts'
 
 /** `absent`: the ledger knows nothing. `damaged`: values that no Headgate program writes, or sums that are not those of their parts. */
 export type BalanceRead = LedgerBalance | 'absent' | 'damaged'
 
 export interface BalanceMerge {
   readonly name: string
-  readonly books: BooksOfSpend
+  readonly books: AccountSpend
   /** Whether the balance may grant from now on, because every process has reported what it holds. */
   readonly isReady: boolean
 }

@@ -1,10 +1,11 @@
 /** Implements BalanceStore in Redis. Many accounts share one round trip, with one function call per account. */
 import { z } from 'zod'
 import type { RedisConnection } from '#platform/redis-connection.ts'
+import type { AccountSpend } from '#contract/ledger/account-spend.ts'
 import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { halvesOf, sumOfHalves } from '#contract/values/signed-micros.ts'
-import type { BalanceMerge, BalanceRead, BalanceStore, BooksOfSpend } from './balance-store.ts'
+import type { BalanceMerge, BalanceRead, BalanceStore } from './balance-store.ts'
 
 /** Calls per round trip. An answer has some hundred bytes, and a few thousand where many processes have spent. */
 const BATCH = 500
@@ -87,7 +88,7 @@ function isDamage(error: Error): boolean {
 }
 
 /** Arguments of a merge: the closed spend as two numbers, then three words for each spend. */
-function wordsOf({ openFrom, closedSpend, spent }: BooksOfSpend, isReady: boolean): string[] {
+function wordsOf({ openFrom, closedSpend, spent }: AccountSpend, isReady: boolean): string[] {
   const { high, low } = halvesOf(closedSpend)
   const rows = [...spent].flatMap(([field, amount]) => {
     const at = field.indexOf(':')

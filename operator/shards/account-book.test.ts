@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import type { AccountSpend } from '#contract/ledger/account-spend.ts'
 import {
   type AccountBook,
-  type BookedSpend,
   closePeriods,
   isSameSpend,
   lacksSpend,
@@ -17,12 +17,12 @@ const TEXT =
   '{"v":1,"needs":["balances"],"name":"acme","owner":"uid-1","k":2,"T":3,"base":"9007199254740993","c":{"3:p1":25,"4:p-2_x":9007199254740991}}'
 const BARE = '{"v":1,"name":"acme","owner":"uid-1","k":0}'
 
-const spend = (openFrom: number, closedSpend: bigint, spent: Record<string, number> = {}): BookedSpend => ({
+const spend = (openFrom: number, closedSpend: bigint, spent: Record<string, number> = {}): AccountSpend => ({
   openFrom,
   closedSpend,
   spent: new Map(Object.entries(spent)),
 })
-const book = (owner: string, changes: number, its: BookedSpend): AccountBook => ({ name: 'acme', owner, changes, ...its })
+const book = (owner: string, changes: number, its: AccountSpend): AccountBook => ({ name: 'acme', owner, changes, ...its })
 
 describe('the text of books', () => {
   test('is read back byte for byte, also beyond 2^53', () => {
@@ -83,7 +83,7 @@ describe('any spend', () => {
       .dictionary(fc.constantFrom('0:a', '1:a', '1:b', '2:a', '3:b'), fc.integer({ min: 1, max: 9 }), { noNullPrototype: true })
       .map((parts) => new Map(Object.entries(parts))),
   })
-  const clean = (one: BookedSpend): BookedSpend => mergeSpend(one, one)
+  const clean = (one: AccountSpend): AccountSpend => mergeSpend(one, one)
 
   test('is merged in any order, and twice as well as once', () => {
     fc.assert(

@@ -3,21 +3,13 @@
  * are and what was spent only grows, so two states are merged, and it does not matter how late, how often or in which order.
  */
 import { z } from 'zod'
+import { type AccountSpend, periodOf } from '#contract/ledger/account-spend.ts'
 import { BALANCES_FEATURE, FORMAT, formatHead, parseFormat } from '#contract/records/format.ts'
 import { formatSum, parseSum } from '#contract/values/signed-micros.ts'
 import { recordCodec, type ShardCodec } from './shard-codec.ts'
 
-/** What an account has spent, in micro-units: everything before the first open period as a sum, and the rest by period and process. */
-export interface BookedSpend {
-  /** The first open period. Spend of earlier ones is in `closedSpend` and in no entry. */
-  readonly openFrom: number
-  readonly closedSpend: bigint
-  /** `<period>:<process>` → integer above 0. */
-  readonly spent: ReadonlyMap<string, number>
-}
-
 /** The books of one account. Entries are shared: never change an entry, commit a new one. */
-export interface AccountBook extends BookedSpend {
+export interface AccountBook extends AccountSpend {
   /** Name of the account. */
   readonly name: string
   /** uid of the Account that the books belong to. */
@@ -29,7 +21,7 @@ export interface AccountBook extends BookedSpend {
 /** Key of a part of the spend. Processes name themselves. */
 export const SPENT_KEY = /^(?:0|[1-9]\d{0,14}):[\w./-]{1,128}$/
 
-export const NO_SPEND: BookedSpend = { openFrom: 0, closedSpend: 0n, spent: new Map() }
+export const NO_SPEND: AccountSpend = { openFrom: 0, closedSpend: 0n, spent: new Map() }
 
 const period = z.int().nonnegative()
 const withName = z.object({ name: z.string().min(1).max(253) })
@@ -63,7 +55,7 @@ export function mergeBooks(mine: AccountBook, theirs: AccountBook): AccountBook 
  * The later first open period counts, with its sum; of the open periods each part counts with its highest amount. What either side has for
  * an earlier period is in the sum.
  */
-export function mergeSpend(mine: BookedSpend, theirs: BookedSpend): BookedSpend {
+export function mergeSpend(mine: AccountSpend, theirs: AccountSpend): AccountSpend {
   const { openFrom, closedSpend } = isLater(mine, theirs) ? mine : theirs
   const spent = new Map<string, number>()
   for (const [key, amount] of [...mine.spent, ...theirs.spent])
@@ -71,29 +63,29 @@ export function mergeSpend(mine: BookedSpend, theirs: BookedSpend): BookedSpend 
   return { openFrom, closedSpend, spent: new Map([...spent].toSorted(([a], [b]) => (a < b ? -1 : 1))) }
 }
 
-function isLater(mine: BookedSpend, theirs: BookedSpend): boolean {
+function isLater(mine: AccountSpend, theirs: AccountSpend): boolean {
   return mine.openFrom > theirs.openFrom || (mine.openFrom === theirs.openFrom && mine.closedSpend > theirs.closedSpend)
 }
 
 /** Closes all periods before another first open one: their spend joins the sum. */
-export function closePeriods({ openFrom, closedSpend, spent }: BookedSpend, before: number): BookedSpend {
+export function closePeriods({ openFrom, closedSpend, spent }: AccountSpend, before: number): AccountSpend {
   const closed = [...spent].filter(([key]) => periodOf(key) < before)
   const open = [...spent].filter(([key]) => periodOf(key) >= before)
   return { openFrom: Math.max(openFrom, before), closedSpend: closedSpend + sumOf(closed), spent: new Map(open) }
 }
 
 /** Micro-units. */
-export function totalSpent({ closedSpend, spent }: BookedSpend): bigint {
+export function totalSpent({ closedSpend, spent }: AccountSpend): bigint {
   return closedSpend + sumOf(spent)
 }
 
-export function isSameSpend(a: BookedSpend, b: BookedSpend): boolean {
+export function isSameSpend(a: AccountSpend, b: AccountSpend): boolean {
   const isSameSum = a.openFrom === b.openFrom && a.closedSpend === b.closedSpend && a.spent.size === b.spent.size
   return isSameSum && [...a.spent].every(([key, amount]) => b.spent.get(key) === amount)
 }
 
 /** Whether `some` lacks a part of what `all` knows. */
-export function lacksSpend(some: BookedSpend, all: BookedSpend): boolean {
+export function lacksSpend(some: AccountSpend, all: AccountSpend): boolean {
   return !isSameSpend(mergeSpend(some, all), mergeSpend(some, some))
 }
 
@@ -115,10 +107,6 @@ export function writeBook({ name, owner, changes, openFrom, closedSpend, spent }
   }
   const needs = Object.keys(spend).length > 0 ? [BALANCES_FEATURE] : []
   return JSON.stringify({ ...formatHead(FORMAT.writes, needs), ...wireBook.parse({ name, owner, k: changes, ...spend }) })
-}
-
-function periodOf(key: string): number {
-  return Number(key.slice(0, key.indexOf(':')))
 }
 
 function sumOf(parts: Iterable<readonly [key: string, amount: number]>): bigint {

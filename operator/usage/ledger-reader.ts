@@ -1,6 +1,6 @@
 /** Reads the movements of the balance of one account out of the Secrets, on any replica. */
+import type { AccountSpend } from '#contract/ledger/account-spend.ts'
 import type { KubePort } from '#kube/port.ts'
-import type { BookedSpend } from '../shards/account-book.ts'
 import type { CreditEntry } from '../shards/credit-entry.ts'
 import { BALANCES_SET, CREDITS_SET } from '../shards/sets.ts'
 import { SecretReader } from './secret-reader.ts'
@@ -8,7 +8,7 @@ import type { AccountUsage, UsageReader } from './usage-reader.ts'
 
 /** What the Secrets know of the balance of one account. */
 export interface AccountLedger {
-  readonly book: BookedSpend
+  readonly book: AccountSpend
   readonly credits: readonly CreditEntry[]
   readonly usage: AccountUsage
 }

@@ -164,7 +164,7 @@ export function csvOf({ rows }: UsageAnswer, by: readonly UsageGroup[]): string 
   return [columns, ...rows.map((row) => columns.map((column) => cell(row[column])))].map((line) => `${line.join(',')}\r\n`).join('')
 }
 
-/** One cell: quoted where needed, and no formula. */
+/** Writes a CSV cell: quotes the text where needed, and keeps spreadsheets from running the text as a formula. */
 export function cell(value: string | number | undefined): string {
   const text = String(value ?? '')
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from 'vitest'
 import type { BalanceReply, BalanceRequest, LedgerAnswer, LedgerCall } from '#contract/ledger/ledger-call.ts'
 import { halvesOf } from '#contract/values/signed-micros.ts'
 import { LedgerCallRefused } from '../../gateway/limits/ledger.ts'
-import type { BooksOfSpend, LedgerBalance } from '../../operator/books/balance-store.ts'
+import type { AccountSpend, LedgerBalance } from '#contract/ledger/account-spend.ts'
 import { callOf, type LedgerStoreSubject, rate } from './ledger-store.suite.ts'
 
 const START_MS = Date.UTC(2026, 0, 14, 12, 0, 0, 400)
@@ -34,7 +34,7 @@ export function describeLedgerBalances(name: string, makeSubject: () => Promise<
       if ((reply.status !== 'granted' && reply.status !== 'short') || !reply.balance) throw new Error(`no answer: ${JSON.stringify(reply)}`)
       return { ...reply.balance, status: reply.status, rates: reply.rates }
     }
-    const merge = async (books: Partial<BooksOfSpend> = {}, isReady = true) =>
+    const merge = async (books: Partial<AccountSpend> = {}, isReady = true) =>
       subject.balances.mergeBalances([{ name: 's', books: booksOf(books), isReady }])
     async function read(): Promise<LedgerBalance> {
       const [found] = await subject.balances.readBalances(['s'])
@@ -102,7 +102,7 @@ export function describeLedgerBalances(name: string, makeSubject: () => Promise<
       expect(await read()).toEqual(balanceOf({ openFrom: 0, period: 1, holders: { p1: 30 } }))
     })
 
-    it.each<[what: string, credits: bigint, spend: Partial<BooksOfSpend>, need: number, short: BalanceReply['short'], unspent: number]>([
+    it.each<[what: string, credits: bigint, spend: Partial<AccountSpend>, need: number, short: BalanceReply['short'], unspent: number]>([
       ['the last micro-unit', 1n, {}, 1, 'No', 1],
       ['a balance of zero', 0n, {}, 1, 'Exhausted', 0],
       ['a balance of −1 micro-unit', -1n, {}, 1, 'Exhausted', -1],
@@ -320,7 +320,7 @@ function requestOf({ credits, spent = {}, ...ask }: Ask): BalanceRequest {
   return { ...(credits !== undefined && { credits: halvesOf(credits) }), ...nothing, ...ask, spent: rows }
 }
 
-function booksOf(books: Partial<BooksOfSpend>): BooksOfSpend {
+function booksOf(books: Partial<AccountSpend>): AccountSpend {
   return { openFrom: 0, closedSpend: 0n, spent: new Map(), ...books }
 }
 

@@ -1,6 +1,6 @@
 /**
- * No holder of a key and no tenant can read what an account has: the balance, what was spent and what is left are in no answer, header, log line,
- * metric, Event or status of a key, whichever answer the key gets.
+ * Neither the holder of a key nor a tenant can read the balance of an account, its spend or the rest of it. No answer, header, log line, metric,
+ * Event or status of a key has these amounts, whatever the answer is.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Answer, ask, callHeaders, PATHS, smallBody, WIRE_FORMATS } from '../support/ask.ts'

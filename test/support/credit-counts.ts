@@ -30,6 +30,8 @@ export interface Excuses {
 }
 
 export abstract class CreditCounts {
+  /** The newest leader first. The one before may not know yet that it is deposed. */
+  operators: readonly CreditOperator[] = []
   /** Records by uid of the account. */
   readonly records = new Map<string, PublishedAccount>()
   readonly excuses: Excuses = { overspend: false, spend: false, credits: false }
@@ -44,6 +46,13 @@ export abstract class CreditCounts {
   /** Credits in the published sum, by name of the account. */
   readonly #published = new Map<string, ReadonlySet<string>>()
   #fence = 0
+
+  /** The newest leader. */
+  get leader(): CreditOperator {
+    const [leader] = this.operators
+    if (leader === undefined) throw new Error('no operator was started')
+    return leader
+  }
 
   /** What running requests hold of an account. @param ledger its name in the ledger */
   abstract holdsOf(ledger: string): number

@@ -1,4 +1,4 @@
-/** Takes a CreditWorld to rest, and checks there what is promised of balances. */
+/** Takes a world of prepaid accounts to rest, and checks there what is promised of balances. */
 import assert from 'node:assert/strict'
 import { SHARDS_LABEL, type ShardSet } from '#contract/records/mounted-folder.ts'
 import { uidOf } from '#kube/port.ts'
@@ -8,16 +8,27 @@ import { creditCodec, type CreditEntry } from '../../operator/shards/credit-entr
 import type { ShardCodec } from '../../operator/shards/shard-codec.ts'
 import type { BalanceRead } from '../../operator/books/balance-store.ts'
 import { type CreditOperator, entryIn, type OperatedWorld } from './credit-operator.ts'
-import type { CreditWorld } from './credit-world.ts'
 
 /** Time in which everything that a failure has left behind is repaired, ms. */
 const REPAIRED_MS = 12_000
 /** Time after which the holds of a dead process are dropped, even by a leader that never saw it alive, ms. */
 const DROPPED_MS = 125_000
 
+/** A running request. */
+export interface OpenHold {
+  readonly amount: number
+  readonly settle: (cost: number) => void
+}
+
 /** A world whose rest can be checked. */
 export interface RestedWorld extends OperatedWorld {
+  readonly operators: readonly CreditOperator[]
   readonly leader: CreditOperator
+  readonly gateways: ReadonlyArray<{ losesReply: boolean }>
+  heal(): void
+  catchUp(): Promise<void>
+  pass(ms: number): Promise<void>
+  openHolds(): readonly OpenHold[]
   balanceIn(ledger: string): Promise<BalanceRead>
   /** @returns whether a gateway admits a request of an Account that holds 1 */
   admitsOne(uid: string): Promise<boolean>
@@ -30,18 +41,19 @@ export interface DurableBooks {
 }
 
 /** Every failure ends, every request settles at what it holds, and the operator does all that is to be done. */
-export async function rest(world: CreditWorld): Promise<void> {
+export async function rest(world: RestedWorld): Promise<void> {
   for (const operator of world.operators) {
     operator.holdsWrite = undefined
     operator.dieAt(Infinity, 'before')
     operator.release()
   }
-  for (const gateway of world.gateways) Object.assign(gateway, { isFrozen: false, isCutOff: false, losesReply: false })
+  world.heal()
+  for (const gateway of world.gateways) gateway.losesReply = false
   await world.catchUp()
   world.leader.books.check()
   world.leader.credits.check()
   await world.pass(REPAIRED_MS)
-  for (const { gateway, hold } of world.openHolds()) gateway.settle(hold, hold.amount)
+  for (const { amount, settle } of world.openHolds()) settle(amount)
   await world.pass(DROPPED_MS)
   await world.catchUp()
   await world.pass(REPAIRED_MS)

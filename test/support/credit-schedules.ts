@@ -1,7 +1,6 @@
 /** Random schedules of payments, requests, edits and failures in a CreditWorld, each with a run to rest. */
 import fc from 'fast-check'
-import { checkRest, rest } from './credit-rest.ts'
-import type { CreditGateway } from './credit-gateway.ts'
+import { checkRest, rest, type RestedWorld } from './credit-rest.ts'
 import type { CreditOperator } from './credit-operator.ts'
 import { CreditWorld } from './credit-world.ts'
 import { settle } from './manual-clock.ts'
@@ -67,21 +66,38 @@ export const CREDIT_SCHEDULES: Readonly<Record<string, fc.Arbitrary<CreditStep[]
   'everything and older Secrets': steps(USUAL, OBJECTS, LEADERS, LOSSES, OLD_STATES, PROCESSES, SECRETS),
 }
 
-interface Saved {
-  store: () => void
-  secrets: () => Promise<void>
+/** What a schedule does to any world of prepaid accounts. */
+interface ScheduledWorld extends RestedWorld {
+  readonly gateways: readonly [ScheduledGateway, ScheduledGateway]
+  lead(prepare: (operator: CreditOperator) => void): Promise<unknown>
+  work(operator: CreditOperator): Promise<void>
+  pay(id: string, name: string, micros: number): Promise<void>
+  deleteCredit(id: string): Promise<void>
+  createAccount(name: string): Promise<void>
+  deleteAccount(name: string): Promise<void>
+  backedUp(name: string): Promise<() => Promise<void>>
+  reopen(name: string): Promise<void>
+  wipe(): unknown
+  hours(): Promise<void>
+  kill(at: 0 | 1): void
+}
+
+interface ScheduledGateway {
+  isCutOff: boolean
+  losesReply: boolean
+  sync(): void
+}
+
+/** Backups of accounts, by name. */
+export interface SavedAccounts {
   readonly accounts: Map<string, () => Promise<void>>
 }
 
-type Act = (world: CreditWorld, step: CreditStep, saved: Saved) => unknown
-
-const ACTS: Readonly<Record<CreditKind, Act>> = {
-  pay: (world, { id, name, amount, isRefund }) => world.pay(`pay-${id}`, name, isRefund ? -amount : 2 * amount),
-  admit: (world, { at, name, amount, pick }) => world.admit(world.gateways[at], name, amount, uidFor(world, name, pick)),
+/** The steps that are the same in every world. */
+export const COMMON_ACTS = {
   settle: (world, { pick, percent }) => settleOne(world, pick, percent),
   pass: (world, { seconds }) => world.pass(seconds * 1_000),
   'catch up': (world) => world.catchUp(),
-  report: (world, { at }) => world.gateways[at].report(),
   'delete credit': (world, { id }) => world.deleteCredit(`pay-${id}`),
   'delete account': (world, { name }) => world.deleteAccount(name),
   'create account': (world, { name }) => world.createAccount(name),
@@ -89,7 +105,6 @@ const ACTS: Readonly<Record<CreditKind, Act>> = {
   'back up': async (world, { name }, saved) => saved.accounts.set(name, await world.backedUp(name)),
   restore: (_world, { name }, saved) => saved.accounts.get(name)?.(),
   sync: (world, { at }) => world.gateways[at].sync(),
-  see: (world, { at }) => operatorAt(world, at).see(),
   work: (world, { at }) => world.work(operatorAt(world, at)),
   lead: (world, { pick, write, when }) => world.lead((operator) => pick === 0 && operator.dieAt(write, when)),
   die: (world, { at, write, when }) => operatorAt(world, at).dieAt(write, when),
@@ -101,12 +116,27 @@ const ACTS: Readonly<Record<CreditKind, Act>> = {
   wipe: (world) => world.wipe(),
   'lose reply': (world, { at }) => (world.gateways[at].losesReply = true),
   hours: (world) => world.hours(),
+  kill: (world, { at }) => world.kill(at),
+  'cut off': (world, { at }) => (world.gateways[at].isCutOff = true),
+  heal: (world) => world.heal(),
+} satisfies Partial<Record<CreditKind, (world: ScheduledWorld, step: CreditStep, saved: SavedAccounts) => unknown>>
+
+interface Saved extends SavedAccounts {
+  store: () => void
+  secrets: () => Promise<void>
+}
+
+type Act = (world: CreditWorld, step: CreditStep, saved: Saved) => unknown
+
+const ACTS: Readonly<Record<CreditKind, Act>> = {
+  ...COMMON_ACTS,
+  pay: (world, { id, name, amount, isRefund }) => world.pay(`pay-${id}`, name, isRefund ? -amount : 2 * amount),
+  admit: (world, { at, name, amount, pick }) => world.admit(world.gateways[at], name, amount, uidFor(world, name, pick)),
+  report: (world, { at }) => world.gateways[at].report(),
+  see: (world, { at }) => operatorAt(world, at).see(),
   'save store': (world, _step, saved) => (saved.store = world.store.save()),
   'roll back': (world, _step, saved) => world.rollBack(saved.store),
-  kill: (world, { at }) => world.kill(at),
   freeze: (world, { at }) => (world.gateways[at].isFrozen = true),
-  'cut off': (world, { at }) => (world.gateways[at].isCutOff = true),
-  heal: (world) => world.gateways.forEach((gateway: CreditGateway) => Object.assign(gateway, { isFrozen: false, isCutOff: false })),
   forge: (world, { name }) => forgeTooLow(world, name),
   'save Secrets': async (world, _step, saved) => (saved.secrets = await world.savedSecrets()),
   'restore Secrets': (_world, _step, saved) => saved.secrets(),
@@ -116,10 +146,7 @@ const ACTS: Readonly<Record<CreditKind, Act>> = {
 export async function playCredits(schedule: readonly CreditStep[], { isPacked = false } = {}): Promise<void> {
   const world = new CreditWorld({ isPacked })
   try {
-    await world.lead()
-    await world.createAccount('acme')
-    await world.pay('pay-0', 'acme', 4)
-    await world.catchUp()
+    await beginAcme(world)
     const saved: Saved = { store: world.store.save(), secrets: () => Promise.resolve(), accounts: new Map() }
     for (const step of schedule) await ACTS[step.do](world, step, saved)
     await rest(world)
@@ -129,7 +156,15 @@ export async function playCredits(schedule: readonly CreditStep[], { isPacked = 
   }
 }
 
-function operatorAt(world: CreditWorld, at: 0 | 1): CreditOperator {
+/** An account with a Credit of 4. */
+export async function beginAcme(world: ScheduledWorld): Promise<void> {
+  await world.lead(() => undefined)
+  await world.createAccount('acme')
+  await world.pay('pay-0', 'acme', 4)
+  await world.catchUp()
+}
+
+export function operatorAt(world: RestedWorld, at: 0 | 1): CreditOperator {
   return world.operators[at] ?? world.leader
 }
 
@@ -139,10 +174,10 @@ function uidFor(world: CreditWorld, name: string, pick: number): string | undefi
   return pick === 0 ? uids[0] : uids.at(-1)
 }
 
-function settleOne(world: CreditWorld, pick: number, percent: number): void {
+function settleOne(world: RestedWorld, pick: number, percent: number): void {
   const open = world.openHolds()
   const one = open[pick % Math.max(1, open.length)]
-  if (one) one.gateway.settle(one.hold, Math.ceil((one.hold.amount * percent) / 100))
+  one?.settle(Math.ceil((one.amount * percent) / 100))
 }
 
 /** A foreign client lowers what an account has spent. Until that is found, which takes some seconds, the store grants too much. */

@@ -10,9 +10,9 @@ import { REOPEN_ANNOTATION } from '../../operator/accounts/claim.ts'
 import type { LiveProcess } from '../../operator/projection/store.ts'
 import { type AccountBook, bookCodec, readBook } from '../../operator/shards/account-book.ts'
 import { creditCodec, type CreditEntry, readCredit } from '../../operator/shards/credit-entry.ts'
-import { CreditGateway, type CreditHold } from './credit-gateway.ts'
+import { CreditGateway } from './credit-gateway.ts'
 import { CreditCounts, type SetCodec } from './credit-counts.ts'
-import type { RestedWorld } from './credit-rest.ts'
+import type { OpenHold, RestedWorld } from './credit-rest.ts'
 import type { BalanceRead } from '../../operator/books/balance-store.ts'
 import { CreditOperator, entryIn, NAMESPACE, type OperatedWorld } from './credit-operator.ts'
 import { CreditStore } from './credit-store.ts'
@@ -35,8 +35,6 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
   readonly kube = new FakeKubePort()
   readonly store = new CreditStore()
   readonly gateways: [CreditGateway, CreditGateway]
-  /** The newest leader first. The one before may not know yet that it is deposed. */
-  operators: readonly CreditOperator[] = []
   /** Empty: those of production. */
   readonly codecs: { readonly books: SetCodec<AccountBook>; readonly credits: SetCodec<CreditEntry> }
   readonly #work: PendingWork | undefined
@@ -62,13 +60,6 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
   stop(): void {
     for (const operator of this.operators) operator.end()
     this.#work?.end()
-  }
-
-  /** The newest leader. */
-  get leader(): CreditOperator {
-    const [leader] = this.operators
-    if (leader === undefined) throw new Error('no operator was started')
-    return leader
   }
 
   /** Starts an operator with a higher fencing token, beside the present one, which does not know. */
@@ -228,12 +219,19 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
     for (const gateway of this.gateways) gateway.storeLost()
   }
 
+  /** Every process answers and reaches the store again. */
+  heal(): void {
+    for (const gateway of this.gateways) Object.assign(gateway, { isFrozen: false, isCutOff: false })
+  }
+
   holdsOf(ledger: string): number {
     return this.gateways.reduce((sum, gateway) => sum + gateway.heldOf(ledger), 0)
   }
 
-  openHolds(): ReadonlyArray<{ readonly gateway: CreditGateway; readonly hold: CreditHold }> {
-    return this.gateways.flatMap((gateway) => gateway.holds.map((hold) => ({ gateway, hold })))
+  openHolds(): readonly OpenHold[] {
+    return this.gateways.flatMap((gateway) =>
+      gateway.holds.map((hold) => ({ amount: hold.amount, settle: (cost) => gateway.settle(hold, cost) })),
+    )
   }
 
   #newGateway(): CreditGateway {

@@ -1,8 +1,8 @@
 /** Random calls to a ledger: valid ones, late ones, repeated ones, and some with numbers that only a bug would send. */
 import type { BalanceRequest, BudgetReport, LedgerBatch, LedgerCall, RateKind, SlotAmount } from '#contract/ledger/ledger-call.ts'
-import { type LedgerTiming, spentField } from '#contract/ledger/ledger-layout.ts'
+import { type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { halvesOf } from '#contract/values/signed-micros.ts'
-import type { BooksOfSpend } from '../../operator/books/balance-store.ts'
+import { type AccountSpend, spentField } from '#contract/ledger/account-spend.ts'
 import type { SeededRandom } from './seeded-random.ts'
 
 const KINDS: readonly [RateKind, ...RateKind[]] = ['r', 't']
@@ -13,7 +13,7 @@ const SUMS: readonly [bigint, ...bigint[]] = [0n, -1n, 10n ** 15n - 1n, 10n ** 1
 
 /** What the operator does to a balance. */
 export type BalanceStep =
-  | { readonly do: 'merge'; readonly books: BooksOfSpend; readonly isReady: boolean }
+  | { readonly do: 'merge'; readonly books: AccountSpend; readonly isReady: boolean }
   | { readonly do: 'raise'; readonly period: number }
   | { readonly do: 'free'; readonly process: string }
 

@@ -19,12 +19,12 @@ import { creditCodec } from '../../operator/shards/credit-entry.ts'
 import type { ShardCodec } from '../../operator/shards/shard-codec.ts'
 import { CreditCounts } from './credit-counts.ts'
 import { CreditOperator, entryIn, type OperatedWorld } from './credit-operator.ts'
-import type { RestedWorld } from './credit-rest.ts'
+import type { OpenHold, RestedWorld } from './credit-rest.ts'
 import { PortAround } from './fake-kube-port.ts'
 import type { LedgerRedis } from './ledger-redis.ts'
 import { ManualClock, settle } from './manual-clock.ts'
 import { account, credit } from './objects.ts'
-import { RealGateway, type RealHold } from './real-gateway.ts'
+import { RealGateway } from './real-gateway.ts'
 
 /** A turn of the keeper, ms. */
 const TURN_MS = 1_000
@@ -42,8 +42,6 @@ export class RealCreditWorld extends CreditCounts implements RestedWorld {
   /** Also the start of the names of its objects. */
   readonly namespace: string
   readonly gateways: [RealGateway, RealGateway]
-  /** The newest leader first. The one before may not know yet that it is deposed. */
-  operators: readonly CreditOperator[] = []
   readonly #redis: LedgerRedis
   readonly #ledger: RedisLedgerStore
   readonly #pending = new Set<Promise<unknown>>()
@@ -81,12 +79,6 @@ export class RealCreditWorld extends CreditCounts implements RestedWorld {
     for (const { metadata } of this.#objects.credits) await this.kube.remove(credits, { namespace: '', name: metadata.name })
   }
 
-  get leader(): CreditOperator {
-    const [leader] = this.operators
-    if (leader === undefined) throw new Error('no operator was started')
-    return leader
-  }
-
   /** Starts an operator with a higher fencing token, beside the present one, which does not know. */
   async lead(prepare: (operator: CreditOperator) => void = () => undefined): Promise<void> {
     this.#started += 1
@@ -96,7 +88,7 @@ export class RealCreditWorld extends CreditCounts implements RestedWorld {
     this.operators = [operator, ...this.operators.slice(0, 1)]
     await this.see()
     void operator.start()
-    await this.advance(TURN_MS)
+    await this.pass(TURN_MS)
   }
 
   /** The leader does all that is to be done now. */
@@ -107,7 +99,7 @@ export class RealCreditWorld extends CreditCounts implements RestedWorld {
       await this.see()
       this.leader.see()
       await this.work(this.leader)
-      await this.advance(TURN_MS)
+      await this.pass(TURN_MS)
     }
     for (const gateway of this.gateways) gateway.sync()
   }
@@ -115,7 +107,7 @@ export class RealCreditWorld extends CreditCounts implements RestedWorld {
   /** One pass of an operator, which ends later if a write of it is under way. */
   async work(operator: CreditOperator): Promise<void> {
     operator.work().catch((error: unknown) => this.failed(error))
-    await this.advance(0)
+    await this.pass(0)
   }
 
   /** Reads the objects of this world. */
@@ -130,7 +122,7 @@ export class RealCreditWorld extends CreditCounts implements RestedWorld {
   }
 
   /** Moves time forward. Calls that have left by then are answered before the next timer runs. */
-  async advance(ms: number): Promise<void> {
+  async pass(ms: number): Promise<void> {
     const endMs = this.clock.monotonic() + ms
     await this.#quiet()
     while (this.clock.monotonic() + this.clock.nextInMs <= endMs) {
@@ -142,12 +134,12 @@ export class RealCreditWorld extends CreditCounts implements RestedWorld {
 
   /** Hours pass, and the keeper changes the period of all accounts. What a process cannot report meanwhile may be lost. */
   async hours(): Promise<void> {
-    await this.advance(4 * TURN_MS) // a living process has reported
+    await this.pass(4 * TURN_MS) // a living process has reported
     const silent = this.gateways.filter(({ canReport }) => !canReport)
     if (silent.some(({ holds }) => holds.length > 0)) this.excuses.overspend = true
     for (const { ledger, uncounted } of silent.flatMap((gateway) => [...gateway.spend()])) this.mayLose(ledger, uncounted)
     this.clock.skip(HOURS_MS)
-    await this.advance(8 * TURN_MS)
+    await this.pass(8 * TURN_MS)
   }
 
   live(): readonly LiveProcess[] {
@@ -270,8 +262,10 @@ export class RealCreditWorld extends CreditCounts implements RestedWorld {
     return this.gateways.reduce((sum, gateway) => sum + gateway.heldOf(ledger), 0)
   }
 
-  openHolds(): ReadonlyArray<{ readonly gateway: RealGateway; readonly hold: RealHold }> {
-    return this.gateways.flatMap((gateway) => gateway.holds.map((hold) => ({ gateway, hold })))
+  openHolds(): readonly OpenHold[] {
+    return this.gateways.flatMap((gateway) =>
+      gateway.holds.map((hold) => ({ amount: hold.amount, settle: (cost) => gateway.settle(hold, cost) })),
+    )
   }
 
   async balanceIn(ledger: string): Promise<BalanceRead> {

@@ -122,7 +122,7 @@ export class RealGateway implements LedgerStore {
   async #decided(asked: Verdict | Promise<Verdict>): Promise<Verdict> {
     let verdict: Verdict | undefined
     void Promise.resolve(asked).then((decided) => (verdict = decided))
-    for (let ms = 0; ms < WAIT_MS && verdict === undefined; ms += 50) await this.#world.advance(ms === 0 ? 0 : 50)
+    for (let ms = 0; ms < WAIT_MS && verdict === undefined; ms += 50) await this.#world.pass(ms === 0 ? 0 : 50)
     if (verdict === undefined) throw new Error('a request waits for ever')
     return verdict
   }

@@ -111,11 +111,6 @@ export function budgetField(budget: string, startMs: number): string {
   return `${budget}:${startMs}`
 }
 
-/** Name of what one process has spent of a balance in one period. */
-export function spentField(period: number, process: string): string {
-  return `${period}:${process}`
-}
-
 /** @returns the part of `budgetField` that all windows of a budget share */
 export function budgetID(budget: { readonly name: string; readonly unit: string; readonly window: string }): string {
   return `${budget.name}:${budget.unit}:${budget.window}`

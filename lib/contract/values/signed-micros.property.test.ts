@@ -5,6 +5,7 @@ import {
   formatSignedAmount,
   formatSum,
   formatSumAmount,
+  parseSumAmount,
   halvesOf,
   parseSignedAmount,
   parseSum,
@@ -65,6 +66,7 @@ test('any sum survives being written and read, and is the same decimal for peopl
     fc.property(sum, (value) => {
       expect(parseSum(formatSum(value))).toBe(value)
       expect(microsIn(formatSumAmount(value))).toBe(value)
+      expect(parseSumAmount(formatSumAmount(value))).toBe(value)
       expect(formatSumAmount(value)).toMatch(/^-?\d+\.\d{2,6}$/)
     }),
     SETTINGS,

@@ -24,6 +24,8 @@ const HALF = 10n ** 15n
 /** No plus sign, no exponent, no leading zeros, no spaces. */
 const AMOUNT = /^(-?)(0|[1-9]\d{0,8})(?:\.(\d{1,6}))?$/
 
+const SUM_AMOUNT = /^(-?)(0|[1-9]\d{0,23})\.(\d{2,6})$/
+
 /** Form of a stored sum: at most 30 digits, so that both of its halves are exact. 10^15 credits of the largest amount fit. */
 export const SUM_TEXT = /^(?:0|-?[1-9]\d{0,29})$/
 
@@ -63,6 +65,12 @@ export function formatSum(sum: bigint): string {
 /** Formats a sum for people, in units of the currency: with two decimals (`-1234.50`), and more if they are not zero. */
 export function formatSumAmount(sum: bigint): string {
   return formatUnits(sum, 2)
+}
+
+/** Reads what `formatSumAmount` writes. @returns micro-units; undefined for text of another form */
+export function parseSumAmount(text: string): bigint | undefined {
+  const [, sign = '', units, decimals = ''] = SUM_AMOUNT.exec(text) ?? []
+  return units === undefined ? undefined : BigInt(`${sign}${units}${decimals.padEnd(DECIMALS, '0')}`)
 }
 
 /** Splits a sum into two exact numbers. @throws RangeError for a sum that `parseSum` would not read */

@@ -2,7 +2,7 @@
 import type { Account, AccountStatus } from '#api/account.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { rfc3339 } from '#contract/values/rfc3339.ts'
-import { formatSumAmount } from '#contract/values/signed-micros.ts'
+import { formatSumAmount, parseSumAmount } from '#contract/values/signed-micros.ts'
 
 /** A balance below 0.01 is shown as used up; gateways decide exactly. */
 const EXHAUSTED_BELOW = 10_000n
@@ -42,13 +42,8 @@ export const BALANCE_NOTES: Readonly<Record<BalanceEvent, string>> = {
   BalanceRestored: 'The account has a balance again, and its keys work.',
 }
 
-/** An Account that `make run` has stored before the field existed has no billing. */
-export function billingOf({ spec }: Pick<Account, 'spec'>): Account['spec']['billing'] {
-  return spec.billing ?? 'Unmetered'
-}
-
-function isPrepaid(account: Account): boolean {
-  return billingOf(account) === 'Prepaid'
+function isPrepaid({ spec }: Account): boolean {
+  return spec.billing === 'Prepaid'
 }
 
 /**
@@ -109,11 +104,6 @@ function stateOf({ account, lowBalance }: BalanceFacts, { balance }: ShownBalanc
 }
 
 function isBelow(amount: string, bound: bigint | undefined): boolean {
-  return bound !== undefined && microsIn(amount) < bound
-}
-
-/** The reverse of `formatSumAmount`. A text of another form counts as 0: the next reading replaces it. */
-function microsIn(amount: string): bigint {
-  const [, sign = '', units = '0', decimals = ''] = /^(-?)(\d+)(?:\.(\d{1,6}))?$/.exec(amount) ?? []
-  return BigInt(`${sign}${units}${decimals.padEnd(6, '0')}`)
+  // a text of another form counts as 0: the next reading replaces it
+  return bound !== undefined && (parseSumAmount(amount) ?? 0n) < bound
 }

@@ -21,7 +21,7 @@ import type { ProjectionChange } from '../../projection/store.ts'
 import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
 import { AccountBalances } from './account-balances.ts'
 import { AccountUsage } from './account-usage.ts'
-import { BALANCE_NOTES, billingOf, crossingOf } from './balance.ts'
+import { BALANCE_NOTES, crossingOf } from './balance.ts'
 import type { Observed, ObservedAccount } from './observed.ts'
 import { statusOf } from './status.ts'
 import { type AccountStep, BOOK_RETRY_MS, differInBalanceAlone, nextStep, reportStep, restricts } from './steps.ts'
@@ -202,7 +202,7 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
       state: spec.state,
       plan: this.#planUid(spec.planRef.name) ?? former?.plan ?? null,
       ledger: accounts.books.ledgerName(name),
-      balance: { credits: accounts.creditsOf(name), billing: billingOf(account) },
+      balance: { credits: accounts.creditsOf(name), billing: account.spec.billing },
       ...accountPolicy(spec, former),
     }
   }
@@ -326,7 +326,7 @@ function bare({ metadata, spec }: Account): AccountRecord {
     state,
     plan: planRef.name,
     ledger: name,
-    balance: { credits: '0', billing: billingOf({ spec }) },
+    balance: { credits: '0', billing: spec.billing },
     ...accountPolicy(spec),
   }
 }
