@@ -14,7 +14,8 @@ import { creditCommand } from './billing/credit.ts'
 import { ledgerCommand, showLedger } from './billing/ledger.ts'
 import { CommandLineError, HELP_OPTION, parsedArgs, quoted, Unusable } from './command-line.ts'
 import { manifestText } from './manifest-text.ts'
-import { showUsage, usageCommand, type UsageSurroundings } from './usage/usage.ts'
+import type { AccessSurroundings } from './access/operator-answer.ts'
+import { showUsage, usageCommand } from './usage/usage.ts'
 import { convertTeams, NO_TEAMS, readTeams, type TeamConversion } from './litellm/teams.ts'
 
 /** The environment of the command. */
@@ -48,7 +49,7 @@ const PROCESS = {
     }
   },
 }
-type Billing = BalanceSurroundings & CreditSurroundings & UsageSurroundings
+type Billing = BalanceSurroundings & CreditSurroundings & AccessSurroundings
 type Surroundings = Omit<typeof PROCESS, keyof Billing> & Billing
 
 /** `import litellm FILE`, parsed. */

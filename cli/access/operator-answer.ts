@@ -33,13 +33,16 @@ export interface ClusterAccess {
 /** `local`: the `make run` of this folder. */
 export type OperatorAccess = ClusterAccess | { readonly url: string } | 'local'
 
-/** What the commands need from outside. */
+/** What commands that ask the operator need from outside. */
 export interface AccessSurroundings {
   readonly usageToken: () => string | undefined
   /** Calls `use` with the address of the operator and a token. @throws Unusable */
   readonly reachOperator: <T>(access: ClusterAccess, use: (url: string, token: string) => Promise<T>) => Promise<T>
   readonly local: Pick<LocalState, 'usageURL'>
   readonly fetch: typeof fetch
+  readonly print: (text: string) => void
+  /** Notes beside the output. */
+  readonly report: (text: string) => void
 }
 
 interface AccessValues {

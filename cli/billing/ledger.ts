@@ -47,12 +47,6 @@ export interface LedgerCommand {
   readonly access: OperatorAccess
 }
 
-/** What the command needs from outside. */
-export interface LedgerSurroundings extends AccessSurroundings {
-  readonly print: (text: string) => void
-  readonly report: (text: string) => void
-}
-
 /** @param args behind `ledger` @returns the command, or the text of help @throws CommandLineError */
 export function ledgerCommand(args: readonly string[]): LedgerCommand | string {
   const { values, positionals } = parsedArgs(args, OPTIONS, 'headgate ledger')
@@ -64,7 +58,7 @@ export function ledgerCommand(args: readonly string[]): LedgerCommand | string {
 }
 
 /** @throws Unusable */
-export async function showLedger({ account, format, access }: LedgerCommand, around: LedgerSurroundings): Promise<void> {
+export async function showLedger({ account, format, access }: LedgerCommand, around: AccessSurroundings): Promise<void> {
   const text = await askOperator(`/usage/v1/accounts/${account}/ledger?format=${format === 'csv' ? 'csv' : 'json'}`, access, around)
   if (format !== 'table') return around.print(text)
   const { currency, balance, credits, spent, asOf, incomplete, rows } = readAnswer(answer, text)

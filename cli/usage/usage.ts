@@ -53,12 +53,6 @@ export interface UsageCommand {
   readonly access: OperatorAccess
 }
 
-/** What the command needs from outside. */
-export interface UsageSurroundings extends AccessSurroundings {
-  readonly print: (text: string) => void
-  readonly report: (text: string) => void
-}
-
 /** @param args behind `usage` @returns the command, or the text of help @throws CommandLineError */
 export function usageCommand(args: readonly string[]): UsageCommand | string {
   const { values, positionals } = parsedArgs(args, OPTIONS, 'headgate usage')
@@ -78,7 +72,7 @@ export function formatOf(output: string): Format {
 }
 
 /** @throws Unusable */
-export async function showUsage({ account, query, format, access }: UsageCommand, around: UsageSurroundings): Promise<void> {
+export async function showUsage({ account, query, format, access }: UsageCommand, around: AccessSurroundings): Promise<void> {
   const text = await askOperator(`/usage/v1/accounts/${account}?${query.toString()}`, access, around)
   if (format !== 'table') return around.print(text)
   const found = readAnswer(answer, text)
