@@ -9,6 +9,7 @@ export type RefusalCode =
   | 'session-ended' // 401
   | 'wrong-credentials' // 403: a password or a code is wrong
   | 'confirm' // 403: the last proof of identity is older than 10 minutes
+  | 'wrong-origin' // 403: the request does not come from a page of the dashboard
   | 'not-found' // 404, also for what belongs to somebody else
   | 'conflict' // 409
   | 'invalid' // 422, with `fields`

@@ -1,0 +1,90 @@
+/** Composes the dashboard of its parts, for the program and for `make run`. Makes no decisions. */
+import type { Account } from '#api/account.ts'
+import type { Informer, KubePort } from '#kube/port.ts'
+import { type Clock, sleep } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { messageOf } from '#platform/message-of.ts'
+import type { Express } from 'express'
+import { Accounts, type NewAccountSettings } from './accounts/accounts.ts'
+import { createDashboardApp } from './app.ts'
+import type { AuthSettings } from './identity/auth.ts'
+import type { DatabasePlace } from './identity/database.ts'
+import { type Identity, openIdentity } from './identity/identity.ts'
+import { sweepPeople } from './identity/sweep.ts'
+import { Outbox } from './mail/outbox.ts'
+import type { MailTransport } from './mail/transport.ts'
+import { createDashboardMetrics, type DashboardMetrics } from './metrics.ts'
+import type { Site } from './pages/layout.ts'
+import type { Route } from './routes/route.ts'
+import type { WebFiles } from './web-files.ts'
+
+export interface DashboardDeps {
+  readonly kube: KubePort
+  readonly accounts: Informer<Account>
+  readonly auth: AuthSettings
+  readonly database: DatabasePlace
+  readonly newAccounts: NewAccountSettings
+  /** Base URL of the API, without /v1. */
+  readonly apiURL: string
+  readonly web: WebFiles
+  readonly transport: MailTransport
+  readonly trustedProxies: readonly string[]
+  readonly clock: Clock
+  readonly log: Log
+  readonly extraRoutes?: (site: Site) => readonly Route[]
+}
+
+export interface Dashboard {
+  readonly app: Express
+  readonly identity: Identity
+  readonly metrics: DashboardMetrics
+  /** Starts the work in the background: mails, and repair. */
+  start(): void
+  stop(): Promise<void>
+}
+
+/** Pause between two sweeps, ms. */
+const SWEEP_MS = 60_000
+
+export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
+  const { auth, clock, log, transport, web } = deps
+  const metrics = createDashboardMetrics()
+  const identity = await openIdentity({ settings: auth, database: deps.database, clock, log }, (rows, sealing) => {
+    return new Outbox({ rows, sealing, transport, clock, log, onSent: metrics.mail })
+  })
+  metrics.watch({ waitingMails: () => identity.outboxRows.waiting(), waitingHashes: () => identity.hashes.waiting })
+  const accounts = new Accounts({ kube: deps.kube, informer: deps.accounts, members: identity.members, settings: deps.newAccounts, log })
+  const site: Site = {
+    publicHost: new URL(auth.origin).host,
+    providers: auth.providers.map(({ id, name }) => ({ id, name })),
+    hasPasswords: auth.hasPasswords,
+    styles: web.styles,
+    scripts: web.scripts,
+  }
+  const routeDeps = { identity, accounts, site, apiURL: deps.apiURL, clock, log }
+  const extraRoutes = deps.extraRoutes?.(site) ?? []
+  const app = createDashboardApp({ ...routeDeps, web, trustedProxies: deps.trustedProxies, metrics, extraRoutes })
+  const stopping = new AbortController()
+  let sweeping: Promise<void> = Promise.resolve()
+  const sweep = async (): Promise<void> => {
+    while (!stopping.signal.aborted) {
+      await sweepPeople(identity, accounts, log).catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the sweep failed'))
+      await sleep(clock, SWEEP_MS, stopping.signal)
+    }
+  }
+  return {
+    app,
+    identity,
+    metrics,
+    start: () => {
+      identity.mail.start()
+      sweeping = sweep()
+    },
+    stop: async () => {
+      stopping.abort()
+      await Promise.all([identity.mail.stop(), sweeping])
+      transport.close()
+      await identity.close()
+    },
+  }
+}

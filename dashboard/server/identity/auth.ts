@@ -1,0 +1,252 @@
+/** The options of better-auth. Every deviation from its defaults closes a gap, and a test in test/integration/ fails without the deviation. */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import type { Clock } from '#platform/clock.ts'
+import type { Log } from '#platform/log.ts'
+import { messageOf } from '#platform/message-of.ts'
+import { type AuthContext, betterAuth, type BetterAuthOptions } from 'better-auth'
+import { APIError, createAuthMiddleware } from 'better-auth/api'
+import { getMigrations } from 'better-auth/db/migration'
+import { genericOAuth } from 'better-auth/plugins/generic-oauth'
+import { twoFactor } from 'better-auth/plugins/two-factor'
+import type { Database } from './database.ts'
+import { HashQueue, HashQueueFull } from './hash-queue.ts'
+import { MAX_PASSWORD, MIN_PASSWORD } from './new-password.ts'
+import { hashPassword, verifyPassword } from './password-hash.ts'
+import { oauthConfig, type ProviderSettings } from './providers.ts'
+import { secondFactorGuard } from './second-factor-guard.ts'
+import { useCode } from './used-codes.ts'
+
+/** The mails that the library asks for. */
+export interface IdentityMails {
+  /** The link that proves the address. */
+  verify(to: string, token: string): Promise<void>
+  /** Somebody signed up with an address that has an account. */
+  known(to: string): Promise<void>
+  /** The link to a new password. */
+  reset(to: string, token: string): Promise<void>
+  /** The link that proves a new address. */
+  newEmail(to: string, token: string): Promise<void>
+}
+
+export interface AuthSettings {
+  /** Origin of the dashboard, without a slash at the end. Links are built of it, and never of a header. */
+  readonly origin: string
+  /** At least 32 random bytes as text. */
+  readonly secret: string
+  readonly providers: readonly ProviderSettings[]
+  readonly hasPasswords: boolean
+}
+
+export interface AuthDeps {
+  readonly settings: AuthSettings
+  readonly database: Database
+  readonly mails: IdentityMails
+  readonly clock: Clock
+  readonly log: Log
+}
+
+/** What holds for one call of the library. */
+export interface Asking {
+  /** Whether the call may send a mail: mails per address are limited. The answer is the same without. */
+  readonly mayMail: boolean
+  /** Taken for the password of the person, who has proven to be that person in another way. Random, and known to this call alone. */
+  readonly standIn?: string | undefined
+  /** The hash of the password of a sign-up, computed before its transaction begins. */
+  hashed?: { readonly password: string; readonly hash: string }
+}
+
+export const asking = new AsyncLocalStorage<Asking>()
+
+/** Header with the address of the client. The door sets the header; one from outside never reaches the library. */
+export const CLIENT_HEADER = 'x-headgate-client'
+/** Path of the library's routes; its callbacks for providers are public. */
+export const AUTH_PATH = '/api/auth'
+/** End of a session without use, s. */
+const IDLE_SECONDS = 7 * 86_400
+const SESSION_UPDATE_SECONDS = 3_600
+const VERIFY_SECONDS = 86_400
+const RESET_SECONDS = 1_800
+const HASHES = { running: 2, waiting: 50 }
+/** Requests of one source to one path of the library. */
+const RATE = { enabled: true, storage: 'database', window: 60, max: 100 } as const
+
+/** The part of the library's context that this folder changes rows through. */
+export interface Records {
+  readonly internalAdapter: Pick<AuthContext['internalAdapter'], 'findUserByEmail' | 'deleteUser' | 'updateUser'>
+  readonly adapter: {
+    deleteMany(query: { readonly model: string; readonly where: { readonly field: string; readonly value: string }[] }): Promise<number>
+  }
+}
+
+export type Auth = ReturnType<typeof createAuth>['auth']
+
+/** @returns the library, and `idle`, which resolves when its background work is done */
+export function createAuth(deps: AuthDeps) {
+  const background = new Set<Promise<unknown>>()
+  const hashes = new HashQueue(HASHES)
+  const context = async (): Promise<Records> => await auth.$context
+  const options = {
+    ...fixedOptions(deps, background),
+    ...peopleOptions(deps, hashes, context),
+    plugins: plugins(deps, context),
+  } satisfies BetterAuthOptions
+  const auth = betterAuth(options)
+  const migrate = async (): Promise<void> => (await getMigrations(options)).runMigrations()
+  const idle = async (): Promise<void> => {
+    while (background.size > 0) await Promise.allSettled(background)
+  }
+  return { auth, migrate, idle, hashes }
+}
+
+function fixedOptions({ settings: { origin, secret }, database, log }: AuthDeps, background: Set<Promise<unknown>>) {
+  const isSecure = origin.startsWith('https:')
+  const failed = (error: unknown): void => log.error({ error: messageOf(error) }, 'identity: background work failed')
+  return {
+    appName: 'Headgate',
+    baseURL: origin,
+    basePath: AUTH_PATH,
+    secret,
+    telemetry: { enabled: false },
+    database: { db: database.db, type: database.type, transaction: true },
+    logger: { log: (level: string, message: string) => log.debug({ level }, `identity: ${message}`) }, // may name addresses; failures are logged by us
+    onAPIError: { errorURL: `${origin}/sign-in`, onError: (error: unknown) => logFailure(log, error) },
+    session: { expiresIn: IDLE_SECONDS, updateAge: SESSION_UPDATE_SECONDS, freshAge: 0, cookieCache: { enabled: false } }, // freshness is ours
+    verification: { storeIdentifier: 'hashed' },
+    advanced: {
+      useSecureCookies: false, // would add a prefix of its own
+      cookiePrefix: cookiePrefix(origin),
+      defaultCookieAttributes: isSecure ? { secure: true } : {},
+      ipAddress: { ipAddressHeaders: [CLIENT_HEADER], ipv6Subnet: 64 },
+      backgroundTasks: {
+        handler: (task: Promise<unknown>) => {
+          const done = task.catch(failed).finally(() => background.delete(done))
+          background.add(done)
+        },
+      },
+    },
+    rateLimit: RATE,
+  } satisfies BetterAuthOptions
+}
+
+function logFailure(log: Log, error: unknown): void {
+  if (error instanceof APIError && error.statusCode < 500) return
+  log.error({ error: messageOf(error) }, 'identity: a call failed')
+}
+
+/** The prefix of all cookies. On https, `__Host-` binds them to this host. */
+export function cookiePrefix(origin: string): string {
+  return origin.startsWith('https:') ? '__Host-headgate' : 'headgate'
+}
+
+function peopleOptions({ settings, mails }: AuthDeps, hashes: HashQueue, context: () => Promise<Records>) {
+  return {
+    emailAndPassword: {
+      enabled: settings.hasPasswords,
+      requireEmailVerification: true,
+      autoSignIn: false,
+      minPasswordLength: MIN_PASSWORD,
+      maxPasswordLength: MAX_PASSWORD,
+      revokeSessionsOnPasswordReset: true,
+      resetPasswordTokenExpiresIn: RESET_SECONDS,
+      password: {
+        hash: async (password: string) => {
+          const hashed = asking.getStore()?.hashed
+          return hashed?.password === password ? hashed.hash : await queued(hashes, () => hashPassword(password))
+        },
+        verify: async ({ password, hash }: { password: string; hash: string }) =>
+          password === asking.getStore()?.standIn || (await queued(hashes, () => verifyPassword(password, hash))),
+      },
+      onPasswordReset: async ({ user }: { user: { id: string } }) => {
+        await endLinks(context, user.id)
+        await (await context()).internalAdapter.updateUser(user.id, { emailVerified: true }) // the link proved the address
+      },
+      sendResetPassword: ({ user, token }: { user: { email: string }; token: string }) => ifAllowed(() => mails.reset(user.email, token)),
+      onExistingUserSignUp: ({ user }: { user: { email: string; emailVerified: boolean } }) =>
+        ifAllowed(async () => (user.emailVerified ? await mails.known(user.email) : undefined)),
+    },
+    emailVerification: {
+      sendOnSignUp: true,
+      sendOnSignIn: false,
+      autoSignInAfterVerification: true, // only `verify.ts` asks for it, after its own checks
+      expiresIn: VERIFY_SECONDS,
+      sendVerificationEmail: ({ user, token }: { user: { email: string }; token: string }) =>
+        ifAllowed(() => (isChange(token) ? mails.newEmail(user.email, token) : mails.verify(user.email, token))),
+    },
+    user: {
+      changeEmail: { enabled: true },
+      deleteUser: { enabled: true },
+      validateUserInfo: ({ user, source }: { user: { emailVerified?: unknown }; source: { method: string } }) =>
+        source.method === 'oauth' && user.emailVerified !== true ? { error: 'email_not_verified' } : undefined,
+    },
+    account: {
+      accountLinking: { disableImplicitLinking: true, requireLocalEmailVerified: true, trustedProviders: [], allowDifferentEmails: true },
+      updateAccountOnSignIn: false,
+    },
+    databaseHooks: {
+      // tokens of a provider are not needed after the sign-in, and a stolen database would hand them out
+      account: {
+        create: {
+          before: async <T extends object>(account: T) => ({ data: { ...account, accessToken: null, refreshToken: null, idToken: null } }),
+        },
+      },
+    },
+    hooks: { before: beforeSignUp(hashes) },
+  } satisfies BetterAuthOptions
+}
+
+async function ifAllowed(send: () => Promise<void>): Promise<void> {
+  if (asking.getStore()?.mayMail !== false) await send()
+}
+
+async function queued<T>(hashes: HashQueue, task: () => Promise<T>): Promise<T> {
+  try {
+    return await hashes.run(task)
+  } catch (error) {
+    if (error instanceof HashQueueFull) throw new APIError('SERVICE_UNAVAILABLE', { code: 'BUSY', message: error.message })
+    throw error
+  }
+}
+
+/** Whether a token of the library changes an address. Its payload is not secret, and the library checks the signature later. */
+function isChange(token: string): boolean {
+  const [, payload = ''] = token.split('.')
+  return 'updateTo' in (JSON.parse(Buffer.from(payload, 'base64url').toString('utf8')) as object)
+}
+
+/**
+ * Hashes the password of a sign-up before the transaction begins, because the transaction holds the only connection to SQLite. Then deletes an
+ * unverified person with this address, if a mail may go out: such a row proves nothing, and its former link and password end with it.
+ */
+function beforeSignUp(hashes: HashQueue): ReturnType<typeof createAuthMiddleware> {
+  return createAuthMiddleware(async (ctx) => {
+    if (ctx.path !== '/sign-up/email') return
+    const { email, password } = ctx.body as { email: string; password: string }
+    const call = asking.getStore()
+    if (call === undefined) throw new APIError('NOT_FOUND')
+    call.hashed = { password, hash: await queued(hashes, () => hashPassword(password)) }
+    const found = await ctx.context.internalAdapter.findUserByEmail(email.toLowerCase())
+    if (found && !found.user.emailVerified && call.mayMail) await ctx.context.internalAdapter.deleteUser(found.user.id)
+  })
+}
+
+/** Ends the other links to a new password of the person: the library would accept each of them after the first was used. */
+export async function endLinks(context: () => Promise<Records>, userId: string): Promise<void> {
+  const { adapter } = await context()
+  await adapter.deleteMany({ model: 'verification', where: [{ field: 'value', value: userId }] })
+}
+
+/** Deletes an unverified person with an address that a provider has verified, so that the owner of the address is not locked out by a stranger's sign-up. */
+async function deleteUnverified(context: () => Promise<Records>, email: string): Promise<void> {
+  const { internalAdapter } = await context()
+  const found = await internalAdapter.findUserByEmail(email.toLowerCase())
+  if (found && !found.user.emailVerified) await internalAdapter.deleteUser(found.user.id)
+}
+
+function plugins({ settings, database, clock }: AuthDeps, context: () => Promise<Records>) {
+  const { origin, providers } = settings
+  return [
+    genericOAuth({ config: providers.map((one) => oauthConfig(one, ({ email }) => deleteUnverified(context, email))) }),
+    twoFactor({ issuer: 'Headgate', allowPasswordless: true, backupCodeOptions: { amount: 10, storeBackupCodes: 'encrypted' } }),
+    secondFactorGuard({ challengeURL: `${origin}/two-factor`, useCode: (userId, code) => useCode(database.db, clock, userId, code) }),
+  ]
+}

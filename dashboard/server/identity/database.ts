@@ -1,0 +1,74 @@
+/** Opens the database: a SQLite file, or Postgres where several replicas share it. Only people and their sign-in are stored here. */
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
+import { NodeSqliteDialect } from '@better-auth/kysely-adapter/node-sqlite-dialect'
+import { messageOf } from '#platform/message-of.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
+import { Kysely, PostgresDialect } from 'kysely'
+import pg from 'pg'
+import type { Tables } from './tables.ts'
+
+/** Where the database is. */
+export type DatabasePlace = { readonly file: string } | { readonly url: string }
+
+export interface Database {
+  readonly db: Kysely<Tables>
+  readonly type: 'sqlite' | 'postgres'
+  /** Runs `task` alone among all replicas: two that create the same table at once would fail. */
+  alone<T>(task: () => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+/** Time that a write waits for a lock of another process on the file, ms. The whole process waits with it, so the time is short. */
+const SQLITE_BUSY_MS = 200
+/** Number of the advisory lock in Postgres: any constant, the same in every replica. */
+const MIGRATION_LOCK = 4_711
+const POSTGRES_CONNECTIONS = 10
+const POSTGRES_CONNECT_MS = 5_000
+const POSTGRES_QUERY_MS = 10_000
+
+/** @throws Misconfigured if the file cannot be opened */
+export function openDatabase(place: DatabasePlace, onError: (error: Error) => void): Database {
+  return 'file' in place ? openSqlite(place.file) : openPostgres(place.url, onError)
+}
+
+function openSqlite(path: string): Database {
+  try {
+    if (!existsSync(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
+    const file = new DatabaseSync(path)
+    file.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`)
+    // the only connection: a second one would wait for the open transactions of the first, and block the process meanwhile
+    const db = new Kysely<Tables>({ dialect: new NodeSqliteDialect({ database: file }) })
+    return { db, type: 'sqlite', alone: (task) => task(), close: () => db.destroy() }
+  } catch (cause) {
+    const remedy = 'restore the file from a backup, or move it away: people then sign up again, and keep their accounts by their addresses'
+    throw new Misconfigured(`DATABASE_FILE: ${path} cannot be opened (${messageOf(cause)}); ${remedy}`, { cause })
+  }
+}
+
+function openPostgres(connectionString: string, onError: (error: Error) => void): Database {
+  const pool = new pg.Pool({
+    connectionString,
+    max: POSTGRES_CONNECTIONS,
+    connectionTimeoutMillis: POSTGRES_CONNECT_MS,
+    query_timeout: POSTGRES_QUERY_MS,
+  })
+  pool.on('error', onError) // an idle connection ended; the next query opens another
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  return { db, type: 'postgres', alone: (task) => withLock(pool, task), close: () => db.destroy() }
+}
+
+async function withLock<T>(pool: pg.Pool, task: () => Promise<T>): Promise<T> {
+  const client = await pool.connect()
+  try {
+    await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK])
+    try {
+      return await task()
+    } finally {
+      await client.query('select pg_advisory_unlock($1)', [MIGRATION_LOCK])
+    }
+  } finally {
+    client.release()
+  }
+}

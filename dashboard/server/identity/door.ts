@@ -1,0 +1,125 @@
+/**
+ * The only way to the library's routes. Its HTTP handler runs, so that its limits, origin check and hooks apply, but from fixed paths with bodies
+ * of ours: the mounted handler would take bodies of any size, offer every route, and show session tokens in its answers.
+ */
+import { randomBytes } from 'node:crypto'
+import type { Client } from '../http/exchange.ts'
+import { type Asking, asking, type Auth, AUTH_PATH, CLIENT_HEADER } from './auth.ts'
+
+/** The routes of the library in use. `GET /verify-email` is asked for by verify.ts, after its checks. */
+export type AuthRoute =
+  | 'POST /sign-up/email'
+  | 'POST /sign-in/email'
+  | 'POST /sign-in/social'
+  | 'POST /sign-out'
+  | 'POST /send-verification-email'
+  | 'GET /verify-email'
+  | 'POST /request-password-reset'
+  | 'POST /reset-password'
+  | 'POST /change-password'
+  | 'POST /change-email'
+  | 'POST /link-social'
+  | 'POST /unlink-account'
+  | 'POST /two-factor/enable'
+  | 'POST /two-factor/disable'
+  | 'POST /two-factor/verify-totp'
+  | 'POST /two-factor/verify-backup-code'
+  | 'POST /two-factor/generate-backup-codes'
+  | `GET /callback/${string}`
+
+/** The library's answer, without session tokens. */
+export interface Reply {
+  readonly status: number
+  /** `code` of an error; undefined otherwise. */
+  readonly code: string | undefined
+  readonly body: Readonly<Record<string, unknown>>
+  /** Whole Set-Cookie values. */
+  readonly cookies: readonly string[]
+  /** Where a redirect leads; undefined for other answers. */
+  readonly location: string | undefined
+}
+
+/** Too many requests of one source or for one subject (429), or too many passwords under way (503). */
+export class Busy extends Error {
+  override readonly name = 'Busy'
+  readonly status: 429 | 503
+  /** s */
+  readonly retryAfter: number
+
+  constructor(status: 429 | 503, retryAfter: number) {
+    super(`busy: ${status}`)
+    this.status = status
+    this.retryAfter = retryAfter
+  }
+}
+
+export interface AskOptions {
+  readonly query?: Readonly<Record<string, string>>
+  readonly body?: Readonly<Record<string, unknown>>
+  readonly mayMail?: boolean
+  /** The person has proven who it is: the library's own question for the password is answered by the door. */
+  readonly isProven?: boolean
+}
+
+/** Retry-After of a full queue of passwords, s. */
+const RETRY_SECONDS = 5
+const STAND_IN_BYTES = 32
+
+export class Door {
+  readonly #auth: Auth
+  readonly #origin: string
+
+  constructor(auth: Auth, origin: string) {
+    this.#auth = auth
+    this.#origin = origin
+  }
+
+  /** @throws Busy */
+  async ask(
+    client: Client,
+    route: AuthRoute,
+    { query = {}, body = {}, mayMail = true, isProven = false }: AskOptions = {},
+  ): Promise<Reply> {
+    const [method = '', path = ''] = route.split(' ')
+    const url = new URL(`${this.#origin}${AUTH_PATH}${path}`)
+    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
+    const standIn = isProven ? randomBytes(STAND_IN_BYTES).toString('base64url') : undefined
+    const headers = { cookie: client.cookie, 'user-agent': client.agent, [CLIENT_HEADER]: client.address }
+    const request =
+      method === 'GET'
+        ? new Request(url, { headers })
+        : post(url, { ...headers, origin: client.origin }, isProven ? { ...body, password: standIn } : body)
+    const call: Asking = { mayMail, standIn }
+    return await replyOf(await asking.run(call, () => this.#auth.handler(request)))
+  }
+}
+
+function post(url: URL, headers: Readonly<Record<string, string>>, body: object): Request {
+  return new Request(url, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) })
+}
+
+async function replyOf(response: Response): Promise<Reply> {
+  const { status, headers } = response
+  const retryAfter = headers.get('x-retry-after')
+  if (status === 503 || (status === 429 && retryAfter !== null)) throw new Busy(status, Number(retryAfter ?? RETRY_SECONDS))
+  const body = withoutTokens(parsed(await response.text()))
+  const isRedirect = status >= 300 && status < 400 // other answers may carry a Location for scripts
+  return {
+    status,
+    code: typeof body['code'] === 'string' ? body['code'] : undefined,
+    body,
+    cookies: headers.getSetCookie(),
+    location: isRedirect ? (headers.get('location') ?? undefined) : undefined,
+  }
+}
+
+function parsed(text: string): Record<string, unknown> {
+  if (text === '') return {}
+  const value: unknown = JSON.parse(text)
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : { value }
+}
+
+function withoutTokens(body: Record<string, unknown>): Record<string, unknown> {
+  const { token: _token, ...rest } = body
+  return rest
+}

@@ -1,0 +1,200 @@
+/** What people change about themselves. The caller has checked the session, and its freshness where a change needs it. */
+import type { Client } from '../http/exchange.ts'
+import type { PasswordError } from '../pages/controls.ts'
+import { Busy, type Reply } from './door.ts'
+import { endLinks } from './auth.ts'
+import type { Identity } from './identity.ts'
+import { passwordProblem } from './new-password.ts'
+import type { Person, Session } from './sessions.ts'
+import { emailOf } from './sign-up.ts'
+import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
+
+const MAX_NAME = 63
+
+/** @returns false for a name that cannot be stored */
+export async function rename({ auth }: Identity, { id }: Person, name: string): Promise<boolean> {
+  const trimmed = name.trim()
+  // eslint-disable-next-line no-control-regex -- control characters are what is refused
+  if (Array.from(trimmed).length > MAX_NAME || /[\u0000-\u001f\u007f]/.test(trimmed)) return false
+  await (await auth.$context).internalAdapter.updateUser(id, { name: trimmed })
+  return true
+}
+
+/** How a person signs in beside the providers of the settings. */
+export async function signInMethods(
+  { auth }: Identity,
+  { id }: Person,
+): Promise<{
+  readonly hasPassword: boolean
+  readonly linked: ReadonlyMap<string, string>
+  readonly backupCodesLeft: number | undefined
+}> {
+  const { internalAdapter, adapter } = await auth.$context
+  const rows = await internalAdapter.findAccounts(id)
+  const factor = await adapter.findOne<{ verified?: boolean }>({ model: 'twoFactor', where: [{ field: 'userId', value: id }] })
+  const codes = factor && factor.verified !== false ? await auth.api.viewBackupCodes({ body: { userId: id } }) : undefined
+  return {
+    hasPassword: rows.some(({ providerId }) => providerId === 'credential'),
+    linked: new Map(rows.map(({ providerId, createdAt }) => [providerId, createdAt.toISOString()])),
+    backupCodesLeft: codes?.backupCodes.length,
+  }
+}
+
+/** Mails a link to the new address. The answer never tells whether the address has an account. */
+export async function changeEmail(
+  identity: Identity,
+  client: Client,
+  input: unknown,
+): Promise<{ readonly outcome: 'mailed' } | { readonly outcome: 'invalid' }> {
+  const email = emailOf(input)
+  if (email === undefined) return { outcome: 'invalid' }
+  const { isAdmitted } = await identity.throttle.take(mailsOf('new-address'), email)
+  const reply = await identity.door.ask(client, 'POST /change-email', { body: { newEmail: email }, mayMail: isAdmitted })
+  return reply.status === 200 || reply.status === 400 ? { outcome: 'mailed' } : failed(reply)
+}
+
+export type PasswordChange =
+  | { readonly outcome: 'changed'; readonly cookies: readonly string[] }
+  | { readonly outcome: 'wrong' }
+  | { readonly outcome: 'invalid'; readonly problem: PasswordError }
+
+/** Changes the password and ends all other sessions. */
+export async function changePassword(
+  identity: Identity,
+  client: Client,
+  person: Person,
+  change: { readonly current: string; readonly next: string },
+): Promise<PasswordChange> {
+  const problem = passwordProblem(change.next, person.email)
+  if (problem !== undefined) return { outcome: 'invalid', problem }
+  const admission = await identity.throttle.take(WRONG_PASSWORDS, person.email)
+  if (!admission.isAdmitted) throw new Busy(429, Math.ceil(admission.retryAfterMs / 1_000))
+  const body = { currentPassword: change.current, newPassword: change.next, revokeOtherSessions: true }
+  const reply = await identity.door.ask(client, 'POST /change-password', { body })
+  if (reply.code === 'INVALID_PASSWORD') return { outcome: 'wrong' }
+  if (reply.status !== 200) return failed(reply)
+  await identity.throttle.clear(WRONG_PASSWORDS, person.email)
+  await endLinks(() => identity.auth.$context, person.id)
+  await identity.mail.queue(person.email, 'password-changed', { at: nowText(identity) })
+  return { outcome: 'changed', cookies: reply.cookies }
+}
+
+/** Gives a password to a person who has signed in through providers only. */
+export async function setFirstPassword(identity: Identity, session: Session, password: string): Promise<PasswordChange> {
+  const { person } = session
+  const problem = passwordProblem(password, person.email)
+  if (problem !== undefined) return { outcome: 'invalid', problem }
+  const context = await identity.auth.$context
+  const rows = await context.internalAdapter.findAccounts(person.id)
+  if (rows.some(({ providerId }) => providerId === 'credential')) return { outcome: 'wrong' }
+  await context.internalAdapter.linkAccount({
+    userId: person.id,
+    providerId: 'credential',
+    accountId: person.id,
+    password: await context.password.hash(password),
+  })
+  await identity.sessions.end(person, (id) => id !== session.id)
+  await identity.mail.queue(person.email, 'password-changed', { at: nowText(identity) })
+  return { outcome: 'changed', cookies: [] }
+}
+
+/** @returns where to send the browser */
+export async function linkProvider(
+  identity: Identity,
+  client: Client,
+  id: string,
+): Promise<{ readonly outcome: 'go'; readonly url: string; readonly cookies: readonly string[] } | { readonly outcome: 'unreachable' }> {
+  const { origin } = identity.settings
+  const body = {
+    provider: id,
+    callbackURL: `${origin}/settings?linked=${encodeURIComponent(id)}`,
+    errorCallbackURL: `${origin}/settings?provider=${encodeURIComponent(id)}`,
+  }
+  const reply = await identity.door.ask(client, 'POST /link-social', { body })
+  const { url } = reply.body
+  if (reply.status === 200 && typeof url === 'string') return { outcome: 'go', url, cookies: reply.cookies }
+  return { outcome: 'unreachable' }
+}
+
+/** @returns false for the last way to sign in, which must stay */
+export async function unlinkProvider(
+  identity: Identity,
+  client: Client,
+  person: Person,
+  provider: { readonly id: string; readonly name: string },
+): Promise<boolean> {
+  const { internalAdapter } = await identity.auth.$context
+  const rows = await internalAdapter.findAccounts(person.id)
+  const row = rows.find(({ providerId }) => providerId === provider.id)
+  if (row === undefined) return true
+  if (rows.length === 1) return false
+  const reply = await identity.door.ask(client, 'POST /unlink-account', { body: { providerId: provider.id, accountId: row.accountId } })
+  if (reply.status !== 200) return failed(reply)
+  await identity.mail.queue(person.email, 'provider-unlinked', { at: nowText(identity), provider: provider.name })
+  return true
+}
+
+export async function startTwoFactor(
+  identity: Identity,
+  client: Client,
+): Promise<{ readonly outcome: 'started'; readonly uri: string; readonly backupCodes: readonly string[] } | { readonly outcome: 'on' }> {
+  const reply = await identity.door.ask(client, 'POST /two-factor/enable', { isProven: true })
+  if (reply.code === 'TOTP_ALREADY_ENABLED') return { outcome: 'on' }
+  const { totpURI, backupCodes } = reply.body
+  if (typeof totpURI !== 'string' || !Array.isArray(backupCodes)) return failed(reply)
+  return { outcome: 'started', uri: totpURI, backupCodes: backupCodes.map(String) }
+}
+
+/** Turns two-factor on by a first code, and ends all other sessions. */
+export async function turnOnTwoFactor(
+  identity: Identity,
+  client: Client,
+  person: Person,
+  code: string,
+): Promise<{ readonly outcome: 'on'; readonly cookies: readonly string[] } | { readonly outcome: 'wrong' }> {
+  const reply = await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: code.replace(/\s/g, '') } })
+  if (reply.status !== 200) return reply.status < 500 ? { outcome: 'wrong' } : failed(reply)
+  await identity.mail.queue(person.email, 'two-factor-on', { at: nowText(identity) })
+  return { outcome: 'on', cookies: reply.cookies }
+}
+
+export async function turnOffTwoFactor(
+  identity: Identity,
+  client: Client,
+  person: Person,
+): Promise<{ readonly outcome: 'off'; readonly cookies: readonly string[] }> {
+  const reply = await identity.door.ask(client, 'POST /two-factor/disable', { isProven: true })
+  if (reply.status !== 200) return failed(reply)
+  await identity.mail.queue(person.email, 'two-factor-off', { at: nowText(identity) })
+  return { outcome: 'off', cookies: reply.cookies }
+}
+
+export async function renewBackupCodes(
+  identity: Identity,
+  client: Client,
+  person: Person,
+): Promise<{ readonly outcome: 'renewed'; readonly backupCodes: readonly string[] } | { readonly outcome: 'off' }> {
+  const reply = await identity.door.ask(client, 'POST /two-factor/generate-backup-codes', { isProven: true })
+  const { backupCodes } = reply.body
+  if (!Array.isArray(backupCodes)) return reply.status < 500 ? { outcome: 'off' } : failed(reply)
+  await identity.mail.queue(person.email, 'new-backup-codes', { at: nowText(identity) })
+  return { outcome: 'renewed', backupCodes: backupCodes.map(String) }
+}
+
+/** Deletes the rows of the person. The caller has suspended the Account. */
+export async function deletePerson(identity: Identity, userId: string): Promise<void> {
+  const { internalAdapter } = await identity.auth.$context
+  const user = await internalAdapter.findUserById(userId)
+  if (user === null) return
+  await internalAdapter.deleteUserSessions(userId)
+  await internalAdapter.deleteUser(userId)
+  await identity.mail.queue(user.email, 'account-deleted', { at: nowText(identity) })
+}
+
+function nowText({ clock }: Identity): string {
+  return new Date(clock.now()).toISOString()
+}
+
+function failed({ status, code = '' }: Reply): never {
+  throw new Error(`the identity library answered ${status} ${code}`)
+}

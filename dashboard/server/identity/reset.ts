@@ -1,0 +1,43 @@
+/** New passwords by a link in a mail. The answer is the same for known and unknown addresses. */
+import type { Client } from '../http/exchange.ts'
+import type { PasswordError } from '../pages/controls.ts'
+import type { Identity } from './identity.ts'
+import { passwordProblem } from './new-password.ts'
+import { emailOf } from './sign-up.ts'
+import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
+
+export type ResetRequest = { readonly outcome: 'mailed'; readonly email: string } | { readonly outcome: 'invalid' }
+
+export async function requestReset(identity: Identity, client: Client, input: unknown): Promise<ResetRequest> {
+  const email = emailOf(input)
+  if (email === undefined) return { outcome: 'invalid' }
+  const { isAdmitted } = await identity.throttle.take(mailsOf('reset'), email)
+  await identity.door.ask(client, 'POST /request-password-reset', { body: { email }, mayMail: isAdmitted })
+  return { outcome: 'mailed', email }
+}
+
+/** @returns the address whose password the link can set; undefined for a link that does not work */
+export async function readResetLink({ auth, clock }: Identity, token: string): Promise<string | undefined> {
+  const { internalAdapter } = await auth.$context
+  const row = await internalAdapter.findVerificationValue(`reset-password:${token}`)
+  if (!row || row.expiresAt.getTime() <= clock.now()) return undefined
+  return (await internalAdapter.findUserById(row.value))?.email
+}
+
+export type Reset =
+  | { readonly outcome: 'set'; readonly email: string }
+  | { readonly outcome: 'invalid'; readonly email: string; readonly problem: PasswordError }
+  | { readonly outcome: 'dead' }
+
+/** Sets the password and ends all sessions. The link proves the address, too. */
+export async function reset(identity: Identity, client: Client, token: string, password: string): Promise<Reset> {
+  const email = await readResetLink(identity, token)
+  if (email === undefined) return { outcome: 'dead' }
+  const problem = passwordProblem(password, email)
+  if (problem !== undefined) return { outcome: 'invalid', email, problem }
+  const reply = await identity.door.ask(client, 'POST /reset-password', { body: { token, newPassword: password } })
+  if (reply.status !== 200) return { outcome: 'dead' }
+  await identity.throttle.clear(WRONG_PASSWORDS, email)
+  await identity.mail.queue(email, 'password-changed', { at: new Date(identity.clock.now()).toISOString() })
+  return { outcome: 'set', email }
+}

@@ -1,0 +1,99 @@
+/** Signs people in: by password, by a code after it, and through providers. */
+import { randomBytes } from 'node:crypto'
+import type { Client } from '../http/exchange.ts'
+import type { Reply } from './door.ts'
+import type { Identity } from './identity.ts'
+import { emailOf } from './sign-up.ts'
+import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
+
+export type SignIn =
+  | { readonly outcome: 'signed-in'; readonly userId: string; readonly cookies: readonly string[] }
+  /** The password is right, and a code must follow. */
+  | { readonly outcome: 'code'; readonly cookies: readonly string[] }
+  /** One answer for a wrong password, an unknown and an unverified address, and too many tries for one address. */
+  | { readonly outcome: 'wrong' }
+
+/** Longest text that is checked as a password. */
+const MAX_TYPED = 512
+
+export async function signIn(
+  identity: Identity,
+  client: Client,
+  input: { readonly email: unknown; readonly password: unknown },
+): Promise<SignIn> {
+  const email = emailOf(input.email)
+  const password = typeof input.password === 'string' ? input.password : ''
+  if (email === undefined || password === '' || password.length > MAX_TYPED) return { outcome: 'wrong' }
+  const admission = await identity.throttle.take(WRONG_PASSWORDS, email)
+  // a blocked try takes the same way and the same time, with a password that nobody has
+  const tried = admission.isAdmitted ? password : randomBytes(24).toString('base64url')
+  const reply = await identity.door.ask(client, 'POST /sign-in/email', { body: { email, password: tried } })
+  if (reply.status >= 500) throw new Error(`sign-in was answered ${reply.status}`)
+  if (reply.status !== 200) {
+    if (admission.isAdmitted && admission.left === 0) await warnOwner(identity, email)
+    return { outcome: 'wrong' }
+  }
+  await identity.throttle.clear(WRONG_PASSWORDS, email)
+  if (reply.body['twoFactorRedirect'] === true) return { outcome: 'code', cookies: reply.cookies }
+  return { outcome: 'signed-in', userId: userIdOf(reply), cookies: reply.cookies }
+}
+
+/** Tells the owner of an account that somebody tries passwords. */
+async function warnOwner(identity: Identity, email: string): Promise<void> {
+  const { internalAdapter } = await identity.auth.$context
+  const found = await internalAdapter.findUserByEmail(email)
+  if (found?.user.emailVerified && (await identity.throttle.take(mailsOf('wrong-passwords'), email)).isAdmitted)
+    await identity.mail.queue(email, 'wrong-passwords', { tries: WRONG_PASSWORDS.most, minutes: WRONG_PASSWORDS.windowMs / 60_000 })
+}
+
+export type CodeSignIn =
+  | { readonly outcome: 'signed-in'; readonly userId: string; readonly cookies: readonly string[] }
+  | { readonly outcome: 'wrong' | 'used' }
+  /** The first step is too long ago, or had too many wrong codes. */
+  | { readonly outcome: 'start-again' }
+
+/** @param kind `app`: six digits; `backup`: one of the ten codes */
+export async function signInByCode(identity: Identity, client: Client, code: string, kind: 'app' | 'backup'): Promise<CodeSignIn> {
+  const route = kind === 'app' ? 'POST /two-factor/verify-totp' : 'POST /two-factor/verify-backup-code'
+  const reply = await identity.door.ask(client, route, { body: { code: code.replace(/\s/g, '') } })
+  if (reply.status === 200) return { outcome: 'signed-in', userId: userIdOf(reply), cookies: reply.cookies }
+  if (reply.code === 'ACCOUNT_TEMPORARILY_LOCKED') return { outcome: 'start-again' }
+  if (reply.code === 'INVALID_CODE' || reply.code === 'INVALID_BACKUP_CODE') return { outcome: 'wrong' }
+  if (reply.code === 'CODE_USED') return { outcome: 'used' }
+  if (reply.status < 500) return { outcome: 'start-again' }
+  throw new Error(`a code was answered ${reply.status}`)
+}
+
+export type ProviderStart =
+  { readonly outcome: 'go'; readonly url: string; readonly cookies: readonly string[] } | { readonly outcome: 'unreachable' | 'unknown' }
+
+/** @param next own path to go to afterwards */
+export async function startProvider(identity: Identity, client: Client, id: string, next: string): Promise<ProviderStart> {
+  if (!identity.settings.providers.some((provider) => provider.id === id)) return { outcome: 'unknown' }
+  const { origin } = identity.settings
+  const errorCallbackURL = `${origin}/sign-in?provider=${encodeURIComponent(id)}`
+  const reply = await identity.door.ask(client, 'POST /sign-in/social', {
+    body: { provider: id, callbackURL: `${origin}${next}`, errorCallbackURL },
+  })
+  const { url } = reply.body
+  if (reply.status === 200 && typeof url === 'string') return { outcome: 'go', url, cookies: reply.cookies }
+  return { outcome: 'unreachable' } // the library answers 404 until discovery has worked
+}
+
+/** The provider sends the person back. @returns an own path, and the cookies of the session if there is one */
+export async function finishProvider(
+  identity: Identity,
+  client: Client,
+  id: string,
+  query: Readonly<Record<string, string>>,
+): Promise<{ readonly path: string; readonly cookies: readonly string[] }> {
+  const { location, cookies } = await identity.door.ask(client, `GET /callback/${encodeURIComponent(id)}`, { query })
+  const { origin } = identity.settings
+  const target = URL.parse(location ?? '', origin)
+  const isOwn = target !== null && target.origin === origin
+  return { path: isOwn ? `${target.pathname}${target.search}` : `/sign-in?provider=${encodeURIComponent(id)}&error=failed`, cookies }
+}
+
+function userIdOf({ body }: Reply): string {
+  return (body['user'] as { id: string }).id
+}

@@ -1,0 +1,105 @@
+/** Our tables beside those of better-auth, in the same database. Times are ms since 1970. */
+import { type Kysely, sql } from 'kysely'
+
+/** Which Account belongs to whom, and what the person may do there. */
+export interface MemberRow {
+  readonly userId: string
+  readonly accountName: string
+  readonly role: string
+  /** When the Account was first seen to exist; null: its creation is under way. */
+  readonly confirmedAt: number | null
+  /** Set while the deletion of the person is under way; null otherwise. */
+  readonly deletingAt: number | null
+  readonly createdAt: number
+}
+
+/** A mail to be sent. */
+export interface OutboxRow {
+  readonly id: string
+  /** Address, template and parameters, sealed: they contain links that must not be usable from a backup of the database. */
+  readonly sealed: string
+  readonly attempts: number
+  readonly dueAt: number
+  readonly createdAt: number
+}
+
+/** How often something happened since `startedAt`. */
+export interface ThrottleRow {
+  readonly key: string
+  readonly count: number
+  readonly startedAt: number
+  readonly lastAt: number
+}
+
+/** A TOTP code that was used. */
+export interface UsedCodeRow {
+  readonly userId: string
+  readonly code: string
+  readonly usedAt: number
+}
+
+/** When the owner of a session last proved who it is. */
+export interface ProofRow {
+  readonly sessionId: string
+  readonly provenAt: number
+}
+
+export interface Tables {
+  readonly headgateMember: MemberRow
+  readonly headgateOutbox: OutboxRow
+  readonly headgateThrottle: ThrottleRow
+  readonly headgateUsedCode: UsedCodeRow
+  readonly headgateProof: ProofRow
+}
+
+/** Creates the tables that do not exist. */
+export async function createTables(db: Kysely<Tables>): Promise<void> {
+  const { schema } = db
+  await schema
+    .createTable('headgateMember')
+    .ifNotExists()
+    .addColumn('userId', 'text', (column) => column.primaryKey())
+    .addColumn('accountName', 'text', (column) => column.notNull().unique()) // one member until accounts can be shared
+    .addColumn('role', 'text', (column) => column.notNull())
+    .addColumn('confirmedAt', 'bigint')
+    .addColumn('deletingAt', 'bigint')
+    .addColumn('createdAt', 'bigint', (column) => column.notNull())
+    .execute()
+  await schema
+    .createTable('headgateOutbox')
+    .ifNotExists()
+    .addColumn('id', 'text', (column) => column.primaryKey())
+    .addColumn('sealed', 'text', (column) => column.notNull())
+    .addColumn('attempts', 'integer', (column) => column.notNull())
+    .addColumn('dueAt', 'bigint', (column) => column.notNull())
+    .addColumn('createdAt', 'bigint', (column) => column.notNull())
+    .execute()
+  await schema.createIndex('headgateOutboxDue').ifNotExists().on('headgateOutbox').column('dueAt').execute()
+  await schema
+    .createTable('headgateThrottle')
+    .ifNotExists()
+    .addColumn('key', 'text', (column) => column.primaryKey())
+    .addColumn('count', 'integer', (column) => column.notNull())
+    .addColumn('startedAt', 'bigint', (column) => column.notNull())
+    .addColumn('lastAt', 'bigint', (column) => column.notNull())
+    .execute()
+  await schema
+    .createTable('headgateUsedCode')
+    .ifNotExists()
+    .addColumn('userId', 'text', (column) => column.notNull())
+    .addColumn('code', 'text', (column) => column.notNull())
+    .addColumn('usedAt', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('headgateUsedCodeKey', ['userId', 'code'])
+    .execute()
+  await schema
+    .createTable('headgateProof')
+    .ifNotExists()
+    .addColumn('sessionId', 'text', (column) => column.primaryKey())
+    .addColumn('provenAt', 'bigint', (column) => column.notNull())
+    .execute()
+}
+
+/** Fails if the database does not answer. */
+export async function ping(db: Kysely<Tables>): Promise<void> {
+  await sql`select 1`.execute(db)
+}

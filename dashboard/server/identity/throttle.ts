@@ -1,0 +1,89 @@
+/** Counts per address or person, in the database, so that all replicas share them: wrong passwords, mails, codes. */
+import { createHash } from 'node:crypto'
+import type { Clock } from '#platform/clock.ts'
+import { type Kysely, sql } from 'kysely'
+import type { Tables } from './tables.ts'
+
+export interface ThrottleRule {
+  /** Part of the key, and the label of metrics. */
+  readonly name: string
+  readonly most: number
+  readonly windowMs: number
+  /** Least time between two, ms. */
+  readonly everyMs?: number
+}
+
+export type Admission =
+  | { readonly isAdmitted: true; readonly left: number }
+  /** @property retryAfterMs time until the next one is admitted */
+  | { readonly isAdmitted: false; readonly retryAfterMs: number }
+
+/** Wrong passwords for one address, from all sources together. */
+export const WRONG_PASSWORDS: ThrottleRule = { name: 'password', most: 10, windowMs: 15 * 60_000 }
+/** Mails of one kind to one address. */
+export const mailsOf = (kind: string): ThrottleRule => ({ name: `mail-${kind}`, most: 5, windowMs: 24 * 3_600_000, everyMs: 60_000 })
+
+export class Throttle {
+  readonly #db: Kysely<Tables>
+  readonly #clock: Clock
+
+  constructor(db: Kysely<Tables>, clock: Clock) {
+    this.#db = db
+    this.#clock = clock
+  }
+
+  /** Counts one more, if the rule admits it. Of any number of calls at once, no more are admitted than the rule says. */
+  async take(rule: ThrottleRule, subject: string): Promise<Admission> {
+    const now = this.#clock.now()
+    const key = keyOf(rule, subject)
+    const taken = await this.#db
+      .insertInto('headgateThrottle')
+      .values({ key, count: 1, startedAt: now, lastAt: now })
+      .onConflict((conflict) =>
+        conflict
+          .column('key')
+          .doUpdateSet({
+            count: sql<number>`case when "headgateThrottle"."startedAt" <= ${now - rule.windowMs} then 1 else "headgateThrottle"."count" + 1 end`,
+            startedAt: sql<number>`case when "headgateThrottle"."startedAt" <= ${now - rule.windowMs} then ${now} else "headgateThrottle"."startedAt" end`,
+            lastAt: now,
+          })
+          .where((row) =>
+            row.or([
+              row('headgateThrottle.startedAt', '<=', now - rule.windowMs),
+              row.and([row('headgateThrottle.count', '<', rule.most), row('headgateThrottle.lastAt', '<=', now - (rule.everyMs ?? 0))]),
+            ]),
+          ),
+      )
+      .returning('count')
+      .executeTakeFirst()
+    return taken ? { isAdmitted: true, left: rule.most - taken.count } : await this.look(rule, subject)
+  }
+
+  /** What `take` would answer, without counting. */
+  async look(rule: ThrottleRule, subject: string): Promise<Admission> {
+    const now = this.#clock.now()
+    const row = await this.#db.selectFrom('headgateThrottle').selectAll().where('key', '=', keyOf(rule, subject)).executeTakeFirst()
+    const endsAt = Number(row?.startedAt ?? 0) + rule.windowMs
+    if (row === undefined || endsAt <= now) return { isAdmitted: true, left: rule.most }
+    if (row.count >= rule.most) return { isAdmitted: false, retryAfterMs: endsAt - now }
+    const nextAt = Number(row.lastAt) + (rule.everyMs ?? 0)
+    return nextAt > now ? { isAdmitted: false, retryAfterMs: nextAt - now } : { isAdmitted: true, left: rule.most - row.count }
+  }
+
+  async clear(rule: ThrottleRule, subject: string): Promise<void> {
+    await this.#db.deleteFrom('headgateThrottle').where('key', '=', keyOf(rule, subject)).execute()
+  }
+
+  /** Deletes what no rule needs any more. */
+  async sweep(olderThanMs: number): Promise<void> {
+    await this.#db
+      .deleteFrom('headgateThrottle')
+      .where('startedAt', '<', this.#clock.now() - olderThanMs)
+      .execute()
+  }
+}
+
+/** The subject is hashed: a table of counts needs no list of addresses. */
+function keyOf({ name }: ThrottleRule, subject: string): string {
+  return `${name}:${createHash('sha256').update(subject).digest('base64url')}`
+}

@@ -1,0 +1,121 @@
+/**
+ * Verifies addresses by the links of mails. A link alone proves only that its mail was read: whoever signed up with a stranger's address waits
+ * for the owner to open the link. So the link verifies in the browser that signed up, and with the password of the sign-up; anywhere else it leads
+ * to a new password.
+ */
+import { verifyJWT } from 'better-auth/crypto'
+import { z } from 'zod'
+import type { Client } from '../http/exchange.ts'
+import type { PasswordError } from '../pages/controls.ts'
+import type { Identity } from './identity.ts'
+import { passwordProblem } from './new-password.ts'
+import { endProof, proofOf } from './sign-up.ts'
+import { WRONG_PASSWORDS } from './throttle.ts'
+
+const linkSchema = z.object({ email: z.string(), userId: z.string(), updateTo: z.string().optional(), requestType: z.string().optional() })
+
+/** What a link can do in this browser. */
+export type LinkState =
+  | { readonly state: 'ready'; readonly email: string; readonly userId: string }
+  | { readonly state: 'other-browser'; readonly email: string; readonly userId: string }
+  /** A change of address, asked for by the person of this session. */
+  | { readonly state: 'change'; readonly email: string; readonly from: string; readonly userId: string }
+  /** The same, without the session that the link needs. */
+  | { readonly state: 'sign-in-first'; readonly email: string }
+  /** Too old, used, replaced or no link at all. */
+  | { readonly state: 'dead' }
+
+export type Verification =
+  | { readonly outcome: 'verified'; readonly userId: string; readonly cookies: readonly string[] }
+  | {
+      readonly outcome: 'changed'
+      readonly userId: string
+      readonly from: string
+      readonly email: string
+      readonly cookies: readonly string[]
+    }
+  | { readonly outcome: 'invalid'; readonly problem: PasswordError }
+  | { readonly outcome: 'wrong-password' }
+  | { readonly outcome: 'refused'; readonly link: LinkState }
+
+/** The person's choice in a browser that did not sign up. */
+export interface OtherBrowser {
+  /** `new`: the password replaces the one of the sign-up. `known`: it must be the one of the sign-up. */
+  readonly kind: 'new' | 'known'
+  readonly password: string
+}
+
+export async function readLink(identity: Identity, client: Client, token: string): Promise<LinkState> {
+  const link = linkSchema.safeParse(await verifyJWT(token, identity.settings.secret))
+  if (!link.success) return { state: 'dead' }
+  const { email, userId, updateTo } = link.data
+  const { internalAdapter } = await identity.auth.$context
+  const user = await internalAdapter.findUserById(userId)
+  if (!user || user.email !== email) return { state: 'dead' }
+  if (updateTo !== undefined) {
+    const session = await identity.sessions.read(client)
+    return session?.person.id === userId
+      ? { state: 'change', email: updateTo, from: email, userId }
+      : { state: 'sign-in-first', email: updateTo }
+  }
+  if (user.emailVerified) return { state: 'dead' }
+  return { state: proofOf(identity, client)?.userId === userId ? 'ready' : 'other-browser', email, userId }
+}
+
+export async function verify(
+  identity: Identity,
+  client: Client,
+  { token, other }: { readonly token: string; readonly other?: OtherBrowser | undefined },
+): Promise<Verification> {
+  const link = await readLink(identity, client, token)
+  if (link.state === 'ready') return await confirm(identity, client, token, link.userId)
+  if (link.state === 'change') return await change(identity, client, token, link)
+  if (link.state !== 'other-browser' || other === undefined) return { outcome: 'refused', link }
+  const problem = other.kind === 'new' ? passwordProblem(other.password, link.email) : undefined
+  if (problem !== undefined) return { outcome: 'invalid', problem }
+  if (other.kind === 'known' && !(await isPasswordOf(identity, link, other.password))) return { outcome: 'wrong-password' }
+  if (other.kind === 'new') await replacePassword(identity, link.userId, other.password)
+  return await confirm(identity, client, token, link.userId)
+}
+
+async function confirm(identity: Identity, client: Client, token: string, userId: string): Promise<Verification> {
+  const reply = await identity.door.ask(client, 'GET /verify-email', { query: { token } })
+  if (reply.status !== 200) return { outcome: 'refused', link: { state: 'dead' } }
+  return { outcome: 'verified', userId, cookies: [...reply.cookies, endProof(identity)] }
+}
+
+async function change(
+  identity: Identity,
+  client: Client,
+  token: string,
+  { email, from, userId }: { readonly email: string; readonly from: string; readonly userId: string },
+): Promise<Verification> {
+  const { internalAdapter } = await identity.auth.$context
+  const holder = await internalAdapter.findUserByEmail(email)
+  if (holder && holder.user.emailVerified) return { outcome: 'refused', link: { state: 'dead' } }
+  if (holder) await internalAdapter.deleteUser(holder.user.id) // unverified: it owns nothing
+  const reply = await identity.door.ask(client, 'GET /verify-email', { query: { token } })
+  if (reply.status !== 200) return { outcome: 'refused', link: { state: 'dead' } }
+  await identity.mail.queue(from, 'address-changed', { at: new Date(identity.clock.now()).toISOString(), newAddress: email })
+  return { outcome: 'changed', userId, from, email, cookies: reply.cookies }
+}
+
+async function isPasswordOf(
+  identity: Identity,
+  { userId, email }: { readonly userId: string; readonly email: string },
+  password: string,
+): Promise<boolean> {
+  if (!(await identity.throttle.take(WRONG_PASSWORDS, email)).isAdmitted) return false
+  const context = await identity.auth.$context
+  const account = (await context.internalAdapter.findAccounts(userId)).find(({ providerId }) => providerId === 'credential')
+  const isRight = await context.password.verify({ hash: account?.password ?? '', password })
+  if (isRight) await identity.throttle.clear(WRONG_PASSWORDS, email)
+  return isRight
+}
+
+/** Before the verification, so that the former password never opens a verified account. */
+async function replacePassword(identity: Identity, userId: string, password: string): Promise<void> {
+  const context = await identity.auth.$context
+  await context.internalAdapter.updatePassword(userId, await context.password.hash(password))
+  await context.internalAdapter.deleteUserSessions(userId)
+}
