@@ -104,7 +104,7 @@ export function passwordField({ label = 'Password', autocomplete, ...rest }: Pas
 
 export const NEW_PASSWORD_HINT = 'At least 12 characters.'
 
-/** The address of the account for a password manager, beside a field for a new password. */
+/** The address of the account for a password manager, beside a field for a password. The link decides the account, so a route ignores this field. */
 export function accountOfPassword(address: string | undefined): Html | undefined {
   if (address === undefined) return undefined
   return html`<input

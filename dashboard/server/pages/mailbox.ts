@@ -19,33 +19,31 @@ export interface MailboxView {
 
 /** The newest mail first. Equal times keep the order of `mails`, the later one first. */
 export function mailboxPage(site: Site, { mails, shown }: MailboxView): Html {
-  const newestFirst = mails.toReversed().sort((one, other) => other.at.getTime() - one.at.getTime())
-  const open = newestFirst.find(({ id }) => id === shown)
-  const main = html`<h1>${open === undefined ? 'Mail' : open.subject}</h1>
-    ${open === undefined ? html`<p class="lead">Mails that this trial would have sent. Load the page again for newer ones.</p>` : openMail(open)}
-    ${
-      newestFirst.length === 0
-        ? html`<p>No mail yet.</p>`
-        : html`<ul class="rows">
-            ${newestFirst.map(row)}
-          </ul>`
-    }`
-  return door(site, { title: open === undefined ? 'Mail' : open.subject, main })
+  const open = mails.find(({ id }) => id === shown)
+  return open === undefined ? listPage(site, mails) : mailPage(site, open)
 }
 
-function openMail({ to, at, text }: MailboxMail): Html {
-  return html`<p class="lead">To <b>${to}</b>, <time datetime="${at.toISOString()}">${utcTime(at, 'seconds')}</time></p>
+function listPage(site: Site, mails: readonly MailboxMail[]): Html {
+  const newestFirst = mails.toReversed().sort((one, other) => other.at.getTime() - one.at.getTime())
+  const main = html`<h1>Mail</h1>
+    <p class="lead">Mails that this trial would have sent. Load the page again for newer ones.</p>
+    ${newestFirst.length === 0 ? html`<p>No mail yet.</p>` : html`<div class="choices">${newestFirst.map(summary)}</div>`}`
+  return door(site, { title: 'Mail', main })
+}
+
+function summary({ id, to, subject, at }: MailboxMail): Html {
+  return html`<p>
+    <a href="${`/dev/mail/${encodeURIComponent(id)}`}">${subject}</a><br />
+    ${to}, <time datetime="${at.toISOString()}">${utcTime(at, 'seconds')}</time>
+  </p>`
+}
+
+function mailPage(site: Site, { to, subject, at, text }: MailboxMail): Html {
+  const main = html`<h1>${subject}</h1>
+    <p class="lead">To <b>${to}</b>, <time datetime="${at.toISOString()}">${utcTime(at, 'seconds')}</time></p>
     ${paragraphs(text)}
     <p class="aside"><a href="/dev/mail">All mails</a></p>`
-}
-
-function row({ id, to, subject, at }: MailboxMail): Html {
-  return html`<li class="row">
-    <div>
-      <a href="${`/dev/mail/${encodeURIComponent(id)}`}">${subject}</a>
-      <p>${to}, <time datetime="${at.toISOString()}">${utcTime(at, 'seconds')}</time></p>
-    </div>
-  </li>`
+  return door(site, { title: subject, main })
 }
 
 /** Paragraphs and lines as in the text, so that a long line wraps on a narrow screen. */

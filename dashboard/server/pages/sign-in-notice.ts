@@ -59,7 +59,7 @@ export interface SignInHeading {
 export function signInHeading(notice: SignInNotice | undefined, next: string | undefined): SignInHeading {
   if (notice?.kind === 'session-ended') {
     const wayOn = next === undefined ? 'Sign in to go on.' : 'Sign in and you are back where you were, with what you typed.'
-    return { tab: 'Signed out', title: 'You were signed out', lead: `This page was open for longer than your session. ${wayOn}` }
+    return { tab: 'Signed out', title: 'You were signed out', lead: `Your session has ended. ${wayOn}` }
   }
   if (notice?.kind === 'confirm') {
     const lead = 'Your last sign-in is more than 10 minutes ago. Sign in again to go on. Nothing was changed yet.'
