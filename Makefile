@@ -10,6 +10,8 @@ ARCH := $(subst aarch64,arm64,$(subst x86_64,x64,$(shell uname -m)))
 NODE_DIR := $(CURDIR)/node_modules/node-linux-$(ARCH)/bin
 BIN := $(CURDIR)/node_modules/.bin
 STAMP := node_modules/.headgate-installed
+# The last file that a build of the dashboard's pages writes.
+WEB := dist/web/.vite/manifest.json
 export PATH := $(NODE_DIR):$(BIN):$(PATH)
 VITEST := node $(CURDIR)/node_modules/vitest/vitest.mjs run --config test/vitest.config.ts
 # FILES that match no test are an error.
@@ -31,7 +33,7 @@ clean: ## remove everything built or installed inside the clone (the cache outsi
 	rm -rf node_modules dist .headgate coverage
 
 ##@ Develop
-.PHONY: run status run-gateway run-operator generate format lint typecheck build sizes picture
+.PHONY: run status run-gateway run-operator generate format lint typecheck build web sizes picture
 run: $(STAMP) ## start everything on this machine from examples/standalone (PORT, HOST, MANIFESTS, REDIS_URL, MODEL_URL)
 	@exec node standalone/main.ts
 
@@ -54,10 +56,15 @@ lint: $(STAMP) ## lint: correctness, size caps, import fences
 	@oxlint
 
 typecheck: $(STAMP) ## check the types
-	@tsc -p .
+	@tsc -p . && tsc -p dashboard/web
 
-build: $(STAMP) ## bundle the programs below dist/
+build: $(WEB) ## bundle the programs below dist/
 	@node build.ts
+
+web: $(WEB) ## build the pages of the dashboard below dist/web, if their sources have changed
+
+$(WEB): $(STAMP) $(shell find dashboard/web -type f) dashboard/server/page-data.ts
+	@vite build --logLevel warn --config dashboard/web/vite.config.ts
 
 sizes: $(STAMP) ## print the sizes of the code, with their aims and caps, and the ten files nearest to a cap
 	@node test/sizes.ts

@@ -12,6 +12,8 @@ interface Zone {
   readonly rooms: readonly Room[]
   /** Relative import paths that the files may not use, in the notation of .gitignore (`!` allows one again). */
   readonly deny: readonly string[]
+  /** Relative import paths of which the files may import types alone. */
+  readonly types?: readonly string[]
   /** Packages of FENCED_PACKAGES that the files may import. */
   readonly packages?: readonly string[]
   /** The message of the linter. */
@@ -26,7 +28,7 @@ type Room = (typeof ROOMS)[number]
 const FENCED_PACKAGES = ['@kubernetes/client-node', 'express', 'undici', 'ioredis', 'prom-client']
 
 /** Folders of the programs and of the tests. No file imports one of them from another folder, except standalone/, which composes the programs. */
-const PROGRAMS = ['gateway', 'operator', 'standalone', 'cli', 'examples', 'test']
+const PROGRAMS = ['gateway', 'operator', 'standalone', 'cli', 'dashboard', 'examples', 'test']
 const outside = (own: string, ...also: readonly string[]) =>
   PROGRAMS.filter((name) => name !== own && !also.includes(name)).map((name) => `**/${name}/**`)
 
@@ -116,6 +118,13 @@ const ZONES: readonly Zone[] = [
     why: 'the next step is a pure function of the observed objects: its file imports api/, lib/contract, lib/policy and object types',
   })),
   { at: 'cli/', rooms: ROOMS, deny: outside('cli'), why: 'cli/ imports api/ and lib/: it acts with the rights of its user' },
+  {
+    at: 'dashboard/web/',
+    rooms: [],
+    deny: [...outside('dashboard'), 'node:*'],
+    types: ['**/server/**'],
+    why: 'dashboard/web/ runs in the browser: of the server it imports types alone, and of the rest nothing',
+  },
   { at: 'examples/', rooms: ['contract', 'platform'], deny: outside('examples'), why: 'examples/ imports no program' },
   {
     at: 'standalone/',
@@ -135,6 +144,7 @@ function fence(zone: Zone, extra: readonly string[] = []): unknown {
       paths: [{ name: 'node:process', importNames: ['env'], message: 'config.ts files alone read the environment' }],
       patterns: [
         { group: zone.deny, message: zone.why },
+        ...(zone.types ? [{ group: zone.types, allowTypeImports: true, message: zone.why }] : []),
         ...(rooms.length > 0 ? [{ regex: `^#(${rooms.join('|')})/`, message: zone.why }] : []),
         { regex: `^(${packages.join('|')})(/|$)`, message: 'this package has its own folder; see ZONES in oxlint.config.ts' },
       ],
@@ -158,8 +168,29 @@ const CAPS = {
   complexity: ['error', { max: 10 }],
 }
 
+const PLUGINS = ['typescript', 'import', 'unicorn', 'oxc', 'node', 'promise', 'vitest']
+
+/** The rules of pages: hooks, and what a keyboard or a screen reader needs. */
+const PAGES = {
+  'react/rules-of-hooks': 'error',
+  'react/exhaustive-deps': 'error',
+  'react/no-danger': 'error',
+  'react/jsx-key': 'error',
+  'jsx-a11y/alt-text': 'error',
+  'jsx-a11y/anchor-is-valid': 'error',
+  'jsx-a11y/aria-props': 'error',
+  'jsx-a11y/aria-role': 'error',
+  'jsx-a11y/click-events-have-key-events': 'error',
+  'jsx-a11y/label-has-associated-control': 'error',
+  'jsx-a11y/no-autofocus': 'error',
+  'jsx-a11y/no-redundant-roles': 'error',
+  'jsx-a11y/role-has-required-aria-props': 'error',
+  'jsx-a11y/role-supports-aria-props': 'error',
+  'jsx-a11y/tabindex-no-positive': 'error',
+}
+
 const config = {
-  plugins: ['typescript', 'import', 'unicorn', 'oxc', 'node', 'promise', 'vitest'],
+  plugins: PLUGINS,
   options: { typeAware: true, denyWarnings: true, reportUnusedDisableDirectives: 'error' },
   categories: { correctness: 'error' },
   ignorePatterns: ['dist/', '.headgate/', 'coverage/', 'charts/', 'crds/'],
@@ -193,6 +224,7 @@ const config = {
   overrides: [
     ...ZONES.flatMap(overridesOf),
     { files: ['**/config.ts', 'lib/platform/settings.ts', 'cli/run.ts'], rules: { 'node/no-process-env': 'off' } },
+    { files: ['**/*.tsx'], plugins: [...PLUGINS, 'react', 'jsx-a11y'], rules: PAGES },
     { files: ['*.config.ts', 'test/support/*-setup.ts'], rules: { 'import/no-default-export': 'off' } },
     {
       files: ['test/**', '**/*.test.ts'],

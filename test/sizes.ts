@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { table } from './bench/part.ts'
 
 const ROOT = join(import.meta.dirname, '..')
-const PRODUCT = ['api', 'lib', 'gateway', 'operator', 'cli', 'standalone', 'examples']
+const PRODUCT = ['api', 'lib', 'gateway', 'operator', 'cli', 'standalone', 'dashboard', 'examples']
 
 interface Measure {
   readonly name: string
@@ -55,7 +55,7 @@ interface SourceFile {
 function sources(folders: readonly string[]): SourceFile[] {
   return folders.flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-      .filter((name) => name.endsWith('.ts'))
+      .filter((name) => /\.tsx?$/.test(name))
       .map((name) => {
         const lines = readFileSync(join(ROOT, folder, name), 'utf8')
           .trimEnd()

@@ -3,7 +3,7 @@ import { defineConfig, type ViteUserConfig } from 'vitest/config'
 import { LayerReporter } from './support/layer-reporter.ts'
 
 const root = fileURLToPath(new URL('..', import.meta.url))
-const SOURCES = '{api,lib,gateway,operator,standalone,cli,examples}/**'
+const SOURCES = '{api,lib,gateway,operator,standalone,cli,dashboard,examples}/**'
 const PROPERTY = '**/*.property.test.ts'
 const OUTSIDE = ['**/node_modules/**', '**/dist/**', '.headgate/**']
 const LAB = 'test/support/integration-setup.ts'

@@ -9,7 +9,7 @@ import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const folder = temporaryFolderOfFile()
 
-/** For each fence, imports that a file may have and imports that it may not have, separated by spaces. */
+/** For each fence, imports that a file may have and imports that it may not have, separated by spaces; `type:` marks an import of a type, `name:` of a value. */
 const FENCES: Readonly<Record<string, { readonly may?: string; readonly mayNot?: string }>> = {
   'gateway/main.ts': { may: './app.ts #policy/model-access.ts', mayNot: '#api/apikey.ts ../operator/app.ts #kube/port.ts express' },
   'gateway/app.ts': { may: 'express ./routes/models.ts', mayNot: './main.ts prom-client' },
@@ -53,6 +53,16 @@ const FENCES: Readonly<Record<string, { readonly may?: string; readonly mayNot?:
     may: '#api/validate.ts #contract/values/credential.ts',
     mayNot: '../operator/kinds/apikey/hash-source.ts ../gateway/auth/caller.ts',
   },
+  'dashboard/web/api.ts': {
+    may: 'type:../server/page-data.ts ./sign-in-path.ts',
+    mayNot:
+      'name:../server/page-data.ts ../server/app.ts type:../../gateway/errors.ts ../../gateway/errors.ts #contract/values/micros.ts express node:fs',
+  },
+  'dashboard/web/settings/settings.tsx': {
+    may: 'react @tanstack/react-query type:../../server/page-data.ts ../queries.ts ./section.module.css',
+    mayNot: 'name:../../server/page-data.ts ../../server/identity/sessions.ts #api/account.ts undici',
+  },
+  'gateway/http/server.ts': { mayNot: '../../dashboard/server/page-data.ts' },
   'test/integration/a.test.ts': { may: '#kube/transport.ts' },
   'gateway/app.test.ts': { may: '../test/support/builders.ts' },
 }
@@ -108,7 +118,7 @@ function lintImports(): Map<string, boolean> {
   const pathsOf = Map.groupBy(IMPORTS, ([file]) => file)
   for (const [file, rows] of pathsOf) {
     mkdirSync(dirname(join(folder, file)), { recursive: true })
-    writeFileSync(join(folder, file), rows.map(([, path]) => `import '${path}'\n`).join(''))
+    writeFileSync(join(folder, file), rows.map(([, path], row) => importOf(path, row)).join(''))
   }
   const verdicts = new Map(IMPORTS.map(([file, path]) => [`${file} ${path}`, true]))
   for (const { code, filename, labels } of lint()) {
@@ -116,6 +126,12 @@ function lintImports(): Map<string, boolean> {
     if (code === 'eslint(no-restricted-imports)' && row) verdicts.set(`${row[0]} ${row[1]}`, false)
   }
   return verdicts
+}
+
+function importOf(path: string, row: number): string {
+  const [, kind, source = path] = /^(type|name):(.*)$/.exec(path) ?? []
+  if (kind === undefined) return `import '${source}'\n`
+  return `import ${kind === 'type' ? 'type ' : ''}{ A${row} } from '${source}'\n`
 }
 
 interface Finding {

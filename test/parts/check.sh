@@ -29,6 +29,7 @@ step generate node generate.ts
 step format prettier --log-level warn --check .
 step lint oxlint
 step typecheck tsc -p .
+step web-types tsc -p dashboard/web
 node test/run-layers.ts unit contract
 step no-diff unchanged
 echo "check: all green"

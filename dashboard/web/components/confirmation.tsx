@@ -1,0 +1,119 @@
+/** "Confirm it is you": opens when the server wants a fresh proof, and then lets the waiting request go on by itself. */
+import { type ReactNode, useCallback, useState } from 'react'
+import { useMe } from '../queries.ts'
+import { signInPath } from '../sign-in-path.ts'
+import { useSurroundings } from '../surroundings.ts'
+import { type Ask, AskContext } from './ask.ts'
+import { Button } from './button.tsx'
+import { Dialog } from './dialog.tsx'
+import { Field, PasswordField } from './field.tsx'
+import { Problem } from './problem.tsx'
+import { UserName } from './user-name.tsx'
+import { useForm } from './use-form.ts'
+
+interface Question {
+  readonly purpose: string
+  readonly answer: (isProved: boolean) => void
+}
+
+export function Confirmation({ children }: { readonly children: ReactNode }): ReactNode {
+  const [question, setQuestion] = useState<Question>()
+  const ask = useCallback<Ask>(
+    (purpose) =>
+      new Promise((resolve) => {
+        const answer = (isProved: boolean): void => {
+          setQuestion(undefined)
+          resolve(isProved)
+        }
+        setQuestion({ purpose, answer })
+      }),
+    [],
+  )
+  return (
+    <AskContext value={ask}>
+      {children}
+      {question && <ConfirmDialog {...question} />}
+    </AskContext>
+  )
+}
+
+function ConfirmDialog({ purpose, answer }: Question): ReactNode {
+  const person = useMe().data?.person
+  const { leave, here } = useSurroundings()
+  const cancel = (): void => answer(false)
+  const signInAgain = (): void => leave(signInPath('confirm', here()))
+  const about = `You signed in more than ten minutes ago. ${purpose} needs a fresh proof.`
+  if (person?.twoFactor.isOn || person?.hasPassword)
+    return (
+      <ProofForm proof={person.twoFactor.isOn ? 'code' : 'password'} email={person.email} {...{ about, answer, cancel, signInAgain }} />
+    )
+  return (
+    <Dialog
+      title="Confirm it is you"
+      onClose={cancel}
+      footer={
+        <>
+          <Button look="quiet" onClick={cancel}>
+            Cancel
+          </Button>
+          <Button look="primary" onClick={signInAgain}>
+            Sign in again
+          </Button>
+        </>
+      }
+    >
+      <p>{about} Sign in again, and you are back here.</p>
+    </Dialog>
+  )
+}
+
+interface ProofFormProps {
+  readonly proof: 'code' | 'password'
+  readonly email: string
+  readonly about: string
+  readonly answer: (isProved: boolean) => void
+  readonly cancel: () => void
+  readonly signInAgain: () => void
+}
+
+function ProofForm({ proof, email, about, answer, cancel, signInAgain }: ProofFormProps): ReactNode {
+  const { api } = useSurroundings()
+  const { form, field, action } = useForm({
+    purpose: 'Confirming',
+    initial: { code: '', password: '' },
+    checks: { [proof]: (value: string) => (value === '' ? `Type your ${proof}.` : undefined) },
+    secret: proof,
+    submit: async (values) => {
+      await api.confirm(proof === 'code' ? { code: values.code.replaceAll(/[\s-]/g, '') } : { password: values.password })
+      answer(true)
+    },
+  })
+  const footer = (
+    <>
+      <Button look="quiet" onClick={cancel}>
+        Cancel
+      </Button>
+      <Button look="primary" type="submit" form="confirm-form" isBusy={action.isBusy}>
+        Confirm
+      </Button>
+    </>
+  )
+  return (
+    <Dialog title="Confirm it is you" about={about} onClose={cancel} footer={footer}>
+      <form className="form" id="confirm-form" {...form}>
+        <UserName email={email} />
+        {proof === 'code' ? (
+          <Field label="Code" hint="Six digits from your app, or a backup code." autoComplete="one-time-code" isMono {...field('code')} />
+        ) : (
+          <PasswordField label="Password" autoComplete="current-password" {...field('password')} />
+        )}
+        <Problem error={action.problem} />
+      </form>
+      <p className="small">
+        <button className="link" type="button" onClick={signInAgain}>
+          Sign in again instead
+        </button>
+      </p>
+    </Dialog>
+  )
+}

@@ -1,0 +1,56 @@
+/** A native modal dialog. Escape and the cross close it like `Cancel`; the focus goes to its first field, and afterwards back to the opener. */
+import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
+import styles from './dialog.module.css'
+import { Icon } from './icons.tsx'
+
+export interface DialogProps {
+  readonly title: string
+  /** One or two sentences below the title. */
+  readonly about?: string
+  /** `Cancel` first, then the action. */
+  readonly footer: ReactNode
+  readonly children?: ReactNode
+  readonly onClose: () => void
+}
+
+export function Dialog({ title, about, footer, children, onClose }: DialogProps): ReactNode {
+  const id = useId()
+  const ref = useRef<HTMLDialogElement>(null)
+  // a layout effect: its clean-up runs while the dialog is still in the document, so that the browser can give the focus back
+  useLayoutEffect(() => {
+    const dialog = ref.current
+    dialog?.showModal()
+    firstField(dialog)?.focus()
+    return () => dialog?.close()
+  }, [])
+  // the browser may close the dialog by itself: at the second Escape
+  const onClosed = (): void => {
+    if (ref.current !== null && !ref.current.open) onClose()
+  }
+  const onCancel = (event: { preventDefault: () => void }): void => {
+    event.preventDefault()
+    onClose()
+  }
+  return (
+    <dialog className={styles.dialog} ref={ref} aria-labelledby={id} onCancel={onCancel} onClose={onClosed}>
+      <header className={styles.head}>
+        <div>
+          <h2 id={id} tabIndex={-1}>
+            {title}
+          </h2>
+          {about !== undefined && <p>{about}</p>}
+        </div>
+        <button className={styles.close} type="button" aria-label="Close" onClick={onClose}>
+          <Icon name="cross" />
+        </button>
+      </header>
+      <div className={styles.body}>{children}</div>
+      <footer className={styles.foot}>{footer}</footer>
+    </dialog>
+  )
+}
+
+/** Where a person types, else the first button of the footer: `Cancel`. */
+function firstField(dialog: HTMLDialogElement | null): HTMLElement | null {
+  return dialog?.querySelector<HTMLElement>('input:not([readonly])') ?? dialog?.querySelector<HTMLElement>('footer button') ?? null
+}

@@ -1,0 +1,50 @@
+/** What the pages read from the server, by TanStack Query: data stays on screen while it is refreshed, and on every return to the tab. */
+import { QueryClient, useQuery, type UseQueryResult } from '@tanstack/react-query'
+import type { LinkedProviders, Me, Sessions } from '../server/page-data.ts'
+import { Refused, Unreachable } from './api.ts'
+import { useSurroundings } from './surroundings.ts'
+
+/** Time after which a page reads again what may change by itself: an Account that is not ready, a server that does not answer. */
+const SOON_MS = 5000
+
+export function createQueries(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        networkMode: 'always', // a machine without a network reaches the dashboard on localhost
+        staleTime: 5000,
+        retry: (failures, error) => failures < 2 && navigator.onLine && isPassing(error),
+        retryDelay: (failures) => 500 * 2 ** failures,
+      },
+    },
+  })
+}
+
+/** Whether the same request may succeed a moment later. */
+export function isPassing(error: Error): boolean {
+  return error instanceof Unreachable || (error instanceof Refused && (error.code === 'unavailable' || error.code === 'internal'))
+}
+
+export function useMe(): UseQueryResult<Me> {
+  const { api } = useSurroundings()
+  return useQuery({
+    queryKey: ['me'],
+    queryFn: () => api.me(),
+    refetchInterval: ({ state }) => (state.error !== null || (state.data !== undefined && isUnsettled(state.data)) ? SOON_MS : false),
+  })
+}
+
+/** Whether the page waits for the cluster. */
+function isUnsettled({ account, readOnlySince }: Me): boolean {
+  return readOnlySince !== undefined || account.state === 'Pending' || (account.state === 'Active' && !account.isReady)
+}
+
+export function useProviders(): UseQueryResult<LinkedProviders> {
+  const { api } = useSurroundings()
+  return useQuery({ queryKey: ['providers'], queryFn: () => api.providers() })
+}
+
+export function useSessions(): UseQueryResult<Sessions> {
+  const { api } = useSurroundings()
+  return useQuery({ queryKey: ['sessions'], queryFn: () => api.sessions() })
+}
