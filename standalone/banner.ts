@@ -86,6 +86,11 @@ export function moreKeysLine(count: number): string {
   return `${count} more ${count === 1 ? 'key is' : 'keys are'} ready; \`make status\` lists them.\n\n`
 }
 
+/** Where people sign up, and where their mails are. */
+export function dashboardLines(url: string): string {
+  return `Dashboard: ${url}\n  Sign up there; the mails to you are at ${url}/dev/mail.\n\n`
+}
+
 /** The line after Ctrl-C. */
 export const STOPPING = '\nStopping; running answers have 3 s to end. Ctrl-C again ends at once.\n'
 
@@ -96,7 +101,14 @@ export function stoppedLine(config: StandaloneConfig, stateFolder: string): stri
 /** `make run` with the settings that differ from the default. */
 function startCommand(config: StandaloneConfig): string {
   const usual = loadConfig({})
-  const names = { PORT: 'port', HOST: 'host', MANIFESTS: 'manifests', REDIS_URL: 'redisURL', MODEL_URL: 'modelURL' } as const
+  const names = {
+    PORT: 'port',
+    HOST: 'host',
+    MANIFESTS: 'manifests',
+    REDIS_URL: 'redisURL',
+    MODEL_URL: 'modelURL',
+    DASHBOARD_PORT: 'dashboardPort',
+  } as const
   const changed = Object.entries(names).filter(([, name]) => config[name] !== usual[name])
   const shown = changed.map(([variable, name]) => `${variable}=${name === 'redisURL' ? '...' : quoted(String(config[name]))} `) // may hold a password
   return `${shown.join('')}make run`

@@ -30,7 +30,7 @@ import { API_KINDS } from '#api/kinds.ts'
 import { accounts, apiKeys } from '#api/resources.ts'
 import { type KubeObject, type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
-import { stoppedLine, STOPPING } from './banner.ts'
+import { dashboardLines, stoppedLine, STOPPING } from './banner.ts'
 import type { StandaloneConfig } from './config.ts'
 import { listenOn } from './listen-address.ts'
 import { MemoryUsage } from './memory-usage.ts'
@@ -103,13 +103,23 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   const operator = composeOperator(world, baseURL)
   parts.adopt(gateway, (one) => one.drain(DRAIN_MS).then(() => one.stop()))
   const status = parts.adopt(createConsole(world, operator, { baseURL, usageURL }), (one) => one.stop())
-  gateway.follower.failed.catch(fail)
   await Promise.all([operator.start(), untilBuilt(world.ends).then(() => gateway.start())]) // an earlier gateway would only log errors
   while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed])
   announce(world, baseURL, usageURL)
   status.start()
+  await openDashboard(world, baseURL)
   const running = parts.move()
   return { stop: () => stop(deps, running), failed }
+}
+
+/** After the keys work, so that they are ready as soon as without the dashboard. */
+async function openDashboard({ config, store, log, print, isText, parts }: World, apiURL: string): Promise<void> {
+  if (!config.dashboard) return
+  const { startLocalDashboard } = await import('./dashboard.ts')
+  const deps = { store, stateFolder: STATE_FOLDER, host: config.host, port: config.dashboardPort, apiURL, log }
+  const dashboard = parts.adopt(await startLocalDashboard(deps), (one) => one.stop())
+  if (isText) print(dashboardLines(dashboard.url))
+  else log.info({ dashboard: dashboard.url }, 'the dashboard is running')
 }
 
 async function stop({ isText, print, config, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {
@@ -176,14 +186,14 @@ async function openWorld(deps: StandaloneDeps, parts: AsyncDisposableStack, fail
   }
 }
 
-function createGateway({ config, log, version, ends, state, ledger, process, usage, store }: World): Gateway {
+function createGateway({ config, log, version, ends, state, ledger, process, usage, store, fail }: World): Gateway {
   const settings = settingsWith({
     podName: POD_NAME,
     keyringDir: state.secretFolder(CREDENTIALS), // there is no cold start
     coldStart: 'RequireRedis',
     accessLog: config.accessLog,
   })
-  return new Gateway({
+  const gateway = new Gateway({
     settings,
     source: ends.source,
     clock: systemClock,
@@ -198,6 +208,8 @@ function createGateway({ config, log, version, ends, state, ledger, process, usa
     healthOnApi: true,
     accessFields: accessFields(store),
   })
+  gateway.follower.failed.catch(fail)
+  return gateway
 }
 
 /** The name of the ApiKey beside the id of its key, and the path that no route has. In a cluster, gateways know no names. */

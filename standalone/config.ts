@@ -38,6 +38,14 @@ export const STANDALONE_SETTINGS = z.object({
       remedy: 'set it to http://<host>:<port>, or unset it',
     },
   ),
+  dashboard: setting(
+    z
+      .enum(['0', '1', 'false', 'true'], { error: 'is neither 0 nor 1' })
+      .default('1')
+      .transform((word) => word === '1' || word === 'true'),
+    { about: 'Whether the dashboard is started. 0: without it.', remedy: 'set it to 0 or 1' },
+  ),
+  dashboardPort: port({ default: 8090, about: 'Port of the dashboard. 0: any free one.' }),
   accessLog: oneOf(['errors', 'sample', 'all'], {
     default: 'all',
     about: 'Which requests are logged: failures, failures and 1 in 100, or all.',

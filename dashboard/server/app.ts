@@ -50,12 +50,10 @@ export function createDashboardApp(deps: AppDeps): Express {
   app.get('/icon.svg', (_request, response) => response.sendFile(join(deps.web.folder, 'icon.svg')))
   app.use(noStore, ownOrigin(deps))
   for (const route of [...ROUTES, ...(deps.extraRoutes ?? [])])
-    app[methodOf(route)](route.path, bodyOf(route), (request: Request, response: Response, next: NextFunction) => {
-      answer(deps, route, { request, response }).catch(next)
-    })
-  app.get(APP_PATHS, (request, response, next) => {
-    openApp(deps, request, response).catch(next)
-  })
+    app[methodOf(route)](route.path, bodyOf(route), async (request: Request, response: Response) =>
+      answer(deps, route, { request, response }),
+    )
+  app.get(APP_PATHS, async (request, response) => openApp(deps, request, response))
   app.use(() => {
     throw new Refused('not-found', 'There is nothing here.')
   })

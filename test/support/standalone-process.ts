@@ -21,7 +21,7 @@ export class StandaloneProcess {
    */
   constructor(cwd: string, env: Readonly<Record<string, string>> = {}, user: { readonly uid?: number; readonly gid?: number } = {}) {
     this.#cwd = cwd
-    const own = { PATH: process.env['PATH'], PORT: '0', MANIFESTS: 'manifests', ...env }
+    const own = { PATH: process.env['PATH'], PORT: '0', DASHBOARD: '0', MANIFESTS: 'manifests', ...env }
     this.#child = spawn(process.execPath, [MAIN], { cwd, env: own, stdio: ['ignore', 'pipe', 'pipe'], ...user })
     this.#exited = once(this.#child, 'close')
     for (const stream of [this.#child.stdout, this.#child.stderr]) {

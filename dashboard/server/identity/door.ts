@@ -75,27 +75,25 @@ export class Door {
   }
 
   /** @throws Busy */
-  async ask(
-    client: Client,
-    route: AuthRoute,
-    { query = {}, body = {}, mayMail = true, isProven = false }: AskOptions = {},
-  ): Promise<Reply> {
-    const [method = '', path = ''] = route.split(' ')
-    const url = new URL(`${this.#origin}${AUTH_PATH}${path}`)
-    for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
-    const standIn = isProven ? randomBytes(STAND_IN_BYTES).toString('base64url') : undefined
-    const headers = { cookie: client.cookie, 'user-agent': client.agent, [CLIENT_HEADER]: client.address }
-    const request =
-      method === 'GET'
-        ? new Request(url, { headers })
-        : post(url, { ...headers, origin: client.origin }, isProven ? { ...body, password: standIn } : body)
-    const call: Asking = { mayMail, standIn }
+  async ask(client: Client, route: AuthRoute, options: AskOptions = {}): Promise<Reply> {
+    const standIn = options.isProven ? randomBytes(STAND_IN_BYTES).toString('base64url') : undefined
+    const request = this.#request(client, route, { ...options, body: { ...options.body, ...(standIn ? { password: standIn } : {}) } })
+    const call: Asking = { mayMail: options.mayMail ?? true, standIn }
     return await replyOf(await asking.run(call, () => this.#auth.handler(request)))
   }
-}
 
-function post(url: URL, headers: Readonly<Record<string, string>>, body: object): Request {
-  return new Request(url, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body: JSON.stringify(body) })
+  #request({ cookie, agent, address, origin }: Client, route: AuthRoute, { query, body }: AskOptions): Request {
+    const [method, path = ''] = route.split(' ')
+    const url = new URL(`${this.#origin}${AUTH_PATH}${path}`)
+    for (const [name, value] of Object.entries({ ...query })) url.searchParams.set(name, value)
+    const headers = { cookie, 'user-agent': agent, [CLIENT_HEADER]: address }
+    if (method === 'GET') return new Request(url, { headers })
+    return new Request(url, {
+      method: 'POST',
+      headers: { ...headers, origin, 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+  }
 }
 
 async function replyOf(response: Response): Promise<Reply> {

@@ -22,20 +22,22 @@ export async function signIn(
   input: { readonly email: unknown; readonly password: unknown },
 ): Promise<SignIn> {
   const email = emailOf(input.email)
-  const password = typeof input.password === 'string' ? input.password : ''
-  if (email === undefined || password === '' || password.length > MAX_TYPED) return { outcome: 'wrong' }
+  const { password } = input
+  if (email === undefined || typeof password !== 'string' || password === '' || password.length > MAX_TYPED) return { outcome: 'wrong' }
   const admission = await identity.throttle.take(WRONG_PASSWORDS, email)
   // a blocked try takes the same way and the same time, with a password that nobody has
   const tried = admission.isAdmitted ? password : randomBytes(24).toString('base64url')
   const reply = await identity.door.ask(client, 'POST /sign-in/email', { body: { email, password: tried } })
-  if (reply.status >= 500) throw new Error(`sign-in was answered ${reply.status}`)
-  if (reply.status !== 200) {
-    if (admission.isAdmitted && admission.left === 0) await warnOwner(identity, email)
-    return { outcome: 'wrong' }
-  }
+  if (reply.status !== 200) return await wrong(identity, reply, { email, isLastTry: admission.isAdmitted && admission.left === 0 })
   await identity.throttle.clear(WRONG_PASSWORDS, email)
   if (reply.body['twoFactorRedirect'] === true) return { outcome: 'code', cookies: reply.cookies }
   return { outcome: 'signed-in', userId: userIdOf(reply), cookies: reply.cookies }
+}
+
+async function wrong(identity: Identity, { status }: Reply, { email, isLastTry }: { email: string; isLastTry: boolean }): Promise<SignIn> {
+  if (status >= 500) throw new Error(`sign-in was answered ${status}`)
+  if (isLastTry) await warnOwner(identity, email)
+  return { outcome: 'wrong' }
 }
 
 /** Tells the owner of an account that somebody tries passwords. */

@@ -1,0 +1,120 @@
+/**
+ * The dashboard of `make run`: people in a file below the state folder, mails as files, two stand-in providers, and the Accounts of the object
+ * store. compose.ts loads this file only if the dashboard is on, after keys work.
+ */
+import { randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type RequestListener, type Server } from 'node:http'
+import { join } from 'node:path'
+import { accounts } from '#api/resources.ts'
+import { listen } from '#platform/lifecycle.ts'
+import type { Log } from '#platform/log.ts'
+import { systemClock } from '#platform/clock.ts'
+import { createDashboard } from '../dashboard/server/dashboard.ts'
+import type { ProviderSettings } from '../dashboard/server/identity/providers.ts'
+import { folderTransport } from '../dashboard/server/mail/transport.ts'
+import { readWebFiles } from '../dashboard/server/web-files.ts'
+import type { StubClient } from '../examples/stub-identity/authorize.ts'
+import { createStubGitHub } from '../examples/stub-identity/github.ts'
+import { createStubOidc } from '../examples/stub-identity/oidc.ts'
+import { mailboxRoutes } from './mailbox.ts'
+import type { ObjectStore } from './object-store.ts'
+
+export interface LocalDashboardDeps {
+  readonly store: ObjectStore
+  readonly stateFolder: string
+  readonly host: string
+  /** 0: any free one. */
+  readonly port: number
+  /** Base URL of the API, without /v1. */
+  readonly apiURL: string
+  readonly log: Log
+}
+
+export interface LocalDashboard {
+  /** `http://localhost:8090` */
+  readonly url: string
+  stop(): Promise<void>
+}
+
+/** Plan of the people who sign up. */
+export const DEFAULT_PLAN = 'default'
+/** Namespace of the keys that people make. */
+export const KEYS_NAMESPACE = 'headgate-accounts'
+const SECRET_BYTES = 48
+const LOOPBACK = '127.0.0.1'
+
+/** @throws Misconfigured if the port is taken or the pages are not built */
+export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<LocalDashboard> {
+  await using parts = new AsyncDisposableStack()
+  const web = readWebFiles(webFolder())
+  let handle: RequestListener = () => undefined // the origin of the dashboard has the port, which is known after listening
+  const server = parts.adopt(
+    createServer((request, response) => handle(request, response)),
+    close,
+  )
+  // cookies ignore ports, so the dashboard has another host name than the gateway and the providers
+  const url = `http://localhost:${await listen(server, 'DASHBOARD_PORT', { port: deps.port, host: deps.host })}`
+  const providers = await startProviders(url, parts)
+  const mailFolder = join(deps.stateFolder, 'mail')
+  const dashboard = await createDashboard({
+    kube: deps.store,
+    accounts: deps.store.informer(accounts),
+    auth: { origin: url, secret: secretOf(deps.stateFolder), providers, hasPasswords: true },
+    database: { file: join(deps.stateFolder, 'dashboard.db') },
+    newAccounts: { defaultPlan: DEFAULT_PLAN, billing: 'Prepaid', keysNamespace: KEYS_NAMESPACE },
+    apiURL: deps.apiURL,
+    web,
+    transport: folderTransport(mailFolder, { from: 'Headgate <no-reply@localhost>', site: { name: 'Headgate', url } }),
+    trustedProxies: [],
+    clock: systemClock,
+    log: deps.log,
+    extraRoutes: (site) => mailboxRoutes(mailFolder, site),
+  })
+  handle = dashboard.app
+  parts.adopt(dashboard, (one) => one.stop())
+  dashboard.start()
+  const running = parts.move()
+  return { url, stop: () => running.disposeAsync() }
+}
+
+/** Starts the stand-ins for GitHub and Google on free ports of loopback. */
+async function startProviders(dashboardURL: string, parts: AsyncDisposableStack): Promise<readonly ProviderSettings[]> {
+  const [clientId, clientSecret] = ['headgate-make-run', randomBytes(SECRET_BYTES).toString('base64url')]
+  const clientOf = (provider: string): StubClient => ({
+    id: clientId,
+    secret: clientSecret,
+    redirectURIs: [`${dashboardURL}/api/auth/callback/${provider}`],
+  })
+  const start = async (server: Server): Promise<string> => {
+    parts.adopt(server, close)
+    return `http://${LOOPBACK}:${await listen(server, 'PORT', { port: 0, host: LOOPBACK })}`
+  }
+  const gitHubURL = await start(createStubGitHub({ client: clientOf('github') }))
+  const issuer = await start(createStubOidc({ client: clientOf('google') }))
+  return [
+    { kind: 'github', id: 'github', name: 'GitHub', clientId, clientSecret, url: gitHubURL, apiURL: gitHubURL },
+    { kind: 'oidc', id: 'google', name: 'Google', clientId, clientSecret, issuer },
+  ]
+}
+
+/** The pages are built beside the bundle of this program, and below dist/ of the sources. */
+function webFolder(): string {
+  const beside = join(import.meta.dirname, 'web')
+  return existsSync(beside) ? beside : join(import.meta.dirname, '../dist/web')
+}
+
+/** The secret of this installation: made once, and kept with the other state. */
+function secretOf(stateFolder: string): string {
+  const path = join(stateFolder, 'dashboard-secret')
+  if (!existsSync(path)) {
+    mkdirSync(stateFolder, { recursive: true, mode: 0o700 })
+    writeFileSync(path, randomBytes(SECRET_BYTES).toString('base64url'), { mode: 0o600, flag: 'wx' })
+  }
+  return readFileSync(path, 'utf8').trim()
+}
+
+function close(server: Server): void {
+  server.close()
+  server.closeAllConnections()
+}
