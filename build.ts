@@ -5,19 +5,20 @@ import { join, relative } from 'node:path'
 import { build, type BuildOptions } from 'esbuild'
 
 /** The programs; each becomes `dist/<name>.js`. */
-export const PROGRAMS = ['gateway', 'operator', 'standalone', 'headgate'] as const
+export const PROGRAMS = ['gateway', 'operator', 'dashboard', 'standalone', 'headgate'] as const
 export type Program = (typeof PROGRAMS)[number]
 
 /** The worker threads of each program: bundle name → source. The bundle lies beside that of the program. */
 const WORKERS: Readonly<Record<Program, Readonly<Record<string, string>>>> = {
   gateway: { 'body-worker': 'gateway/dialects/body-worker.ts' },
   operator: {},
+  dashboard: {},
   standalone: { 'body-worker': 'gateway/dialects/body-worker.ts' },
   headgate: {},
 }
 
 /** The folders of programs that are not in a folder of their own name. */
-const FOLDERS: Readonly<Partial<Record<Program, string>>> = { headgate: 'cli' }
+const FOLDERS: Readonly<Partial<Record<Program, string>>> = { headgate: 'cli', dashboard: 'dashboard/server' }
 
 const ROOT = import.meta.dirname
 

@@ -25,7 +25,17 @@ const ROOMS = ['api', 'contract', 'kube', 'platform', 'policy'] as const
 type Room = (typeof ROOMS)[number]
 
 /** Packages that only a few folders may import; all other code uses those folders. */
-const FENCED_PACKAGES = ['@kubernetes/client-node', 'express', 'undici', 'ioredis', 'prom-client']
+const IDENTITY_PACKAGES = ['better-auth', '@better-auth/kysely-adapter', 'kysely', 'pg']
+const FENCED_PACKAGES = [
+  '@kubernetes/client-node',
+  'express',
+  'undici',
+  'ioredis',
+  'prom-client',
+  'nodemailer',
+  'helmet',
+  ...IDENTITY_PACKAGES,
+]
 
 /** Folders of the programs and of the tests. No file imports one of them from another folder, except standalone/, which composes the programs. */
 const PROGRAMS = ['gateway', 'operator', 'standalone', 'cli', 'dashboard', 'examples', 'test']
@@ -45,6 +55,11 @@ const layer = (folder: string, packages: readonly string[] = []): Zone => {
 }
 const GATEWAY_RULE = 'gateway/ imports lib/contract, lib/policy and lib/platform; it never sees a custom resource'
 const OPERATOR: Omit<Zone, 'at'> = { rooms: ROOMS, deny: outside('operator'), why: 'operator/ imports api/ and lib/, and no other program' }
+const DASHBOARD: Omit<Zone, 'at'> = {
+  rooms: ['api', 'contract', 'kube', 'platform', 'policy'],
+  deny: [...outside('dashboard'), '**/web/**'],
+  why: 'dashboard/server/ imports api/ and lib/, and no other program; of dashboard/web/ it serves the build',
+}
 const IO = [
   'fs',
   'fs/promises',
@@ -118,6 +133,22 @@ const ZONES: readonly Zone[] = [
     why: 'the next step is a pure function of the observed objects: its file imports api/, lib/contract, lib/policy and object types',
   })),
   { at: 'cli/', rooms: ROOMS, deny: outside('cli'), why: 'cli/ imports api/ and lib/: it acts with the rights of its user' },
+  { ...DASHBOARD, at: 'dashboard/server/' },
+  { ...DASHBOARD, at: 'dashboard/server/app.ts', packages: ['express', 'helmet'] },
+  {
+    ...DASHBOARD,
+    at: 'dashboard/server/identity/',
+    packages: IDENTITY_PACKAGES,
+    why: 'dashboard/server/identity/ alone imports the identity library and the database',
+  },
+  { ...DASHBOARD, at: 'dashboard/server/mail/', packages: ['nodemailer'] },
+  {
+    ...DASHBOARD,
+    at: 'dashboard/server/pages/',
+    rooms: [],
+    deny: [...DASHBOARD.deny, ...IO.map((io) => `node:${io}`), '../{http,identity,accounts,mail,routes}/**'],
+    why: 'pages are pure functions of their views',
+  },
   {
     at: 'dashboard/web/',
     rooms: [],

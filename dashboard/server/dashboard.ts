@@ -4,7 +4,7 @@ import type { Informer, KubePort } from '#kube/port.ts'
 import { type Clock, sleep } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
-import type { Express } from 'express'
+import type { RequestListener } from 'node:http'
 import { Accounts, type NewAccountSettings } from './accounts/accounts.ts'
 import { createDashboardApp } from './app.ts'
 import type { AuthSettings } from './identity/auth.ts'
@@ -35,7 +35,7 @@ export interface DashboardDeps {
 }
 
 export interface Dashboard {
-  readonly app: Express
+  readonly app: RequestListener
   readonly identity: Identity
   readonly metrics: DashboardMetrics
   /** Starts the work in the background: mails, and repair. */

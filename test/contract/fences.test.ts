@@ -63,6 +63,11 @@ const FENCES: Readonly<Record<string, { readonly may?: string; readonly mayNot?:
     mayNot: 'name:../../server/page-data.ts ../../server/identity/sessions.ts #api/account.ts undici',
   },
   'gateway/http/server.ts': { mayNot: '../../dashboard/server/page-data.ts' },
+  'dashboard/server/app.ts': { may: 'express helmet ./routes.ts #api/account.ts', mayNot: 'better-auth kysely pg ../../operator/app.ts' },
+  'dashboard/server/routes/person.ts': { may: '../identity/person.ts', mayNot: 'express better-auth kysely nodemailer ../../web/api.ts' },
+  'dashboard/server/identity/auth.ts': { may: 'better-auth better-auth/api kysely pg', mayNot: 'express @kubernetes/client-node' },
+  'dashboard/server/mail/transport.ts': { may: 'nodemailer', mayNot: 'kysely' },
+  'dashboard/server/pages/sign-in.ts': { may: './html.ts ../page-data.ts', mayNot: '../identity/auth.ts #platform/clock.ts node:fs' },
   'test/integration/a.test.ts': { may: '#kube/transport.ts' },
   'gateway/app.test.ts': { may: '../test/support/builders.ts' },
 }

@@ -1,5 +1,5 @@
 /**
- * Verifies addresses by the links of mails. A link alone proves only that its mail was read: whoever signed up with a stranger's address waits
+ * Verifies addresses by the links of mails. A link alone proves only that its mail was read: an attacker who signed up with a stranger's address waits
  * for the owner to open the link. So the link verifies in the browser that signed up, and with the password of the sign-up; anywhere else it leads
  * to a new password.
  */

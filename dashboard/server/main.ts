@@ -1,0 +1,80 @@
+/** The dashboard program: reads the settings, connects to the Kubernetes API and the database, and listens on two ports. It only composes parts. */
+import { createServer } from 'node:http'
+import { join } from 'node:path'
+import { accounts } from '#api/resources.ts'
+import { InformerFactory } from '#kube/informer-factory.ts'
+import { KubeConfigError, KubeCredentials } from '#kube/kube-credentials.ts'
+import { RawClient } from '#kube/raw-client.ts'
+import { Transport } from '#kube/transport.ts'
+import { systemClock as clock } from '#platform/clock.ts'
+import { listen, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
+import { createLog, type ProcessLog } from '#platform/log.ts'
+import { OutageLog } from '#platform/outage-log.ts'
+import { processEnv } from '#platform/settings.ts'
+import { loadConfig } from './config.ts'
+import { createDashboard } from './dashboard.ts'
+import { createHealthServer } from './health.ts'
+import { smtpTransport } from './mail/transport.ts'
+import { readWebFiles } from './web-files.ts'
+
+/** Longest wait for answers under way at the end, ms. */
+const DRAIN_MS = 10_000
+
+await runProgram('headgate-dashboard', start)
+
+async function start(use: (log: ProcessLog) => void): Promise<Running> {
+  const env = processEnv()
+  const config = loadConfig(env)
+  const processLog = createLog('dashboard', config.logLevel)
+  use(processLog)
+  const { log } = processLog
+  const transport = new Transport({ credentials: credentials(env.KUBECONFIG), clock })
+  const kube = new RawClient({ transport, clock })
+  const outage = new OutageLog('the API server', log, clock)
+  const watches = new InformerFactory({ source: kube, clock, logger: log, random: Math.random, outage }, [])
+  const dashboard = await createDashboard({
+    kube,
+    accounts: watches.createInformer(accounts),
+    auth: config.auth,
+    database: config.database,
+    newAccounts: { defaultPlan: config.defaultPlan, billing: config.accountBilling, keysNamespace: config.keysNamespace },
+    apiURL: config.publicURL,
+    web: readWebFiles(join(import.meta.dirname, 'web')),
+    transport: smtpTransport(config.smtp, { from: config.from, site: { name: 'Headgate', url: config.auth.origin } }),
+    trustedProxies: config.trustedProxies,
+    clock,
+    log,
+  })
+  const health = createHealthServer({
+    isDead: () => watches.dead,
+    ping: () => dashboard.identity.ping(),
+    registry: dashboard.metrics.registry,
+  })
+  const server = createServer(dashboard.app)
+  await listen(health, 'METRICS_PORT', { port: config.metricsPort })
+  watches.start()
+  dashboard.start()
+  const port = await listen(server, 'PORT', { port: config.port })
+  log.info({ port, url: config.auth.origin }, 'listening')
+  const stop = async (): Promise<void> => {
+    const closed = new Promise((resolve) => server.close(resolve))
+    server.closeIdleConnections()
+    clock.after(DRAIN_MS, () => server.closeAllConnections())
+    await closed
+    await dashboard.stop()
+    watches.stop()
+    await transport.close()
+    health.close()
+    health.closeAllConnections()
+  }
+  return { stop, failed: new Promise<never>(() => undefined) }
+}
+
+function credentials(kubeconfig: string | undefined): KubeCredentials {
+  try {
+    return new KubeCredentials(kubeconfig)
+  } catch (error) {
+    if (error instanceof KubeConfigError) throw new Misconfigured(error.message, { cause: error })
+    throw error
+  }
+}
