@@ -53,7 +53,8 @@ function personButton({ account, name, email, isVerified }: StubPerson): string 
 const STYLE = `:root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif }
 main { max-width: 28rem; margin: 2rem auto; padding: 0 1rem }
 form { display: grid; gap: .75rem; margin: 1.5rem 0 }
-button, input:not([type=checkbox]) { font: inherit; min-height: 2.5rem; width: 100%; box-sizing: border-box }`
+label:not(:has([type=checkbox])) { display: grid }
+button, input:not([type=checkbox]) { font: inherit; min-height: 2.5rem }`
 
 const ENTITIES: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' }
 
