@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Provides the system programs of a test layer. As root on Debian and its derivatives, it installs the missing packages;
-# otherwise the layer is skipped, and the reason names the command that installs them.
+# otherwise the layer, or the tests of the dashboard, are skipped, and the reason names the command that installs them.
 #   system-packages.sh integration | e2e
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -14,23 +14,33 @@ NEEDED=(git=git make=make c++=g++ cmake=cmake python3=python3 openssl=openssl cu
 [[ ${1:-} != e2e ]] || NEEDED+=(containerd=containerd runc=runc iptables=iptables conntrack=conntrack ethtool=ethtool socat=socat
   gcc=gcc nginx=nginx-light /usr/lib/cni/ptp=containernetworking-plugins)
 
-missing() {
+# The tests of the dashboard use these; without them, those tests alone are skipped. A path may hold a pattern.
+WANTED=(chromium=chromium '/usr/share/fonts/*/inter=fonts-inter' '/usr/lib/postgresql/*/bin/postgres=postgresql')
+
+missing() { # missing PAIR...: prints the packages whose program or path is not there
   local pair
-  for pair in "${NEEDED[@]}"; do
-    command -v "${pair%%=*}" >/dev/null || echo "${pair#*=}"
+  for pair in "$@"; do
+    command -v "${pair%%=*}" >/dev/null || compgen -G "${pair%%=*}" >/dev/null || echo "${pair#*=}"
   done
 }
+
+is_root() { [[ $EUID == 0 ]] && command -v apt-get >/dev/null; }
+hint() { echo "missing Debian packages; install them with: sudo apt-get install -y --no-install-recommends $*"; }
 
 install() {
   apt-get install -y --no-install-recommends "$@" || { apt-get update && apt-get install -y --no-install-recommends "$@"; }
 }
 
-mapfile -t packages < <(missing)
+export DEBIAN_FRONTEND=noninteractive
+mapfile -t packages < <(missing "${NEEDED[@]}")
 if ((${#packages[@]})); then
-  hint="missing Debian packages; install them with: sudo apt-get install -y --no-install-recommends ${packages[*]}"
-  [[ $EUID == 0 ]] && command -v apt-get >/dev/null || cannot "$hint"
-  export DEBIAN_FRONTEND=noninteractive
-  step "$LOG" "10 to 60 s" "apt-get install ${packages[*]}" install "${packages[@]}" || cannot "$hint"
+  is_root || cannot "$(hint "${packages[@]}")"
+  step "$LOG" "10 to 60 s" "apt-get install ${packages[*]}" install "${packages[@]}" || cannot "$(hint "${packages[@]}")"
+fi
+mapfile -t packages < <(missing "${WANTED[@]}")
+if ((${#packages[@]})); then
+  { is_root && step "$LOG" "20 to 90 s" "apt-get install ${packages[*]}" install "${packages[@]}"; } ||
+    echo "setup: $(hint "${packages[@]}"); until then, the tests of the dashboard that need them are skipped"
 fi
 
 command -v go >/dev/null || cannot "Go is missing; install Go 1.26 or newer from https://go.dev/dl/ (Debian's own may be too old)"
