@@ -5,29 +5,34 @@ import './styles/controls.css'
 import './styles/door.css'
 import { countdown } from './countdown.ts'
 
-/** `<button hidden data-show-password="ID">` shows and hides the password of the input ID. */
+/** `<button hidden data-show-password="ID">Show<span> password</span></button>` shows and hides the password of the input ID. */
 function showsPassword(button: HTMLButtonElement): void {
   const input = document.getElementById(button.dataset['showPassword'] ?? '')
   if (!(input instanceof HTMLInputElement)) return
   button.hidden = false
-  button.addEventListener('click', () => {
-    const shown = input.type === 'password'
-    input.type = shown ? 'text' : 'password'
-    button.setAttribute('aria-pressed', String(shown))
-    button.textContent = shown ? 'Hide' : 'Show'
-  })
-  input.form?.addEventListener('submit', () => (input.type = 'password')) // so that the browser offers to save the password
+  button.removeAttribute('aria-pressed') // the word says it
+  const set = (isShown: boolean): void => {
+    input.type = isShown ? 'text' : 'password'
+    if (button.firstChild) button.firstChild.nodeValue = isShown ? 'Hide' : 'Show'
+  }
+  button.addEventListener('click', () => set(input.type === 'password'))
+  input.form?.addEventListener('submit', () => set(false)) // so that the browser offers to save the password
 }
 
-/** `<button data-countdown-seconds="42">Send again</button>` cannot be pressed for 42 seconds, and says how long. */
+/** `<button disabled data-countdown-seconds="42">Send again in <span>0:42</span></button>` counts 42 seconds down, and is then `Send again`. */
 function countsDown(button: HTMLButtonElement): void {
-  const label = button.dataset['countdownLabel'] ?? 'Send again'
+  const clock = button.querySelector('span')
+  const label = button.firstChild?.nodeValue?.replace(/ in\s*$/, '') ?? ''
   const end = Date.now() + 1000 * Number(button.dataset['countdownSeconds'])
   const tick = (): void => {
     const text = countdown(end - Date.now())
-    button.disabled = text !== undefined
-    button.textContent = text === undefined ? label : `${label} in ${text}`
-    if (text !== undefined) setTimeout(tick, 250)
+    if (text === undefined || clock === null) {
+      button.disabled = false
+      button.textContent = label.trim()
+      return
+    }
+    clock.textContent = text
+    setTimeout(tick, 250)
   }
   tick()
 }

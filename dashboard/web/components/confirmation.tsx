@@ -1,5 +1,6 @@
 /** "Confirm it is you": opens when the server wants a fresh proof, and then lets the waiting request go on by itself. */
 import { type ReactNode, useCallback, useState } from 'react'
+import { missing, plainCode } from '../checks.ts'
 import { useMe } from '../queries.ts'
 import { signInPath } from '../sign-in-path.ts'
 import { useSurroundings } from '../surroundings.ts'
@@ -81,10 +82,10 @@ function ProofForm({ proof, email, about, answer, cancel, signInAgain }: ProofFo
   const { form, field, action } = useForm({
     purpose: 'Confirming',
     initial: { code: '', password: '' },
-    checks: { [proof]: (value: string) => (value === '' ? `Type your ${proof}.` : undefined) },
+    checks: { [proof]: missing(proof) },
     secret: proof,
     submit: async (values) => {
-      await api.confirm(proof === 'code' ? { code: values.code.replaceAll(/[\s-]/g, '') } : { password: values.password })
+      await api.confirm(proof === 'code' ? { code: plainCode(values.code) } : { password: values.password })
       answer(true)
     },
   })

@@ -5,10 +5,12 @@ import { copyText } from './copy-text.ts'
 export interface CopyFieldProps {
   readonly label: string
   readonly value: string
+  /** The value as people read it; `value` is what is copied. */
+  readonly shown?: string
   readonly hint?: string
 }
 
-export function CopyField({ label, value, hint }: CopyFieldProps): ReactNode {
+export function CopyField({ label, value, shown = value, hint }: CopyFieldProps): ReactNode {
   const id = useId()
   const input = useRef<HTMLInputElement>(null)
   const [outcome, setOutcome] = useState<'none' | 'copied' | 'selected'>('none')
@@ -21,7 +23,7 @@ export function CopyField({ label, value, hint }: CopyFieldProps): ReactNode {
     <div className="field">
       <label htmlFor={id}>{label}</label>
       <div className="affix has-inside">
-        <input className="input mono" id={id} ref={input} value={value} readOnly aria-describedby={`${id}-help`} />
+        <input className="input mono" id={id} ref={input} value={shown} readOnly aria-describedby={`${id}-help`} />
         <button className="button quiet compact inside" type="button" onClick={() => void copy()}>
           {outcome === 'copied' ? 'Copied' : 'Copy'}
           <span className="visually-hidden"> {label}</span>

@@ -58,14 +58,9 @@ export function Field({ label, hint, error, name, value, onChange, onBlur, isMon
 export function PasswordField({ autoComplete, ...props }: FieldProps & { readonly autoComplete: string }): ReactNode {
   const [isShown, setIsShown] = useState(false)
   const show = (
-    <button
-      className="button quiet compact inside"
-      type="button"
-      aria-pressed={isShown}
-      aria-label={`Show ${props.label.toLowerCase()}`}
-      onClick={() => setIsShown(!isShown)}
-    >
+    <button className="button quiet compact inside" type="button" onClick={() => setIsShown(!isShown)}>
       {isShown ? 'Hide' : 'Show'}
+      <span className="visually-hidden"> {props.label.toLowerCase()}</span>
     </button>
   )
   return <Field {...props} type={isShown ? 'text' : 'password'} autoComplete={autoComplete} inside={show} />

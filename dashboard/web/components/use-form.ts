@@ -15,12 +15,12 @@ export interface FormOptions<N extends string> {
   /** See useAction. */
   readonly purpose: string
   readonly initial: Values<N>
-  readonly checks: Partial<Record<N, Check>>
+  readonly checks: Partial<Record<NoInfer<N>, Check>>
   /** The field with the proof of identity: the server's `wrong-credentials` lands there. */
-  readonly secret?: N
+  readonly secret?: NoInfer<N>
   /** Is told of each change of the values. */
-  readonly onChange?: (values: Values<N>) => void
-  readonly submit: (values: Values<N>) => Promise<void>
+  readonly onChange?: (values: Values<NoInfer<N>>) => void
+  readonly submit: (values: Values<NoInfer<N>>) => Promise<void>
 }
 
 export interface Form<N extends string> {

@@ -10,7 +10,7 @@ export interface SectionProps {
   /** Id of the heading, for links and for the focus. */
   readonly id: string
   readonly title: string
-  /** What the settings mean, in one sentence. */
+  /** What the settings mean, in a sentence or two. */
   readonly about: string
   readonly children: ReactNode
 }
@@ -22,7 +22,7 @@ export function Section({ id, title, about, children }: SectionProps): ReactNode
         <h2 id={id} tabIndex={-1}>
           {title}
         </h2>
-        <p>{about}</p>
+        {about !== '' && <p>{about}</p>}
       </div>
       <div className={styles.content}>{children}</div>
     </section>
@@ -31,5 +31,5 @@ export function Section({ id, title, about, children }: SectionProps): ReactNode
 
 /** Moves the focus to a section whose button has disappeared with the change. */
 export function focusSection(id: string): void {
-  document.getElementById(id)?.focus()
+  requestAnimationFrame(() => document.getElementById(id)?.focus()) // after a dialog has given the focus back
 }
