@@ -117,5 +117,5 @@ kind-load: ## build the images and load them into a kind cluster (KIND_CLUSTER; 
 
 ##@ Gate
 .PHONY: check
-check: $(STAMP) ## format, lint, types, generated files, unit and contract tests; needs only Node
+check: $(STAMP) ## format, lint, types, generated files, sizes of pages, unit and contract tests; needs only Node
 	@bash test/parts/check.sh

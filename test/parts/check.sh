@@ -30,6 +30,8 @@ step format prettier --log-level warn --check .
 step lint oxlint
 step typecheck tsc -p .
 step web-types tsc -p dashboard/web
+step web-build make web
+step web-size size-limit
 node test/run-layers.ts unit contract
 step no-diff unchanged
 echo "check: all green"

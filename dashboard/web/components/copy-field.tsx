@@ -1,5 +1,6 @@
-/** A value to copy. Where the browser refuses the clipboard, the value is selected, and the page says so. */
+/** A value to copy. The value wraps, so that it can be read whole. Where the browser refuses the clipboard, the value is selected instead. */
 import { type ReactNode, useId, useRef, useState } from 'react'
+import styles from './copy-field.module.css'
 import { copyText } from './copy-text.ts'
 
 export interface CopyFieldProps {
@@ -7,30 +8,31 @@ export interface CopyFieldProps {
   readonly value: string
   /** The value as people read it; `value` is what is copied. */
   readonly shown?: string
-  readonly hint?: string
 }
 
-export function CopyField({ label, value, shown = value, hint }: CopyFieldProps): ReactNode {
+export function CopyField({ label, value, shown = value }: CopyFieldProps): ReactNode {
   const id = useId()
-  const input = useRef<HTMLInputElement>(null)
+  const code = useRef<HTMLElement>(null)
   const [outcome, setOutcome] = useState<'none' | 'copied' | 'selected'>('none')
   const copy = async (): Promise<void> => {
     const isCopied = await copyText(value)
-    if (!isCopied) input.current?.select()
+    if (!isCopied && code.current) getSelection()?.selectAllChildren(code.current)
     setOutcome(isCopied ? 'copied' : 'selected')
   }
   return (
-    <div className="field">
-      <label htmlFor={id}>{label}</label>
-      <div className="affix has-inside">
-        <input className="input mono" id={id} ref={input} value={shown} readOnly aria-describedby={`${id}-help`} />
-        <button className="button quiet compact inside" type="button" onClick={() => void copy()}>
+    <div className="field" role="group" aria-labelledby={id}>
+      <span className="label" id={id}>
+        {label}
+      </span>
+      <div className={styles.value}>
+        <code ref={code}>{shown}</code>
+        <button className="button quiet compact" type="button" onClick={() => void copy()}>
           {outcome === 'copied' ? 'Copied' : 'Copy'}
-          <span className="visually-hidden"> {label}</span>
+          <span className="visually-hidden">: {label}</span>
         </button>
       </div>
-      <p className="hint" id={`${id}-help`} role="status">
-        {outcome === 'selected' ? 'The browser refused the clipboard. The value is selected: copy it with the keyboard.' : hint}
+      <p className="hint" role="status" hidden={outcome !== 'selected'}>
+        {outcome === 'selected' ? 'The browser refused the clipboard. The value is selected: copy it with the keyboard.' : ''}
       </p>
     </div>
   )

@@ -5,15 +5,17 @@ import { useMe } from '../queries.ts'
 import { STANDING_ID, useStanding } from '../standing.ts'
 import { clockTime } from '../times.ts'
 import { Button } from './button.tsx'
+import { useAction } from './use-action.ts'
 
 export function StandingBanner(): ReactNode {
   const standing = useStanding()
-  const { data, dataUpdatedAt, isFetching, refetch } = useMe()
+  const { data, dataUpdatedAt, refetch } = useMe()
+  const { isBusy, perform } = useAction('', () => refetch()) // not busy while the page tries by itself
   useCheckOnNetworkChange()
   const asOf = data === undefined ? '' : `You see what was loaded at ${clockTime(new Date(dataUpdatedAt))}. `
   const since = data?.readOnlySince === undefined ? '' : ` since ${clockTime(new Date(data.readOnlySince))}`
   const again = (
-    <Button look="compact" isBusy={isFetching} onClick={() => void refetch()}>
+    <Button look="compact" isBusy={isBusy} onClick={() => perform()}>
       Try now
     </Button>
   )

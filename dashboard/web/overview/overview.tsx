@@ -50,7 +50,7 @@ export function OverviewOf({ me: { person, account, installation } }: { readonly
             <p role="status">{standing.isUsable ? 'Your account is ready.' : standing.consequence}</p>
           </Step>
           <Step number={3} title="Call a model" state={standing.isUsable ? 'now' : 'later'}>
-            <p>With any OpenAI or Anthropic SDK. Change the base URL, keep your code.</p>
+            <p>Take a key from your administrator, and change the base URL of your OpenAI or Anthropic SDK.</p>
             <BaseURLs apiURL={installation.apiURL} />
           </Step>
         </ol>
@@ -94,7 +94,7 @@ function BaseURLs({ apiURL }: { readonly apiURL: string }): ReactNode {
 }
 
 function AccountFacts({ account, standing }: { readonly account: AccountView; readonly standing: AccountStanding }): ReactNode {
-  const known = account.state === 'Active' || account.state === 'Suspended' ? account : undefined
+  if (account.state !== 'Active' && account.state !== 'Suspended') return null
   return (
     <section className={styles.section} aria-labelledby="account">
       <h2 id="account">Account</h2>
@@ -105,20 +105,16 @@ function AccountFacts({ account, standing }: { readonly account: AccountView; re
             <span className={`state ${standing.look}`}>{standing.word}</span>
           </dd>
         </div>
-        {known && (
-          <>
-            <div>
-              <dt>Plan</dt>
-              <dd>{known.planName ?? known.plan}</dd>
-            </div>
-            <div>
-              <dt>Name</dt>
-              <dd>
-                {known.displayName} <code>{known.name}</code>
-              </dd>
-            </div>
-          </>
-        )}
+        <div>
+          <dt>Plan</dt>
+          <dd>{account.planName ?? account.plan}</dd>
+        </div>
+        <div>
+          <dt>Name</dt>
+          <dd>
+            {account.displayName} <code>{account.name}</code>
+          </dd>
+        </div>
       </dl>
     </section>
   )

@@ -9,6 +9,7 @@ import { Outcome } from '../components/outcome.tsx'
 import { Problem } from '../components/problem.tsx'
 import { useForm } from '../components/use-form.ts'
 import { useSurroundings } from '../surroundings.ts'
+import styles from './section.module.css'
 import { Section } from './section.tsx'
 
 export function Profile({ person }: Pick<Me, 'person'>): ReactNode {
@@ -76,20 +77,22 @@ function EmailForm({ person }: Pick<Me, 'person'>): ReactNode {
         {...field('email')}
       />
       <Problem error={action.problem} />
-      <div role="status">
-        {sentTo !== '' && (
-          <div className="banner">
-            <div>
-              <b>Open the link that we sent to {sentTo}</b>
-              <p>Until then, {person.email} stays your email. No mail? The new address may belong to another account.</p>
+      <div>
+        <div className="actions">
+          <ChangeButton type="submit" isBusy={action.isBusy}>
+            Change email
+          </ChangeButton>
+        </div>
+        <div className={styles.message} role="status">
+          {sentTo !== '' && (
+            <div className="banner">
+              <div>
+                <b>Open the link that we sent to {sentTo}</b>
+                <p>Until then, {person.email} stays your email. No mail? The new address may belong to another account.</p>
+              </div>
             </div>
-          </div>
-        )}
-      </div>
-      <div className="actions">
-        <ChangeButton type="submit" isBusy={action.isBusy}>
-          Change email
-        </ChangeButton>
+          )}
+        </div>
       </div>
     </form>
   )

@@ -39,7 +39,7 @@ export function TwoFactor({ person }: Pick<Me, 'person'>): ReactNode {
             title="Backup codes"
             text={backupCodesLeft === undefined ? 'Each one signs you in once.' : `${backupCodesLeft} left. Each one signs you in once.`}
             button={
-              <ChangeButton look="compact" label="Make new backup codes" onClick={() => setOpen('new-codes')}>
+              <ChangeButton look="compact" label="Make new ones: backup codes" onClick={() => setOpen('new-codes')}>
                 Make new ones
               </ChangeButton>
             }
