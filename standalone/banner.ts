@@ -87,8 +87,17 @@ export function moreKeysLine(count: number): string {
 }
 
 /** Where people sign up, and where their mails are. */
-export function dashboardLines(url: string): string {
-  return `Dashboard: ${url}\n  Sign up there; the mails to you are at ${url}/dev/mail.\n\n`
+export function dashboardLines(url: string, missingPlan: string | undefined): string {
+  const lines = [
+    `Dashboard: ${url}`,
+    `  Sign up there; the mails to you are at ${url}/dev/mail.`,
+    ...(missingPlan === undefined
+      ? []
+      : [
+          `  There is no Plan ${missingPlan}: keys of people who sign up are not issued. Add the Plan, as examples/standalone/plan.yaml does.`,
+        ]),
+  ]
+  return `${lines.join('\n')}\n\n`
 }
 
 /** The line after Ctrl-C. */

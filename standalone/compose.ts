@@ -27,7 +27,7 @@ import { readCurrency } from '../operator/shards/installation.ts'
 import { createUsageServer } from '../operator/usage/usage-server.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
 import { API_KINDS } from '#api/kinds.ts'
-import { accounts, apiKeys } from '#api/resources.ts'
+import { accounts, apiKeys, plans } from '#api/resources.ts'
 import { type KubeObject, type ObjectRef, refKey, refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { dashboardLines, stoppedLine, STOPPING } from './banner.ts'
@@ -115,11 +115,12 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
 /** After the keys work, so that they are ready as soon as without the dashboard. */
 async function openDashboard({ config, store, log, print, isText, parts }: World, apiURL: string): Promise<void> {
   if (!config.dashboard) return
-  const { startLocalDashboard } = await import('./dashboard.ts')
+  const { DEFAULT_PLAN, startLocalDashboard } = await import('./dashboard.ts')
   const deps = { store, stateFolder: STATE_FOLDER, host: config.host, port: config.dashboardPort, apiURL, log }
   const dashboard = parts.adopt(await startLocalDashboard(deps), (one) => one.stop())
-  if (isText) print(dashboardLines(dashboard.url))
-  else log.info({ dashboard: dashboard.url }, 'the dashboard is running')
+  const missingPlan = store.informer(plans).get({ namespace: '', name: DEFAULT_PLAN }) === undefined ? DEFAULT_PLAN : undefined
+  if (isText) print(dashboardLines(dashboard.url, missingPlan))
+  else log.info({ dashboard: dashboard.url, missingPlan }, 'the dashboard is running')
 }
 
 async function stop({ isText, print, config, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {

@@ -2,14 +2,18 @@
  * The dashboard of `make run`: people in a file below the state folder, mails as files, two stand-in providers, and the Accounts of the object
  * store. compose.ts loads this file only if the dashboard is on, after keys work.
  */
-import { randomBytes } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { join } from 'node:path'
-import { accounts } from '#api/resources.ts'
+import type { Credit } from '#api/credit.ts'
+import { accounts, credits } from '#api/resources.ts'
+import { apiVersionOf } from '#kube/port.ts'
 import { listen } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
+import { messageOf } from '#platform/message-of.ts'
 import { systemClock } from '#platform/clock.ts'
+import { CREATED_BY, CREATED_BY_LABEL } from '../dashboard/server/accounts/accounts.ts'
 import { createDashboard } from '../dashboard/server/dashboard.ts'
 import type { ProviderSettings } from '../dashboard/server/identity/providers.ts'
 import { folderTransport } from '../dashboard/server/mail/transport.ts'
@@ -37,10 +41,13 @@ export interface LocalDashboard {
   stop(): Promise<void>
 }
 
+/** How much people who sign up may spend on trying the program out. */
+const WELCOME_AMOUNT = '5.00'
 /** Plan of the people who sign up. */
 export const DEFAULT_PLAN = 'default'
 /** Namespace of the keys that people make. */
 export const KEYS_NAMESPACE = 'headgate-accounts'
+const CREDIT_DIGITS = 40
 const SECRET_BYTES = 48
 const LOOPBACK = '127.0.0.1'
 
@@ -74,8 +81,26 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
   handle = dashboard.app
   parts.adopt(dashboard, (one) => one.stop())
   dashboard.start()
+  welcome(deps)
   const running = parts.move()
   return { url, stop: () => running.disposeAsync() }
+}
+
+/** Gives each Account that the dashboard creates a first Credit. The name is that of the Account's uid, so that it is given once. */
+function welcome({ store, log }: LocalDashboardDeps): void {
+  store.informer(accounts).subscribe((_before, account) => {
+    if (account === undefined || account.metadata.labels?.[CREATED_BY_LABEL] !== CREATED_BY) return
+    const { name, uid = '' } = account.metadata
+    const id = createHash('sha256').update(uid).digest('hex').slice(0, CREDIT_DIGITS)
+    const credit: Credit = {
+      apiVersion: apiVersionOf(credits),
+      kind: credits.kind,
+      metadata: { name: `welcome-${id}` },
+      spec: { accountRef: { name, uid }, amount: WELCOME_AMOUNT, type: 'Grant', reference: 'welcome' },
+    }
+    if (store.informer(credits).get({ namespace: '', name: credit.metadata.name })) return
+    store.create(credits, credit).catch((error: unknown) => log.warn(`the welcome Credit of ${name} was not created: ${messageOf(error)}`))
+  })
 }
 
 /** Starts the stand-ins for GitHub and Google on free ports of loopback. */
