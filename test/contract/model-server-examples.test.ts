@@ -31,7 +31,7 @@ const folders = readdirSync(`${ROOT}/examples`, { withFileTypes: true })
   .filter(
     (entry) =>
       entry.isDirectory() &&
-      !['account-rights', 'accounts', 'standalone', 'quickstart', 'budget', 'litellm', 'stub-model'].includes(entry.name),
+      !['account-rights', 'accounts', 'standalone', 'quickstart', 'budget', 'litellm', 'stub-model', 'stub-identity'].includes(entry.name),
   )
   .map(({ name }) => `examples/${name}`)
 

@@ -160,7 +160,9 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(shown.out).toMatch(/^`make run` \(process \d+\) is running at http:\/\/127\.0\.0\.1:\d+\/v1 with the manifests in manifests\.\n/)
     expect(shown.out).toContain('MANIFESTS is other now, but the last `make run` followed manifests;')
     expect(shown.out).toMatch(/^demo {3,}apikey\.headgate\.dev\/first-key {3,}True {3,}Ready {3,}sk-hg1\S+ {3,}\d+s$/m)
-    expect(shown.out).toMatch(/^demo {3,}servedmodel\.headgate\.dev\/llama {3,}True {3,}Ready {3,}llama {3,}1\/1 {3,}\d+s$/m)
+    expect(shown.out).toMatch(
+      /^demo {3,}servedmodel\.headgate\.dev\/llama {3,}True {3,}Ready {3,}llama {3,}1\/1 {3,}0\.15\/0\.60 {3,}\d+s$/m,
+    )
     expect(await program.stop()).toBe(0)
     const left = status({ MANIFESTS: 'manifests/' }).out
     expect(left).toMatch(/^`make run` is not running\. This is the state when it stopped, \d{4}-\S+ [\d:]+\.\n\nNAMESPACE[^]*first-key/)
