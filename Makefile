@@ -33,7 +33,7 @@ clean: ## remove everything built or installed inside the clone (the cache outsi
 	rm -rf node_modules dist .headgate coverage
 
 ##@ Develop
-.PHONY: run status run-gateway run-operator generate format lint typecheck build web sizes picture
+.PHONY: run status run-gateway run-operator generate format lint typecheck build web sizes screenshots picture
 run: $(STAMP) $(if $(filter 0 false,$(DASHBOARD)),,$(WEB)) ## start everything on this machine from examples/standalone (PORT, HOST, MANIFESTS, REDIS_URL, MODEL_URL, DASHBOARD=0)
 	@exec node standalone/main.ts
 
@@ -68,6 +68,9 @@ $(WEB): $(STAMP) $(shell find dashboard/web -type f) dashboard/server/page-data.
 
 sizes: $(STAMP) ## print the sizes of the code, with their aims and caps, and the ten files nearest to a cap
 	@node test/sizes.ts
+
+screenshots: $(WEB) ## draw each page of the dashboard into docs/images (needs chromium)
+	@node test/screenshots.ts
 
 picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
 	@node test/picture.ts
