@@ -77,22 +77,22 @@ picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
 
 ##@ Test
 .PHONY: test unit contract property integration e2e bench soak
-test: $(STAMP) ## all layers that need no cluster: unit, contract, property, integration
+test: $(WEB) ## all layers that need no cluster: unit, contract, property, integration
 	@node test/run-layers.ts unit contract property integration
 
 unit: $(STAMP) ## unit tests; need only Node; FILES="..." selects files by parts of their paths
 	@$(VITEST) --project unit $(PICKED)
 
-contract: $(STAMP) ## contract tests: schemas, errors, documents, import fences, bundles; need only Node; FILES="..." selects
+contract: $(WEB) ## contract tests: schemas, errors, documents, import fences, bundles; need only Node; FILES="..." selects
 	@$(VITEST) --project contract $(PICKED)
 
 property: $(STAMP) ## property tests; need only Node; FILES="..." selects
 	@node test/run-layers.ts property $(FILES)
 
-integration: $(STAMP) ## integration tests against a real API server, Redis and model server; FILES="..." selects
+integration: $(WEB) ## integration tests against a real API server, Redis and model server; FILES="..." selects
 	@node test/run-layers.ts integration $(FILES)
 
-e2e: $(STAMP) ## end-to-end tests on a one-node cluster (root)
+e2e: $(WEB) ## end-to-end tests on a one-node cluster (root)
 	@node test/run-layers.ts e2e $(FILES)
 
 bench: build ## measure requests, operator and limits; PART="..." selects, BASE=<clone> compares (test/bench/README.md)

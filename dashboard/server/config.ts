@@ -142,7 +142,11 @@ export const DASHBOARD_SETTINGS = z.object({
     remedy: 'set it to the name of a Plan',
     chart: 'dashboard.defaultPlan',
   }),
-  accountBilling: oneOf(['Prepaid', 'Unmetered'], { default: 'Prepaid', about: 'Billing of these Accounts.', chart: 'dashboard.billing' }),
+  accountBilling: oneOf(['Prepaid', 'Unmetered'], {
+    default: 'Unmetered',
+    about: 'Billing of these Accounts. Prepaid: their keys answer 402 until a Credit is booked.',
+    chart: 'dashboard.billing',
+  }),
   keysNamespace: setting(label.default('headgate-accounts'), {
     about: 'Namespace of the keys that people make in the dashboard.',
     remedy: 'set it to the name of a namespace',

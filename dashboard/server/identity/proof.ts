@@ -2,7 +2,7 @@
 import type { Client } from '../http/exchange.ts'
 import { Busy } from './door.ts'
 import type { Identity } from './identity.ts'
-import type { Session } from './sessions.ts'
+import type { Person, Session } from './sessions.ts'
 import { type ThrottleRule, WRONG_PASSWORDS } from './throttle.ts'
 
 /** How long a sign-in or a proof counts as fresh, ms. */
@@ -18,15 +18,20 @@ export async function isFresh({ database: { db }, clock }: Identity, { id, creat
   return row !== undefined && Number(row.provenAt) > since
 }
 
-/** @returns whether the proof holds @throws Busy */
-export async function proveByPassword(identity: Identity, session: Session, password: string): Promise<boolean> {
-  const { email, id } = session.person
+/** Whether the text is the password of the person. Wrong ones are counted. @throws Busy after too many */
+export async function isPassword(identity: Identity, { id, email }: Person, password: string): Promise<boolean> {
   const admission = await identity.throttle.take(WRONG_PASSWORDS, email)
   if (!admission.isAdmitted) throw new Busy(429, Math.ceil(admission.retryAfterMs / 1_000))
   const context = await identity.auth.$context
   const account = (await context.internalAdapter.findAccounts(id)).find(({ providerId }) => providerId === 'credential')
   if (!(await context.password.verify({ hash: account?.password ?? '', password }))) return false
   await identity.throttle.clear(WRONG_PASSWORDS, email)
+  return true
+}
+
+/** @returns whether the proof holds @throws Busy */
+export async function proveByPassword(identity: Identity, session: Session, password: string): Promise<boolean> {
+  if (!(await isPassword(identity, session.person, password))) return false
   await remember(identity, session)
   return true
 }

@@ -169,9 +169,11 @@ export const postEndOthers: MemberHandler = async ({ identity, log }, exchange, 
   return empty()
 }
 
-export const postTwoFactorStart: MemberHandler = async ({ identity }, { client }) => {
-  const done = await startTwoFactor(identity, client)
-  if (done.outcome === 'on') throw new Refused('conflict', 'Two-factor is on already.')
+export const postTwoFactorStart: MemberHandler = async ({ identity }, exchange, { person }) => {
+  const done = await startTwoFactor(identity, exchange.client, person, optionalText(exchange, 'password'))
+  if (done.outcome === 'wrong')
+    throw new Refused('wrong-credentials', 'This password is wrong.', { fields: { password: 'This password is wrong.' } })
+  if (done.outcome !== 'started') throw new Refused('conflict', 'Two-factor is on already.')
   const secret = new URL(done.uri).searchParams.get('secret') ?? ''
   const body: TwoFactorStart = { uri: done.uri, secret, backupCodes: done.backupCodes }
   return json(body)
