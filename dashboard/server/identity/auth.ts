@@ -14,7 +14,7 @@ import { MAX_PASSWORD, MIN_PASSWORD } from './new-password.ts'
 import { hashPassword, verifyPassword } from './password-hash.ts'
 import { oauthConfig, type ProviderSettings } from './providers.ts'
 import { secondFactorGuard } from './second-factor-guard.ts'
-import { useCode } from './used-codes.ts'
+import { isUsed, useCode } from './used-codes.ts'
 
 /** The mails that the library asks for. */
 export interface IdentityMails {
@@ -247,6 +247,10 @@ function plugins({ settings, database, clock }: AuthDeps, context: () => Promise
   return [
     genericOAuth({ config: providers.map((one) => oauthConfig(one, ({ email }) => deleteUnverified(context, email))) }),
     twoFactor({ issuer: 'Headgate', allowPasswordless: true, backupCodeOptions: { amount: 10, storeBackupCodes: 'encrypted' } }),
-    secondFactorGuard({ challengeURL: `${origin}/two-factor`, useCode: (userId, code) => useCode(database.db, clock, userId, code) }),
+    secondFactorGuard({
+      challengeURL: `${origin}/two-factor`,
+      useCode: (userId, code) => useCode(database.db, clock, userId, code),
+      isUsed: (userId, code) => isUsed(database.db, userId, code),
+    }),
   ]
 }

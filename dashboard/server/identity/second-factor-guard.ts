@@ -13,16 +13,18 @@ export interface SecondFactorGuardOptions {
   readonly challengeURL: string
   /** Stores the code of the person. @returns false if it was stored before */
   readonly useCode: (userId: string, code: string) => Promise<boolean>
+  readonly isUsed: (userId: string, code: string) => Promise<boolean>
 }
 
 /** Time for the code after the provider has answered, s: as long as the plug-in gives after a password. */
 const CHALLENGE_SECONDS = 600
 const IDENTIFIER_CHARACTERS = 20
 
-export function secondFactorGuard({ challengeURL, useCode }: SecondFactorGuardOptions): BetterAuthPlugin {
+export function secondFactorGuard({ challengeURL, useCode, isUsed }: SecondFactorGuardOptions): BetterAuthPlugin {
   return {
     id: 'headgate-second-factor',
     hooks: {
+      before: [{ matcher: ({ path }) => path === '/two-factor/verify-totp', handler: refuseKnownCode(isUsed) }],
       after: [
         { matcher: ({ path }) => path === '/callback/:id', handler: challengeProviderSignIn(challengeURL) },
         { matcher: ({ path }) => path === '/two-factor/verify-totp', handler: refuseUsedCode(useCode) },
@@ -50,18 +52,38 @@ function challengeProviderSignIn(challengeURL: string): ReturnType<typeof create
   })
 }
 
+/** Refuses a used code before the library ends the challenge, so that the person can type the next code on the same page. */
+function refuseKnownCode(isUsed: SecondFactorGuardOptions['isUsed']): ReturnType<typeof createAuthMiddleware> {
+  return createAuthMiddleware(async (ctx) => {
+    const { context } = ctx
+    const { name } = context.createAuthCookie('two_factor')
+    const challenge = await ctx.getSignedCookie(name, context.secret)
+    const person = challenge ? (await context.internalAdapter.findVerificationValue(challenge))?.value : undefined
+    if (person !== undefined && (await isUsed(person, codeOf(ctx)))) throw codeUsed()
+  })
+}
+
+function codeOf({ body }: { readonly body?: unknown }): string {
+  const code = (body as { code?: unknown } | undefined)?.code
+  return typeof code === 'string' ? code : ''
+}
+
+function codeUsed(): APIError {
+  return new APIError('UNAUTHORIZED', { code: 'CODE_USED', message: 'This code has been used.' })
+}
+
+/** Of two calls with one code at once, the second ends here. */
 function refuseUsedCode(useCode: SecondFactorGuardOptions['useCode']): ReturnType<typeof createAuthMiddleware> {
   return createAuthMiddleware(async (ctx) => {
     const { context } = ctx
     const person = context.newSession?.user ?? context.session?.user
-    const code: unknown = (ctx.body as { code?: unknown } | undefined)?.code
-    if (context.returned instanceof APIError || person === undefined || typeof code !== 'string') return
-    if (await useCode(person.id, code)) return
+    if (context.returned instanceof APIError || person === undefined) return
+    if (await useCode(person.id, codeOf(ctx))) return
     if (context.newSession) {
       await context.internalAdapter.deleteSession(context.newSession.session.token)
       deleteSessionCookie(ctx, true)
       context.setNewSession(null)
     }
-    throw new APIError('UNAUTHORIZED', { code: 'CODE_USED', message: 'This code has been used.' })
+    throw codeUsed()
   })
 }

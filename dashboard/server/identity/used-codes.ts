@@ -16,9 +16,24 @@ export async function useCode(db: Kysely<Tables>, clock: Clock, userId: string, 
     .execute()
   const used = await db
     .insertInto('headgateUsedCode')
-    .values({ userId, code: createHash('sha256').update(code).digest('base64url'), usedAt: now })
+    .values({ userId, code: hashOf(code), usedAt: now })
     .onConflict((conflict) => conflict.doNothing())
     .returning('userId')
     .executeTakeFirst()
   return used !== undefined
+}
+
+/** Whether the person used the code before. */
+export async function isUsed(db: Kysely<Tables>, userId: string, code: string): Promise<boolean> {
+  const row = await db
+    .selectFrom('headgateUsedCode')
+    .select('usedAt')
+    .where('userId', '=', userId)
+    .where('code', '=', hashOf(code))
+    .executeTakeFirst()
+  return row !== undefined
+}
+
+function hashOf(code: string): string {
+  return createHash('sha256').update(code).digest('base64url')
 }
