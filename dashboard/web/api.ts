@@ -53,7 +53,7 @@ export function createAPI(surroundings: Surroundings) {
     sessions: () => json<Sessions>('GET', '/sessions'),
     endSession: (session: string) => done('DELETE', `/sessions/${id(session)}`),
     endOtherSessions: () => done('POST', '/sessions/end-others', {}),
-    startTwoFactor: (password?: string) => json<TwoFactorStart>('POST', '/two-factor/start', password === undefined ? {} : { password }),
+    startTwoFactor: () => json<TwoFactorStart>('POST', '/two-factor/start', {}),
     turnOnTwoFactor: (code: string) => done('POST', '/two-factor/confirm', { code }),
     turnOffTwoFactor: () => done('POST', '/two-factor/off', {}),
     newBackupCodes: () => json<BackupCodes>('POST', '/two-factor/backup-codes', {}),

@@ -48,12 +48,15 @@ describe('Overview', () => {
   })
 
   it.each([
-    ['PlanMissing', 'The plan for new accounts does not exist yet. Ask your administrator to create it.'],
-    ['ClusterUnreachable', 'The cluster does not answer'],
-  ] as const)('of an account that waits for %s says why, and that nothing is to be done here', (reason, words) => {
+    [
+      'PlanMissing',
+      'The plan for new accounts does not exist yet. Ask your administrator to create it; then the account is made by itself.',
+    ],
+    ['ClusterUnreachable', 'The cluster does not answer the dashboard, so the state of your account is not known here.'],
+  ] as const)('of an account that waits for %s says why, and that the page checks again', (reason, words) => {
     const text = shown({ state: 'Pending', reason, message: 'for machines' })
     expect(text).toContain(words)
-    expect(text).toContain('made by itself')
+    expect(text).toContain('This page checks again')
     expect(text).not.toContain('Your account is ready')
   })
 

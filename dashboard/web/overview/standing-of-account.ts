@@ -35,11 +35,11 @@ export function standingOf(account: AccountView): AccountStanding {
 }
 
 function waitingFor(reason: 'PlanMissing' | 'ClusterUnreachable'): string {
-  const way =
+  const fact =
     reason === 'PlanMissing'
-      ? 'The plan for new accounts does not exist yet. Ask your administrator to create it.'
-      : 'The cluster does not answer the dashboard at the moment.'
-  return `${way} Then the account is made by itself; this page checks again every few seconds.`
+      ? 'The plan for new accounts does not exist yet. Ask your administrator to create it; then the account is made by itself.'
+      : 'The cluster does not answer the dashboard, so the state of your account is not known here. Keys go on working.'
+  return `${fact} This page checks again every few seconds.`
 }
 
 function sentence(text: string): string {

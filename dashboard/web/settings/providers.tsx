@@ -10,8 +10,8 @@ import { useAction } from '../components/use-action.ts'
 import { useProviders } from '../queries.ts'
 import { useSurroundings } from '../surroundings.ts'
 import { day } from '../times.ts'
-import { linkProblem } from './link-problem.ts'
-import { Section } from './section.tsx'
+import { linkOutcome } from './link-outcome.ts'
+import { focusSection, Section } from './section.tsx'
 
 type LinkedProvider = LinkedProviders['providers'][number]
 
@@ -20,7 +20,7 @@ export function Providers({ hasPassword }: { readonly hasPassword: boolean }): R
   const linked = data?.providers.filter(({ isLinked }) => isLinked) ?? []
   return (
     <Section id="sign-in" title="Sign-in" about="At least one way must stay.">
-      <LinkOutcome />
+      {data && <LinkOutcome providers={data.providers} />}
       {data && (
         <Rows>
           {data.providers.map((provider) => (
@@ -40,18 +40,24 @@ export function Providers({ hasPassword }: { readonly hasPassword: boolean }): R
   )
 }
 
-/** What the provider's answer led to: `/settings?error=CODE` after a link that has failed. The code leaves the address bar. */
-function LinkOutcome(): ReactNode {
-  const [code] = useState(() => new URLSearchParams(location.search).get('error'))
+/** What the way to the provider and back has led to. */
+function LinkOutcome({ providers }: LinkedProviders): ReactNode {
+  const [outcome] = useState(() => linkOutcome(new URLSearchParams(location.search)))
   useEffect(() => {
-    if (code !== null) history.replaceState(history.state, '', location.pathname)
-  }, [code])
-  if (code === null) return null
+    if (outcome === undefined) return
+    history.replaceState(history.state, '', location.pathname) // a reload does not say it again
+    focusSection('sign-in')
+  }, [outcome])
+  if (outcome === undefined) return null
+  const name = providers.find(({ id }) => id === outcome.provider)?.name ?? 'The provider'
   return (
-    <div className="banner danger" role="alert">
+    <div
+      className={outcome.problem === undefined ? 'banner ok' : 'banner danger'}
+      role={outcome.problem === undefined ? 'status' : 'alert'}
+    >
       <div>
-        <b>Not linked</b>
-        <p>{linkProblem(code)}</p>
+        <b>{outcome.problem === undefined ? `${name} is linked` : `${name} was not linked`}</b>
+        {outcome.problem !== undefined && <p>{outcome.problem}</p>}
       </div>
     </div>
   )

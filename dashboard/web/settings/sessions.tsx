@@ -3,6 +3,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import type { Sessions as SessionList } from '../../server/page-data.ts'
 import { agentName } from '../agent.ts'
+import { Refused } from '../api.ts'
 import { ChangeButton } from '../components/button.tsx'
 import { Bar, Loading } from '../components/loading.tsx'
 import { LoadProblem } from '../components/problem.tsx'
@@ -44,7 +45,7 @@ function SessionRow({ session }: { readonly session: Session }): ReactNode {
   const queries = useQueryClient()
   const name = agentName(agent)
   const { isBusy, error, perform } = useAction('Ending a session', async () => {
-    await api.endSession(id)
+    await api.endSession(id).catch(ignoreEnded)
     focusSection('sessions')
     await queries.invalidateQueries({ queryKey: ['sessions'] })
   })
@@ -62,6 +63,11 @@ function SessionRow({ session }: { readonly session: Session }): ReactNode {
       }
     />
   )
+}
+
+/** The session has ended already: that is what was asked for. */
+function ignoreEnded(error: unknown): void {
+  if (!(error instanceof Refused) || error.code !== 'not-found') throw error
 }
 
 function EndOthers(): ReactNode {

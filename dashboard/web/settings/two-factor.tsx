@@ -1,55 +1,73 @@
 /** Two-factor: turn the authenticator app on or off, and make new backup codes. */
 import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import type { Me } from '../../server/page-data.ts'
+import type { Me, TwoFactorStart } from '../../server/page-data.ts'
 import { Button, ChangeButton } from '../components/button.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Row, Rows } from '../components/rows.tsx'
-import { useAction } from '../components/use-action.ts'
+import { type Action, useAction } from '../components/use-action.ts'
 import { useSurroundings } from '../surroundings.ts'
 import { BackupCodes } from './backup-codes.tsx'
 import { focusSection, Section } from './section.tsx'
 import { SetUpTwoFactor } from './set-up-two-factor.tsx'
 
-type Open = 'none' | 'set-up' | 'turn-off' | 'new-codes'
+type Open = 'nothing' | 'turn-off' | 'new-codes'
 
 export function TwoFactor({ person }: Pick<Me, 'person'>): ReactNode {
-  const [open, setOpen] = useState<Open>('none')
-  const { isOn, backupCodesLeft } = person.twoFactor
-  const close = (): void => setOpen('none')
+  const { api } = useSurroundings()
+  const [open, setOpen] = useState<Open>('nothing')
+  const [start, setStart] = useState<TwoFactorStart>()
+  const turnOn = useAction('Turning on two-factor', async () => setStart(await api.startTwoFactor()))
+  const close = (): void => setOpen('nothing')
   return (
     <Section id="two-factor" title="Two-factor" about="A code from your phone at each sign-in, by password or provider.">
-      <Rows>
-        <Row
-          title="Authenticator app"
-          text={isOn ? <span className="state ok">On</span> : <span className="state off">Off</span>}
-          button={
-            <ChangeButton
-              look="compact"
-              label={`${isOn ? 'Turn off' : 'Turn on'} two-factor`}
-              onClick={() => setOpen(isOn ? 'turn-off' : 'set-up')}
-            >
-              {isOn ? 'Turn off' : 'Turn on'}
-            </ChangeButton>
-          }
-        />
-        {isOn && (
-          <Row
-            title="Backup codes"
-            text={backupCodesLeft === undefined ? 'Each one signs you in once.' : `${backupCodesLeft} left. Each one signs you in once.`}
-            button={
-              <ChangeButton look="compact" label="Make new ones: backup codes" onClick={() => setOpen('new-codes')}>
-                Make new ones
-              </ChangeButton>
-            }
-          />
-        )}
-      </Rows>
-      {open === 'set-up' && <SetUpTwoFactor person={person} close={close} />}
+      {person.twoFactor.isOn ? <OnRows person={person} open={setOpen} /> : <OffRow turnOn={turnOn} />}
+      {start && <SetUpTwoFactor start={start} close={() => setStart(undefined)} />}
       {open === 'turn-off' && <TurnOff close={close} />}
       {open === 'new-codes' && <NewCodes close={close} />}
     </Section>
+  )
+}
+
+function OffRow({ turnOn: { isBusy, error, perform } }: { readonly turnOn: Action<[]> }): ReactNode {
+  return (
+    <Row
+      title="Authenticator app"
+      text={<span className="state off">Off</span>}
+      error={error}
+      button={
+        <ChangeButton look="compact" label="Turn on two-factor" isBusy={isBusy} onClick={() => perform()}>
+          Turn on
+        </ChangeButton>
+      }
+    />
+  )
+}
+
+function OnRows({ person, open }: Pick<Me, 'person'> & { readonly open: (dialog: Open) => void }): ReactNode {
+  const left = person.twoFactor.backupCodesLeft
+  return (
+    <Rows>
+      <Row
+        title="Authenticator app"
+        text={<span className="state ok">On</span>}
+        button={
+          <ChangeButton look="compact" label="Turn off two-factor" onClick={() => open('turn-off')}>
+            Turn off
+          </ChangeButton>
+        }
+      />
+      <Row
+        title="Backup codes"
+        text={`${left === undefined ? '' : `${left} left. `}Each one signs you in once.`}
+        button={
+          <ChangeButton look="compact" label="Make new ones: backup codes" onClick={() => open('new-codes')}>
+            Make new ones
+          </ChangeButton>
+        }
+      />
+    </Rows>
   )
 }
 
