@@ -1,7 +1,7 @@
 /** The app: its pages by path, within the frame. */
 import { QueryClientProvider } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import { Route, Switch } from 'wouter'
+import { Route, Switch, useLocation } from 'wouter'
 import { createAPI } from './api.ts'
 import { ErrorBoundary } from './components/error-boundary.tsx'
 import { Frame } from './components/frame.tsx'
@@ -19,16 +19,23 @@ export function App(): ReactNode {
     <SurroundingsContext value={surroundings}>
       <QueryClientProvider client={queries}>
         <Frame>
-          <ErrorBoundary>
-            <Switch>
-              <Route path="/" component={Overview} />
-              <Route path="/settings" component={Settings} />
-              <Route component={NotFound} />
-            </Switch>
-          </ErrorBoundary>
+          <Pages />
         </Frame>
       </QueryClientProvider>
     </SurroundingsContext>
+  )
+}
+
+function Pages(): ReactNode {
+  const [here] = useLocation()
+  return (
+    <ErrorBoundary key={here}>
+      <Switch>
+        <Route path="/" component={Overview} />
+        <Route path="/settings" component={Settings} />
+        <Route component={NotFound} />
+      </Switch>
+    </ErrorBoundary>
   )
 }
 
