@@ -217,13 +217,13 @@ describe('two-factor', () => {
     await secret.getByText('Refused: wrong-credentials.').waitFor()
     await secret.getByLabel('Code').fill('123456')
     await page.keyboard.press('Enter')
-    await dialog('Two-factor is on').waitFor()
+    await dialog('Your backup codes').waitFor()
   }
 
   test('shows its backup codes once, asks once before they are closed uncopied, and leaves none in the page', async () => {
     await open('/settings')
     await turnOn()
-    const codes = dialog('Two-factor is on')
+    const codes = dialog('Your backup codes')
     expect(await codes.getByRole('listitem').allTextContents()).toEqual(BACKUP_CODES)
     await page.keyboard.press('Escape')
     await codes.getByText('The codes are not copied yet.').waitFor()
@@ -238,7 +238,7 @@ describe('two-factor', () => {
     await open('/settings')
     await page.evaluate(`Object.defineProperty(navigator, 'clipboard', { value: { writeText: () => Promise.reject(new Error('no')) } })`)
     await turnOn()
-    const codes = dialog('Two-factor is on')
+    const codes = dialog('Your backup codes')
     await codes.getByRole('button', { name: 'Copy' }).click()
     await codes.getByText('The browser refused the clipboard.').waitFor()
     expect(await page.evaluate('getSelection().toString()')).toContain(BACKUP_CODES.at(-1))

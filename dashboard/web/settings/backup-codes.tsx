@@ -7,13 +7,15 @@ import styles from './backup-codes.module.css'
 
 export interface BackupCodesProps {
   readonly title: string
+  /** What has just happened, as a sentence with a space behind it. */
+  readonly fact: string
   readonly codes: readonly string[]
   readonly close: () => void
 }
 
 type Copying = 'not yet' | 'selected' | 'copied' | 'asked'
 
-export function BackupCodes({ title, codes, close }: BackupCodesProps): ReactNode {
+export function BackupCodes({ title, fact, codes, close }: BackupCodesProps): ReactNode {
   const [copying, setCopying] = useState<Copying>('not yet')
   const list = useRef<HTMLOListElement>(null)
   const copy = async (): Promise<void> => {
@@ -30,7 +32,7 @@ export function BackupCodes({ title, codes, close }: BackupCodesProps): ReactNod
   return (
     <Dialog
       title={title}
-      about="Each code signs you in once, if you lose your phone. Keep them where you keep your passwords: we cannot show them again."
+      about={`${fact}Each code signs you in once, if you lose your phone. Keep the codes with your passwords: we cannot show them again.`}
       onClose={leave}
       footer={
         <>

@@ -25,7 +25,7 @@ export function SetUpTwoFactor({ start, close }: SetUpProps): ReactNode {
     focusSection('two-factor')
   }
   if (!isOn) return <CodeStep start={start} close={close} onDone={() => setIsOn(true)} />
-  return <BackupCodes title="Two-factor is on: your backup codes" codes={start.backupCodes} close={finish} />
+  return <BackupCodes title="Your backup codes" fact="Two-factor is on. " codes={start.backupCodes} close={finish} />
 }
 
 interface CodeStepProps extends SetUpProps {

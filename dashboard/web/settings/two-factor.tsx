@@ -109,7 +109,7 @@ function NewCodes({ close }: { readonly close: () => void }): ReactNode {
     setCodes((await api.newBackupCodes()).backupCodes)
     await queries.invalidateQueries({ queryKey: ['me'] })
   })
-  if (codes) return <BackupCodes title="Your new backup codes" codes={codes} close={close} />
+  if (codes) return <BackupCodes title="Your new backup codes" fact="The former codes no longer work. " codes={codes} close={close} />
   return (
     <Dialog
       title="Make new backup codes?"
