@@ -13,7 +13,6 @@ export function StandingBanner(): ReactNode {
   const { isBusy, perform } = useAction('', () => refetch()) // not busy while the page tries by itself
   useCheckOnNetworkChange()
   const asOf = data === undefined ? '' : `You see what was loaded at ${clockTime(new Date(dataUpdatedAt))}. `
-  const since = data?.readOnlySince === undefined ? '' : ` since ${clockTime(new Date(data.readOnlySince))}`
   const again = (
     <Button look="compact" isBusy={isBusy} onClick={() => perform()}>
       Try now
@@ -34,7 +33,7 @@ export function StandingBanner(): ReactNode {
       {standing === 'read-only' && (
         <Notice
           title="Read only for now"
-          text={`The cluster has not answered the dashboard${since}. Keys, limits and revocations go on working as they are; changes are possible again once it answers.`}
+          text="The cluster does not answer the dashboard. Keys, limits and revocations go on working as they are; changes are possible again once it answers."
         />
       )}
     </div>
