@@ -53,7 +53,14 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     return new Outbox({ rows, sealing, transport, clock, log, onSent: metrics.mail })
   })
   metrics.watch({ waitingMails: () => identity.outboxRows.waiting(), waitingHashes: () => identity.hashes.waiting })
-  const accounts = new Accounts({ kube: deps.kube, informer: deps.accounts, members: identity.members, settings: deps.newAccounts, log })
+  const accounts = new Accounts({
+    kube: deps.kube,
+    informer: deps.accounts,
+    members: identity.members,
+    settings: deps.newAccounts,
+    clock,
+    log,
+  })
   const site: Site = {
     publicHost: new URL(auth.origin).host,
     providers: auth.providers.map(({ id, name }) => ({ id, name })),

@@ -106,7 +106,7 @@ export interface Sessions {
   }[]
 }
 
-/** POST /api/two-factor/start {password?}: nothing is on until `POST /api/two-factor/confirm {code}`. */
+/** POST /api/two-factor/start {}: nothing is on until `POST /api/two-factor/confirm {code}`. */
 export interface TwoFactorStart {
   /** `otpauth://totp/…`, for the app. */
   readonly uri: string

@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import type { Account } from '#api/account.ts'
 import { accounts as accountResource } from '#api/resources.ts'
 import { apiVersionOf, type Informer, isKubeError, type KubePort } from '#kube/port.ts'
+import type { Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Member, Members } from './members.ts'
 
@@ -22,6 +23,7 @@ export interface AccountsDeps {
   readonly informer: Informer<Account>
   readonly members: Members
   readonly settings: NewAccountSettings
+  readonly clock: Clock
   readonly log: Log
 }
 
@@ -36,8 +38,8 @@ export type PersonsAccount =
   | { readonly state: 'Found'; readonly member: Member; readonly account: Account }
   /** The administrator has deleted the Account. */
   | { readonly state: 'Closed'; readonly member: Member }
-  /** The API server does not answer. */
-  | { readonly state: 'Unreachable' }
+  /** The API server does not answer. `sinceMs`: the first time that this process noticed. */
+  | { readonly state: 'Unreachable'; readonly sinceMs: number }
 
 /** Of Accounts that the dashboard created. */
 export const CREATED_BY_LABEL = 'headgate.dev/created-by'
@@ -52,6 +54,7 @@ export function accountNameOf(userId: string): string {
 
 export class Accounts {
   readonly #deps: AccountsDeps
+  #unreachableSinceMs: number | undefined
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps
@@ -68,12 +71,14 @@ export class Accounts {
       if (member.isConfirmed) return { state: 'Closed', member }
       return await this.#found(member, await this.#create(owner, member.accountName))
     } catch (error) {
-      if (isKubeError(error, 'Unreachable', 'TooManyRequests')) return { state: 'Unreachable' }
+      if (isKubeError(error, 'Unreachable', 'TooManyRequests'))
+        return { state: 'Unreachable', sinceMs: (this.#unreachableSinceMs ??= this.#deps.clock.now()) }
       throw error
     }
   }
 
   async #found(member: Member, account: Account): Promise<PersonsAccount> {
+    this.#unreachableSinceMs = undefined
     if (!member.isConfirmed) await this.#deps.members.confirm(member.userId)
     return { state: 'Found', member, account }
   }

@@ -3,7 +3,6 @@ import type { Client } from '../http/exchange.ts'
 import type { PasswordError } from '../pages/controls.ts'
 import { Busy, type Reply } from './door.ts'
 import { endLinks } from './auth.ts'
-import { isPassword } from './proof.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
 import type { Person, Session } from './sessions.ts'
@@ -136,16 +135,9 @@ export async function unlinkProvider(
 }
 
 export type TwoFactorBegin =
-  { readonly outcome: 'started'; readonly uri: string; readonly backupCodes: readonly string[] } | { readonly outcome: 'on' | 'wrong' }
+  { readonly outcome: 'started'; readonly uri: string; readonly backupCodes: readonly string[] } | { readonly outcome: 'on' }
 
-/** @param password checked if it is given; the caller has checked that the proof of identity is fresh */
-export async function startTwoFactor(
-  identity: Identity,
-  client: Client,
-  person: Person,
-  password: string | undefined,
-): Promise<TwoFactorBegin> {
-  if (password !== undefined && !(await isPassword(identity, person, password))) return { outcome: 'wrong' }
+export async function startTwoFactor(identity: Identity, client: Client): Promise<TwoFactorBegin> {
   const reply = await identity.door.ask(client, 'POST /two-factor/enable', { isProven: true })
   if (reply.code === 'TOTP_ALREADY_ENABLED') return { outcome: 'on' }
   const { totpURI, backupCodes } = reply.body

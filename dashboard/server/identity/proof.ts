@@ -19,7 +19,7 @@ export async function isFresh({ database: { db }, clock }: Identity, { id, creat
 }
 
 /** Whether the text is the password of the person. Wrong ones are counted. @throws Busy after too many */
-export async function isPassword(identity: Identity, { id, email }: Person, password: string): Promise<boolean> {
+async function isPassword(identity: Identity, { id, email }: Person, password: string): Promise<boolean> {
   const admission = await identity.throttle.take(WRONG_PASSWORDS, email)
   if (!admission.isAdmitted) throw new Busy(429, Math.ceil(admission.retryAfterMs / 1_000))
   const context = await identity.auth.$context

@@ -26,7 +26,7 @@ import type { MemberHandler, RouteDeps } from './route.ts'
 
 export const getMe: MemberHandler = async (deps, _exchange, session) => json(await meOf(deps, session), session.cookies)
 
-async function meOf({ identity, accounts, apiURL, clock }: RouteDeps, { person }: Session): Promise<Me> {
+async function meOf({ identity, accounts, apiURL }: RouteDeps, { person }: Session): Promise<Me> {
   const [found, methods] = await Promise.all([accounts.of(person), signInMethods(identity, person)])
   const { providers, hasPasswords } = identity.settings
   const { id, name, email, createdAt } = person
@@ -44,7 +44,7 @@ async function meOf({ identity, accounts, apiURL, clock }: RouteDeps, { person }
       },
     },
     account: accountView(found),
-    ...(found.state === 'Unreachable' ? { readOnlySince: new Date(clock.now()).toISOString() } : {}),
+    ...(found.state === 'Unreachable' ? { readOnlySince: new Date(found.sinceMs).toISOString() } : {}),
     installation: { apiURL, providers: providers.map((one) => ({ id: one.id, name: one.name })), hasPasswords },
   }
 }
@@ -169,10 +169,8 @@ export const postEndOthers: MemberHandler = async ({ identity, log }, exchange, 
   return empty()
 }
 
-export const postTwoFactorStart: MemberHandler = async ({ identity }, exchange, { person }) => {
-  const done = await startTwoFactor(identity, exchange.client, person, optionalText(exchange, 'password'))
-  if (done.outcome === 'wrong')
-    throw new Refused('wrong-credentials', 'This password is wrong.', { fields: { password: 'This password is wrong.' } })
+export const postTwoFactorStart: MemberHandler = async ({ identity }, { client }) => {
+  const done = await startTwoFactor(identity, client)
   if (done.outcome !== 'started') throw new Refused('conflict', 'Two-factor is on already.')
   const secret = new URL(done.uri).searchParams.get('secret') ?? ''
   const body: TwoFactorStart = { uri: done.uri, secret, backupCodes: done.backupCodes }
