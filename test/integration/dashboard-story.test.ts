@@ -88,7 +88,7 @@ beforeAll(async () => {
       { host: '127.0.0.1', port: mails.port, security: 'none', username: undefined, password: undefined },
       { from: 'Headgate <no-reply@example.com>', site: { name: 'Headgate', url: origin } },
     ),
-    trustedProxies: [],
+    trustedProxies: ['loopback'],
     clock: systemClock,
     log: silent(),
   })
@@ -114,8 +114,13 @@ function silent(): ReturnType<typeof createLog>['log'] {
   return createLog('dashboard', 'error', { write: (line) => void problems.push(line) }).log
 }
 
+let browsers = 0
+/** A browser of another person's machine, as far as limits per address can tell. */
 async function newBrowser(): Promise<void> {
-  page = (await browser.open({ width: 1280 })).page
+  const opened = await browser.open({ width: 1280 })
+  browsers += 1
+  await opened.context.setExtraHTTPHeaders({ 'x-forwarded-for': `198.51.100.${browsers}` })
+  page = opened.page
 }
 
 const button = (name: string) => page.getByRole('button', { name, exact: true })
