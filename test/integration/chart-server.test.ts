@@ -36,7 +36,7 @@ function rendered(set: readonly string[], isWanted: (kind: string) => boolean): 
 
 beforeAll(async () => {
   const restricted = { 'pod-security.kubernetes.io/warn': 'restricted' }
-  for (const namespace of ['headgate', 'shop', 'lab', 'old']) await lab.plane.namespace(namespace, restricted)
+  for (const namespace of ['headgate', 'shop', 'lab', 'old', 'people']) await lab.plane.namespace(namespace, restricted)
   for (const file of definitions) {
     await lab.plane.kubectl('apply', '--server-side', '-f', file)
     await lab.plane.untilEstablished(file)

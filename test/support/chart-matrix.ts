@@ -1,3 +1,14 @@
+/** The values that the dashboard needs. */
+export const DASHBOARD: readonly string[] = [
+  'dashboard.enabled=true',
+  'dashboard.image.registry=registry.example.net',
+  'dashboard.url=https://dashboard.example.net',
+  'dashboard.existingSecret=headgate-dashboard',
+  'dashboard.smtp.host=smtp.example.net',
+  'dashboard.smtp.from=Headgate <no-reply@example.net>',
+  'gateway.publicURL=https://models.example.net',
+]
+
 /** The sets of values that the chart's tests render: name → `--set` arguments. */
 export const MATRIX: Readonly<Record<string, readonly string[]>> = {
   default: [],
@@ -58,6 +69,39 @@ export const MATRIX: Readonly<Record<string, readonly string[]>> = {
     'networkPolicy.egress.enabled=true',
     'tests.keySecret=test-key',
     'tests.model=llama',
+  ],
+  dashboard: [
+    ...DASHBOARD,
+    'dashboard.github.clientID=Iv1.0123',
+    'dashboard.google.clientID=0123.apps.googleusercontent.com',
+    'dashboard.trustedProxies={10.244.0.0/16}',
+    'dashboard.ingress.enabled=true',
+    'dashboard.ingress.className=nginx',
+    'dashboard.ingress.tls[0].secretName=dashboard-tls',
+    'dashboard.ingress.tls[0].hosts={dashboard.example.net}',
+    'networkPolicy.egress.enabled=true',
+  ],
+  'dashboard-postgres': [
+    ...DASHBOARD,
+    'scope.watchNamespaces={shop,lab}',
+    'accounts.enabled=true',
+    'accounts.requiredIn={lab}',
+    'extraCA.configMap=company-ca',
+    'monitoring.serviceMonitor.enabled=true',
+    'networkPolicy.egress.enabled=true',
+    'dashboard.replicas=2',
+    'dashboard.postgres.enabled=true',
+    'dashboard.localPasswords=false',
+    'dashboard.smtp.port=465',
+    'dashboard.smtp.security=tls',
+    'dashboard.billing=Unmetered',
+    'dashboard.defaultPlan=starter',
+    'dashboard.keysNamespace=people',
+    'dashboard.createNamespace=false',
+    'dashboard.trustedProxies={10.244.0.0/16,fd00::/8}',
+    'dashboard.httpRoute.enabled=true',
+    'dashboard.httpRoute.parentRefs[0].name=public',
+    'dashboard.settings.logLevel=debug',
   ],
 }
 

@@ -15,6 +15,7 @@
 
 {{- define "headgate.operator" -}}{{ include "headgate.fullname" . }}-operator{{- end -}}
 {{- define "headgate.gateway" -}}{{ include "headgate.fullname" . }}-gateway{{- end -}}
+{{- define "headgate.dashboard" -}}{{ include "headgate.fullname" . }}-dashboard{{- end -}}
 {{- define "headgate.redis" -}}{{ include "headgate.fullname" . }}-redis{{- end -}}
 {{/* Name of an object without a namespace. It holds the release namespace, so releases of the same name in two namespaces do not collide. */}}
 {{- define "headgate.clusterName" -}}{{ include "headgate.operator" . }}-{{ .Release.Namespace }}{{- end -}}
@@ -62,7 +63,8 @@ helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version | replace 
 {{- $namesRegistry := and (contains "/" $image.repository) (regexMatch "[.:]|^localhost$" (splitList "/" $image.repository | first)) -}}
 {{- if not (or $image.registry $root.Values.global.imageRegistry $image.digest $namesRegistry) -}}
 {{- $tag := default $root.Chart.AppVersion $image.tag -}}
-{{- fail (printf "%s.image.registry: it is empty, and Headgate publishes no image yet, so Kubernetes would pull %s:%s from docker.io, where anybody may own that name. For kind, run `make kind-load` and add --set operator.image.registry=localhost,gateway.image.registry=localhost. For another cluster, run `docker build -f %s/Dockerfile -t REGISTRY/%s:%s .` and `docker push REGISTRY/%s:%s` for operator and gateway, and set both registries to REGISTRY." $program $image.repository $tag $program $image.repository $tag $image.repository $tag) -}}
+{{- $programs := $root.Values.dashboard.enabled | ternary (list "operator" "gateway" "dashboard") (list "operator" "gateway") -}}
+{{- fail (printf "%s.image.registry: it is empty, and Headgate publishes no image yet, so Kubernetes would pull %s:%s from docker.io, where anybody may own that name. For kind, run `make kind-load` and add --set %s. For another cluster, run `docker build -f %s/Dockerfile -t REGISTRY/%s:%s .` and `docker push REGISTRY/%s:%s` for %s, and set each registry to REGISTRY." $program $image.repository $tag (printf "%s.image.registry=localhost" (join ".image.registry=localhost," $programs)) $program $image.repository $tag $image.repository $tag (join ", " $programs)) -}}
 {{- end -}}
 {{- include "headgate.image" (list $root $image) -}}
 {{- end -}}

@@ -9,12 +9,12 @@
 - { name: GATEWAY_SERVICE, value: {{ include "headgate.gateway" . }} }
 - { name: PUBLIC_URL, value: {{ include "headgate.publicURL" . | quote }} }
 - { name: KEYRING_SHARDS, value: {{ .Values.keyring.shards | int | quote }} }
-- { name: WATCH_NAMESPACES, value: {{ join "," .Values.scope.watchNamespaces | quote }} }
+- { name: WATCH_NAMESPACES, value: {{ include "headgate.watchNamespaces" . | quote }} }
 - { name: FORMER_NAMESPACES, value: {{ join "," .Values.scope.formerNamespaces | quote }} }
 - { name: NAMESPACE_LABELS, value: {{ ternary "true" "false" (eq (include "headgate.readsNamespaces" .) "true") | quote }} }
 - { name: PUBLISHING_NAMESPACES, value: {{ join "," .Values.scope.publishers | default .Release.Namespace | quote }} }
 - { name: ACCOUNTS, value: {{ ternary "true" "false" (eq (include "headgate.hasAccounts" .) "true") | quote }} }
-- { name: ACCOUNT_REQUIRED_NAMESPACES, value: {{ join "," .Values.accounts.requiredIn | quote }} }
+- { name: ACCOUNT_REQUIRED_NAMESPACES, value: {{ include "headgate.accountRequiredIn" . | quote }} }
 - { name: BILLING_CURRENCY, value: {{ .Values.billing.currency | quote }} }
 - { name: BILLING_LOW_BALANCE, value: {{ .Values.billing.lowBalance | quote }} }
 - { name: UNPROVEN_HASH_NAMESPACES, value: {{ join "," .Values.scope.unprovenHashes | quote }} }
@@ -46,6 +46,20 @@
 {{- if kindIs "bool" .Values.accounts.enabled }}{{ if .Values.accounts.enabled }}true{{ end }}{{ else if not .Values.scope.watchNamespaces }}true{{ end -}}
 {{- end -}}
 
+{{/* Namespaces that the operator serves, separated by commas; empty: all. People's keys are in one of them. */}}
+{{- define "headgate.watchNamespaces" -}}
+{{- $names := .Values.scope.watchNamespaces -}}
+{{- if and $names .Values.dashboard.enabled }}{{ $names = append $names .Values.dashboard.keysNamespace | uniq }}{{ end -}}
+{{- join "," $names -}}
+{{- end -}}
+
+{{/* Namespaces where a key needs an account, separated by commas. */}}
+{{- define "headgate.accountRequiredIn" -}}
+{{- $names := .Values.accounts.requiredIn -}}
+{{- if and .Values.dashboard.enabled (not (has "*" $names)) }}{{ $names = append $names .Values.dashboard.keysNamespace | uniq }}{{ end -}}
+{{- join "," $names -}}
+{{- end -}}
+
 {{/* Fails for a scope or a lease that cannot work, before anything is installed. */}}
 {{- define "headgate.checkOperator" -}}
 {{- $lease := .Values.operator.lease }}
@@ -57,7 +71,7 @@
 {{- fail "scope.formerNamespaces goes with scope.watchNamespaces: an operator that serves all namespaces has none to release" }}
 {{- end }}
 {{- range $scope.formerNamespaces }}
-{{- if has . $scope.watchNamespaces }}{{ fail (printf "scope.formerNamespaces: %s is in scope.watchNamespaces too" .) }}{{ end }}
+{{- if has . (splitList "," (include "headgate.watchNamespaces" $)) }}{{ fail (printf "scope.formerNamespaces: %s is served too, by scope.watchNamespaces or as dashboard.keysNamespace" .) }}{{ end }}
 {{- end }}
 {{- if and (has "*" .Values.scope.unprovenHashes) (gt (len .Values.scope.unprovenHashes) 1) }}
 {{- fail "scope.unprovenHashes: \"*\" stands for every namespace and goes alone" }}
