@@ -20,12 +20,15 @@ beforeEach(({ skip }) => {
   skip(process.arch !== 'x64', 'the Dockerfile names the libraries of x86-64; other machines build with other arguments')
 })
 
-it.each(['gateway', 'operator'])('the Dockerfile of the %s copies exactly the files of the image that the cluster tests run', (program) => {
-  const packed = execFileSync('bash', ['test/parts/images.sh', 'files', program], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')
-  expect(copiedFiles(readFileSync(`${ROOT}/${program}/Dockerfile`, 'utf8'))).toEqual(packed.toSorted())
-})
+it.each(['gateway', 'operator', 'dashboard'])(
+  'the Dockerfile of the %s copies exactly the files of the image that the cluster tests run',
+  (program) => {
+    const packed = execFileSync('bash', ['test/parts/images.sh', 'files', program], { cwd: ROOT, encoding: 'utf8' }).trim().split('\n')
+    expect(copiedFiles(readFileSync(`${ROOT}/${program}/Dockerfile`, 'utf8'))).toEqual(packed.toSorted())
+  },
+)
 
-it.each(['gateway', 'operator'] as const)(
+it.each(['gateway', 'operator', 'dashboard'] as const)(
   'the %s starts in the same way in the image of the Dockerfile and in the image of the cluster tests, without a debugger',
   (program) => {
     const started = entrypoint(program)

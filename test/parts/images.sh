@@ -4,7 +4,7 @@
 #   images.sh headgate       the programs of the project and the stub model server (headgate.tar); their tags are `dev` and the chart's appVersion
 #   images.sh parts          what the tests of the one-node cluster put around them (parts.tar)
 #   images.sh                both
-#   images.sh files PROGRAM  print the files in the image of `gateway` or `operator`, one a line, sorted
+#   images.sh files PROGRAM  print the files in the image of `gateway`, `operator` or `dashboard`, one a line, sorted; `/app/web` stands for a folder
 # Needs redis-server, nginx and llama-server for parts.tar; LLAMA_SERVER and LLAMA_MODEL name the latter and its model file.
 set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -46,6 +46,7 @@ files() {
   runtime
   touch "$WORK"/{bundle,body-worker}.js # the list does not depend on their content
   if [[ $1 == gateway ]]; then app gateway "$WORK"/{bundle,body-worker}.js; else app "$1" "$WORK/bundle.js"; fi
+  [[ $1 != dashboard ]] || touch "$WORK/dashboard/app/web" # the names of the built pages hold hashes
   (cd "$WORK/node" && find . -type f; cd "$WORK/$1" && find . -type f) | sed 's|^\.||' | sort
 }
 
@@ -58,13 +59,17 @@ headgate() {
   runtime
   app gateway "$DIST"/{gateway,body-worker}.js
   app operator "$DIST/operator.js"
+  app dashboard "$DIST/dashboard.js"
+  [[ -f $DIST/web/index.html ]] || die "no $DIST/web: run \`make build\` first"
+  cp -r "$DIST/web" "$WORK/dashboard/app/web"
   bundle examples/stub-model/stub-model-server.ts stub-model
   app stub-model "$WORK/stub-model.js"
   "$HERE/image.sh" pack "$OUT/headgate.tar" \
     "$(tags gateway)" "$(node_config gateway)" "$WORK/node:$WORK/gateway" \
     "$(tags operator)" "$(node_config operator)" "$WORK/node:$WORK/operator" \
+    "$(tags dashboard)" "$(node_config dashboard)" "$WORK/node:$WORK/dashboard" \
     "$(tags stub-model)" "$(node_config stub-model)" "$WORK/node:$WORK/stub-model"
-  echo "images: $OUT/headgate.tar has localhost/headgate/{gateway,operator,stub-model}:$VERSION"
+  echo "images: $OUT/headgate.tar has localhost/headgate/{gateway,operator,dashboard,stub-model}:$VERSION"
 }
 
 trial_redis() { # the image name of the trial Redis in the chart; the node of the tests pulls no image, so parts.tar has a redis-server of this name
@@ -93,7 +98,7 @@ parts() {
 case ${1:-all} in
   all) headgate; parts; du -h "$OUT"/*.tar ;;
   headgate | parts) "$1" ;;
-  files) files "${2:?gateway or operator}" ;;
-  config) node_config "${2:?gateway or operator}" ;;
+  files) files "${2:?gateway, operator or dashboard}" ;;
+  config) node_config "${2:?gateway, operator or dashboard}" ;;
   *) grep '^#  ' "$0" >&2; exit 2 ;;
 esac
