@@ -10,6 +10,7 @@ import type { KubePort } from '#kube/port.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
 import { createLog } from '#platform/log.ts'
 import { createDashboard, type Dashboard } from '../../dashboard/server/dashboard.ts'
+import type { AuthSettings } from '../../dashboard/server/identity/auth.ts'
 import type { DatabasePlace } from '../../dashboard/server/identity/database.ts'
 import type { ProviderSettings } from '../../dashboard/server/identity/providers.ts'
 import type { Letter, MailTransport } from '../../dashboard/server/mail/transport.ts'
@@ -30,6 +31,8 @@ export interface DashboardWorldOptions {
   readonly kube?: (store: ObjectStore) => KubePort
   readonly trustedProxies?: readonly string[]
   readonly transport?: MailTransport
+  /** Origin that the dashboard is told, as behind a proxy that ends TLS. Requests still go to the address that the dashboard listens at. */
+  readonly publicOrigin?: string
 }
 
 /** The machine's clock, moved by a test. The identity library has its own clock, which stays. */
@@ -77,6 +80,8 @@ export class MailLog implements MailTransport {
 export class DashboardWorld implements AsyncDisposable {
   readonly dashboard: Dashboard
   readonly origin: string
+  /** Where the dashboard listens. */
+  readonly url: string
   readonly store: ObjectStore
   readonly mails: MailLog
   readonly clock: MovedClock
@@ -86,10 +91,11 @@ export class DashboardWorld implements AsyncDisposable {
   #browsers = 0
 
   private constructor(
-    parts: Pick<DashboardWorld, 'dashboard' | 'origin' | 'store' | 'mails' | 'clock' | 'lines'> & { stop: () => Promise<void> },
+    parts: Pick<DashboardWorld, 'dashboard' | 'origin' | 'url' | 'store' | 'mails' | 'clock' | 'lines'> & { stop: () => Promise<void> },
   ) {
     this.dashboard = parts.dashboard
     this.origin = parts.origin
+    this.url = parts.url
     this.store = parts.store
     this.mails = parts.mails
     this.clock = parts.clock
@@ -101,7 +107,8 @@ export class DashboardWorld implements AsyncDisposable {
     let handle: RequestListener = () => undefined
     const server = createServer((request, response) => handle(request, response))
     await once(server.listen(0, '127.0.0.1'), 'listening')
-    const origin = `http://localhost:${(server.address() as AddressInfo).port}`
+    const url = `http://localhost:${(server.address() as AddressInfo).port}`
+    const origin = options.publicOrigin ?? url
     const store = options.store ?? new ObjectStore()
     const mails = new MailLog()
     mails.origin = origin
@@ -110,7 +117,7 @@ export class DashboardWorld implements AsyncDisposable {
     const dashboard = await createDashboard({
       kube: options.kube?.(store) ?? store,
       accounts: store.informer<Account>(accounts),
-      auth: { origin, secret: SECRET, providers: (await options.providers?.(origin)) ?? [], hasPasswords: options.hasPasswords ?? true },
+      auth: await authOf(options, origin),
       database: options.database ?? { file: join(options.folder, 'dashboard.db') },
       newAccounts: { defaultPlan: 'default', billing: 'Prepaid', keysNamespace: 'headgate-accounts' },
       apiURL: 'http://api.example.com',
@@ -127,7 +134,7 @@ export class DashboardWorld implements AsyncDisposable {
       server.close()
       server.closeAllConnections()
     }
-    return new DashboardWorld({ dashboard, origin, store, mails, clock, lines, stop })
+    return new DashboardWorld({ dashboard, origin, url, store, mails, clock, lines, stop })
   }
 
   /** A browser at an address of its own, unless the headers say otherwise: limits count by address. */
@@ -149,6 +156,10 @@ export class DashboardWorld implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#stop()
   }
+}
+
+async function authOf({ providers, hasPasswords = true }: DashboardWorldOptions, origin: string): Promise<AuthSettings> {
+  return { origin, secret: SECRET, providers: (await providers?.(origin)) ?? [], hasPasswords }
 }
 
 export function tokenOf(link: string): string {

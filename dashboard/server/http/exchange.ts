@@ -57,8 +57,10 @@ export function page(html: Html, { status = 200, cookies = [] as readonly string
   return { kind: 'page', status, page: html, cookies }
 }
 
-/** The value of a cookie; undefined without one. */
+/** The value of a cookie as the browser sent it; undefined without one. */
 export function cookieOf({ cookie }: Client, name: string): string | undefined {
-  const found = cookie.split(/;\s*/).find((pair) => pair.startsWith(`${name}=`))
-  return found === undefined ? undefined : decodeURIComponent(found.slice(name.length + 1))
+  return cookie
+    .split(/;\s*/)
+    .find((pair) => pair.startsWith(`${name}=`))
+    ?.slice(name.length + 1)
 }

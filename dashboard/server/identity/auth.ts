@@ -145,7 +145,7 @@ function peopleOptions({ settings, mails }: AuthDeps, hashes: HashQueue, context
       requireEmailVerification: true,
       autoSignIn: false,
       minPasswordLength: MIN_PASSWORD,
-      maxPasswordLength: MAX_PASSWORD,
+      maxPasswordLength: 2 * MAX_PASSWORD, // counts UTF-16 units, and `passwordProblem` counts characters
       revokeSessionsOnPasswordReset: true,
       resetPasswordTokenExpiresIn: RESET_SECONDS,
       password: {

@@ -1,0 +1,76 @@
+/** What tests of the dashboard do beyond a browser: requests with any header, sign-ins through providers, two-factor. */
+import type { DashboardWorld, FormBrowser } from './dashboard-world.ts'
+import { Visit } from './dashboard-world.ts'
+import { totpCode } from './totp.ts'
+
+export interface RawRequest {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** Sends a request with exactly these headers, and follows no redirect. */
+export async function send(world: DashboardWorld, method: string, path: string, request: RawRequest = {}): Promise<Visit> {
+  const { headers = {}, body } = request
+  const response = await fetch(`${world.url}${path}`, { method, headers, redirect: 'manual', ...(body === undefined ? {} : { body }) })
+  return new Visit(response, await response.text())
+}
+
+let addresses = 0
+
+/** An address that no other request of this process has. */
+export function anyAddress(): string {
+  addresses += 1
+  return `203.${addresses >> 16}.${(addresses >> 8) & 255}.${addresses & 255}`
+}
+
+/** Headers with another client address at each request: limits per source never apply. */
+export const manySources: Readonly<Record<string, string>> = {
+  get 'x-forwarded-for'(): string {
+    return anyAddress()
+  },
+}
+
+/** The browser's cookies as a header. */
+export function cookieHeader({ cookies }: FormBrowser): string {
+  return [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
+}
+
+/** Presses `Continue with …`. @returns where the page sends the browser */
+export async function startAtProvider(browser: FormBrowser, provider: string, fields: Readonly<Record<string, string>> = {}): Promise<URL> {
+  const visit = await browser.post(`/sign-in/${provider}`, fields)
+  const [, url = ''] = /http-equiv="refresh" content="0;url=([^"]+)"/.exec(visit.text) ?? []
+  if (url === '') throw new Error(`the answer ${visit.status} leads to no provider: ${visit.heading}`)
+  return new URL(url.replaceAll('&amp;', '&'))
+}
+
+/** Chooses a person at a stand-in provider. @returns the address at the dashboard to which the provider sends the browser */
+export async function chooseAtProvider(url: URL, person: { readonly email: string; readonly isVerified?: boolean }): Promise<string> {
+  const body = new URLSearchParams({ email: person.email, ...(person.isVerified === false ? {} : { verified: 'yes' }) })
+  const { headers } = await fetch(url, { method: 'POST', body, redirect: 'manual' })
+  return headers.get('location') ?? ''
+}
+
+/** Signs in through a stand-in provider. @returns the answer of the callback */
+export async function signInThrough(
+  browser: FormBrowser,
+  provider: string,
+  person: { readonly email: string; readonly isVerified?: boolean },
+): Promise<Visit> {
+  return await browser.get(await chooseAtProvider(await startAtProvider(browser, provider), person))
+}
+
+export interface Authenticator {
+  readonly secret: string
+  readonly backupCodes: readonly string[]
+  /** The code of now, or of `steps` periods of 30 s later. The library takes -1, 0 and 1. */
+  code(steps?: number): string
+}
+
+/** Turns two-factor on by the code of the period before now, so that two more codes can be used at once. */
+export async function turnOnTwoFactor(browser: FormBrowser): Promise<Authenticator> {
+  const { secret, backupCodes } = (await browser.call('POST', '/api/two-factor/start', {})).json()
+  const code = (steps = 0): string => totpCode(secret, Date.now() + steps * 30_000)
+  const { status, text } = await browser.call('POST', '/api/two-factor/confirm', { code: code(-1) })
+  if (status !== 204) throw new Error(`two-factor was not turned on: ${status} ${text}`)
+  return { secret, backupCodes, code }
+}
