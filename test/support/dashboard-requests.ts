@@ -62,15 +62,25 @@ export async function signInThrough(
 export interface Authenticator {
   readonly secret: string
   readonly backupCodes: readonly string[]
-  /** The code of now, or of `steps` periods of 30 s later. The library takes -1, 0 and 1. */
-  code(steps?: number): string
+  /** The code that turned two-factor on. */
+  readonly usedCode: string
+  /** A code that was not used yet. It is taken for half a minute at least. */
+  readonly freshCode: string
+  /** A code that is no code of now. */
+  readonly wrongCode: string
 }
 
-/** Turns two-factor on by the code of the period before now, so that two more codes can be used at once. */
+const STEP_MS = 30_000
+/** Time for the request that turns two-factor on, ms. */
+const REQUEST_MS = 8_000
+
+/** Turns two-factor on by the code of the period before, so that the code of the period is left for a test. The library takes both. */
 export async function turnOnTwoFactor(browser: FormBrowser): Promise<Authenticator> {
   const { secret, backupCodes } = (await browser.call('POST', '/api/two-factor/start', {})).json()
-  const code = (steps = 0): string => totpCode(secret, Date.now() + steps * 30_000)
-  const { status, text } = await browser.call('POST', '/api/two-factor/confirm', { code: code(-1) })
+  const at = Date.now() + REQUEST_MS
+  const [usedCode, freshCode] = [totpCode(secret, at - STEP_MS), totpCode(secret, at)]
+  const { status, text } = await browser.call('POST', '/api/two-factor/confirm', { code: usedCode })
   if (status !== 204) throw new Error(`two-factor was not turned on: ${status} ${text}`)
-  return { secret, backupCodes, code }
+  const wrongCode = String((Number(freshCode) + 500_000) % 1_000_000).padStart(6, '0')
+  return { secret, backupCodes, usedCode, freshCode, wrongCode }
 }
