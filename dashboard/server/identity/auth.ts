@@ -224,8 +224,7 @@ function beforeSignUp(hashes: HashQueue): ReturnType<typeof createAuthMiddleware
     const call = asking.getStore()
     if (call === undefined) throw new APIError('NOT_FOUND')
     call.hashed = { password, hash: await queued(hashes, () => hashPassword(password)) }
-    const found = await ctx.context.internalAdapter.findUserByEmail(email.toLowerCase())
-    if (found && !found.user.emailVerified && call.mayMail) await ctx.context.internalAdapter.deleteUser(found.user.id)
+    if (call.mayMail) await deleteUnverified(() => Promise.resolve(ctx.context), email)
   })
 }
 
@@ -235,8 +234,8 @@ export async function endLinks(context: () => Promise<Records>, userId: string):
   await adapter.deleteMany({ model: 'verification', where: [{ field: 'value', value: userId }] })
 }
 
-/** Deletes an unverified person with an address that a provider has verified, so that the owner of the address is not locked out by a stranger's sign-up. */
-async function deleteUnverified(context: () => Promise<Records>, email: string): Promise<void> {
+/** Deletes an unverified person, who owns nothing, so that a stranger's sign-up does not keep the owner of the address out. */
+export async function deleteUnverified(context: () => Promise<Records>, email: string): Promise<void> {
   const { internalAdapter } = await context()
   const found = await internalAdapter.findUserByEmail(email.toLowerCase())
   if (found && !found.user.emailVerified) await internalAdapter.deleteUser(found.user.id)

@@ -2,10 +2,10 @@
 import type { Client } from '../http/exchange.ts'
 import type { PasswordError } from '../pages/controls.ts'
 import { Busy, type Reply } from './door.ts'
-import { endLinks } from './auth.ts'
+import { deleteUnverified, endLinks } from './auth.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
-import type { Person, Session } from './sessions.ts'
+import type { Person } from './sessions.ts'
 import { emailOf } from './sign-up.ts'
 import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
 
@@ -49,6 +49,7 @@ export async function changeEmail(
   const email = emailOf(input)
   if (email === undefined) return { outcome: 'invalid' }
   const { isAdmitted } = await identity.throttle.take(mailsOf('new-address'), email)
+  if (isAdmitted) await deleteUnverified(() => identity.auth.$context, email) // the library mails no link to an address that has a row
   const reply = await identity.door.ask(client, 'POST /change-email', { body: { newEmail: email }, mayMail: isAdmitted })
   return reply.status === 200 || reply.status === 400 ? { outcome: 'mailed' } : failed(reply)
 }
@@ -69,9 +70,18 @@ export async function changePassword(
   if (problem !== undefined) return { outcome: 'invalid', problem }
   const admission = await identity.throttle.take(WRONG_PASSWORDS, person.email)
   if (!admission.isAdmitted) throw new Busy(429, Math.ceil(admission.retryAfterMs / 1_000))
-  const body = { currentPassword: change.current, newPassword: change.next, revokeOtherSessions: true }
+  return await replacePassword(identity, client, person, change)
+}
+
+async function replacePassword(
+  identity: Identity,
+  client: Client,
+  person: Person,
+  { current, next }: { readonly current: string; readonly next: string },
+): Promise<PasswordChange> {
+  const body = { currentPassword: current, newPassword: next, revokeOtherSessions: true }
   const reply = await identity.door.ask(client, 'POST /change-password', { body })
-  if (reply.code === 'INVALID_PASSWORD') return { outcome: 'wrong' }
+  if (reply.code === 'INVALID_PASSWORD' || reply.code === 'CREDENTIAL_ACCOUNT_NOT_FOUND') return { outcome: 'wrong' }
   if (reply.status !== 200) return failed(reply)
   await identity.throttle.clear(WRONG_PASSWORDS, person.email)
   await endLinks(() => identity.auth.$context, person.id)
@@ -79,9 +89,8 @@ export async function changePassword(
   return { outcome: 'changed', cookies: reply.cookies }
 }
 
-/** Gives a password to a person who has signed in through providers only. */
-export async function setFirstPassword(identity: Identity, session: Session, password: string): Promise<PasswordChange> {
-  const { person } = session
+/** Gives a password to a person who has signed in through providers only, and ends all other sessions. */
+export async function setFirstPassword(identity: Identity, client: Client, person: Person, password: string): Promise<PasswordChange> {
   const problem = passwordProblem(password, person.email)
   if (problem !== undefined) return { outcome: 'invalid', problem }
   const context = await identity.auth.$context
@@ -93,9 +102,7 @@ export async function setFirstPassword(identity: Identity, session: Session, pas
     accountId: person.id,
     password: await context.password.hash(password),
   })
-  await identity.sessions.end(person, (id) => id !== session.id)
-  await identity.mail.queue(person.email, 'password-changed', { at: nowText(identity) })
-  return { outcome: 'changed', cookies: [] }
+  return await replacePassword(identity, client, person, { current: password, next: password }) // for the new id of the session, too
 }
 
 /** @returns where to send the browser */
@@ -151,9 +158,12 @@ export async function turnOnTwoFactor(
   client: Client,
   person: Person,
   code: string,
-): Promise<{ readonly outcome: 'on'; readonly cookies: readonly string[] } | { readonly outcome: 'wrong' }> {
+): Promise<{ readonly outcome: 'on'; readonly cookies: readonly string[] } | { readonly outcome: 'wrong' | 'already-on' }> {
+  if (person.hasTwoFactor) return { outcome: 'already-on' }
+  const before = new Set((await identity.sessions.list(person)).map(({ id }) => id))
   const reply = await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: code.replace(/\s/g, '') } })
   if (reply.status !== 200) return reply.status < 500 ? { outcome: 'wrong' } : failed(reply)
+  await identity.sessions.end(person, (id) => before.has(id)) // the library has made a new session for this browser
   await identity.mail.queue(person.email, 'two-factor-on', { at: nowText(identity) })
   return { outcome: 'on', cookies: reply.cookies }
 }
@@ -162,11 +172,12 @@ export async function turnOffTwoFactor(
   identity: Identity,
   client: Client,
   person: Person,
-): Promise<{ readonly outcome: 'off'; readonly cookies: readonly string[] }> {
+): Promise<{ readonly outcome: 'turned-off'; readonly cookies: readonly string[] } | { readonly outcome: 'off' }> {
+  if (!person.hasTwoFactor) return { outcome: 'off' }
   const reply = await identity.door.ask(client, 'POST /two-factor/disable', { isProven: true })
   if (reply.status !== 200) return failed(reply)
   await identity.mail.queue(person.email, 'two-factor-off', { at: nowText(identity) })
-  return { outcome: 'off', cookies: reply.cookies }
+  return { outcome: 'turned-off', cookies: reply.cookies }
 }
 
 export async function renewBackupCodes(

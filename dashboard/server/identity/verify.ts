@@ -7,6 +7,7 @@ import { verifyJWT } from 'better-auth/crypto'
 import { z } from 'zod'
 import type { Client } from '../http/exchange.ts'
 import type { PasswordError } from '../pages/controls.ts'
+import { deleteUnverified, endLinks } from './auth.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
 import { endProof, proofOf } from './sign-up.ts'
@@ -91,11 +92,11 @@ async function change(
   { email, from, userId }: { readonly email: string; readonly from: string; readonly userId: string },
 ): Promise<Verification> {
   const { internalAdapter } = await identity.auth.$context
-  const holder = await internalAdapter.findUserByEmail(email)
-  if (holder && holder.user.emailVerified) return { outcome: 'refused', link: { state: 'dead' } }
-  if (holder) await internalAdapter.deleteUser(holder.user.id) // unverified: it owns nothing
+  await deleteUnverified(() => identity.auth.$context, email) // a stranger may have signed up since
+  if (await internalAdapter.findUserByEmail(email)) return { outcome: 'refused', link: { state: 'dead' } }
   const reply = await identity.door.ask(client, 'GET /verify-email', { query: { token } })
   if (reply.status !== 200) return { outcome: 'refused', link: { state: 'dead' } }
+  await endLinks(() => identity.auth.$context, userId) // a link to a new password may wait in the former mailbox
   await identity.mail.queue(from, 'address-changed', { at: new Date(identity.clock.now()).toISOString(), newAddress: email })
   return { outcome: 'changed', userId, from, email, cookies: reply.cookies }
 }

@@ -100,7 +100,7 @@ export const postPassword: MemberHandler = async ({ identity, log }, exchange, s
   const next = jsonText(exchange, 'next')
   const change =
     current === undefined
-      ? await setFirstPassword(identity, session, next)
+      ? await setFirstPassword(identity, exchange.client, session.person, next)
       : await changePassword(identity, exchange.client, session.person, { current, next })
   log.info(
     { audit: 'person.change-password', person: session.person.id, request: exchange.id, outcome: change.outcome },
@@ -179,6 +179,7 @@ export const postTwoFactorStart: MemberHandler = async ({ identity }, { client }
 
 export const postTwoFactorConfirm: MemberHandler = async ({ identity, log }, exchange, { person }) => {
   const done = await turnOnTwoFactor(identity, exchange.client, person, jsonText(exchange, 'code'))
+  if (done.outcome === 'already-on') throw new Refused('conflict', 'Two-factor is on already.')
   if (done.outcome === 'wrong')
     throw new Refused('wrong-credentials', 'This code is wrong or too old.', {
       fields: { code: 'This code is wrong or too old. Type the current one.' },
@@ -188,9 +189,10 @@ export const postTwoFactorConfirm: MemberHandler = async ({ identity, log }, exc
 }
 
 export const postTwoFactorOff: MemberHandler = async ({ identity, log }, exchange, { person }) => {
-  const { cookies } = await turnOffTwoFactor(identity, exchange.client, person)
+  const done = await turnOffTwoFactor(identity, exchange.client, person)
+  if (done.outcome === 'off') throw new Refused('conflict', 'Two-factor is off.')
   log.info({ audit: 'two-factor.off', person: person.id, request: exchange.id }, 'two-factor was turned off')
-  return empty(204, cookies)
+  return empty(204, done.cookies)
 }
 
 export const postBackupCodes: MemberHandler = async ({ identity, log }, exchange, { person }) => {
