@@ -158,7 +158,9 @@ export async function turnOnTwoFactor(
   client: Client,
   person: Person,
   code: string,
-): Promise<{ readonly outcome: 'on'; readonly cookies: readonly string[] } | { readonly outcome: 'wrong' | 'already-on' }> {
+): Promise<
+  { readonly outcome: 'on'; readonly cookies: readonly string[] } | { readonly outcome: 'wrong' } | { readonly outcome: 'already-on' }
+> {
   if (person.hasTwoFactor) return { outcome: 'already-on' }
   const before = new Set((await identity.sessions.list(person)).map(({ id }) => id))
   const reply = await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: code.replace(/\s/g, '') } })
