@@ -30,6 +30,7 @@ export default defineConfig({
   test: {
     root,
     passWithNoTests: true,
+    onConsoleLog: (text) => !text.startsWith('# SERVER_ERROR'), // better-auth prints each unexpected error, and tests cause many
     reporters: countsFile ? ['default', new LayerReporter(countsFile)] : ['default'],
     projects: [
       // not isolated: a third of the time; no test mocks a module or changes a global. More workers than cores: they mostly wait for timers

@@ -1,5 +1,6 @@
 /** The dashboard as an Express app: security headers, the table of routes, the app's files, and one place for errors. Never listens. */
 import { join } from 'node:path'
+import { isKubeError } from '#kube/port.ts'
 import { messageOf } from '#platform/message-of.ts'
 import express, {
   type ErrorRequestHandler,
@@ -13,6 +14,7 @@ import helmet from 'helmet'
 import { can } from './accounts/members.ts'
 import { type Answer, type Client, type Exchange, newRequestID } from './http/exchange.ts'
 import { Refused } from './http/refused.ts'
+import { isDatabaseFailure } from './identity/database-failure.ts'
 import { Busy } from './identity/door.ts'
 import { isFresh } from './identity/proof.ts'
 import type { Session } from './identity/sessions.ts'
@@ -36,6 +38,8 @@ export interface AppDeps extends RouteDeps {
 
 const BODY_LIMIT = '10kb'
 const MAX_AGENT = 200
+/** Retry-After while the database or the cluster does not answer, s. */
+const OUTAGE_RETRY_SECONDS = 10
 /** Paths of the single-page app. */
 const APP_PATHS = ['/', '/settings']
 const ASSET_MAX_AGE_MS = 365 * 86_400_000
@@ -218,13 +222,29 @@ function failureOf(error: unknown): Failure {
     const { status, retryAfter } = error
     return status === 429
       ? { refusal: new Refused('too-many-requests', 'Too many requests. Wait a moment, then try again.', { retryAfter }), isOurs: false }
-      : { refusal: new Refused('unavailable', 'Too many people sign in at once. Try again in a moment.', { retryAfter }), isOurs: true }
+      : { refusal: busy(retryAfter), isOurs: true }
   }
+  const outage = outageOf(error)
+  if (outage !== undefined) return { refusal: outage, isOurs: true }
   const status = (error as { status?: unknown } | null)?.status // of the body parser and of the static files
   if (status === 404) return { refusal: new Refused('not-found', 'There is nothing here.'), isOurs: false }
   if (typeof status === 'number' && status >= 400 && status < 500)
     return { refusal: new Refused('invalid', 'The request cannot be read.'), isOurs: false }
   return { refusal: new Refused('internal', 'Something went wrong on our side.'), isOurs: true }
+}
+
+/** A part that does not answer now: nothing is wrong with the request, and the same one will work later. */
+function outageOf(error: unknown): Refused | undefined {
+  const unavailable = (message: string): Refused => new Refused('unavailable', message, { retryAfter: OUTAGE_RETRY_SECONDS })
+  if (isDatabaseFailure(error)) return unavailable('The database of the dashboard does not answer. Try again in a moment.')
+  if (isKubeError(error, 'Unreachable', 'TooManyRequests'))
+    return unavailable('The cluster does not answer. Your keys go on working. Try again in a moment.')
+  const isQueueFull = (error as { statusCode?: unknown } | null)?.statusCode === 503 // of a password that is checked outside of the door
+  return isQueueFull ? busy(OUTAGE_RETRY_SECONDS) : undefined
+}
+
+function busy(retryAfter: number): Refused {
+  return new Refused('unavailable', 'Too many people sign in at once. Try again in a moment.', { retryAfter, isBusy: true })
 }
 
 function answerErrors(deps: AppDeps): ErrorRequestHandler {
@@ -255,5 +275,6 @@ function pageOf(
   if (refusal.code === 'not-found') return notFoundPage(site)
   if (refusal.code === 'too-many-requests') return tooManyRequestsPage(site, { secondsToWait: refusal.details.retryAfter ?? 60, tryAgain })
   if (refusal.status < 500) return formExpiredPage(site, { goOn: tryAgain })
-  return errorPage(site, { kind: refusal.code === 'unavailable' ? 'busy' : 'internal', requestID, at: new Date(clock.now()), tryAgain })
+  const kind = refusal.code !== 'unavailable' ? 'internal' : refusal.details.isBusy ? 'busy' : 'outage'
+  return errorPage(site, { kind, requestID, at: new Date(clock.now()), tryAgain })
 }

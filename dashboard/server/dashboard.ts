@@ -21,6 +21,8 @@ import type { WebFiles } from './web-files.ts'
 export interface DashboardDeps {
   readonly kube: KubePort
   readonly accounts: Informer<Account>
+  /** Since when the API server does not answer; absent where the store is in this process. */
+  readonly outage?: { readonly sinceMs: number | undefined }
   readonly auth: AuthSettings
   readonly database: DatabasePlace
   readonly newAccounts: NewAccountSettings
@@ -38,6 +40,8 @@ export interface Dashboard {
   readonly app: RequestListener
   readonly identity: Identity
   readonly metrics: DashboardMetrics
+  /** Repairs once what a crash or an outage left half-done. */
+  sweep(): Promise<void>
   /** Starts the work in the background: mails, and repair. */
   start(): void
   stop(): Promise<void>
@@ -58,7 +62,6 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     informer: deps.accounts,
     members: identity.members,
     settings: deps.newAccounts,
-    clock,
     log,
   })
   const site: Site = {
@@ -68,14 +71,15 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     styles: web.styles,
     scripts: web.scripts,
   }
-  const routeDeps = { identity, accounts, site, apiURL: deps.apiURL, clock, log }
+  const routeDeps = { identity, accounts, outage: deps.outage, site, apiURL: deps.apiURL, clock, log }
   const extraRoutes = deps.extraRoutes?.(site) ?? []
   const app = createDashboardApp({ ...routeDeps, web, trustedProxies: deps.trustedProxies, metrics, extraRoutes })
   const stopping = new AbortController()
   let sweeping: Promise<void> = Promise.resolve()
-  const sweep = async (): Promise<void> => {
+  const sweep = (): Promise<void> => sweepPeople(identity, accounts, log, stopping.signal)
+  const sweepForEver = async (): Promise<void> => {
     while (!stopping.signal.aborted) {
-      await sweepPeople(identity, accounts, log).catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the sweep failed'))
+      await sweep().catch((error: unknown) => log.warn({ error: messageOf(error) }, 'the sweep failed'))
       await sleep(clock, SWEEP_MS, stopping.signal)
     }
   }
@@ -83,9 +87,10 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     app,
     identity,
     metrics,
+    sweep,
     start: () => {
       identity.mail.start()
-      sweeping = sweep()
+      sweeping = sweepForEver()
     },
     stop: async () => {
       stopping.abort()

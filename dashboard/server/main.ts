@@ -11,6 +11,7 @@ import { listen, Misconfigured, runProgram, type Running } from '#platform/lifec
 import { createLog, type ProcessLog } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { processEnv } from '#platform/settings.ts'
+import { ClusterOutage } from './accounts/cluster-outage.ts'
 import { loadConfig } from './config.ts'
 import { createDashboard } from './dashboard.ts'
 import { createHealthServer } from './health.ts'
@@ -30,11 +31,12 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const { log } = processLog
   const transport = new Transport({ credentials: credentials(env.KUBECONFIG), clock })
   const kube = new RawClient({ transport, clock })
-  const outage = new OutageLog('the API server', log, clock)
+  const outage = new ClusterOutage(new OutageLog('the API server', log, clock), clock)
   const watches = new InformerFactory({ source: kube, clock, logger: log, random: Math.random, outage }, [])
   const dashboard = await createDashboard({
     kube,
     accounts: watches.createInformer(accounts),
+    outage,
     auth: config.auth,
     database: config.database,
     newAccounts: { defaultPlan: config.defaultPlan, billing: config.accountBilling, keysNamespace: config.keysNamespace },

@@ -181,7 +181,7 @@ describe('the code of the dashboard', () => {
     const found = await people.of(ADA)
     expect(found).toMatchObject({ state: 'Found', account: { metadata: { name: accountNameOf('ada') } } })
     if (found.state !== 'Found') return
-    await people.setOwnerEmail(found.account, 'ada@example.org')
+    await people.bringUpToDate({ ...ADA, email: 'ada@example.org' })
     await people.suspend(found.member.accountName)
     expect((await admin.get(`${PATH}/${accountNameOf('ada')}`))?.['spec']).toEqual({
       displayName: 'Ada',
@@ -378,12 +378,21 @@ function membersInMemory(): Members {
     of: async (userId) => rows.get(userId),
     areTaken: async (names) => new Set(names.filter((name) => [...rows.values()].some(({ accountName }) => accountName === name))),
     add: async (userId, accountName) => {
-      const member: Member = rows.get(userId) ?? { userId, accountName, role: 'owner', isConfirmed: false, isDeleting: false }
+      const member: Member = rows.get(userId) ?? {
+        userId,
+        accountName,
+        role: 'owner',
+        isConfirmed: false,
+        isDeleting: false,
+        isEmailDue: false,
+      }
       rows.set(userId, member)
       return member
     },
     confirm: async (userId) => void rows.set(userId, { ...rows.get(userId)!, isConfirmed: true }),
     beginDeletion: async () => undefined,
+    beginEmailChange: async () => undefined,
+    endEmailChange: async () => undefined,
     remove: async (userId) => void rows.delete(userId),
     without: async () => [],
     unfinished: async () => [],

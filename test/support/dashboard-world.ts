@@ -1,16 +1,15 @@
 /** A dashboard over the object store, with a SQLite file and mails in memory, and browsers without scripts: clients that keep cookies. */
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer, type RequestListener, type Server } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Account } from '#api/account.ts'
 import { accounts } from '#api/resources.ts'
-import type { KubePort } from '#kube/port.ts'
-import { type Clock, systemClock } from '#platform/clock.ts'
+import type { Informer, KubePort } from '#kube/port.ts'
+import { type Cancel, type Clock, systemClock } from '#platform/clock.ts'
 import { createLog } from '#platform/log.ts'
 import { createDashboard, type Dashboard } from '../../dashboard/server/dashboard.ts'
-import type { AuthSettings } from '../../dashboard/server/identity/auth.ts'
 import type { DatabasePlace } from '../../dashboard/server/identity/database.ts'
 import type { ProviderSettings } from '../../dashboard/server/identity/providers.ts'
 import type { Letter, MailTransport } from '../../dashboard/server/mail/transport.ts'
@@ -33,17 +32,47 @@ export interface DashboardWorldOptions {
   readonly transport?: MailTransport
   /** Origin that the dashboard is told, as behind a proxy that ends TLS. Requests still go to the address that the dashboard listens at. */
   readonly publicOrigin?: string
+  /** Wraps the cache of Accounts. */
+  readonly informer?: (store: ObjectStore) => Informer<Account>
+  readonly outage?: { readonly sinceMs: number | undefined }
+  /** Another secret than that of the tests. */
+  readonly secret?: string
 }
 
-/** The machine's clock, moved by a test. The identity library has its own clock, which stays. */
+const DEFAULTS = {
+  providers: () => [],
+  hasPasswords: true,
+  kube: (store: ObjectStore): KubePort => store,
+  informer: (store: ObjectStore): Informer<Account> => store.informer(accounts),
+  trustedProxies: ['loopback'],
+  secret: SECRET,
+} satisfies Partial<DashboardWorldOptions>
+
+/** The machine's clock, moved by a test. A move runs the timers that it passes. The identity library has its own clock, which stays. */
 export class MovedClock implements Clock {
   #movedMs = 0
+  readonly #timers = new Set<{ readonly dueMs: number; readonly fire: () => void }>()
   now = (): number => systemClock.now() + this.#movedMs
   monotonic = (): number => systemClock.monotonic()
-  after: Clock['after'] = (delayMs, callback) => systemClock.after(delayMs, callback)
+
+  after(delayMs: number, callback: () => void): Cancel {
+    const end = (): void => {
+      cancel()
+      this.#timers.delete(timer)
+    }
+    const fire = (): void => {
+      end()
+      callback()
+    }
+    const timer = { dueMs: this.now() + delayMs, fire }
+    const cancel = systemClock.after(delayMs, fire)
+    this.#timers.add(timer)
+    return end
+  }
 
   move(ms: number): void {
     this.#movedMs += ms
+    for (const { dueMs, fire } of [...this.#timers]) if (dueMs <= this.now()) fire()
   }
 }
 
@@ -78,63 +107,85 @@ export class MailLog implements MailTransport {
 }
 
 export class DashboardWorld implements AsyncDisposable {
-  readonly dashboard: Dashboard
   readonly origin: string
   /** Where the dashboard listens. */
   readonly url: string
   readonly store: ObjectStore
-  readonly mails: MailLog
-  readonly clock: MovedClock
+  readonly mails = new MailLog()
+  readonly clock = new MovedClock()
   /** Every line of the log, at level debug. */
-  readonly lines: string[]
-  readonly #stop: () => Promise<void>
+  readonly lines: string[] = []
+  readonly #server: Server
+  #options: DashboardWorldOptions
+  #dashboard: Dashboard | undefined
+  #handle: RequestListener = () => undefined
   #browsers = 0
 
-  private constructor(
-    parts: Pick<DashboardWorld, 'dashboard' | 'origin' | 'url' | 'store' | 'mails' | 'clock' | 'lines'> & { stop: () => Promise<void> },
-  ) {
-    this.dashboard = parts.dashboard
-    this.origin = parts.origin
-    this.url = parts.url
-    this.store = parts.store
-    this.mails = parts.mails
-    this.clock = parts.clock
-    this.lines = parts.lines
-    this.#stop = parts.stop
+  private constructor(server: Server, options: DashboardWorldOptions) {
+    this.url = `http://localhost:${(server.address() as AddressInfo).port}`
+    this.origin = options.publicOrigin ?? this.url
+    this.mails.origin = this.origin
+    this.store = options.store ?? new ObjectStore()
+    this.#server = server
+    this.#options = options
+    server.on('request', (request, response) => this.#handle(request, response))
   }
 
   static async open(options: DashboardWorldOptions): Promise<DashboardWorld> {
-    let handle: RequestListener = () => undefined
-    const server = createServer((request, response) => handle(request, response))
+    const world = await DashboardWorld.prepare(options)
+    await world.start()
+    return world
+  }
+
+  /** A world whose dashboard is not started yet. */
+  static async prepare(options: DashboardWorldOptions): Promise<DashboardWorld> {
+    const server = createServer()
     await once(server.listen(0, '127.0.0.1'), 'listening')
-    const url = `http://localhost:${(server.address() as AddressInfo).port}`
-    const origin = options.publicOrigin ?? url
-    const store = options.store ?? new ObjectStore()
-    const mails = new MailLog()
-    mails.origin = origin
-    const lines: string[] = []
-    const clock = new MovedClock()
-    const dashboard = await createDashboard({
-      kube: options.kube?.(store) ?? store,
-      accounts: store.informer<Account>(accounts),
-      auth: await authOf(options, origin),
+    return new DashboardWorld(server, options)
+  }
+
+  get dashboard(): Dashboard {
+    if (this.#dashboard === undefined) throw new Error('the dashboard is not open')
+    return this.#dashboard
+  }
+
+  /** Starts a dashboard at the same origin, over the same store and, unless `options` name another one, the same database. */
+  async start(options: Partial<DashboardWorldOptions> = {}): Promise<void> {
+    this.#options = { ...this.#options, ...options }
+    this.#dashboard = await this.create()
+    this.#handle = this.#dashboard.app
+    this.#dashboard.start()
+  }
+
+  async stop(): Promise<void> {
+    const dashboard = this.#dashboard
+    this.#dashboard = undefined
+    await dashboard?.stop()
+  }
+
+  /** A dashboard of its own over the parts of this world: one more replica. The caller starts and stops it. */
+  async create(): Promise<Dashboard> {
+    const { store, origin, lines, clock } = this
+    const options = { ...DEFAULTS, ...this.#options }
+    return await createDashboard({
+      kube: options.kube(store),
+      accounts: options.informer(store),
+      ...(options.outage && { outage: options.outage }),
+      auth: {
+        origin,
+        secret: options.secret,
+        providers: await options.providers(origin),
+        hasPasswords: options.hasPasswords,
+      },
       database: options.database ?? { file: join(options.folder, 'dashboard.db') },
       newAccounts: { defaultPlan: 'default', billing: 'Prepaid', keysNamespace: 'headgate-accounts' },
       apiURL: 'http://api.example.com',
       web: webFiles(options.folder),
-      transport: options.transport ?? mails,
-      trustedProxies: options.trustedProxies ?? ['loopback'],
+      transport: options.transport ?? this.mails,
+      trustedProxies: options.trustedProxies,
       clock,
       log: createLog('dashboard', 'debug', { write: (line) => void lines.push(line) }).log,
     })
-    handle = dashboard.app
-    dashboard.start()
-    const stop = async (): Promise<void> => {
-      await dashboard.stop()
-      server.close()
-      server.closeAllConnections()
-    }
-    return new DashboardWorld({ dashboard, origin, url, store, mails, clock, lines, stop })
   }
 
   /** A browser at an address of its own, unless the headers say otherwise: limits count by address. */
@@ -154,12 +205,10 @@ export class DashboardWorld implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.#stop()
+    await this.stop()
+    this.#server.close()
+    this.#server.closeAllConnections()
   }
-}
-
-async function authOf({ providers, hasPasswords = true }: DashboardWorldOptions, origin: string): Promise<AuthSettings> {
-  return { origin, secret: SECRET, providers: (await providers?.(origin)) ?? [], hasPasswords }
 }
 
 export function tokenOf(link: string): string {

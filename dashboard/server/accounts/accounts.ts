@@ -5,8 +5,7 @@
 import { createHash } from 'node:crypto'
 import type { Account } from '#api/account.ts'
 import { accounts as accountResource } from '#api/resources.ts'
-import { apiVersionOf, type Informer, isKubeError, type KubePort } from '#kube/port.ts'
-import type { Clock } from '#platform/clock.ts'
+import { apiVersionOf, type Informer, isKubeError, KubeError, type KubePort } from '#kube/port.ts'
 import type { Log } from '#platform/log.ts'
 import type { Member, Members } from './members.ts'
 
@@ -23,7 +22,6 @@ export interface AccountsDeps {
   readonly informer: Informer<Account>
   readonly members: Members
   readonly settings: NewAccountSettings
-  readonly clock: Clock
   readonly log: Log
 }
 
@@ -38,8 +36,8 @@ export type PersonsAccount =
   | { readonly state: 'Found'; readonly member: Member; readonly account: Account }
   /** The administrator has deleted the Account. */
   | { readonly state: 'Closed'; readonly member: Member }
-  /** The API server does not answer. `sinceMs`: the first time that this process noticed. */
-  | { readonly state: 'Unreachable'; readonly sinceMs: number }
+  /** The API server does not answer. */
+  | { readonly state: 'Unreachable' }
 
 /** Of Accounts that the dashboard created. */
 export const CREATED_BY_LABEL = 'headgate.dev/created-by'
@@ -54,11 +52,10 @@ export function accountNameOf(userId: string): string {
 
 export class Accounts {
   readonly #deps: AccountsDeps
-  #unreachableSinceMs: number | undefined
 
   constructor(deps: AccountsDeps) {
     this.#deps = deps
-    deps.informer.addIndex(BY_EMAIL, ({ spec }) => (spec.owner ? [spec.owner.email.toLowerCase()] : []))
+    deps.informer.addIndex(BY_EMAIL, ownerEmails)
   }
 
   /** The Account of a person with a verified address. It is adopted or created at the first call. */
@@ -68,17 +65,24 @@ export class Accounts {
       const member = (await members.of(owner.id)) ?? (await this.#join(owner))
       const account = await this.#find(member.accountName)
       if (account) return await this.#found(member, account)
-      if (member.isConfirmed) return { state: 'Closed', member }
+      if (member.isConfirmed || member.isDeleting) return { state: 'Closed', member }
       return await this.#found(member, await this.#create(owner, member.accountName))
     } catch (error) {
-      if (isKubeError(error, 'Unreachable', 'TooManyRequests'))
-        return { state: 'Unreachable', sinceMs: (this.#unreachableSinceMs ??= this.#deps.clock.now()) }
+      if (isKubeError(error, 'Unreachable', 'TooManyRequests')) return { state: 'Unreachable' }
       throw error
     }
   }
 
+  /** Finds the Account as `of` does, and writes the address of the person into it. */
+  async bringUpToDate(owner: AccountOwner): Promise<PersonsAccount> {
+    const found = await this.of(owner)
+    if (found.state === 'Unreachable') return found
+    if (found.state === 'Found') await this.#setOwnerEmail(found.account, owner.email)
+    if (found.member.isEmailDue) await this.#deps.members.endEmailChange(owner.id)
+    return found
+  }
+
   async #found(member: Member, account: Account): Promise<PersonsAccount> {
-    this.#unreachableSinceMs = undefined
     if (!member.isConfirmed) await this.#deps.members.confirm(member.userId)
     return { state: 'Found', member, account }
   }
@@ -94,7 +98,7 @@ export class Accounts {
     const { members, log } = this.#deps
     const waiting = await this.#waitingFor(owner.email)
     if (waiting) {
-      const member = await members.add(owner.id, waiting.metadata.name)
+      const member = await members.add(owner.id, waiting.metadata.name, true)
       if (member) {
         log.info(
           { audit: 'account.adopt', person: owner.id, account: member.accountName },
@@ -103,7 +107,7 @@ export class Accounts {
         return member
       }
     }
-    const member = await members.add(owner.id, accountNameOf(owner.id))
+    const member = await members.add(owner.id, accountNameOf(owner.id), false)
     if (!member) throw new Error(`Account ${accountNameOf(owner.id)} belongs to another person`) // the name is a hash of this person's id
     return member
   }
@@ -111,7 +115,8 @@ export class Accounts {
   /** The one Active Account with this owner and without a member. Of several none is chosen, because nothing tells which one is meant. */
   async #waitingFor(email: string): Promise<Account | undefined> {
     const { informer, members } = this.#deps
-    await informer.synced
+    // not known yet whether an Account waits: a second one must not be made, and waiting for the API server would hang the request
+    if (!informer.isSynced('')) throw new KubeError('Unreachable', 0, 'the Accounts have not been listed yet')
     const candidates = [...informer.byIndex(BY_EMAIL, email.toLowerCase())].filter(isOpen)
     const taken = await members.areTaken(candidates.map(({ metadata }) => metadata.name))
     const [first, ...others] = candidates.filter(({ metadata }) => !taken.has(metadata.name))
@@ -131,11 +136,15 @@ export class Accounts {
     }
   }
 
-  /** Writes a confirmed address into the Account. Without an Account there is nothing to write. */
-  async setOwnerEmail(account: Account, email: string): Promise<void> {
+  async #setOwnerEmail(account: Account, email: string): Promise<void> {
     if (account.spec.owner?.email === email) return
     const owner = { ...account.spec.owner, email }
     await this.#deps.kube.patch(accountResource, refOfName(account.metadata.name), [{ op: 'add', path: '/spec/owner', value: owner }])
+  }
+
+  /** @throws KubeError if the API server does not answer now */
+  async assertReachable(name: string): Promise<void> {
+    await this.#deps.kube.get(accountResource, refOfName(name))
   }
 
   /** Stops all keys of the Account; its books and its usage stay. An absent Account has no keys. */
@@ -144,6 +153,10 @@ export class Accounts {
     if (account === undefined || account.spec.state === 'Suspended') return
     await this.#deps.kube.patch(accountResource, refOfName(name), [{ op: 'add', path: '/spec/state', value: 'Suspended' }])
   }
+}
+
+function ownerEmails({ spec }: Account): readonly string[] {
+  return spec.owner ? [spec.owner.email.toLowerCase()] : []
 }
 
 function refOfName(name: string): { readonly namespace: ''; readonly name: string } {

@@ -8,6 +8,8 @@ export interface Member {
   /** The Account was seen to exist. A confirmed Account that is absent was deleted by the administrator, and is not created again. */
   readonly isConfirmed: boolean
   readonly isDeleting: boolean
+  /** The address of the person has changed, or is about to: the Account may still have the former one. */
+  readonly isEmailDue: boolean
 }
 
 export interface Members {
@@ -16,15 +18,19 @@ export interface Members {
   areTaken(accountNames: readonly string[]): Promise<ReadonlySet<string>>
   /**
    * Makes the person the owner of the Account.
+   * @param accountName an Account that exists is confirmed at once: it is not created again if the administrator deletes it
    * @returns the membership that holds: another one if the person had one; undefined if the Account has another member
    */
-  add(userId: string, accountName: string): Promise<Member | undefined>
+  add(userId: string, accountName: string, exists: boolean): Promise<Member | undefined>
   confirm(userId: string): Promise<void>
   beginDeletion(userId: string): Promise<void>
+  /** Before the address of the person changes: whatever comes between, the Account gets it. */
+  beginEmailChange(userId: string): Promise<void>
+  endEmailChange(userId: string): Promise<void>
   remove(userId: string): Promise<void>
   /** People with a verified address who have no membership: a crash came between. */
   without(limit: number): Promise<readonly string[]>
-  /** Members whose Account was never confirmed, or whose deletion has not ended. */
+  /** Members whose Account was never confirmed, or whose deletion or change of address has not ended. */
   unfinished(limit: number): Promise<readonly Member[]>
 }
 

@@ -18,6 +18,8 @@ export interface RefusalDetails {
   readonly fields?: Readonly<Record<string, string>>
   /** s */
   readonly retryAfter?: number
+  /** More work than is accepted, while all parts answer. */
+  readonly isBusy?: boolean
 }
 
 export class Refused extends Error {

@@ -53,6 +53,8 @@ export interface Asking {
   readonly standIn?: string | undefined
   /** The hash of the password of a sign-up, computed before its transaction begins. */
   hashed?: { readonly password: string; readonly hash: string }
+  /** What failed meanwhile: the library answers some failures of the database like refusals. */
+  failure?: unknown
 }
 
 export const asking = new AsyncLocalStorage<Asking>()
@@ -108,8 +110,19 @@ function fixedOptions({ settings: { origin, secret }, database, log }: AuthDeps,
     secret,
     telemetry: { enabled: false },
     database: { db: database.db, type: database.type, transaction: true },
-    logger: { log: (level: string, message: string) => log.debug({ level }, `identity: ${message}`) }, // may name addresses; failures are logged by us
-    onAPIError: { errorURL: `${origin}/sign-in`, onError: (error: unknown) => logFailure(log, error) },
+    logger: {
+      log: (level: string, message: string, ...details: unknown[]) => {
+        noteFailure(details.find((detail) => detail instanceof Error))
+        log.debug({ level }, `identity: ${message}`) // may name addresses; failures are logged by us
+      },
+    },
+    onAPIError: {
+      errorURL: `${origin}/sign-in`,
+      onError: (error: unknown) => {
+        noteFailure(error)
+        logFailure(log, error)
+      },
+    },
     session: { expiresIn: IDLE_SECONDS, updateAge: SESSION_UPDATE_SECONDS, freshAge: 0, cookieCache: { enabled: false } }, // freshness is ours
     verification: { storeIdentifier: 'hashed' },
     advanced: {
@@ -126,6 +139,11 @@ function fixedOptions({ settings: { origin, secret }, database, log }: AuthDeps,
     },
     rateLimit: RATE,
   } satisfies BetterAuthOptions
+}
+
+function noteFailure(error: unknown): void {
+  const call = asking.getStore()
+  if (call !== undefined && error !== undefined) call.failure ??= error
 }
 
 function logFailure(log: Log, error: unknown): void {

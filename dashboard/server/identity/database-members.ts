@@ -24,10 +24,11 @@ export class DatabaseMembers implements Members {
     return new Set(rows.map(({ accountName }) => accountName))
   }
 
-  async add(userId: string, accountName: string): Promise<Member | undefined> {
+  async add(userId: string, accountName: string, exists: boolean): Promise<Member | undefined> {
+    const now = this.#clock.now()
     await this.#db
       .insertInto('headgateMember')
-      .values({ userId, accountName, role: 'owner', confirmedAt: null, deletingAt: null, createdAt: this.#clock.now() })
+      .values({ userId, accountName, role: 'owner', confirmedAt: exists ? now : null, deletingAt: null, emailDueAt: null, createdAt: now })
       .onConflict((conflict) => conflict.doNothing())
       .execute()
     return await this.of(userId)
@@ -46,6 +47,14 @@ export class DatabaseMembers implements Members {
     await this.#db.updateTable('headgateMember').set({ deletingAt: this.#clock.now() }).where('userId', '=', userId).execute()
   }
 
+  async beginEmailChange(userId: string): Promise<void> {
+    await this.#db.updateTable('headgateMember').set({ emailDueAt: this.#clock.now() }).where('userId', '=', userId).execute()
+  }
+
+  async endEmailChange(userId: string): Promise<void> {
+    await this.#db.updateTable('headgateMember').set({ emailDueAt: null }).where('userId', '=', userId).execute()
+  }
+
   async remove(userId: string): Promise<void> {
     await this.#db.deleteFrom('headgateMember').where('userId', '=', userId).execute()
   }
@@ -61,13 +70,20 @@ export class DatabaseMembers implements Members {
     const rows = await this.#db
       .selectFrom('headgateMember')
       .selectAll()
-      .where((row) => row.or([row('confirmedAt', 'is', null), row('deletingAt', 'is not', null)]))
+      .where((row) => row.or([row('confirmedAt', 'is', null), row('deletingAt', 'is not', null), row('emailDueAt', 'is not', null)]))
       .limit(limit)
       .execute()
     return rows.map(memberOf)
   }
 }
 
-function memberOf({ userId, accountName, confirmedAt, deletingAt }: MemberRow): Member {
-  return { userId, accountName, role: 'owner', isConfirmed: confirmedAt !== null, isDeleting: deletingAt !== null }
+function memberOf({ userId, accountName, confirmedAt, deletingAt, emailDueAt }: MemberRow): Member {
+  return {
+    userId,
+    accountName,
+    role: 'owner',
+    isConfirmed: confirmedAt !== null,
+    isDeleting: deletingAt !== null,
+    isEmailDue: emailDueAt !== null,
+  }
 }

@@ -7,10 +7,11 @@ import { messageOf } from '#platform/message-of.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
+import { sqliteRemedy } from './database-failure.ts'
 import type { Tables } from './tables.ts'
 
-/** Where the database is. */
-export type DatabasePlace = { readonly file: string } | { readonly url: string }
+/** Where the database is. `open` replaces the opening of the file, for tests that let statements fail. */
+export type DatabasePlace = { readonly file: string; readonly open?: (path: string) => DatabaseSync } | { readonly url: string }
 
 export interface Database {
   readonly db: Kysely<Tables>
@@ -28,23 +29,37 @@ const POSTGRES_CONNECTIONS = 10
 const POSTGRES_CONNECT_MS = 5_000
 const POSTGRES_QUERY_MS = 10_000
 
-/** @throws Misconfigured if the file cannot be opened */
+/** @throws Misconfigured if the file cannot be used */
 export function openDatabase(place: DatabasePlace, onError: (error: Error) => void): Database {
-  return 'file' in place ? openSqlite(place.file) : openPostgres(place.url, onError)
+  return 'file' in place ? openSqlite(place.file, place.open) : openPostgres(place.url, onError)
 }
 
-function openSqlite(path: string): Database {
+function openSqlite(path: string, open = (path: string): DatabaseSync => new DatabaseSync(path)): Database {
+  let file: DatabaseSync | undefined
   try {
     if (!existsSync(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
-    const file = new DatabaseSync(path)
-    file.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA busy_timeout = ${SQLITE_BUSY_MS}`)
+    file = open(path)
+    file.exec(`PRAGMA busy_timeout = ${SQLITE_BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
+    assertWhole(file)
+    assertWritable(file)
     // the only connection: a second one would wait for the open transactions of the first, and block the process meanwhile
     const db = new Kysely<Tables>({ dialect: new NodeSqliteDialect({ database: file }) })
     return { db, type: 'sqlite', alone: (task) => task(), close: () => db.destroy() }
   } catch (cause) {
-    const remedy = 'restore the file from a backup, or move it away: people then sign up again, and keep their accounts by their addresses'
-    throw new Misconfigured(`DATABASE_FILE: ${path} cannot be opened (${messageOf(cause)}); ${remedy}`, { cause })
+    if (file?.isOpen) file.close()
+    throw new Misconfigured(`DATABASE_FILE: ${path} cannot be used (${messageOf(cause)}); ${sqliteRemedy(cause)}`, { cause })
   }
+}
+
+/** A damaged page would otherwise be found by the one person whose row is on it. Takes some 10 ms for 10,000 people. */
+function assertWhole(file: DatabaseSync): void {
+  const verdict = file.prepare('PRAGMA quick_check(1)').get()?.['quick_check']
+  if (verdict !== 'ok') throw new Error(String(verdict))
+}
+
+/** A journal in WAL mode opens without a write, also on a file that cannot be written. */
+function assertWritable(file: DatabaseSync): void {
+  file.exec('BEGIN IMMEDIATE; ROLLBACK')
 }
 
 function openPostgres(connectionString: string, onError: (error: Error) => void): Database {
@@ -55,6 +70,7 @@ function openPostgres(connectionString: string, onError: (error: Error) => void)
     query_timeout: POSTGRES_QUERY_MS,
   })
   pool.on('error', onError) // an idle connection ended; the next query opens another
+  pool.on('connect', (client) => client.on('error', onError)) // one in use ended: without a listener, the process would end with it
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   return { db, type: 'postgres', alone: (task) => withLock(pool, task), close: () => db.destroy() }
 }

@@ -2,8 +2,10 @@
  * The only way to the library's routes. Its HTTP handler runs, so that its limits, origin check and hooks apply, but from fixed paths with bodies
  * of ours: the mounted handler would take bodies of any size, offer every route, and show session tokens in its answers.
  */
+import { messageOf } from '#platform/message-of.ts'
 import { randomBytes } from 'node:crypto'
 import type { Client } from '../http/exchange.ts'
+import { isDatabaseFailure } from './database-failure.ts'
 import { type Asking, asking, type Auth, AUTH_PATH, CLIENT_HEADER } from './auth.ts'
 
 /** The routes of the library in use. `GET /verify-email` is asked for by verify.ts, after its checks. */
@@ -74,12 +76,16 @@ export class Door {
     this.#origin = origin
   }
 
-  /** @throws Busy */
+  /** @throws Busy @throws Error if the library or its database failed: such an answer says nothing about the request */
   async ask(client: Client, route: AuthRoute, options: AskOptions = {}): Promise<Reply> {
     const standIn = options.isProven ? randomBytes(STAND_IN_BYTES).toString('base64url') : undefined
     const request = this.#request(client, route, { ...options, body: { ...options.body, ...(standIn ? { password: standIn } : {}) } })
     const call: Asking = { mayMail: options.mayMail ?? true, standIn }
-    return await replyOf(await asking.run(call, () => this.#auth.handler(request)))
+    const reply = await replyOf(await asking.run(call, () => this.#auth.handler(request)))
+    const { status, code = '' } = reply
+    if (status >= 500 || (status >= 400 && isDatabaseFailure(call.failure)))
+      throw new Error(`the identity library answered ${status} ${code}: ${messageOf(call.failure)}`, { cause: call.failure })
+    return reply
   }
 
   #request({ cookie, agent, address, origin }: Client, route: AuthRoute, { query, body }: AskOptions): Request {

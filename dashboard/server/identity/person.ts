@@ -48,9 +48,10 @@ export async function changeEmail(
 ): Promise<{ readonly outcome: 'mailed' } | { readonly outcome: 'invalid' }> {
   const email = emailOf(input)
   if (email === undefined) return { outcome: 'invalid' }
-  const { isAdmitted } = await identity.throttle.take(mailsOf('new-address'), email)
-  if (isAdmitted) await deleteUnverified(() => identity.auth.$context, email) // the library mails no link to an address that has a row
-  const reply = await identity.door.ask(client, 'POST /change-email', { body: { newEmail: email }, mayMail: isAdmitted })
+  const reply = await identity.throttle.counted(mailsOf('new-address'), email, async ({ isAdmitted }) => {
+    if (isAdmitted) await deleteUnverified(() => identity.auth.$context, email) // the library mails no link to an address that has a row
+    return await identity.door.ask(client, 'POST /change-email', { body: { newEmail: email }, mayMail: isAdmitted })
+  })
   return reply.status === 200 || reply.status === 400 ? { outcome: 'mailed' } : failed(reply)
 }
 
@@ -199,9 +200,9 @@ export async function deletePerson(identity: Identity, userId: string): Promise<
   const { internalAdapter } = await identity.auth.$context
   const user = await internalAdapter.findUserById(userId)
   if (user === null) return
+  await identity.mail.queue(user.email, 'account-deleted', { at: nowText(identity) }) // first: after a crash, the address would be gone
   await internalAdapter.deleteUserSessions(userId)
   await internalAdapter.deleteUser(userId)
-  await identity.mail.queue(user.email, 'account-deleted', { at: nowText(identity) })
 }
 
 function nowText({ clock }: Identity): string {

@@ -11,8 +11,9 @@ export type ResetRequest = { readonly outcome: 'mailed'; readonly email: string 
 export async function requestReset(identity: Identity, client: Client, input: unknown): Promise<ResetRequest> {
   const email = emailOf(input)
   if (email === undefined) return { outcome: 'invalid' }
-  const { isAdmitted } = await identity.throttle.take(mailsOf('reset'), email)
-  await identity.door.ask(client, 'POST /request-password-reset', { body: { email }, mayMail: isAdmitted })
+  await identity.throttle.counted(mailsOf('reset'), email, ({ isAdmitted }) =>
+    identity.door.ask(client, 'POST /request-password-reset', { body: { email }, mayMail: isAdmitted }),
+  )
   return { outcome: 'mailed', email }
 }
 

@@ -45,8 +45,9 @@ export async function signUp(
   const problem = passwordProblem(password, email ?? '')
   if (email === undefined || problem !== undefined)
     return { outcome: 'invalid', errors: { email: email === undefined ? 'form' : undefined, password: problem } }
-  const { isAdmitted } = await identity.throttle.take(mailsOf('sign-up'), email)
-  const reply = await identity.door.ask(client, 'POST /sign-up/email', { body: { email, password, name: '' }, mayMail: isAdmitted })
+  const reply = await identity.throttle.counted(mailsOf('sign-up'), email, ({ isAdmitted }) =>
+    identity.door.ask(client, 'POST /sign-up/email', { body: { email, password, name: '' }, mayMail: isAdmitted }),
+  )
   if (reply.code === 'INVALID_EMAIL') return { outcome: 'invalid', errors: { email: 'form' } }
   if (reply.status !== 200) throw new Error(`sign-up was answered ${reply.status} ${reply.code ?? ''}`)
   const { id } = reply.body['user'] as { id: string } // of a known address, a random one
@@ -59,10 +60,11 @@ export async function sendAgain(
   client: Client,
   email: string,
 ): Promise<{ readonly isSent: boolean; readonly left: number; readonly retryAfter: number }> {
-  const admission = await identity.throttle.take(mailsOf('sign-up'), email)
-  if (!admission.isAdmitted) return { isSent: false, left: 0, retryAfter: Math.ceil(admission.retryAfterMs / 1_000) }
-  await identity.door.ask(client, 'POST /send-verification-email', { body: { email } })
-  return { isSent: true, left: admission.left, retryAfter: 60 }
+  return await identity.throttle.counted(mailsOf('sign-up'), email, async (admission) => {
+    if (!admission.isAdmitted) return { isSent: false, left: 0, retryAfter: Math.ceil(admission.retryAfterMs / 1_000) }
+    await identity.door.ask(client, 'POST /send-verification-email', { body: { email } })
+    return { isSent: true, left: admission.left, retryAfter: 60 }
+  })
 }
 
 function proofName({ settings }: Identity): string {

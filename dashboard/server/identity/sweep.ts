@@ -1,7 +1,9 @@
 /** Repairs what a crash or an outage left half-done, and deletes what has served its purpose. */
+import { isKubeError, KubeError } from '#kube/port.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import type { Accounts } from '../accounts/accounts.ts'
+import type { Member } from '../accounts/members.ts'
 import type { Identity } from './identity.ts'
 import { deletePerson } from './person.ts'
 import { personOf } from './sessions.ts'
@@ -11,21 +13,29 @@ const UNVERIFIED_MS = 7 * 86_400_000
 const THROTTLE_MS = 2 * 86_400_000
 const BATCH = 100
 
-export async function sweepPeople(identity: Identity, accounts: Accounts, log: Log): Promise<void> {
+/** Ends early when `signal` aborts, and while the API server does not answer: each further call would only wait for it. */
+export async function sweepPeople(identity: Identity, accounts: Accounts, log: Log, signal?: AbortSignal): Promise<void> {
   await deleteUnverified(identity)
   await identity.throttle.sweep(THROTTLE_MS)
-  const finish = async (userId: string, task: () => Promise<void>): Promise<void> => {
+  const without = (await identity.members.without(BATCH)).map(
+    (userId) => [userId, () => finishAccount(identity, accounts, userId)] as const,
+  )
+  const unfinished = (await identity.members.unfinished(BATCH)).map(
+    (member) => [member.userId, () => finishMember(identity, accounts, member)] as const,
+  )
+  for (const [person, finish] of [...without, ...unfinished]) {
+    if (signal?.aborted) return
     try {
-      await task()
+      await finish()
     } catch (error) {
-      log.warn({ person: userId, error: messageOf(error) }, 'the sweep could not finish a person; it is tried again')
+      log.warn({ person, error: messageOf(error) }, 'the sweep could not finish a person; it is tried again')
+      if (isKubeError(error, 'Unreachable', 'TooManyRequests')) return
     }
   }
-  for (const userId of await identity.members.without(BATCH)) await finish(userId, () => finishAccount(identity, accounts, userId))
-  for (const { userId, accountName, isDeleting } of await identity.members.unfinished(BATCH))
-    await finish(userId, () =>
-      isDeleting ? finishDeletion(identity, accounts, userId, accountName) : finishAccount(identity, accounts, userId),
-    )
+}
+
+async function finishMember(identity: Identity, accounts: Accounts, { userId, accountName, isDeleting }: Member): Promise<void> {
+  await (isDeleting ? finishDeletion(identity, accounts, userId, accountName) : finishAccount(identity, accounts, userId))
 }
 
 async function deleteUnverified({ auth, clock }: Identity): Promise<void> {
@@ -50,5 +60,7 @@ async function finishDeletion(identity: Identity, accounts: Accounts, userId: st
 async function finishAccount(identity: Identity, accounts: Accounts, userId: string): Promise<void> {
   const user = await (await identity.auth.$context).internalAdapter.findUserById(userId)
   if (user === null) return await identity.members.remove(userId)
-  if (user.emailVerified) await accounts.of(personOf(user))
+  if (!user.emailVerified) return
+  const { state } = await accounts.bringUpToDate(personOf(user))
+  if (state === 'Unreachable') throw new KubeError('Unreachable', 0, 'the API server does not answer')
 }

@@ -1,5 +1,5 @@
 /** Our tables beside those of better-auth, in the same database. Times are ms since 1970. */
-import { type Kysely, sql } from 'kysely'
+import type { Kysely } from 'kysely'
 
 /** Which Account belongs to whom, and what the person may do there. */
 export interface MemberRow {
@@ -10,6 +10,8 @@ export interface MemberRow {
   readonly confirmedAt: number | null
   /** Set while the deletion of the person is under way; null otherwise. */
   readonly deletingAt: number | null
+  /** Set while the address of the person changes, until the Account has the new one; null otherwise. */
+  readonly emailDueAt: number | null
   readonly createdAt: number
 }
 
@@ -52,7 +54,7 @@ export interface Tables {
   readonly headgateProof: ProofRow
 }
 
-/** Creates the tables that do not exist. */
+/** Creates the tables and columns that do not exist. */
 export async function createTables(db: Kysely<Tables>): Promise<void> {
   const { schema } = db
   await schema
@@ -63,8 +65,10 @@ export async function createTables(db: Kysely<Tables>): Promise<void> {
     .addColumn('role', 'text', (column) => column.notNull())
     .addColumn('confirmedAt', 'bigint')
     .addColumn('deletingAt', 'bigint')
+    .addColumn('emailDueAt', 'bigint')
     .addColumn('createdAt', 'bigint', (column) => column.notNull())
     .execute()
+  await addMemberColumn(db, 'emailDueAt')
   await schema
     .createTable('headgateOutbox')
     .ifNotExists()
@@ -99,7 +103,14 @@ export async function createTables(db: Kysely<Tables>): Promise<void> {
     .execute()
 }
 
-/** Fails if the database does not answer. */
+/** Adds a column that the first databases did not have. */
+async function addMemberColumn(db: Kysely<Tables>, name: keyof MemberRow): Promise<void> {
+  const table = (await db.introspection.getTables()).find((one) => one.name === 'headgateMember')
+  if (table?.columns.some((column) => column.name === name)) return
+  await db.schema.alterTable('headgateMember').addColumn(name, 'bigint').execute()
+}
+
+/** Fails if the database does not answer. Reads the file, since a constant alone would come out of a lost one, too. */
 export async function ping(db: Kysely<Tables>): Promise<void> {
-  await sql`select 1`.execute(db)
+  await db.selectFrom('headgateMember').select('userId').limit(1).execute()
 }

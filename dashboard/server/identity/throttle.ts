@@ -59,6 +59,25 @@ export class Throttle {
     return taken ? { isAdmitted: true, left: rule.most - taken.count } : await this.look(rule, subject)
   }
 
+  /** Runs `task` with the answer of `take`. A task that throws met a trouble of ours, and is not counted. */
+  async counted<T>(rule: ThrottleRule, subject: string, task: (admission: Admission) => Promise<T>): Promise<T> {
+    const admission = await this.take(rule, subject)
+    try {
+      return await task(admission)
+    } catch (error) {
+      if (admission.isAdmitted) await this.#giveBack(rule, subject).catch(() => undefined) // the trouble may be that of the database
+      throw error
+    }
+  }
+
+  async #giveBack(rule: ThrottleRule, subject: string): Promise<void> {
+    await this.#db
+      .updateTable('headgateThrottle')
+      .set({ count: sql<number>`"count" - 1`, lastAt: 0 })
+      .where('key', '=', keyOf(rule, subject))
+      .execute()
+  }
+
   /** What `take` would answer, without counting. */
   async look(rule: ThrottleRule, subject: string): Promise<Admission> {
     const now = this.#clock.now()

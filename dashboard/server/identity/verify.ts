@@ -94,6 +94,7 @@ async function change(
   const { internalAdapter } = await identity.auth.$context
   await deleteUnverified(() => identity.auth.$context, email) // a stranger may have signed up since
   if (await internalAdapter.findUserByEmail(email)) return { outcome: 'refused', link: { state: 'dead' } }
+  await identity.members.beginEmailChange(userId)
   const reply = await identity.door.ask(client, 'GET /verify-email', { query: { token } })
   if (reply.status !== 200) return { outcome: 'refused', link: { state: 'dead' } }
   await endLinks(() => identity.auth.$context, userId) // a link to a new password may wait in the former mailbox

@@ -55,6 +55,7 @@ const PAGES: readonly (readonly [name: string, draw: Draw])[] = [
   ['two-factor', (site, text) => twoFactorPage(site, { method: 'app', error: 'used', next: text })],
   ['backup code', (site, text) => twoFactorPage(site, { method: 'backup-code', next: text })],
   ['error', (site, text) => errorPage(site, { kind: 'internal', requestID: text, at: AT, tryAgain: text })],
+  ['outage', (site, text) => errorPage(site, { kind: 'outage', requestID: text, at: AT, tryAgain: text })],
   ['busy', (site, text) => errorPage(site, { kind: 'busy', requestID: text, at: AT, tryAgain: text })],
   ['not found', (site) => notFoundPage(site)],
   ['too many requests', (site, text) => tooManyRequestsPage(site, { secondsToWait: 30, tryAgain: text })],

@@ -4,8 +4,11 @@ import { door, type Site } from './layout.ts'
 import { utcTime } from './utc-time.ts'
 
 export interface ErrorView {
-  /** `busy`: too many passwords are being checked at once (503). `internal`: a failure of ours (500). */
-  readonly kind: 'internal' | 'busy'
+  /**
+   * `busy`: too many passwords are being checked at once (503). `outage`: the database or the cluster does not answer (503). `internal`: a failure
+   * of ours (500).
+   */
+  readonly kind: 'internal' | 'busy' | 'outage'
   readonly requestID: string
   readonly at: Date
   /** Path of the page to open again. */
@@ -26,6 +29,11 @@ export function errorPage(site: Site, view: ErrorView): Html {
 
 const WORDS = {
   internal: { tab: 'Something went wrong', heading: 'Something went wrong on our side', lead: 'Try again in a moment.' },
+  outage: {
+    tab: 'No answer',
+    heading: 'A part of the dashboard does not answer',
+    lead: 'Nothing is lost. Try again in a few seconds.',
+  },
   busy: { tab: 'Busy', heading: 'Sign-in is busy right now', lead: 'Nothing was changed. Try again in a few seconds.' },
 } as const
 

@@ -11,8 +11,7 @@ export async function ensureAccount(
   try {
     const user = await (await identity.auth.$context).internalAdapter.findUserById(userId)
     if (!user?.emailVerified) return
-    const found = await accounts.of(personOf(user))
-    if (found.state === 'Found') await accounts.setOwnerEmail(found.account, user.email)
+    await accounts.bringUpToDate(personOf(user))
   } catch (error) {
     log.warn({ person: userId, error: messageOf(error) }, 'the Account of a person could not be brought up to date; it is tried again')
   }

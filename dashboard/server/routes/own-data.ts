@@ -29,12 +29,13 @@ export const getExport: MemberHandler = async ({ identity, accounts, clock }, _e
 
 /**
  * Suspends the Account first, which stops its keys, then deletes the person. The mark in the members' table lets the sweep finish what a crash
- * interrupts. Books and usage of the Account stay for the administrator.
+ * interrupts. Books and usage of the Account stay for the administrator. While the API server does not answer, nothing is begun.
  */
 export const postAccountDelete: MemberHandler = async ({ identity, accounts, log }, exchange, { person }) => {
   if (jsonText(exchange, 'email').trim().toLowerCase() !== person.email)
     throw new Refused('invalid', 'This is not your email.', { fields: { email: `Write ${person.email} to confirm.` } })
   const member = await identity.members.of(person.id)
+  if (member) await accounts.assertReachable(member.accountName)
   log.info(
     { audit: 'person.delete', person: person.id, request: exchange.id, account: member?.accountName },
     'a person deletes the account',

@@ -26,10 +26,11 @@ import type { MemberHandler, RouteDeps } from './route.ts'
 
 export const getMe: MemberHandler = async (deps, _exchange, session) => json(await meOf(deps, session), session.cookies)
 
-async function meOf({ identity, accounts, apiURL }: RouteDeps, { person }: Session): Promise<Me> {
+async function meOf({ identity, accounts, apiURL, clock, outage }: RouteDeps, { person }: Session): Promise<Me> {
   const [found, methods] = await Promise.all([accounts.of(person), signInMethods(identity, person)])
   const { providers, hasPasswords } = identity.settings
   const { id, name, email, createdAt } = person
+  const downMs = outage?.sinceMs ?? (found.state === 'Unreachable' ? clock.now() : undefined)
   return {
     person: {
       id,
@@ -44,7 +45,7 @@ async function meOf({ identity, accounts, apiURL }: RouteDeps, { person }: Sessi
       },
     },
     account: accountView(found),
-    ...(found.state === 'Unreachable' ? { readOnlySince: new Date(found.sinceMs).toISOString() } : {}),
+    ...(downMs === undefined ? {} : { readOnlySince: new Date(downMs).toISOString() }),
     installation: { apiURL, providers: providers.map((one) => ({ id: one.id, name: one.name })), hasPasswords },
   }
 }
@@ -72,7 +73,9 @@ export const patchMe: MemberHandler = async (deps, exchange, session) => {
   return json(await meOf(deps, { ...session, person: { ...session.person, name: name.trim() } }))
 }
 
-export const postSignOut: MemberHandler = async ({ identity, log }, { client, id }, { person }) => {
+export const postSignOut: MemberHandler = async ({ identity, log }, { client, id }, session) => {
+  const { person } = session
+  await identity.sessions.end(person, (one) => one === session.id) // the library would hide a failure, and the session would stay
   const { cookies } = await identity.door.ask(client, 'POST /sign-out')
   log.info({ audit: 'person.sign-out', person: person.id, request: id }, 'a person signed out')
   return empty(204, cookies)

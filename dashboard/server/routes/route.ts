@@ -11,6 +11,8 @@ import type { Site } from '../pages/layout.ts'
 export interface RouteDeps {
   readonly identity: Identity
   readonly accounts: Accounts
+  /** Since when the API server does not answer. */
+  readonly outage: { readonly sinceMs: number | undefined } | undefined
   readonly site: Site
   /** Base URL of the API, without /v1. */
   readonly apiURL: string

@@ -1,0 +1,98 @@
+/** SQLite files whose statements fail or end the process, as a test says. */
+import { DatabaseSync, type StatementSync } from 'node:sqlite'
+
+const WRITE = /^\s*(insert|update|delete|replace|commit|create|alter|drop)\b/i
+
+/** When a process dies: at the n-th write, counted from 1, or at the first one that matches; before it is done or after it. */
+export interface DeathAt {
+  readonly write: number | RegExp
+  readonly when: 'before' | 'after'
+}
+
+export class Killed extends Error {
+  override readonly name = 'Killed'
+}
+
+/** One process that dies at a write, of whatever kind: from then on, nothing that it asks for is done or answered. */
+export class MortalProcess {
+  /** The writes so far. */
+  readonly writes: string[] = []
+  readonly #at: DeathAt | undefined
+  #isDead = false
+
+  constructor(at?: DeathAt) {
+    this.#at = at
+  }
+
+  get isDead(): boolean {
+    return this.#isDead
+  }
+
+  kill(): void {
+    this.#isDead = true
+  }
+
+  /** For the opening of a database. */
+  readonly open = (path: string): DatabaseSync => new MortalDatabase(path, this)
+
+  read<R>(run: () => R): R {
+    this.#assertAlive()
+    return run()
+  }
+
+  write<R>(what: string, run: () => R): R {
+    const dies = this.#nextDies(what)
+    if (dies === 'before') this.kill()
+    this.#assertAlive()
+    const result = run()
+    if (dies === 'after') this.kill()
+    this.#assertAlive()
+    return result
+  }
+
+  async asyncWrite<R>(what: string, run: () => Promise<R>): Promise<R> {
+    const dies = this.#nextDies(what)
+    if (dies === 'before') this.kill()
+    this.#assertAlive()
+    const result = await run()
+    if (dies === 'after') this.kill()
+    this.#assertAlive()
+    return result
+  }
+
+  #nextDies(what: string): DeathAt['when'] | undefined {
+    this.#assertAlive()
+    this.writes.push(what)
+    const at = this.#at?.write
+    return at === this.writes.length || (at instanceof RegExp && at.test(what)) ? this.#at?.when : undefined
+  }
+
+  #assertAlive(): void {
+    if (this.#isDead) throw new Killed('the process is dead')
+  }
+}
+
+/** `close` rolls an open transaction back, as the end of a process does. */
+class MortalDatabase extends DatabaseSync {
+  readonly #process: MortalProcess
+
+  constructor(path: string, process: MortalProcess) {
+    super(path)
+    this.#process = process
+  }
+
+  override prepare(sql: string): StatementSync {
+    const statement = this.#process.read(() => super.prepare(sql))
+    const isWrite = WRITE.test(sql)
+    const process = this.#process
+    const guarded = <R>(run: () => R): R => (isWrite ? process.write(sql, run) : process.read(run))
+    return new Proxy(statement, {
+      get: (target, name) => {
+        const value: unknown = Reflect.get(target, name, target)
+        if (typeof value !== 'function') return value
+        const run = (...args: unknown[]): unknown => Reflect.apply(value, target, args) as unknown
+        return name === 'run' || name === 'all' || name === 'get' ? (...args: unknown[]) => guarded(() => run(...args)) : run
+      },
+    })
+  }
+}
