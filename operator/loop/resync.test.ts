@@ -1,21 +1,23 @@
 import { expect, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
-import type { KubeObject } from '#kube/port.ts'
+import { ObjectCache } from '#kube/object-cache.ts'
+import { type KubeObject, refOf } from '#kube/port.ts'
 import { resync } from './resync.ts'
 
-function startedResync(count: number): { stop: () => void; clock: ManualClock; seen: string[] } {
+function startedResync(count: number): { stop: () => void; clock: ManualClock; seen: string[]; cache: ObjectCache<KubeObject> } {
   const clock = new ManualClock()
-  const objects: KubeObject[] = Array.from({ length: count }, (_, at) => ({
-    apiVersion: 'v1',
-    kind: 'Thing',
-    metadata: { name: `t-${at}`, namespace: 'shop' },
-  }))
+  const cache = new ObjectCache<KubeObject>((error) => expect.fail(String(error)))
+  for (let at = 0; at < count; at += 1) cache.put(thing(at))
   const seen: string[] = []
-  const kinds = [{ kind: 'Thing', informer: { list: () => objects } }]
+  const kinds = [{ kind: 'Thing', informer: cache }]
   const enqueue = (item: { ref: { name: string } }, level: string): void => void seen.push(`${item.ref.name} ${level}`)
   const stopped = new AbortController()
   void resync({ clock, random: () => 0.5, kinds, enqueue }, stopped.signal)
-  return { stop: () => stopped.abort(), clock, seen }
+  return { stop: () => stopped.abort(), clock, seen, cache }
+}
+
+function thing(at: number): KubeObject {
+  return { apiVersion: 'v1', kind: 'Thing', metadata: { name: `t-${at}`, namespace: 'shop' } }
 }
 
 test('every known object is reconciled once per interval, in the background, until stopped', async () => {
@@ -40,3 +42,15 @@ test('many objects are spread over the interval instead of being read at once', 
   expect(seen).toHaveLength(1_200)
   stop()
 })
+
+test('an object that has left the cache is not reconciled, and one that came since follows in the next round', async () => {
+  const { stop, clock, seen, cache } = startedResync(600)
+  await clock.advance(300_000)
+  for (let at = 300; at < 600; at += 1) cache.forget(refOf(thing(at)))
+  await clock.advance(299_999)
+  expect(seen).toHaveLength(300)
+  cache.put(thing(600))
+  await clock.advance(600_001)
+  expect(seen.slice(300).toSorted()).toEqual([...Array(300).keys(), 600].map((at) => `t-${at} background`).toSorted())
+  stop()
+}, 30_000)

@@ -19,20 +19,30 @@ const STEPS = 600
 
 /**
  * Reconciles every known object every 10 minutes ±10 % at background level, spread evenly: 100,000 at once would be too many reads. The first
- * object follows after one step of the interval.
+ * object follows after one step of the interval. A round keeps no list, so an object that leaves the cache leaves memory.
  */
 export async function resync(deps: ResyncDeps, stopped: AbortSignal): Promise<void> {
   while (!stopped.aborted) await round(INTERVAL_MS * (1 - SPREAD + deps.random() * 2 * SPREAD), deps, stopped)
 }
 
 async function round(lengthMs: number, { clock, kinds, enqueue }: ResyncDeps, stopped: AbortSignal): Promise<void> {
-  const items = kinds.flatMap(({ kind, informer }) => Array.from(informer.list(), (object): Item => ({ kind, ref: refOf(object) })))
+  let count = 0
+  for (const _item of everyItem(kinds)) count += 1
+  const items = everyItem(kinds)
   const startedAtMs = clock.monotonic()
-  for (let step = 0; step < STEPS; step += 1) {
-    const dueAtMs = startedAtMs + (lengthMs * (step + 1)) / STEPS // not from the last step on: late timers would add up
+  let taken = 0
+  for (let step = 1; step <= STEPS; step += 1) {
+    const dueAtMs = startedAtMs + (lengthMs * step) / STEPS // not from the last step on: late timers would add up
     await sleep(clock, Math.max(0, dueAtMs - clock.monotonic()), stopped)
     if (stopped.aborted) return
-    const [from, to] = [step, step + 1].map((each) => Math.floor((items.length * each) / STEPS))
-    for (const item of items.slice(from, to)) enqueue(item, 'background')
+    for (; taken < Math.floor((count * step) / STEPS); taken += 1) {
+      const { value: item } = items.next()
+      if (item !== undefined) enqueue(item, 'background')
+    }
   }
+}
+
+/** Reads the caches while it is consumed: their lists may change meanwhile. */
+function* everyItem(kinds: ResyncDeps['kinds']): Generator<Item, undefined> {
+  for (const { kind, informer } of kinds) for (const object of informer.list()) yield { kind, ref: refOf(object) }
 }
