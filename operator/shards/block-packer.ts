@@ -16,7 +16,7 @@ export function packBlock(texts: readonly string[], compress: typeof gzipped = g
 }
 
 /** The texts of a block. It takes about 0.1 ms. */
-export function unpackBlock(bytes: Buffer): readonly string[] {
+export function unpackBlock(bytes: Uint8Array): readonly string[] {
   return gunzipSync(bytes).toString('utf8').slice(1).split('\n')
 }
 

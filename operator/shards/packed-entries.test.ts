@@ -49,6 +49,11 @@ describe('entries that stay packed', () => {
     expect(await reread(entries)).toEqual(notes(1_000))
   })
 
+  test('take the memory of their blocks and no more', async () => {
+    const { blocks } = await packed(notes(1_000))
+    expect(blocks.map(({ buffer }) => buffer.byteLength)).toEqual(blocks.map(({ byteLength }) => byteLength))
+  })
+
   test('take new entries at their end, and changed ones in their place', async () => {
     const before = await packed(notes(1_000))
     const after = await before.edited(keyed([note('new-1'), note('note-3', 'changed'), note('new-2')]))

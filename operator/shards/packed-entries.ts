@@ -17,7 +17,7 @@ const TEXTS_PER_BLOCK = 4_096
 type Read<Entry> = (text: string) => StoredEntry<Entry> | undefined
 
 interface Content<Entry> {
-  readonly blocks: readonly Buffer[]
+  readonly blocks: readonly Uint8Array[]
   /** Number of the block · `TEXTS_PER_BLOCK` + position in the block, by id. */
   readonly places: ReadonlyMap<string, number>
   /** Entries of other builds. */
@@ -40,7 +40,7 @@ export class PackedEntries<Entry> implements Iterable<StoredEntry<Entry>> {
   }
 
   /** Compressed, in order. */
-  get blocks(): readonly Buffer[] {
+  get blocks(): readonly Uint8Array[] {
     return this.#content.blocks
   }
 
@@ -159,11 +159,11 @@ class EditedBlocks {
   }
 
   /** @param former the blocks before the edit */
-  async packed(former: readonly Buffer[]): Promise<readonly Buffer[]> {
+  async packed(former: readonly Uint8Array[]): Promise<readonly Uint8Array[]> {
     const blocks = [...former]
     await Promise.all(
       [...this.#texts].map(async ([block, texts]) => {
-        blocks[block] = Buffer.from(await packBlock(texts)) // a copy: the result of gzip may be a part of a larger buffer
+        blocks[block] = new Uint8Array(await packBlock(texts)) // a copy of its own size: a Buffer may keep the memory of others
       }),
     )
     return blocks
