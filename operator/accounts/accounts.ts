@@ -32,6 +32,7 @@ import { AccountRecords } from './account-records.ts'
 import { BalanceKeeper } from './balance-keeper.ts'
 import { beginsBooks, type Claim, claimOf, isAccepted } from './claim.ts'
 import { CreditBooks } from './credit-books.ts'
+import { PublishedCredits } from './published-credits.ts'
 
 /** ApiKeys by the name of their account. */
 export const ACCOUNT_INDEX = 'account'
@@ -99,6 +100,7 @@ const MANY_PROCESSES = 100
 export class Accounts {
   readonly books: AccountBooks
   readonly credits: CreditBooks
+  readonly published: PublishedCredits
   readonly balances: BalanceKeeper
   readonly records: AccountRecords
   readonly informer: Informer<Account>
@@ -126,6 +128,7 @@ export class Accounts {
     this.#currency = settings.billingCurrency
     this.books = new AccountBooks({ ...shardsDeps(deps), leader, installation: context.installation })
     this.credits = new CreditBooks({ ...shardsDeps(deps), leader })
+    this.published = new PublishedCredits(this.credits)
     this.balances = this.#createBalances()
     this.records = new AccountRecords({ ...shardsDeps(deps), shards: settings.mountedShards })
     this.apiKeys.addIndex(ACCOUNT_INDEX, accountNames)
@@ -207,6 +210,7 @@ export class Accounts {
 
   /** Called when the store of the gateways has the newest record of an account. */
   written(uid: string): void {
+    this.published.stored(uid)
     const record = this.records.get('account', uid)
     if (record) for (const listener of this.#writtenListeners) listener(record.name)
   }

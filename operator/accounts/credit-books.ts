@@ -32,6 +32,15 @@ export class CreditBooks extends ClaimedShards<CreditEntry> {
     return this.#index.has(id)
   }
 
+  get count(): number {
+    return this.#index.size
+  }
+
+  /** How many Credits this process knew before it knew that this one is in the books. */
+  orderOf(id: string): number | undefined {
+    return this.#index.placeOf(id)
+  }
+
   /** Adds an entry, unless the books have one of this id. Listeners receive the result. @throws ZodError for an entry that no reader could read */
   book(entry: CreditEntry, level: Level): void {
     if (!this.has(entry.id) && this.state(entry.id) === 'Durable') this.commit(entry, level)

@@ -20,8 +20,17 @@ export class CreditIndex {
   /** Names of the accounts by number. */
   readonly #names: string[] = []
 
+  get size(): number {
+    return this.#places.size
+  }
+
   has(id: string): boolean {
     return this.#places.has(id)
+  }
+
+  /** Number of the Credits that were put before this one. */
+  placeOf(id: string): number | undefined {
+    return this.#places.get(id)
   }
 
   /** @returns names of the accounts whose sum has changed */

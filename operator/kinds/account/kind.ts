@@ -230,6 +230,7 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     const { accounts, projection } = this.context
     const { name } = account.metadata
     projection.want('account', uidOf(account), wanted, level)
+    if (accounts.recordOf(name)?.balance?.credits === accounts.creditsOf(name)) accounts.published.made(uidOf(account))
     if (this.#damaged.delete(name)) accounts.enqueueKeys(name, 'background')
   }
 
@@ -237,8 +238,8 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     const { accounts, subjects, enqueue } = this.context
     const { account, claim, former, record } = observed
     const uid = uidOf(account)
-    this.#project(step, observed)
     if (claim !== 'Damaged') accounts.records.set(uid, record.wanted, step.level)
+    this.#project(step, observed)
     const now = accounts.records.get('account', uid)
     if (claim === 'Owned' && differInBalanceAlone(former, now)) return // neither budgets nor what the keys report has changed
     subjects.ledger?.changed(accounts.books.ledgerName(account.metadata.name))
@@ -255,6 +256,7 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
       accounts.records.set(record.uid, text, 'urgent')
       if (isStart) continue
       projection.want('account', record.uid, text, 'urgent')
+      accounts.published.forget(record.uid)
       acknowledgements.forget(itemKey({ kind: KIND, ref: { namespace: '', name: record.name } }))
       accounts.enqueueKeys(record.name, 'background')
     }

@@ -64,7 +64,7 @@ class Credits implements Kind<Credit, Observed, CreditStep> {
       isUnreadable: accounts.credits.isUnreadable(wanted.id),
       books: this.#booksFor(credit),
       refusal: this.#refusalOf(wanted.id),
-      isPublished: booked === undefined || this.#isPublished(booked.account),
+      isPublished: booked === undefined || this.#isPublished(booked),
       storeAvailable: projection.available,
       now: clock.now(),
     }
@@ -103,11 +103,12 @@ class Credits implements Kind<Credit, Observed, CreditStep> {
     return accountRef.uid === undefined || accountRef.uid === book.owner ? 'Open' : 'OfAnother'
   }
 
-  #isPublished(name: string): boolean {
+  /** While further Credits of the account come, its sum is never the one that gateways have. */
+  #isPublished({ account, id }: CreditEntry): boolean {
     const { accounts, projection } = this.#context
-    const record = accounts.recordOf(name)
-    if (record === undefined) return true
-    return record.balance?.credits === accounts.creditsOf(name) && !projection.isPending('account', record.uid)
+    const record = accounts.recordOf(account)
+    if (record === undefined || accounts.published.has(record.uid, id)) return true
+    return record.balance?.credits === accounts.creditsOf(account) && !projection.isPending('account', record.uid)
   }
 
   #refusalOf(id: string): BookRefusal | undefined {

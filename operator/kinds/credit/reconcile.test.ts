@@ -3,8 +3,23 @@ import { type AccountRecord, decodeAccountRecord } from '#contract/records/accou
 import { account, credit, namespace, plan, SHOP } from '../../../test/support/objects.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { accounts, credits, plans } from '#api/resources.ts'
-import { KubeError, uidOf } from '#kube/port.ts'
+import { KubeError, type ObjectRef, uidOf } from '#kube/port.ts'
 import { namespaces } from '#kube/resources.ts'
+import { accountRow } from '../account/kind.ts'
+import type { Kind } from '../kind.ts'
+import { planRow } from '../plan/kind.ts'
+import { creditRow } from './kind.ts'
+
+/** The kind, which calls `onLook` whenever it looks at an object. */
+function counted(kind: Kind, onLook: () => void): Kind {
+  const observe = kind.observe.bind(kind)
+  return Object.assign(kind, {
+    observe: (ref: ObjectRef) => {
+      onLook()
+      return observe(ref)
+    },
+  })
+}
 
 type CreditSpec = Parameters<typeof credit>[1]
 
@@ -190,6 +205,28 @@ describe('a Credit', () => {
     const ahead = (await Promise.all(names.map(booked))).filter((found) => found !== '')
     expect([await booked('pay-1'), await published('globex')]).toEqual(['True Booked', 25])
     expect(ahead.length).toBeLessThan(150)
+  })
+
+  test('is looked at a few times, although further Credits of its account come and its status waits', async () => {
+    let looks = 0
+    await world.stop()
+    world = new OperatorWorld([
+      planRow,
+      accountRow,
+      { ...creditRow, create: (context) => counted(creditRow.create(context), () => (looks += 1)) },
+    ])
+    await world.apply(plans, plan('pro'))
+    await world.start()
+    await open()
+    world.beforeCall = ({ verb }) => (verb === 'applyStatus' ? world.sleep(1_000) : verb === 'write' ? world.sleep(8) : undefined)
+    const names = Array.from({ length: 400 }, (_, at) => `pay-${at}`)
+    for (const name of names) {
+      await world.objects.create(credits, credit(name, { amount: '0.000001' }))
+      await world.pass(0.01)
+    }
+    await world.settle()
+    expect(new Set(await Promise.all(names.map(booked)))).toEqual(new Set(['True Booked']))
+    expect(looks / names.length).toBeLessThan(7)
   })
 
   test('a restart writes nothing but the claims of the books', async () => {
