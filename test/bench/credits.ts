@@ -82,13 +82,13 @@ async function fillBooks(stack: Stack, inspector: Inspector, credits: number): P
     await kube.create(creditManifest('first', ACCOUNT))
     await watch.until(1)
     await operator.restart()
-    const empty = await inspector.settled()
+    const empty = await inspector.settled(operator)
     const seconds = stopwatch()
     await atOnce(numbered('payment', credits), (payment, at) => kube.create(paymentManifest(payment, ACCOUNT, at)), WIDTH)
     const createdSeconds = seconds()
     await watch.until(credits + 1)
     const bookedSeconds = seconds()
-    const full = await inspector.settled()
+    const full = await inspector.settled(operator)
     return { credits, createdSeconds, bookedSeconds, empty, full, ...(await restart(stack, inspector, watch)) }
   } finally {
     watch.stop()
@@ -108,7 +108,7 @@ async function restart(
   await kube.create(creditManifest('last', ACCOUNT))
   await watch.until(before + 1)
   const worksSeconds = seconds()
-  const restarted = await inspector.settled()
+  const restarted = await inspector.settled(operator)
   return { readySeconds, worksSeconds, restarted, peakMib: memoryMib(operator.process.pid).peak }
 }
 

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { CHART_HEAP } from '../support/chart-operator.ts'
 import { ControlPlane } from '../support/control-plane.ts'
 import { conditionOf, objectPath, type KubeAdmin, type TestObject, type WatchEvent } from '../support/kube-admin.ts'
+import type { Program } from '../support/program.ts'
 import { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { type BenchSite, cpuMs } from './part.ts'
@@ -138,6 +139,15 @@ export class KeyWatch {
     const text = (data as Record<string, string> | undefined)?.['SERVICE_API_KEY']
     if (text !== undefined) this.#credentials.set(idOf(metadata), Buffer.from(text, 'base64').toString())
   }
+}
+
+/** Waits until nothing is in the queue of an operator. */
+export async function untilIdle(operator: Program): Promise<void> {
+  const isIdle = async (): Promise<boolean> => {
+    const depths = (await operator.metrics()).match(/^workqueue_depth\{.*/gm) ?? []
+    return depths.length > 0 && depths.every((depth) => depth.endsWith(' 0'))
+  }
+  await waitFor('the operator to have nothing to do', isIdle, { deadlineMs: 900_000, everyMs: 2_000 })
 }
 
 export interface ServerReading {

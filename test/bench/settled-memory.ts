@@ -1,9 +1,11 @@
 /** The memory that a running program keeps: read over its inspector, after two collections of garbage. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { freePort } from '../support/free-port.ts'
+import type { Program } from '../support/program.ts'
+import { untilIdle } from './many-keys.ts'
 
-/** Time in which the work of the last change ends, ms. */
-const SETTLE_MS = 15_000
+/** Time after the last work of the queue, for writes for which nobody waits, ms. */
+const SETTLE_MS = 6_000
 
 export interface SettledMemory {
   /** Heap and buffers, bytes. */
@@ -29,7 +31,9 @@ export class Inspector {
     return `--inspect=${this.#address}`
   }
 
-  async settled(): Promise<SettledMemory> {
+  /** @param operator the program with this inspector, which has nothing more to begin */
+  async settled(operator: Program): Promise<SettledMemory> {
+    await untilIdle(operator)
     await sleep(SETTLE_MS)
     const session = await Session.open(this.#address)
     try {

@@ -10,7 +10,7 @@ import { atOnce } from '../support/at-once.ts'
 import type { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { clonesOf } from './gateways.ts'
-import { keyManifest, keyNames, serverReading, WIDTH, withControlPlane, withStack } from './many-keys.ts'
+import { keyManifest, keyNames, serverReading, untilIdle, WIDTH, withControlPlane, withStack } from './many-keys.ts'
 import { type BenchSite, type Bound, breaks, cpuMs, memoryMib, type PartResult, quantile, shown } from './part.ts'
 import { Prober } from './prober.ts'
 import { STILL_WORKS } from './storm.ts'
@@ -57,8 +57,7 @@ class SpendBench {
     await atOnce(keyNames('ended', PROBES, [other]), create, WIDTH)
     await atOnce(keyNames('key', keys, [own]), async (key) => this.#uids.push(await create(key)), WIDTH)
     await this.untilSeeded(600_000)
-    const queued = async (): Promise<number> => sumOf(await this.#stack.operator.metrics(), /^workqueue_depth\{[^}]*\} (\d+)/gm)
-    await waitFor('the operator to have nothing to do', async () => (await queued()) === 0, { deadlineMs: 900_000, everyMs: 2_000 })
+    await untilIdle(this.#stack.operator)
   }
 
   async untilSeeded(deadlineMs: number): Promise<void> {
@@ -143,8 +142,6 @@ class SpendBench {
     return { atMs: performance.now(), operatorCpuMs: cpuMs(operator.process.pid), redisCpuMs: cpuMs(redis.process.pid), secretWrites }
   }
 }
-
-const sumOf = (text: string, pattern: RegExp): number => [...text.matchAll(pattern)].reduce((sum, [, count]) => sum + Number(count), 0)
 
 export async function spendPart(site: BenchSite): Promise<PartResult> {
   const [keys, seconds] = site.isQuick ? [300, 10] : [10_000, 60]
