@@ -19,7 +19,7 @@ import { formatSum, parseSum } from '#contract/values/signed-micros.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { inTurns } from '../loop/in-parallel.ts'
-import { accountTenant, type Item } from '../loop/item.ts'
+import { accountTenant, creditsTenant, type Item } from '../loop/item.ts'
 import type { Level } from '../loop/level.ts'
 import { servingNames } from '../projection/serving-pods.ts'
 import type { LiveProcess, ProjectionChange } from '../projection/store.ts'
@@ -257,13 +257,13 @@ export class Accounts {
     return object !== undefined && selects(selector, { ...object.metadata.labels, [NAME_LABEL]: namespace })
   }
 
-  /** Whose turn an item takes: a key with an account and a Credit that of the account, any other that of its namespace. */
+  /** Whose turn an item takes: a key with an account that of the account, a Credit that of its Credits, any other that of its namespace. */
   tenantOf({ kind, ref }: Item): string {
     const isCredit = kind === credits.kind
     const name = isCredit ? this.creditObjects.get(ref)?.spec.accountRef.name : this.#accountOfKey(kind, ref)
     const account = name === undefined ? undefined : this.informer.get({ namespace: '', name })
-    if (account !== undefined) return accountTenant(uidOf(account))
-    return isCredit ? accountTenant('') : ref.namespace
+    if (isCredit) return creditsTenant(account?.metadata.uid ?? '')
+    return account === undefined ? ref.namespace : accountTenant(uidOf(account))
   }
 
   /** The subject whose budgets must have begun before a record reaches the gateways; undefined for a record without one. */

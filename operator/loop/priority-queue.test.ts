@@ -66,6 +66,17 @@ test('the backlog of a namespace counts its own items and no background work, at
   expect([queue.backlogOf('shop'), queue.backlogOf('other')]).toEqual([0, 0])
 })
 
+test('a tenant that is full keeps its items for later, and the others take their turns', () => {
+  const ofShop = [item('a'), item('b')].map((one) => [one, 'background'] as const)
+  const queue = queueOf(...ofShop, [item('c', 'other'), 'background'])
+  const isFull = (tenant: string): boolean => tenant === 'shop'
+  expect([queue.shift(['background'], isFull), queue.shift(['background'], isFull)].map((next) => next?.item.ref.name)).toEqual([
+    'c',
+    undefined,
+  ])
+  expect(takeAll(queue)).toEqual(['a', 'b'])
+})
+
 test('a deleted item does not come, and one that was added again does', () => {
   const queue = queueOf([item('a'), 'change'], [item('b'), 'change'])
   queue.delete(item('a'))

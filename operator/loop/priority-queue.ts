@@ -58,14 +58,16 @@ export class PriorityQueue {
     return present === undefined
   }
 
-  shift(levels: readonly Level[] = LEVELS): Waiting | undefined {
+  /** @param isFull whether a tenant gets no turn now */
+  shift(levels: readonly Level[] = LEVELS, isFull: (tenant: string, level: Level) => boolean = () => false): Waiting | undefined {
     const level = levels.find((each) => this.#depth[each] > 0)
     if (level === undefined) return undefined
     const { tenants, keys } = this.#turns[level]
-    for (let tenant = tenants.shift(); tenant !== undefined; tenant = tenants.shift()) {
-      const queue = keys.get(tenant)
-      const next = queue && this.#nextOf(queue, level)
-      if (queue && queue.size > 0) tenants.push(tenant)
+    for (let left = tenants.size; left > 0; left -= 1) {
+      const tenant = tenants.shift() ?? ''
+      const queue = keys.get(tenant) ?? new Fifo<string>()
+      const next = isFull(tenant, level) ? undefined : this.#nextOf(queue, level)
+      if (queue.size > 0) tenants.push(tenant)
       else keys.delete(tenant)
       if (next) return next
     }

@@ -229,3 +229,16 @@ describe('the end of a run', () => {
     expect(log.filter((line) => line === 'retried')).toHaveLength(2)
   })
 })
+
+test('a tenant with a bound takes no more runs in the background, and as many as there are at other levels', async () => {
+  queue = new WorkQueue({ clock, workers: 8, kinds, mostInBackground: (tenant) => (tenant === 'shop' ? 1 : Infinity) })
+  for (const name of ['a', 'b', 'c']) queue.add(item(name), 'background')
+  for (const name of ['d', 'e']) queue.add(item(name), 'change')
+  queue.start()
+  await settle()
+  expect(runs.splice(0)).toEqual(['d change', 'e change', 'a background'])
+  await end('a')
+  expect(runs.splice(0)).toEqual(['b background'])
+  await end('b')
+  expect(runs).toEqual(['c background'])
+})

@@ -16,6 +16,8 @@ export interface WorkQueueOptions {
   readonly kinds: Readonly<Record<string, Reconcile>>
   /** Whose turn an item takes; default: of its namespace. */
   readonly tenantOf?: ((item: Item) => string) | undefined
+  /** Most runs of a tenant at once at level background; default: as many as there are. */
+  readonly mostInBackground?: ((tenant: string) => number) | undefined
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number
   /** Levels that start one run per 100 ms at most, although workers are free; read again after 20 ms. */
@@ -35,6 +37,7 @@ interface Delayed {
 
 interface Taken {
   readonly level: Level
+  readonly tenant: string
   readonly atMs: number
 }
 
@@ -49,6 +52,8 @@ export class WorkQueue {
   /** Items to add later, each with one timer. */
   readonly #delayed = new Map<string, Delayed>()
   readonly #processing = new Map<string, Taken>()
+  /** Runs at level background, by tenant. */
+  readonly #inBackground = new Map<string, number>()
   /** Items added while they are worked on. */
   readonly #again = new Map<string, { readonly level: Level; readonly sinceMs: number }>()
   /** Aborted when the queue is closed and no run is left. */
@@ -160,22 +165,23 @@ export class WorkQueue {
 
   #dispatch(): void {
     while (this.#state === 'Started') {
-      const next = this.#ready.shift(this.#startable())
+      const next = this.#ready.shift(this.#startable(), (tenant, level) => this.#isFull(tenant, level))
       if (!next) break
-      const { item, level, sinceMs } = next
+      const { item, level, sinceMs, tenant } = next
       const atMs = this.#options.clock.monotonic()
       this.#delayed.get(itemKey(item))?.cancel()
       this.#delayed.delete(itemKey(item))
-      this.#processing.set(itemKey(item), { level, atMs })
+      this.#processing.set(itemKey(item), { level, tenant, atMs })
+      this.#countBackground(level, tenant, 1)
       this.#capacity.started(level)
       this.#startedMs[level] = atMs
       this.#options.metrics?.waited(level, (atMs - sinceMs) / 1000)
-      void this.#run(item, { level, atMs })
+      void this.#run(item, { level, tenant, atMs })
     }
     this.#reportDepths()
   }
 
-  async #run(item: Item, { level, atMs }: Taken): Promise<void> {
+  async #run(item: Item, { level, tenant, atMs }: Taken): Promise<void> {
     const { kinds, clock, metrics } = this.#options
     const reconcile = kinds[item.kind]
     if (!reconcile) throw new TypeError(`nothing reconciles the kind ${item.kind}`)
@@ -186,6 +192,7 @@ export class WorkQueue {
     const seconds = (clock.monotonic() - atMs) / 1000
     metrics?.reconciled(item.kind, outcome, seconds, end.failure === 'bug')
     metrics?.worked(seconds)
+    this.#countBackground(level, tenant, -1)
     this.#done(item, level)
   }
 
@@ -198,6 +205,17 @@ export class WorkQueue {
     if (again) this.#ready.add(item, again.level, again.sinceMs)
     this.#dispatchSoon()
     if (this.#state === 'Closed' && this.active === 0) this.#ended.abort()
+  }
+
+  #isFull(tenant: string, level: Level): boolean {
+    return level === 'background' && (this.#inBackground.get(tenant) ?? 0) >= (this.#options.mostInBackground?.(tenant) ?? Infinity)
+  }
+
+  #countBackground(level: Level, tenant: string, change: 1 | -1): void {
+    if (level !== 'background') return
+    const count = (this.#inBackground.get(tenant) ?? 0) + change
+    if (count > 0) this.#inBackground.set(tenant, count)
+    else this.#inBackground.delete(tenant)
   }
 
   #startable(): readonly Level[] {
