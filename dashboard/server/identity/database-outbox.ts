@@ -19,20 +19,28 @@ export class DatabaseOutbox implements OutboxRows {
     await this.#db.insertInto('headgateOutbox').values({ id: randomUUID(), sealed, attempts: 0, dueAt: now, createdAt: now }).execute()
   }
 
-  async claim(limit: number, retryAfterMs: (attempts: number) => number): Promise<readonly ClaimedMail[]> {
+  async claim(limit: number, leaseMs: number): Promise<readonly ClaimedMail[]> {
     const now = this.#clock.now()
     const due = await this.#db.selectFrom('headgateOutbox').selectAll().where('dueAt', '<=', now).orderBy('dueAt').limit(limit).execute()
     const claimed: ClaimedMail[] = []
     for (const { id, sealed, attempts, createdAt } of due) {
       const { numUpdatedRows } = await this.#db
         .updateTable('headgateOutbox')
-        .set({ attempts: attempts + 1, dueAt: now + retryAfterMs(attempts + 1) })
+        .set({ attempts: attempts + 1, dueAt: now + leaseMs })
         .where('id', '=', id)
         .where('attempts', '=', attempts) // another replica may have claimed the row since
         .executeTakeFirst()
       if (numUpdatedRows === 1n) claimed.push({ id, sealed, attempts: attempts + 1, createdMs: Number(createdAt) })
     }
     return claimed
+  }
+
+  async putOff(id: string, delayMs: number): Promise<void> {
+    await this.#db
+      .updateTable('headgateOutbox')
+      .set({ dueAt: this.#clock.now() + delayMs })
+      .where('id', '=', id)
+      .execute()
   }
 
   async remove(id: string): Promise<void> {

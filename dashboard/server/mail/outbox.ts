@@ -20,8 +20,9 @@ export interface ClaimedMail {
 
 export interface OutboxRows {
   add(sealed: string): Promise<void>
-  /** Takes due rows; each becomes due again after `retryAfterMs` of its attempts, unless it is removed. */
-  claim(limit: number, retryAfterMs: (attempts: number) => number): Promise<readonly ClaimedMail[]>
+  /** Takes due rows. Each becomes due again after `leaseMs`, unless it is put off or removed before. */
+  claim(limit: number, leaseMs: number): Promise<readonly ClaimedMail[]>
+  putOff(id: string, delayMs: number): Promise<void>
   remove(id: string): Promise<void>
   waiting(): Promise<number>
   /** When the next row is due, ms since 1970. */
@@ -37,15 +38,20 @@ export interface OutboxDeps {
   readonly onSent: (outcome: 'sent' | 'failed' | 'given-up') => void
 }
 
-/** Waits before the next try, by the number of tries so far. A process that dies while it sends loses its claim after the same time. */
+/** Waits before the next try, by the number of tries so far. After the last wait comes one more try. */
 const RETRY_MS = [15_000, 60_000, 300_000, 900_000, 3_600_000]
-const BATCH = 20
+/** Few, since a batch must be sent within its claim: the SMTP transport sends two at once, and each within a minute. */
+const BATCH = 4
+/** A process that dies while it sends loses its claim after this time. No other one sends the same mail before. */
+export const LEASE_MS = 150_000
 /** Longest pause between two looks: another replica may have stored a mail and died. */
 const IDLE_MS = 30_000
 
 export class Outbox {
   readonly #deps: OutboxDeps
   readonly #stopping = new AbortController()
+  /** Mails that were sent, and whose rows could not be removed: they are not sent again. */
+  readonly #sent = new Set<string>()
   #wake = new AbortController()
   #running: Promise<void> = Promise.resolve()
 
@@ -94,30 +100,41 @@ export class Outbox {
 
   /** @returns whether there may be more */
   async #sendDue(): Promise<boolean> {
-    const claimed = await this.#deps.rows.claim(BATCH, (attempts) => RETRY_MS[attempts - 1] ?? IDLE_MS)
-    await Promise.all(claimed.map((one) => this.#send(one)))
+    const claimed = await this.#deps.rows.claim(BATCH, LEASE_MS)
+    const ends = await Promise.allSettled(claimed.map((one) => this.#send(one)))
+    const failed = ends.find((end) => end.status === 'rejected')
+    if (failed) throw failed.reason
     return claimed.length === BATCH
   }
 
-  async #send({ id, sealed, attempts }: ClaimedMail): Promise<void> {
-    const { rows, sealing, transport, log, onSent } = this.#deps
+  async #send(mail: ClaimedMail): Promise<void> {
+    const { rows, sealing, log } = this.#deps
+    const { id, sealed } = mail
     const text = sealing.open(sealed)
-    if (text === undefined) {
-      log.error('a mail cannot be opened, because the secret of the dashboard has changed since; the mail is deleted')
-      return await rows.remove(id)
+    if (text === undefined) log.error('a mail cannot be opened, because the secret of the dashboard has changed since; the mail is deleted')
+    else if (!this.#sent.has(id)) {
+      if (!(await this.#deliver(JSON.parse(text) as Letter, mail))) return // sealed by us
+      this.#sent.add(id)
     }
-    const letter = JSON.parse(text) as Letter // sealed by us
+    await rows.remove(id)
+    this.#sent.delete(id)
+  }
+
+  /** @returns whether the row has served its purpose */
+  async #deliver(letter: Letter, { id, attempts }: ClaimedMail): Promise<boolean> {
+    const { rows, transport, log, onSent } = this.#deps
     try {
       await transport.send(letter, id)
+      onSent('sent')
+      return true
     } catch (error) {
-      const isLast = attempts >= RETRY_MS.length
-      onSent(isLast ? 'given-up' : 'failed')
+      const retryMs = RETRY_MS[attempts - 1]
       const what = { mail: letter.name, attempts, error: messageOf(error) }
-      log[isLast ? 'error' : 'warn'](what, isLast ? 'a mail was not sent, and is given up' : 'a mail was not sent; it is tried again')
-      if (isLast) await rows.remove(id)
-      return
+      onSent(retryMs === undefined ? 'given-up' : 'failed')
+      if (retryMs === undefined) log.error(what, 'a mail was not sent, and is given up')
+      else log.warn(what, 'a mail was not sent; it is tried again')
+      if (retryMs !== undefined) await rows.putOff(id, retryMs)
+      return retryMs === undefined
     }
-    onSent('sent')
-    await rows.remove(id)
   }
 }

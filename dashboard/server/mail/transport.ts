@@ -1,4 +1,5 @@
 /** Where mails go: to an SMTP server, or as files into a folder, for `make run`. */
+import { type Clock, systemClock } from '#platform/clock.ts'
 import { createHash } from 'node:crypto'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -36,8 +37,11 @@ export interface Sender {
 
 const CONNECT_MS = 10_000
 const CONNECTIONS = 2
+/** Bound of one mail, ms: a server may be slow at each step, and answer each of them in time. */
+const SEND_MS = 60_000
 
-export function smtpTransport({ host, port, security, username, password }: SmtpSettings, sender: Sender): MailTransport {
+export function smtpTransport(settings: SmtpSettings, sender: Sender, clock: Clock = systemClock): MailTransport {
+  const { host, port, security, username, password } = settings
   const transport = createTransport({
     pool: true,
     maxConnections: CONNECTIONS,
@@ -54,9 +58,15 @@ export function smtpTransport({ host, port, security, username, password }: Smtp
     disableUrlAccess: true,
   })
   return {
-    send: async (letter, id) => void (await transport.sendMail(messageOf(sender, letter, id))),
+    send: async (letter, id) => await within(clock, SEND_MS, transport.sendMail(messageOf(sender, letter, id))),
     close: () => transport.close(),
   }
+}
+
+async function within(clock: Clock, ms: number, sent: Promise<unknown>): Promise<void> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const cancel = clock.after(ms, () => reject(new Error(`the SMTP server took longer than ${ms / 1_000} s`)))
+  await Promise.race([sent, late]).finally(cancel)
 }
 
 /** Writes each mail as an `.eml` file that only this user can read. Names sort by time. */
