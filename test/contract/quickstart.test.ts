@@ -34,7 +34,7 @@ test('`make kind-load` builds the images of the quickstart', () => {
     spec: { template: { spec: { containers: [{ image: `localhost/headgate/stub-model:${appVersion}` }] } } },
   })
   const packed = [...read('test/parts/images.sh').matchAll(/"\$\(tags ([\w-]+)\)"/g)].map(([, name]) => name)
-  expect(packed).toEqual(['gateway', 'operator', 'stub-model'])
+  expect(packed).toEqual(['gateway', 'operator', 'dashboard', 'stub-model'])
 })
 
 test('the notes of the chart name files, objects and a namespace that exist', () => {
