@@ -35,7 +35,7 @@ describe('the commands that the documents give a reader to paste', () => {
 
   beforeAll(async () => {
     cloneInto(folder)
-    const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], PORT: '0' }
+    const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], PORT: '0', DASHBOARD: '0' }
     program = spawn('bash', ['-c', `exec ${START}`], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
     url = await printedBy(program)
   })
@@ -90,7 +90,7 @@ describe('the commands that the documents give a reader to paste', () => {
 })
 
 function cloneInto(folder: string): void {
-  for (const name of ['Makefile', 'node_modules', 'gateway', 'operator', 'standalone', 'package.json'])
+  for (const name of ['Makefile', 'node_modules', 'gateway', 'operator', 'standalone', 'dashboard', 'package.json'])
     symlinkSync(join(ROOT, name), join(folder, name))
   cpSync(join(ROOT, 'package-lock.json'), join(folder, 'package-lock.json'))
   utimesSync(join(folder, 'package-lock.json'), 0, 0) // the packages are installed: make must not install them again

@@ -72,7 +72,7 @@ describe('the work behind an answer', () => {
   test.each([
     ['a sign-up', '/sign-up'],
     ['a sign-in', '/sign-in'],
-  ])('of %s is one hash, whoever is asked for', async (_, path) => {
+  ])('of %s is one hash for every address', async (_, path) => {
     world.clock.move(120_000)
     const counts = []
     for (const email of [KNOWN, UNVERIFIED, 'other@x.example', UNKNOWN])
