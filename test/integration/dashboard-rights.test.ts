@@ -176,8 +176,10 @@ describe('the code of the dashboard', () => {
       { source: kube, clock, logger: log, random: Math.random, outage: new OutageLog('the API server', log, clock) },
       [],
     )
-    const people = new Accounts({ kube, informer: watches.createInformer(accounts), members: membersInMemory(), settings: SETTINGS, log })
+    const informer = watches.createInformer(accounts)
+    const people = new Accounts({ kube, informer, members: membersInMemory(), settings: SETTINGS, log })
     watches.start()
+    await informer.synced
     const found = await people.of(ADA)
     expect(found).toMatchObject({ state: 'Found', account: { metadata: { name: accountNameOf('ada') } } })
     if (found.state !== 'Found') return
