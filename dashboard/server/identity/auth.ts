@@ -8,6 +8,7 @@ import { APIError, createAuthMiddleware } from 'better-auth/api'
 import { getMigrations } from 'better-auth/db/migration'
 import { genericOAuth } from 'better-auth/plugins/generic-oauth'
 import { twoFactor } from 'better-auth/plugins/two-factor'
+import { z } from 'zod'
 import type { Database } from './database.ts'
 import { HashQueue, HashQueueFull } from './hash-queue.ts'
 import { MAX_PASSWORD, MIN_PASSWORD } from './new-password.ts'
@@ -116,13 +117,7 @@ function fixedOptions({ settings: { origin, secret }, database, log }: AuthDeps,
         log.debug({ level }, `identity: ${message}`) // may name addresses; failures are logged by us
       },
     },
-    onAPIError: {
-      errorURL: `${origin}/sign-in`,
-      onError: (error: unknown) => {
-        noteFailure(error)
-        logFailure(log, error)
-      },
-    },
+    onAPIError: { errorURL: `${origin}/sign-in`, throw: true }, // without `throw`, the library writes unexpected errors to the console
     session: { expiresIn: IDLE_SECONDS, updateAge: SESSION_UPDATE_SECONDS, freshAge: 0, cookieCache: { enabled: false } }, // freshness is ours
     verification: { storeIdentifier: 'hashed' },
     advanced: {
@@ -141,14 +136,10 @@ function fixedOptions({ settings: { origin, secret }, database, log }: AuthDeps,
   } satisfies BetterAuthOptions
 }
 
+/** Some failures of the database become an answer of the library that says something about the request. The door must know of them. */
 function noteFailure(error: unknown): void {
   const call = asking.getStore()
   if (call !== undefined && error !== undefined) call.failure ??= error
-}
-
-function logFailure(log: Log, error: unknown): void {
-  if (error instanceof APIError && error.statusCode < 500) return
-  log.error({ error: messageOf(error) }, 'identity: a call failed')
 }
 
 /** The prefix of all cookies. On https, `__Host-` binds them to this host. */
@@ -193,8 +184,8 @@ function peopleOptions({ settings, mails }: AuthDeps, hashes: HashQueue, context
     user: {
       changeEmail: { enabled: true },
       deleteUser: { enabled: true },
-      validateUserInfo: ({ user, source }: { user: { emailVerified?: unknown }; source: { method: string } }) =>
-        source.method === 'oauth' && user.emailVerified !== true ? { error: 'email_not_verified' } : undefined,
+      validateUserInfo: ({ user, source }: { user: { email?: unknown; emailVerified?: unknown }; source: { method: string } }) =>
+        source.method === 'oauth' && !(user.emailVerified === true && isAddress(user.email)) ? { error: 'email_not_verified' } : undefined,
     },
     account: {
       accountLinking: { disableImplicitLinking: true, requireLocalEmailVerified: true, trustedProviders: [], allowDifferentEmails: true },
@@ -210,6 +201,11 @@ function peopleOptions({ settings, mails }: AuthDeps, hashes: HashQueue, context
     },
     hooks: { before: beforeSignUp(hashes) },
   } satisfies BetterAuthOptions
+}
+
+/** Whether a provider names one plain address: a list or a line break would send our mails to somebody else, too. */
+function isAddress(text: unknown): boolean {
+  return z.email().safeParse(text).success
 }
 
 async function ifAllowed(send: () => Promise<void>): Promise<void> {
@@ -259,10 +255,12 @@ export async function deleteUnverified(context: () => Promise<Records>, email: s
   if (found && !found.user.emailVerified) await internalAdapter.deleteUser(found.user.id)
 }
 
-function plugins({ settings, database, clock }: AuthDeps, context: () => Promise<Records>) {
+function plugins({ settings, database, clock, log }: AuthDeps, context: () => Promise<Records>) {
   const { origin, providers } = settings
   return [
-    genericOAuth({ config: providers.map((one) => oauthConfig(one, ({ email }) => deleteUnverified(context, email))) }),
+    genericOAuth({
+      config: providers.map((one) => oauthConfig(one, { onVerified: ({ email }) => deleteUnverified(context, email), log })),
+    }),
     twoFactor({ issuer: 'Headgate', allowPasswordless: true, backupCodeOptions: { amount: 10, storeBackupCodes: 'encrypted' } }),
     secondFactorGuard({
       challengeURL: `${origin}/two-factor`,

@@ -5,11 +5,10 @@ import { Busy, type Reply } from './door.ts'
 import { deleteUnverified, endLinks } from './auth.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
+import { MAX_NAME } from './providers.ts'
 import type { Person } from './sessions.ts'
 import { emailOf } from './sign-up.ts'
 import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
-
-const MAX_NAME = 63
 
 /** @returns false for a name that cannot be stored */
 export async function rename({ auth }: Identity, { id }: Person, name: string): Promise<boolean> {

@@ -1,5 +1,7 @@
 /** The providers that people may sign in through: GitHub, Google and any OpenID Connect issuer. All go through one generic client. */
-import type { GenericOAuthConfig } from 'better-auth/plugins/generic-oauth'
+import type { Log } from '#platform/log.ts'
+import { messageOf } from '#platform/message-of.ts'
+import type { GenericOAuthConfig, GenericOAuthUserInfo } from 'better-auth/plugins/generic-oauth'
 import { z } from 'zod'
 import type { Provider } from '../page-data.ts'
 
@@ -30,17 +32,22 @@ export interface VerifiedProfile {
   readonly email: string
 }
 
-/** Called before the library looks for a person with the address of the profile. */
-export type OnVerified = (profile: VerifiedProfile) => Promise<void>
+export interface ProviderDeps {
+  /** Called before the library looks for a person with the address of the profile. */
+  readonly onVerified: (profile: VerifiedProfile) => Promise<void>
+  readonly log: Log
+}
 
+/** Longest name of a person, characters. */
+export const MAX_NAME = 63
 /** Bound of the requests to a provider, ms. */
 const PROVIDER_MS = 10_000
 
-export function oauthConfig(settings: ProviderSettings, onVerified: OnVerified): GenericOAuthConfig {
-  return settings.kind === 'github' ? gitHub(settings, onVerified) : issuer(settings, onVerified)
+export function oauthConfig(settings: ProviderSettings, deps: ProviderDeps): GenericOAuthConfig {
+  return settings.kind === 'github' ? gitHub(settings, deps) : issuer(settings, deps)
 }
 
-function issuer({ id, issuer: url, clientId, clientSecret }: IssuerProvider, onVerified: OnVerified): GenericOAuthConfig {
+function issuer({ id, issuer: url, clientId, clientSecret }: IssuerProvider, { onVerified }: ProviderDeps): GenericOAuthConfig {
   return {
     providerId: id,
     discoveryUrl: `${url}/.well-known/openid-configuration`,
@@ -53,7 +60,7 @@ function issuer({ id, issuer: url, clientId, clientSecret }: IssuerProvider, onV
     requireEmailVerification: true,
     mapProfileToUser: async (profile) => {
       if (profile.email_verified === true && typeof profile.email === 'string') await onVerified({ email: profile.email })
-      return {}
+      return { name: nameOf(profile.name) }
     },
   }
 }
@@ -61,7 +68,8 @@ function issuer({ id, issuer: url, clientId, clientSecret }: IssuerProvider, onV
 const gitHubUser = z.object({ id: z.int(), login: z.string(), name: z.string().nullish() })
 const gitHubEmails = z.array(z.object({ email: z.email(), primary: z.boolean(), verified: z.boolean() }))
 
-function gitHub({ id, url, apiURL, clientId, clientSecret }: GitHubProvider, onVerified: OnVerified): GenericOAuthConfig {
+function gitHub(settings: GitHubProvider, deps: ProviderDeps): GenericOAuthConfig {
+  const { id, url, clientId, clientSecret } = settings
   return {
     providerId: id,
     authorizationUrl: `${url}/login/oauth/authorize`,
@@ -70,15 +78,31 @@ function gitHub({ id, url, apiURL, clientId, clientSecret }: GitHubProvider, onV
     clientSecret,
     pkce: true,
     scopes: ['read:user', 'user:email'],
-    getUserInfo: async ({ accessToken = '' }) => {
-      const user = gitHubUser.parse(await read(`${apiURL}/user`, accessToken))
-      const emails = gitHubEmails.parse(await read(`${apiURL}/user/emails`, accessToken))
-      const primary = emails.find((one) => one.primary)
-      if (!primary) return null
-      if (primary.verified) await onVerified({ email: primary.email })
-      return { id: String(user.id), name: user.name ?? user.login, email: primary.email, emailVerified: primary.verified }
+    getUserInfo: async ({ accessToken }) => {
+      if (accessToken === undefined) return null // GitHub refuses a code with status 200
+      try {
+        return await gitHubPerson(settings, deps, accessToken)
+      } catch (error) {
+        deps.log.warn({ provider: id, error: messageOf(error) }, 'a provider did not say who signs in')
+        return null
+      }
     },
   }
+}
+
+async function gitHubPerson({ apiURL }: GitHubProvider, { onVerified }: ProviderDeps, token: string): Promise<GenericOAuthUserInfo | null> {
+  const user = gitHubUser.parse(await read(`${apiURL}/user`, token))
+  const emails = gitHubEmails.parse(await read(`${apiURL}/user/emails`, token))
+  const primary = emails.find((one) => one.primary)
+  if (!primary) return null
+  if (primary.verified) await onVerified({ email: primary.email })
+  return { id: String(user.id), name: nameOf(user.name ?? user.login), email: primary.email, emailVerified: primary.verified }
+}
+
+/** A name as people may give it in the settings: one line of bounded length. */
+function nameOf(text: unknown): string {
+  const line = typeof text === 'string' ? text.replaceAll(/\p{Cc}+/gu, ' ').trim() : ''
+  return Array.from(line).slice(0, MAX_NAME).join('').trim()
 }
 
 async function read(url: string, token: string): Promise<unknown> {

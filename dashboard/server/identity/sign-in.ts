@@ -93,7 +93,7 @@ export async function finishProvider(
 ): Promise<{ readonly path: string; readonly cookies: readonly string[] }> {
   const { location, cookies } = await identity.door.ask(client, `GET /callback/${encodeURIComponent(id)}`, { query })
   const { origin } = identity.settings
-  const target = URL.parse(location ?? '', origin)
+  const target = location === undefined ? null : URL.parse(location, origin)
   const isOwn = target !== null && target.origin === origin
   return { path: isOwn ? `${target.pathname}${target.search}` : `/sign-in?provider=${encodeURIComponent(id)}&error=failed`, cookies }
 }
