@@ -1,4 +1,7 @@
 /** What tests of the dashboard do beyond a browser: requests with any header, sign-ins through providers, two-factor. */
+import { once } from 'node:events'
+import { type IncomingMessage, request } from 'node:http'
+import { text } from 'node:stream/consumers'
 import type { DashboardWorld, FormBrowser } from './dashboard-world.ts'
 import { Visit } from './dashboard-world.ts'
 import { totpCode } from './totp.ts'
@@ -9,10 +12,25 @@ export interface RawRequest {
 }
 
 /** Sends a request with exactly these headers, and follows no redirect. */
-export async function send(world: DashboardWorld, method: string, path: string, request: RawRequest = {}): Promise<Visit> {
-  const { headers = {}, body } = request
+export async function send(world: DashboardWorld, method: string, path: string, { headers = {}, body }: RawRequest = {}): Promise<Visit> {
   const response = await fetch(`${world.url}${path}`, { method, headers, redirect: 'manual', ...(body === undefined ? {} : { body }) })
   return new Visit(response, await response.text())
+}
+
+/** The same for a request that names another host, which `fetch` does not allow. */
+export async function sendToHost(
+  world: DashboardWorld,
+  host: string,
+  path: string,
+  { headers = {}, body = '' }: RawRequest,
+): Promise<Visit> {
+  const sent = request(`${world.url}${path}`, { method: 'POST', headers: { ...headers, host, 'content-length': Buffer.byteLength(body) } })
+  sent.end(body)
+  const [answer] = (await once(sent, 'response')) as [IncomingMessage]
+  const received = new Headers(
+    Object.entries(answer.headers).flatMap(([name, value]) => [value ?? ''].flat().map((one) => [name, one] as [string, string])),
+  )
+  return new Visit({ status: answer.statusCode ?? 0, headers: received }, await text(answer))
 }
 
 let addresses = 0
@@ -79,8 +97,8 @@ export async function turnOnTwoFactor(browser: FormBrowser): Promise<Authenticat
   const { secret, backupCodes } = (await browser.call('POST', '/api/two-factor/start', {})).json()
   const at = Date.now() + REQUEST_MS
   const [usedCode, freshCode] = [totpCode(secret, at - STEP_MS), totpCode(secret, at)]
-  const { status, text } = await browser.call('POST', '/api/two-factor/confirm', { code: usedCode })
-  if (status !== 204) throw new Error(`two-factor was not turned on: ${status} ${text}`)
+  const confirmed = await browser.call('POST', '/api/two-factor/confirm', { code: usedCode })
+  if (confirmed.status !== 204) throw new Error(`two-factor was not turned on: ${confirmed.status} ${confirmed.text}`)
   const wrongCode = String((Number(freshCode) + 500_000) % 1_000_000).padStart(6, '0')
   return { secret, backupCodes, usedCode, freshCode, wrongCode }
 }

@@ -267,7 +267,7 @@ export class Visit {
   readonly headers: Headers
   readonly text: string
 
-  constructor({ status, headers }: Response, text: string) {
+  constructor({ status, headers }: Pick<Response, 'status' | 'headers'>, text: string) {
     this.status = status
     this.headers = headers
     this.text = text

@@ -9,6 +9,7 @@ import { MAX_NAME } from './providers.ts'
 import type { Person } from './sessions.ts'
 import { emailOf } from './sign-up.ts'
 import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
+import { forgetCodes } from './used-codes.ts'
 
 /** @returns false for a name that cannot be stored */
 export async function rename({ auth }: Identity, { id }: Person, name: string): Promise<boolean> {
@@ -201,6 +202,8 @@ export async function deletePerson(identity: Identity, userId: string): Promise<
   if (user === null) return
   await identity.mail.queue(user.email, 'account-deleted', { at: nowText(identity) }) // first: after a crash, the address would be gone
   await internalAdapter.deleteUserSessions(userId)
+  await endLinks(() => identity.auth.$context, userId)
+  await forgetCodes(identity.database.db, userId)
   await internalAdapter.deleteUser(userId)
 }
 

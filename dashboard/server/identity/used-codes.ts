@@ -37,3 +37,7 @@ export async function isUsed(db: Kysely<Tables>, userId: string, code: string): 
 function hashOf(code: string): string {
   return createHash('sha256').update(code).digest('base64url')
 }
+
+export async function forgetCodes(db: Kysely<Tables>, userId: string): Promise<void> {
+  await db.deleteFrom('headgateUsedCode').where('userId', '=', userId).execute()
+}
