@@ -13,7 +13,7 @@ import express, {
 import helmet from 'helmet'
 import { can } from './accounts/members.ts'
 import { type Answer, type Client, type Exchange, newRequestID } from './http/exchange.ts'
-import { Refused } from './http/refused.ts'
+import { notFound, Refused } from './http/refused.ts'
 import { isDatabaseFailure } from './identity/database-failure.ts'
 import { Busy } from './identity/door.ts'
 import { isFresh } from './identity/proof.ts'
@@ -59,7 +59,7 @@ export function createDashboardApp(deps: AppDeps): Express {
     )
   app.get(APP_PATHS, async (request, response) => openApp(deps, request, response))
   app.use(() => {
-    throw new Refused('not-found', 'There is nothing here.')
+    throw notFound()
   })
   app.use(answerErrors(deps))
   return app
@@ -149,6 +149,7 @@ async function answer(
   { request, response }: { readonly request: Request; readonly response: Response },
 ): Promise<void> {
   const exchange = exchangeOf(request)
+  if (route.needsPasswords && !deps.identity.settings.hasPasswords) throw notFound()
   if (route.access === 'anyone') return send(response, await route.handler(deps, exchange))
   const session = await sessionFor(deps, route, exchange)
   send(response, await route.handler(deps, exchange, session))
@@ -158,7 +159,7 @@ async function sessionFor({ identity }: AppDeps, route: MemberRoute, { client }:
   const session = await identity.sessions.read(client)
   if (session === undefined) throw new Refused('session-ended', 'You were signed out. Sign in to go on.')
   const role = (await identity.members.of(session.person.id))?.role ?? 'owner' // of the Account that is about to be created
-  if (!can(role, route.access)) throw new Refused('not-found', 'There is nothing here.')
+  if (!can(role, route.access)) throw notFound()
   if (route.isSensitive && !(await isFresh(identity, session))) throw new Refused('confirm', 'Confirm that it is you, then try again.')
   return session
 }
@@ -227,7 +228,7 @@ function failureOf(error: unknown): Failure {
   const outage = outageOf(error)
   if (outage !== undefined) return { refusal: outage, isOurs: true }
   const status = (error as { status?: unknown } | null)?.status // of the body parser and of the static files
-  if (status === 404) return { refusal: new Refused('not-found', 'There is nothing here.'), isOurs: false }
+  if (status === 404) return { refusal: notFound(), isOurs: false }
   if (typeof status === 'number' && status >= 400 && status < 500)
     return { refusal: new Refused('invalid', 'The request cannot be read.'), isOurs: false }
   return { refusal: new Refused('internal', 'Something went wrong on our side.'), isOurs: true }

@@ -22,7 +22,7 @@ export async function rename({ auth }: Identity, { id }: Person, name: string): 
 
 /** How a person signs in beside the providers of the settings. */
 export async function signInMethods(
-  { auth }: Identity,
+  { auth, settings }: Identity,
   { id }: Person,
 ): Promise<{
   readonly hasPassword: boolean
@@ -34,7 +34,7 @@ export async function signInMethods(
   const factor = await adapter.findOne<{ verified?: boolean }>({ model: 'twoFactor', where: [{ field: 'userId', value: id }] })
   const codes = factor && factor.verified !== false ? await auth.api.viewBackupCodes({ body: { userId: id } }) : undefined
   return {
-    hasPassword: rows.some(({ providerId }) => providerId === 'credential'),
+    hasPassword: settings.hasPasswords && rows.some(({ providerId }) => providerId === 'credential'),
     linked: new Map(rows.map(({ providerId, createdAt }) => [providerId, createdAt.toISOString()])),
     backupCodesLeft: codes?.backupCodes.length,
   }
@@ -135,8 +135,10 @@ export async function unlinkProvider(
   const rows = await internalAdapter.findAccounts(person.id)
   const row = rows.find(({ providerId }) => providerId === provider.id)
   if (row === undefined) return true
-  if (rows.length === 1) return false
-  const reply = await identity.door.ask(client, 'POST /unlink-account', { body: { providerId: provider.id, accountId: row.accountId } })
+  const { providers, hasPasswords } = identity.settings
+  const isUsable = (id: string): boolean => (id === 'credential' ? hasPasswords : providers.some((one) => one.id === id))
+  if (!rows.some((other) => other !== row && isUsable(other.providerId))) return false
+  const reply = await identity.door.ask(client, 'POST /unlink-account', { body: { accountId: row.id } })
   if (reply.status !== 200) return failed(reply)
   await identity.mail.queue(person.email, 'provider-unlinked', { at: nowText(identity), provider: provider.name })
   return true

@@ -31,7 +31,7 @@ async function isPassword(identity: Identity, { id, email }: Person, password: s
 
 /** @returns whether the proof holds @throws Busy */
 export async function proveByPassword(identity: Identity, session: Session, password: string): Promise<boolean> {
-  if (!(await isPassword(identity, session.person, password))) return false
+  if (!identity.settings.hasPasswords || !(await isPassword(identity, session.person, password))) return false
   await remember(identity, session)
   return true
 }

@@ -160,6 +160,15 @@ describe.each(['github', 'google'])('%s', (id) => {
   })
 })
 
+describe('two providers', () => {
+  test('are not mixed up: an answer meant for one counts for no other', async () => {
+    const browser = world.browser()
+    const callback = await chooseAtProvider(await startAtProvider(browser, 'github'), { email: 'mixed@p.example' })
+    await failure(browser, callback.replace('/callback/github', '/callback/google'))
+    expect(await rowOf('mixed@p.example')).toBeNull()
+  })
+})
+
 describe('two providers with one address', () => {
   test('are not joined in silence', async () => {
     const first = world.browser()
@@ -168,6 +177,18 @@ describe('two providers with one address', () => {
     const callback = await chooseAtProvider(await startAtProvider(second, 'google'), { email: 'one@p.example' })
     expect(await failure(second, callback)).toContain('already has an account here')
     expect((await first.get('/api/providers')).json().providers.filter((one: { isLinked: boolean }) => one.isLinked)).toHaveLength(1)
+  })
+
+  test('can be unlinked while another way is left, and the owner is told', async () => {
+    const owner = await world.person('unlink@p.example')
+    const { url } = (await owner.call('POST', '/api/providers/github/link', {})).json()
+    await owner.get(await chooseAtProvider(new URL(url), { email: 'other-address@p.example' }))
+    expect((await owner.call('DELETE', '/api/providers/github')).status).toBe(204)
+    await world.mails.wait('unlink@p.example', 'provider-unlinked')
+    expect((await owner.get('/api/providers')).json().providers.filter((one: { isLinked: boolean }) => one.isLinked)).toEqual([])
+    const browser = world.browser()
+    await signInThrough(browser, 'github', { email: 'other-address@p.example' })
+    expect((await browser.get('/api/me')).json().person.email).toBe('other-address@p.example') // a person of its own now
   })
 
   test('cannot both be taken away: one way to sign in stays', async () => {

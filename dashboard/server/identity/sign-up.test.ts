@@ -176,6 +176,16 @@ describe('a sign-up', () => {
     }
   })
 
+  test('is not lost while others sign up and mails are stored at the same time', async () => {
+    const emails = Array.from({ length: 20 }, (_, at) => `crowd${at}@i.example`)
+    const visits = await Promise.all([
+      ...emails.map((email) => world.browser().post('/sign-up', { email, password: PASSWORD })),
+      ...emails.map(() => world.browser().post('/reset', { email: 'owner@i.example' })),
+    ])
+    expect(visits.map(({ status }) => status)).toEqual([...emails.map(() => 303), ...emails.map(() => 200)])
+    for (const email of emails) await world.mails.wait(email, 'verify')
+  })
+
   test('leaves no session and no proof for a stranger who tampers with the cookie of the sign-up', async () => {
     const { browser, token } = await signUp('proof@i.example', PASSWORD)
     const value = browser.cookies.get('headgate.sign_up') ?? ''

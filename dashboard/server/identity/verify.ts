@@ -59,7 +59,15 @@ export async function readLink(identity: Identity, client: Client, token: string
       ? { state: 'change', email: updateTo, from: email, userId }
       : { state: 'sign-in-first', email: updateTo }
   }
-  if (user.emailVerified) return { state: 'dead' }
+  return signUpLink(identity, client, user)
+}
+
+function signUpLink(
+  identity: Identity,
+  client: Client,
+  { id: userId, email, emailVerified }: { readonly id: string; readonly email: string; readonly emailVerified: boolean },
+): LinkState {
+  if (emailVerified || !identity.settings.hasPasswords) return { state: 'dead' }
   return { state: proofOf(identity, client)?.userId === userId ? 'ready' : 'other-browser', email, userId }
 }
 

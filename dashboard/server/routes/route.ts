@@ -28,6 +28,8 @@ interface Place {
   readonly method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
   /** `/api/…` answers JSON and takes JSON; every other path answers pages and takes forms. */
   readonly path: string
+  /** The route is there only where people may have passwords. */
+  readonly needsPasswords?: true
 }
 
 /** A route that needs no session. */
