@@ -1,0 +1,73 @@
+/** An account of the dashboard is for people alone: nothing of a signed-in person is a key of the API. */
+import { afterAll, beforeAll, expect, test } from 'vitest'
+import { MemoryProjection } from '../../standalone/memory-projection.ts'
+import { createStubGitHub } from '../../examples/stub-identity/github.ts'
+import { chooseAtProvider, cookieHeader, signInThrough, startAtProvider } from '../support/dashboard-requests.ts'
+import { DashboardWorld, PASSWORD, tokenOf } from '../support/dashboard-world.ts'
+import { listening } from '../support/listening.ts'
+import { issuedKey, recordText, writer } from '../support/records.ts'
+import { runningGateway } from '../support/running-gateway.ts'
+import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
+import { eventually } from '../support/wait-for.ts'
+
+const client = { id: 'headgate', secret: 'secret of the stub' }
+const { credential, record } = issuedKey('a')
+
+const folder = temporaryFolderOfFile()
+let world: DashboardWorld
+let api: Awaited<ReturnType<typeof runningGateway>>
+let stopStub: () => void
+beforeAll(async () => {
+  world = await DashboardWorld.open({
+    folder,
+    providers: async (origin) => {
+      const stub = createStubGitHub({ client: { ...client, redirectURIs: [`${origin}/api/auth/callback/github`] } })
+      const url = `http://127.0.0.1:${await listening(stub)}`
+      stopStub = () => stub.close()
+      return [{ kind: 'github', id: 'github', name: 'GitHub', clientId: client.id, clientSecret: client.secret, url, apiURL: url }]
+    },
+  })
+  const store = new MemoryProjection()
+  await store.rebuild(writer(), 'e1', 1, [{ kind: 'key', op: 'put', id: 'a', text: recordText(record) }])
+  api = await runningGateway(store)
+  await api.gateway.start()
+  await eventually(() => expect(api.gateway.health.isReady()).toBe(true))
+})
+afterAll(async () => {
+  await api.stop()
+  stopStub()
+  await world[Symbol.asyncDispose]()
+})
+
+async function call(headers: Readonly<Record<string, string>>): Promise<number> {
+  const { status } = await fetch(`${api.url}/v1/models`, { headers })
+  return status
+}
+
+test('a session, a password, a link and an answer of a provider open no call of the API', async () => {
+  expect(await call({ authorization: `Bearer ${credential}` })).toBe(200)
+  const owner = await world.person('api@a.example')
+  await owner.post('/reset', { email: 'api@a.example' })
+  const reset = await world.mails.wait('api@a.example', 'reset')
+  const hub = world.browser()
+  const code = new URL(await chooseAtProvider(await startAtProvider(hub, 'github'), { email: 'hub@a.example' })).searchParams.get('code')
+  await signInThrough(hub, 'github', { email: 'hub@a.example' })
+  const session = decodeURIComponent(owner.cookies.get('headgate.session_token') ?? '')
+  const values = [session, session.split('.')[0] ?? '', PASSWORD, tokenOf(reset.link), code ?? '']
+  for (const value of values) {
+    expect(value.length).toBeGreaterThan(10)
+    expect(await call({ authorization: `Bearer ${value}` })).toBe(401)
+    expect(await call({ 'x-api-key': value })).toBe(401)
+  }
+  expect(await call({ authorization: `Basic ${btoa(`api@a.example:${PASSWORD}`)}` })).toBe(401)
+  for (const browser of [owner, hub]) expect(await call({ cookie: cookieHeader(browser) })).toBe(401)
+})
+
+test('a key of the API opens nothing of the dashboard', async () => {
+  for (const headers of [
+    { authorization: `Bearer ${credential}` },
+    { 'x-api-key': credential },
+    { cookie: `headgate.session_token=${credential}` },
+  ])
+    expect((await fetch(`${world.url}/api/me`, { headers })).status).toBe(401)
+})
