@@ -8,7 +8,7 @@ import { listening } from '../support/listening.ts'
 import { issuedKey, recordText, writer } from '../support/records.ts'
 import { runningGateway } from '../support/running-gateway.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
-import { eventually } from '../support/wait-for.ts'
+import { waitFor } from '../support/wait-for.ts'
 
 const client = { id: 'headgate', secret: 'secret of the stub' }
 const { credential, record } = issuedKey('a')
@@ -31,7 +31,7 @@ beforeAll(async () => {
   await store.rebuild(writer(), 'e1', 1, [{ kind: 'key', op: 'put', id: 'a', text: recordText(record) }])
   api = await runningGateway(store)
   await api.gateway.start()
-  await eventually(() => expect(api.gateway.health.isReady()).toBe(true))
+  await waitFor('a gateway that is ready', () => api.gateway.health.isReady())
 })
 afterAll(async () => {
   await api.stop()
