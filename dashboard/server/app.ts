@@ -16,6 +16,7 @@ import { type Answer, type Client, type Exchange, newRequestID } from './http/ex
 import { notFound, Refused } from './http/refused.ts'
 import { isDatabaseFailure } from './identity/database-failure.ts'
 import { Busy } from './identity/door.ts'
+import { HashQueueFull } from './identity/hash-queue.ts'
 import { isFresh } from './identity/proof.ts'
 import type { Session } from './identity/sessions.ts'
 import type { Refusal } from './page-data.ts'
@@ -40,6 +41,8 @@ const BODY_LIMIT = '10kb'
 const MAX_AGENT = 200
 /** Retry-After while the database or the cluster does not answer, s. */
 const OUTAGE_RETRY_SECONDS = 10
+/** Retry-After while too many passwords are being checked, s. */
+const BUSY_RETRY_SECONDS = 5
 /** Paths of the single-page app. */
 const APP_PATHS = ['/', '/settings']
 const ASSET_MAX_AGE_MS = 365 * 86_400_000
@@ -240,8 +243,8 @@ function outageOf(error: unknown): Refused | undefined {
   if (isDatabaseFailure(error)) return unavailable('The database of the dashboard does not answer. Try again in a moment.')
   if (isKubeError(error, 'Unreachable', 'TooManyRequests'))
     return unavailable('The cluster does not answer. Your keys go on working. Try again in a moment.')
-  const isQueueFull = (error as { statusCode?: unknown } | null)?.statusCode === 503 // of a password that is checked outside of the door
-  return isQueueFull ? busy(OUTAGE_RETRY_SECONDS) : undefined
+  const isLibraryBusy = (error as { statusCode?: unknown } | null)?.statusCode === 503 // of a password that is checked outside of the door
+  return error instanceof HashQueueFull || isLibraryBusy ? busy(BUSY_RETRY_SECONDS) : undefined
 }
 
 function busy(retryAfter: number): Refused {

@@ -17,6 +17,8 @@ import { renderMail } from '../../dashboard/server/mail/templates/mails.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 
 export const SECRET = 'a secret of the tests that is long enough to be taken'
+/** Connections that a test may open at the same moment. */
+const CONNECTS = 2_000
 export const PASSWORD = 'four quiet herons wade'
 
 export interface DashboardWorldOptions {
@@ -140,7 +142,7 @@ export class DashboardWorld implements AsyncDisposable {
   /** A world whose dashboard is not started yet. */
   static async prepare(options: DashboardWorldOptions): Promise<DashboardWorld> {
     const server = createServer()
-    await once(server.listen(0, '127.0.0.1'), 'listening')
+    await once(server.listen({ port: 0, host: '127.0.0.1', backlog: CONNECTS }), 'listening')
     return new DashboardWorld(server, options)
   }
 

@@ -13,6 +13,7 @@ export interface HashQueueBounds {
 export class HashQueue {
   readonly #bounds: HashQueueBounds
   #running = 0
+  #admitted = 0
   readonly #waiting: (() => void)[] = []
 
   constructor(bounds: HashQueueBounds) {
@@ -22,6 +23,21 @@ export class HashQueue {
   /** Hashes that wait for their turn. */
   get waiting(): number {
     return this.#waiting.length
+  }
+
+  /**
+   * Runs a request that will need a hash, if the queue has a place for it: at the door, before the request costs anything else. The database writes
+   * of a thousand requests would hold up all other pages.
+   * @throws HashQueueFull without running `request`
+   */
+  async admit<T>(request: () => Promise<T>): Promise<T> {
+    if (this.#admitted >= this.#bounds.running + this.#bounds.waiting) throw new HashQueueFull('too many passwords are being checked')
+    this.#admitted += 1
+    try {
+      return await request()
+    } finally {
+      this.#admitted -= 1
+    }
   }
 
   /** @throws HashQueueFull without running `task` */

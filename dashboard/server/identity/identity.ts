@@ -38,6 +38,8 @@ export interface Identity {
   readonly clock: Clock
   /** Rejects while the database does not answer. */
   ping(): Promise<void>
+  /** Resolves when the work behind the answers so far is done: their mails are in the outbox. */
+  idle(): Promise<void>
   close(): Promise<void>
 }
 
@@ -71,6 +73,7 @@ export async function openIdentity(
     mail,
     clock,
     ping: () => ping(database.db),
+    idle,
     close: async () => {
       await idle()
       await database.close()

@@ -24,16 +24,25 @@ export async function signIn(
   const email = emailOf(input.email)
   const { password } = input
   if (email === undefined || typeof password !== 'string' || password === '' || password.length > MAX_TYPED) return { outcome: 'wrong' }
-  const { reply, isLastTry } = await identity.throttle.counted(WRONG_PASSWORDS, email, async (admission) => {
-    // a blocked try takes the same way and the same time, with a password that nobody has
-    const tried = admission.isAdmitted ? password : randomBytes(24).toString('base64url')
-    const answer = await identity.door.ask(client, 'POST /sign-in/email', { body: { email, password: tried } })
-    return { reply: answer, isLastTry: admission.isAdmitted && admission.left === 0 }
-  })
+  const { reply, isLastTry } = await identity.hashes.admit(() => tryPassword(identity, client, email, password))
   if (reply.status !== 200) return await wrong(identity, reply, { email, isLastTry })
   await identity.throttle.clear(WRONG_PASSWORDS, email)
   if (reply.body['twoFactorRedirect'] === true) return { outcome: 'code', cookies: reply.cookies }
   return { outcome: 'signed-in', userId: userIdOf(reply), cookies: reply.cookies }
+}
+
+async function tryPassword(
+  identity: Identity,
+  client: Client,
+  email: string,
+  password: string,
+): Promise<{ reply: Reply; isLastTry: boolean }> {
+  return await identity.throttle.counted(WRONG_PASSWORDS, email, async (admission) => {
+    // a blocked try takes the same way and the same time, with a password that nobody has
+    const tried = admission.isAdmitted ? password : randomBytes(24).toString('base64url')
+    const reply = await identity.door.ask(client, 'POST /sign-in/email', { body: { email, password: tried } })
+    return { reply, isLastTry: admission.isAdmitted && admission.left === 0 }
+  })
 }
 
 async function wrong(identity: Identity, { status }: Reply, { email, isLastTry }: { email: string; isLastTry: boolean }): Promise<SignIn> {

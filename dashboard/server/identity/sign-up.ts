@@ -47,8 +47,10 @@ export async function signUp(
   const problem = passwordProblem(password, email ?? '')
   if (email === undefined || problem !== undefined)
     return { outcome: 'invalid', errors: { email: email === undefined ? 'form' : undefined, password: problem } }
-  const reply = await identity.throttle.counted(mailsOf('sign-up'), email, ({ isAdmitted }) =>
-    identity.door.ask(client, 'POST /sign-up/email', { body: { email, password, name: '' }, mayMail: isAdmitted }),
+  const reply = await identity.hashes.admit(() =>
+    identity.throttle.counted(mailsOf('sign-up'), email, ({ isAdmitted }) =>
+      identity.door.ask(client, 'POST /sign-up/email', { body: { email, password, name: '' }, mayMail: isAdmitted }),
+    ),
   )
   if (reply.status !== 200) throw new Error(`sign-up was answered ${reply.status} ${reply.code ?? ''}`)
   const { id } = reply.body['user'] as { id: string } // of a known address, a random one
