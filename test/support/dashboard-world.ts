@@ -1,6 +1,6 @@
 /** A dashboard over the object store, with a SQLite file and mails in memory, and browsers without scripts: clients that keep cookies. */
 import { mkdirSync, writeFileSync } from 'node:fs'
-import { createServer, type RequestListener, type Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
@@ -119,9 +119,9 @@ export class DashboardWorld implements AsyncDisposable {
   readonly lines: string[] = []
   readonly #server: Server
   #options: DashboardWorldOptions
-  #dashboard: Dashboard | undefined
-  #handle: RequestListener = () => undefined
+  #replicas: readonly Dashboard[] = []
   #browsers = 0
+  #requests = 0
 
   private constructor(server: Server, options: DashboardWorldOptions) {
     this.url = `http://localhost:${(server.address() as AddressInfo).port}`
@@ -130,7 +130,11 @@ export class DashboardWorld implements AsyncDisposable {
     this.store = options.store ?? new ObjectStore()
     this.#server = server
     this.#options = options
-    server.on('request', (request, response) => this.#handle(request, response))
+    server.on('request', (request, response) => {
+      const { length } = this.#replicas
+      this.#requests += 1
+      this.#replicas[this.#requests % length]?.app(request, response)
+    })
   }
 
   static async open(options: DashboardWorldOptions): Promise<DashboardWorld> {
@@ -146,27 +150,34 @@ export class DashboardWorld implements AsyncDisposable {
     return new DashboardWorld(server, options)
   }
 
+  /** The first replica. */
   get dashboard(): Dashboard {
-    if (this.#dashboard === undefined) throw new Error('the dashboard is not open')
-    return this.#dashboard
+    const [dashboard] = this.#replicas
+    if (dashboard === undefined) throw new Error('the dashboard is not open')
+    return dashboard
   }
 
   /** Starts a dashboard at the same origin, over the same store and, unless `options` name another one, the same database. */
   async start(options: Partial<DashboardWorldOptions> = {}): Promise<void> {
     this.#options = { ...this.#options, ...options }
-    this.#dashboard = await this.create()
-    this.#handle = this.#dashboard.app
-    this.#dashboard.start()
+    const dashboard = await this.#create()
+    this.#replicas = [dashboard]
+    dashboard.start()
+  }
+
+  /** Starts several at once. The requests of a browser go to each in turn, as behind a Service. */
+  async startReplicas(count: number): Promise<void> {
+    this.#replicas = await Promise.all(Array.from({ length: count }, () => this.#create()))
+    for (const replica of this.#replicas) replica.start()
   }
 
   async stop(): Promise<void> {
-    const dashboard = this.#dashboard
-    this.#dashboard = undefined
-    await dashboard?.stop()
+    const replicas = this.#replicas
+    this.#replicas = []
+    await Promise.all(replicas.map((replica) => replica.stop()))
   }
 
-  /** A dashboard of its own over the parts of this world: one more replica. The caller starts and stops it. */
-  async create(): Promise<Dashboard> {
+  async #create(): Promise<Dashboard> {
     const { store, origin, lines, clock } = this
     const options = { ...DEFAULTS, ...this.#options }
     return await createDashboard({
