@@ -9,6 +9,7 @@ import { Transport } from '#kube/transport.ts'
 import { systemClock as clock } from '#platform/clock.ts'
 import { listen, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
 import { createLog, type ProcessLog } from '#platform/log.ts'
+import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { processEnv } from '#platform/settings.ts'
 import { ClusterOutage } from './accounts/cluster-outage.ts'
@@ -29,6 +30,9 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const processLog = createLog('dashboard', config.logLevel)
   use(processLog)
   const { log } = processLog
+  // better-auth prints unexpected errors there, whatever its options
+  // eslint-disable-next-line no-console -- the reason is above
+  console.error = (...parts: unknown[]) => log.error({ error: parts.map(messageOf).join(' ') }, 'a library printed an error')
   const transport = new Transport({ credentials: credentials(env.KUBECONFIG), clock })
   const kube = new RawClient({ transport, clock })
   const outage = new ClusterOutage(new OutageLog('the API server', log, clock), clock)

@@ -1,5 +1,7 @@
 /** Tells failures of the database from all others: they are answered with "try again", and never with "wrong" or "sign in again". */
 import { KubeError } from '#kube/port.ts'
+import { Ending, Misconfigured } from '#platform/lifecycle.ts'
+import { messageOf } from '#platform/message-of.ts'
 
 /** Primary result codes of SQLite: busy, locked, read-only, I/O error, damaged, disk full, cannot open, no database. */
 const SQLITE_CODES: ReadonlySet<number> = new Set([5, 6, 8, 10, 11, 13, 14, 26])
@@ -18,6 +20,8 @@ const NETWORK: ReadonlySet<string> = new Set([
   'ENOTFOUND',
   'EAI_AGAIN',
 ])
+/** Wrong user or password, no such database, no right to create tables. */
+const REFUSALS = /^(28|3D|42501)/
 const DEPTH = 5
 
 interface Failure {
@@ -65,4 +69,16 @@ export function sqliteRemedy(error: unknown): string {
   const { code, errcode } = error as Failure
   if (code === 'ERR_SQLITE_ERROR') return REMEDIES[primaryOf(errcode)] ?? DAMAGED
   return typeof code === 'string' ? ACCESS : DAMAGED // a code of the file system; the file is damaged where there is none
+}
+
+/** What ends a start whose database cannot be used: one line, without the URL, which holds a password. */
+export function startError(type: 'sqlite' | 'postgres', error: unknown): unknown {
+  const { code } = (typeof error === 'object' && error !== null ? error : {}) as Failure
+  const reason = messageOf(error) || String(code) // a refused connection to several addresses has no message
+  if (type === 'sqlite')
+    return isDatabaseFailure(error) ? new Misconfigured(`DATABASE_FILE: ${reason}; ${sqliteRemedy(error)}`, { cause: error }) : error
+  if (typeof code === 'string' && REFUSALS.test(code))
+    return new Misconfigured(`DATABASE_URL: ${reason}; set it to a user with a password and a database that exist`, { cause: error })
+  if (!isDatabaseFailure(error)) return error
+  return new Ending(`DATABASE_URL: the database does not answer (${reason}); check that it runs and can be reached`, { cause: error })
 }

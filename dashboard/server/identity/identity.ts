@@ -5,6 +5,7 @@ import type { Outbox } from '../mail/outbox.ts'
 import type { LinkParameters } from '../mail/templates/link-mails.ts'
 import { type Auth, type AuthSettings, createAuth, type IdentityMails } from './auth.ts'
 import { type Database, type DatabasePlace, openDatabase } from './database.ts'
+import { startError } from './database-failure.ts'
 import { Door } from './door.ts'
 import type { HashQueue } from './hash-queue.ts'
 import { DatabaseMembers } from './database-members.ts'
@@ -55,10 +56,15 @@ export async function openIdentity(
   const outboxRows = new DatabaseOutbox(database.db, clock)
   const mail = createOutbox(outboxRows, new Sealing(settings.secret, 'outbox'))
   const { auth, migrate, idle, hashes } = createAuth({ settings, database, mails: identityMails(mail), clock, log })
-  await database.alone(async () => {
-    await migrate()
-    await createTables(database.db)
-  })
+  try {
+    await database.alone(async () => {
+      await migrate()
+      await createTables(database.db)
+    })
+  } catch (error) {
+    await database.close().catch(() => undefined) // its failure would hide this one
+    throw startError(database.type, error)
+  }
   return {
     settings,
     door: new Door(auth, settings.origin),
