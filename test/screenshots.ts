@@ -89,14 +89,11 @@ async function story({ url }: LocalDashboard, store: ObjectStore, page: Page): P
   await shoot(page, 'verify')
   await page.getByRole('button', { name: 'Verify email' }).click()
   await page.getByRole('heading', { level: 1 }).waitFor()
-<<<<<<< HEAD
   await makeReady(store)
 }
 
 /** Does the work of the operator, which is not here. */
 async function makeReady(store: ObjectStore): Promise<void> {
-=======
->>>>>>> 297afef (dashboard: make screenshots draws each page, and long links wrap)
   const [account] = await store.list<Account>(accounts, '')
   if (account === undefined) throw new Error('there is no Account')
   const lastTransitionTime = new Date().toISOString()

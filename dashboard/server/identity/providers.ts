@@ -68,7 +68,7 @@ function issuer({ id, issuer: url, clientId, clientSecret }: IssuerProvider, { o
 const gitHubUser = z.object({ id: z.int(), login: z.string(), name: z.string().nullish() })
 const gitHubEmails = z.array(z.object({ email: z.email(), primary: z.boolean(), verified: z.boolean() }))
 
-function gitHub(settings: GitHubProvider, deps: ProviderDeps): GenericOAuthConfig {
+function gitHub(settings: GitHubProvider, { onVerified, log }: ProviderDeps): GenericOAuthConfig {
   const { id, url, clientId, clientSecret } = settings
   return {
     providerId: id,
@@ -80,22 +80,21 @@ function gitHub(settings: GitHubProvider, deps: ProviderDeps): GenericOAuthConfi
     scopes: ['read:user', 'user:email'],
     getUserInfo: async ({ accessToken }) => {
       if (accessToken === undefined) return null // GitHub refuses a code with status 200
-      try {
-        return await gitHubPerson(settings, deps, accessToken)
-      } catch (error) {
-        deps.log.warn({ provider: id, error: messageOf(error) }, 'a provider did not say who signs in')
+      const person = await gitHubPerson(settings, accessToken).catch((error: unknown) => {
+        log.warn({ provider: id, error: messageOf(error) }, 'a provider did not say who signs in')
         return null
-      }
+      })
+      if (person?.emailVerified) await onVerified(person)
+      return person
     },
   }
 }
 
-async function gitHubPerson({ apiURL }: GitHubProvider, { onVerified }: ProviderDeps, token: string): Promise<GenericOAuthUserInfo | null> {
+async function gitHubPerson({ apiURL }: GitHubProvider, token: string): Promise<(GenericOAuthUserInfo & VerifiedProfile) | null> {
   const user = gitHubUser.parse(await read(`${apiURL}/user`, token))
   const emails = gitHubEmails.parse(await read(`${apiURL}/user/emails`, token))
   const primary = emails.find((one) => one.primary)
   if (!primary) return null
-  if (primary.verified) await onVerified({ email: primary.email })
   return { id: String(user.id), name: nameOf(user.name ?? user.login), email: primary.email, emailVerified: primary.verified }
 }
 
