@@ -1,5 +1,6 @@
 /** A sign-in through a provider proves what the provider has verified, and nothing more. */
 import { once } from 'node:events'
+import { accounts } from '#api/resources.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { createStubGitHub } from '../../../examples/stub-identity/github.ts'
 import { createStubOidc } from '../../../examples/stub-identity/oidc.ts'
@@ -62,6 +63,9 @@ describe.each(['github', 'google'])('%s', (id) => {
     expect([visit.location, await isSignedIn(browser)]).toEqual(['/', true])
     const { internalAdapter } = await world.dashboard.identity.auth.$context
     const [account] = await internalAdapter.findAccounts((await rowOf(at('new')))?.user.id ?? '')
+    const line = world.lines.find((one) => one.includes(account?.userId ?? '?') && one.includes('"audit":"person.sign-in"')) ?? '{}'
+    expect(JSON.parse(line)).toMatchObject({ by: id, person: account?.userId, request: expect.stringMatching(/^req_/) })
+    expect((await world.store.list(accounts, '')).filter(({ spec }) => spec.owner?.email === at('new'))).toHaveLength(1)
     expect(account).toMatchObject({ providerId: id, accessToken: null, refreshToken: null, idToken: null })
     expect(world.mails.mails.filter(({ to }) => to === at('new'))).toEqual([])
   })
@@ -106,6 +110,7 @@ describe.each(['github', 'google'])('%s', (id) => {
     const { url: link } = (await owner.call('POST', `/api/providers/${id}/link`, {})).json()
     expect((await owner.get(await chooseAtProvider(new URL(link), { email: at('same') }))).location).toBe(`/settings?linked=${id}`)
     await world.mails.wait(at('same'), 'provider-linked')
+    expect(world.lines.some((line) => line.includes('"audit":"person.link"') && line.includes(`"provider":"${id}"`))).toBe(true)
     expect((await signInThrough(browser, id, { email: at('same') })).location).toBe('/')
     expect((await browser.get('/api/me')).json().person.id).toBe((await owner.get('/api/me')).json().person.id)
   })

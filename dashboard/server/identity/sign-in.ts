@@ -93,18 +93,28 @@ export async function startProvider(identity: Identity, client: Client, id: stri
   return { outcome: 'unreachable' } // the library answers 404 until discovery has worked
 }
 
-/** The provider sends the person back. @returns an own path, and the cookies of the session if there is one */
+export interface ProviderEnd {
+  /** Own path to go on to. */
+  readonly path: string
+  readonly cookies: readonly string[]
+  /** The person who is signed in now; undefined after a failure, before a code, and for a provider that was linked. */
+  readonly userId: string | undefined
+}
+
+/** The provider sends the person back. */
 export async function finishProvider(
   identity: Identity,
   client: Client,
   id: string,
   query: Readonly<Record<string, string>>,
-): Promise<{ readonly path: string; readonly cookies: readonly string[] }> {
+): Promise<ProviderEnd> {
   const { location, cookies } = await identity.door.ask(client, `GET /callback/${encodeURIComponent(id)}`, { query })
   const { origin } = identity.settings
   const target = location === undefined ? null : URL.parse(location, origin)
   const isOwn = target !== null && target.origin === origin
-  return { path: isOwn ? `${target.pathname}${target.search}` : `/sign-in?provider=${encodeURIComponent(id)}&error=failed`, cookies }
+  const path = isOwn ? `${target.pathname}${target.search}` : `/sign-in?provider=${encodeURIComponent(id)}&error=failed`
+  const made = await identity.sessions.read({ ...client, cookie: cookies.map((line) => line.split(';')[0] ?? '').join('; ') })
+  return { path, cookies, userId: made?.person.id }
 }
 
 function userIdOf({ body }: Reply): string {
