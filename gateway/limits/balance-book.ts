@@ -20,7 +20,7 @@ type CreditsChange = 'less' | 'same' | 'more'
 
 /** A process that holds anything reports within 4 s, whatever delays it: a ledger that has lost its data grants nothing for 6 s. */
 const RENEW_MS = 3_500
-/** Time for which a reply names the period of spend, ms. Periods last hours; spend without a recent reply waits for the next one. */
+/** Time for which a reply names the period of spend, ms. Periods last hours; spend without a fresh period waits for the next reply. */
 const PERIOD_FRESH_MS = 600_000
 /** Time after which an unused balance asks which of its periods the store has closed, ms. */
 const ASK_AGAIN_MS = 3 * 3_600_000
@@ -33,6 +33,8 @@ export class BalanceBook {
   #credits: SumHalves | undefined
   /** undefined before a reply has named it. */
   #period: number | undefined
+  /** When the last report left whose reply has named the period. */
+  #namedAt = -Infinity
   /** In ascending order of the periods. The store has not closed them. */
   #accounts: PeriodAccount[] = []
   /** Spend whose period the next reply names. */
@@ -91,8 +93,8 @@ export class BalanceBook {
     this.#running -= taken
     if (costMicros > taken) this.#isPassed = true
     if (costMicros === 0) return
-    if (this.#period === undefined || now - this.#reportedAt > PERIOD_FRESH_MS) this.#unplaced = sum(this.#unplaced, costMicros)
-    else this.#spend(this.#period, costMicros)
+    if (this.#period !== undefined && this.#isFresh(now)) this.#spend(this.#period, costMicros)
+    else this.#unplaced = sum(this.#unplaced, costMicros)
   }
 
   /** @returns this process's state and needs; a float that is too small is returned first, so that the store sees the whole need */
@@ -123,7 +125,7 @@ export class BalanceBook {
       const row = sent.spent.find(({ period }) => period === account.period)
       if (row && account.period >= from) account.acknowledged = row.spent
     }
-    this.#learnPeriods(reply)
+    this.#learnPeriods(reply, sentAt)
     this.#reportedAt = sentAt
     this.#reply = reply
     this.#isPassed = false
@@ -208,14 +210,28 @@ export class BalanceBook {
     return this.#running + this.#float + (this.#credits === undefined ? 0 : this.#unplaced)
   }
 
-  #learnPeriods({ period, openFrom }: BalanceReply): void {
-    // a balance that is not ready may have forgotten its period: only a process that knows a later one may have named it
-    if (openFrom !== undefined || this.#period !== undefined) this.#period = Math.max(this.#period ?? 0, period)
-    this.#isUnnamed = this.#period === undefined
+  #learnPeriods({ period, openFrom }: BalanceReply, sentAt: number): void {
+    const isNamed = openFrom !== undefined || this.#keepsPeriod(sentAt)
+    this.#isUnnamed = !isNamed
+    if (!isNamed) return
+    this.#namedAt = sentAt
+    this.#period = Math.max(this.#period ?? 0, period)
     if (openFrom !== undefined) this.#accounts = this.#accounts.filter((account) => account.period >= openFrom)
-    if (this.#period === undefined || this.#unplaced === 0) return
+    if (this.#unplaced === 0) return
     this.#spend(this.#period, this.#unplaced)
     this.#unplaced = 0
+  }
+
+  /**
+   * Whether a balance that is not ready leaves this process its period. Such a balance may have forgotten later periods, and repeats what it is
+   * told. It closes none, so a fresh period stays open. A process that ends gets no better answer.
+   */
+  #keepsPeriod(now: number): boolean {
+    return this.#isFresh(now) || (this.#isClosed && this.#period !== undefined)
+  }
+
+  #isFresh(now: number): boolean {
+    return now - this.#namedAt <= PERIOD_FRESH_MS
   }
 
   /** The period is never before that of the last account. */

@@ -370,6 +370,64 @@ describe('periods', () => {
     expect(balanceIn(world)).toMatchObject({ openFrom: 3, period: 4, closedSpend: 5n, spent: new Map([['4:p1', 7]]) })
   })
 
+  describe('a store that has lost its data names no period to a process that knows an old one', () => {
+    /** The period has changed twice since the process has asked, then the store has lost its data. */
+    async function emptiedAfterHours(account: LimitSubject): Promise<{ readonly world: LedgerWorld; readonly ledger: LeaseLedger }> {
+      const { world, ledger } = oneProcess()
+      await spend(ledger, account, 5)
+      await world.advance(5_000)
+      world.clock.skip(4 * HOUR_MS)
+      world.memory.dropBalances([ACCOUNT])
+      return { world, ledger }
+    }
+
+    /** The operator merges its books, in which the old period is closed. */
+    async function merged(world: LedgerWorld): Promise<void> {
+      merge(world, { openFrom: 3, closedSpend: 5n })
+      await world.advance(10_000)
+    }
+
+    test('so what ends before it answers counts', async () => {
+      const { world, ledger } = await emptiedAfterHours(unmetered)
+      await spend(ledger, unmetered, 7)
+      await world.advance(10_000)
+      await merged(world)
+      expect([balanceIn(world).closedSpend, spentIn(world), holdersIn(world)]).toEqual([5n, { '4:p1': 7 }, {}])
+    })
+
+    test('and what ends after it has answered, too', async () => {
+      const { world, ledger } = await emptiedAfterHours(unmetered)
+      ledger.reportAgain()
+      await world.advance(1_000)
+      await spend(ledger, unmetered, 7)
+      await world.advance(10_000)
+      await merged(world)
+      expect([balanceIn(world).closedSpend, spentIn(world), holdersIn(world)]).toEqual([5n, { '4:p1': 7 }, {}])
+    })
+
+    test('but a process that ends reports all it knows: the old period may still be open', async () => {
+      const { world, ledger } = await emptiedAfterHours(unmetered)
+      await spend(ledger, unmetered, 7)
+      const closing = ledger.close(1_000)
+      await world.advance(50)
+      await closing
+      expect([spentIn(world), holdersIn(world)]).toEqual([{ '1:p1': 12 }, {}])
+    })
+
+    test('also of a request that was held before, and its cost stays held until then', async () => {
+      const { world, ledger } = oneProcess()
+      const hold = held(await ledger.reserve([prepaid(100n)], costing(40)))
+      await world.advance(1_000)
+      world.clock.skip(4 * HOUR_MS)
+      world.memory.dropBalances([ACCOUNT])
+      ledger.settle(hold, usage({ costMicros: 40 }))
+      await world.advance(10_000)
+      expect([spentIn(world), holdersIn(world)]).toEqual([{}, { p1: 40 }])
+      await merged(world)
+      expect([balanceIn(world).closedSpend, spentIn(world), holdersIn(world)]).toEqual([5n, { '4:p1': 40 }, {}])
+    })
+  })
+
   test('an account with spend in an open period is never forgotten, and one whose periods are closed is', async () => {
     const { world, ledger } = oneProcess()
     await spend(ledger, prepaid(100n), 60)
