@@ -134,6 +134,42 @@ describe('spend', () => {
     expect(await atRest()).toBe(2n)
   })
 
+  describe('of a process that has missed two changes of period, when the store has just been emptied,', () => {
+    /** Two changes of period, before each of which B spends 1. */
+    async function twoChanges(): Promise<void> {
+      for (let change = 0; change < 2; change += 1) {
+        expect(world.admit(b, 'acme', 1)).toBe(true)
+        b.settle(b.holds[0]!, 1)
+        await world.pass(10_000)
+        await world.hours()
+      }
+      expect(world.openFrom(world.leader.books.ledgerName('acme'))).toBe(2)
+    }
+
+    test.each(['before', 'after'])('counts if the request ends %s the first report', async (when) => {
+      expect(world.admit(a, 'acme', 1)).toBe(true)
+      a.isFrozen = true
+      await twoChanges()
+      a.isFrozen = false
+      world.wipe()
+      if (when === 'after') a.report()
+      a.settle(a.holds[0]!, 1)
+      a.report()
+      expect(await atRest()).toBe(1n)
+    })
+
+    test('is lost if the request has ended before them, and only that', async () => {
+      expect(world.admit(a, 'acme', 1)).toBe(true)
+      a.isCutOff = true
+      a.settle(a.holds[0]!, 1)
+      await twoChanges()
+      a.isCutOff = false
+      world.wipe()
+      a.report()
+      expect(await atRest()).toBe(2n)
+    })
+  })
+
   test('B10: that a killed gateway could not measure is not charged, and what it held is free again', async () => {
     expect(world.admit(a, 'acme', 2)).toBe(true)
     world.kill(0)

@@ -1,5 +1,6 @@
-/** One gateway process of a CreditWorld, as far as balances go: it holds, settles into the last known period, and reports absolute numbers. */
+/** One gateway process of a CreditWorld, as far as balances go: it holds, settles into a fresh period, and reports absolute numbers. */
 import type { PublishedAccount } from './credit-counts.ts'
+import type { BalanceAnswer } from './credit-store.ts'
 import type { CreditWorld } from './credit-world.ts'
 
 /** A running request. */
@@ -11,12 +12,21 @@ export interface CreditHold {
 /** What a process knows of the balance of one account. */
 interface OwnBalance {
   period: number
+  /** When a reply has named the period, monotonic ms. */
+  namedMs: number
+  /** Spend whose period the next reply names. */
+  unplaced: number
   credits: bigint
   /** Spend by period, which the process keeps until the period is closed. */
   readonly spent: Map<number, number>
   /** The same, as the store has counted it. */
   readonly acknowledged: Map<number, number>
+  /** The part that has ended when its period was closed already. A process that was cut off does not explain its loss. */
+  readonly late: Map<number, number>
 }
+
+/** Time for which a reply names the period of spend, ms, as in `gateway/limits/balance-book.ts`. */
+const PERIOD_FRESH_MS = 600_000
 
 export class CreditGateway {
   readonly name: string
@@ -62,8 +72,9 @@ export class CreditGateway {
   settle(hold: CreditHold, cost: number): void {
     if (!this.isAlive || this.isFrozen) return
     this.holds.splice(this.holds.indexOf(hold), 1)
-    const { spent, period } = this.#open(hold.ledger)
-    spent.set(period, (spent.get(period) ?? 0) + cost)
+    const own = this.#open(hold.ledger)
+    own.unplaced += cost
+    if (this.#isFresh(own)) this.#place(hold.ledger, own)
     this.#world.settled(hold.ledger, cost)
   }
 
@@ -79,15 +90,21 @@ export class CreditGateway {
 
   /** Spend of open periods by account, of which `unacknowledged` was not counted by the store, as far as the process knows. */
   *spend(): IterableIterator<{ readonly ledger: string; readonly all: number; readonly unacknowledged: number }> {
-    for (const [ledger, { spent, acknowledged }] of this.#balances) {
-      const [all, known] = [spent, acknowledged].map((some) => [...some.values()].reduce((sum, amount) => sum + amount, 0))
-      yield { ledger, all: all ?? 0, unacknowledged: (all ?? 0) - (known ?? 0) }
+    for (const [ledger, { spent, acknowledged, unplaced }] of this.#balances) {
+      const all = unplaced + total(spent)
+      yield { ledger, all, unacknowledged: all - total(acknowledged) }
     }
   }
 
-  /** The store has lost what it counted: a process that dies before its next report takes its spend with it. */
+  /**
+   * The store has lost what it counted: a process that dies before its next report takes its spend with it. The sum of the books has what was
+   * counted in closed periods.
+   */
   storeLost(): void {
-    for (const { acknowledged } of this.#balances.values()) acknowledged.clear()
+    for (const [ledger, { acknowledged }] of this.#balances) {
+      const from = this.#world.openFrom(ledger)
+      for (const at of [...acknowledged.keys()].filter((one) => one >= from)) acknowledged.delete(at)
+    }
   }
 
   /** The process ends without another report. */
@@ -99,32 +116,69 @@ export class CreditGateway {
   /** @returns whether the need was granted; undefined without an answer */
   #call(ledger: string, need: number): boolean | undefined {
     const own = this.#open(ledger)
-    const held = this.heldOf(ledger)
+    const held = this.heldOf(ledger) + own.unplaced // else the store would lend it to others until it has a period
     const { period, credits, spent } = own
     const answer = this.#world.store.call({ ledger, process: this.name, period, held, spent, credits, need })
     if (this.losesReply) {
       this.losesReply = false
       return undefined
     }
-    own.period = answer.period
-    const from = Math.max(answer.openFrom ?? 0, answer.period - 1)
+    // a store that has lost its data counts also what is reported too late: its merge with the books drops that
+    const from = Math.max(answer.openFrom ?? this.#world.openFrom(ledger), answer.period - 1)
     for (const [at, amount] of spent) if (at >= from) own.acknowledged.set(at, amount)
     for (const at of [...spent.keys()].filter((one) => one < (answer.openFrom ?? 0))) this.#close(ledger, at)
+    this.#learnPeriod(ledger, own, answer)
     return answer.isGranted
   }
 
+  /** A store that has lost its data may have forgotten its period, and closes none. */
+  #learnPeriod(ledger: string, own: OwnBalance, { period, openFrom }: BalanceAnswer): void {
+    if (openFrom === undefined && !this.#isFresh(own)) return
+    own.period = Math.max(own.period, period)
+    own.namedMs = this.#world.clock.monotonic()
+    this.#place(ledger, own)
+  }
+
+  #place(ledger: string, own: OwnBalance): void {
+    const { period, spent, late, unplaced } = own
+    own.unplaced = 0
+    if (unplaced > 0) add(spent, period, unplaced)
+    if (unplaced > 0 && period < this.#world.openFrom(ledger)) add(late, period, unplaced)
+  }
+
+  #isFresh({ namedMs }: OwnBalance): boolean {
+    return this.#world.clock.monotonic() - namedMs <= PERIOD_FRESH_MS
+  }
+
+  /** Of a process that could not report before its period was closed, what had ended by then may be lost. */
   #close(ledger: string, period: number): void {
-    const { spent, acknowledged } = this.#open(ledger)
-    this.#world.mayLose(ledger, (spent.get(period) ?? 0) - (acknowledged.get(period) ?? 0))
-    spent.delete(period)
-    acknowledged.delete(period)
+    const { spent, acknowledged, late } = this.#open(ledger)
+    const [all = 0, counted = 0, after = 0] = [spent, acknowledged, late].map((amounts) => amounts.get(period) ?? 0)
+    this.#world.mayLose(ledger, Math.max(0, all - counted - after))
+    for (const amounts of [spent, acknowledged, late]) amounts.delete(period)
   }
 
   #open(ledger: string): OwnBalance {
     const known = this.#balances.get(ledger)
     if (known) return known
-    const own: OwnBalance = { period: 0, credits: 0n, spent: new Map(), acknowledged: new Map() }
+    const own: OwnBalance = {
+      period: 0,
+      namedMs: -Infinity,
+      unplaced: 0,
+      credits: 0n,
+      spent: new Map(),
+      acknowledged: new Map(),
+      late: new Map(),
+    }
     this.#balances.set(ledger, own)
     return own
   }
+}
+
+function add(amounts: Map<number, number>, period: number, amount: number): void {
+  amounts.set(period, (amounts.get(period) ?? 0) + amount)
+}
+
+function total(amounts: ReadonlyMap<number, number>): number {
+  return [...amounts.values()].reduce((sum, amount) => sum + amount, 0)
 }

@@ -124,6 +124,12 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
     return Promise.resolve(this.gateways[0].admit(uid, 1))
   }
 
+  /** The first period of an account that no operator has closed. @param ledger its name in the ledger */
+  openFrom(ledger: string): number {
+    const books = this.operators.map((operator) => operator.books.newest(operator.books.nameIn(ledger) ?? ''))
+    return Math.max(0, ...books.map((book) => book?.openFrom ?? 0))
+  }
+
   /** Processes with a heartbeat. */
   live(): readonly LiveProcess[] {
     const living = this.gateways.filter(({ canReport }) => canReport)
