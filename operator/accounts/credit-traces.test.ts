@@ -134,18 +134,18 @@ describe('spend', () => {
     expect(await atRest()).toBe(2n)
   })
 
-  describe('of a process that has missed two changes of period, when the store has just been emptied,', () => {
-    /** Two changes of period, before each of which B spends 1. */
-    async function twoChanges(): Promise<void> {
-      for (let change = 0; change < 2; change += 1) {
-        expect(world.admit(b, 'acme', 1)).toBe(true)
-        b.settle(b.holds[0]!, 1)
-        await world.pass(10_000)
-        await world.hours()
-      }
-      expect(world.openFrom(world.leader.books.ledgerName('acme'))).toBe(2)
+  /** Two changes of period, before each of which B spends 1. */
+  async function twoChanges(): Promise<void> {
+    for (let change = 0; change < 2; change += 1) {
+      expect(world.admit(b, 'acme', 1)).toBe(true)
+      b.settle(b.holds[0]!, 1)
+      await world.pass(10_000)
+      await world.hours()
     }
+    expect(world.openFrom(world.leader.books.ledgerName('acme'))).toBe(2)
+  }
 
+  describe('of a process that has missed two changes of period, when the store has just been emptied,', () => {
     test.each(['before', 'after'])('counts if the request ends %s the first report', async (when) => {
       expect(world.admit(a, 'acme', 1)).toBe(true)
       a.isFrozen = true
@@ -169,6 +169,22 @@ describe('spend', () => {
       expect(await atRest()).toBe(2n)
     })
   })
+
+  test.each(['before', 'after'])(
+    'of a new process is lost if it ends before the books are merged into a store that went back by two changes, %s a report',
+    async (when) => {
+      const back = world.store.save()
+      await twoChanges()
+      world.kill(0)
+      ;[a] = world.gateways
+      a.sync()
+      world.rollBack(back)
+      expect(world.admit(a, 'acme', 1)).toBe(true)
+      a.settle(a.holds[0]!, 1)
+      if (when === 'after') a.report()
+      expect(await atRest()).toBe(2n)
+    },
+  )
 
   test('B10: that a killed gateway could not measure is not charged, and what it held is free again', async () => {
     expect(world.admit(a, 'acme', 2)).toBe(true)

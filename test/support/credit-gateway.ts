@@ -143,7 +143,9 @@ export class CreditGateway {
     const { period, spent, late, unplaced } = own
     own.unplaced = 0
     if (unplaced > 0) add(spent, period, unplaced)
-    if (unplaced > 0 && period < this.#world.openFrom(ledger)) add(late, period, unplaced)
+    if (unplaced === 0 || period >= this.#world.openFrom(ledger)) return
+    add(late, period, unplaced)
+    if (this.#world.reopened.has(ledger)) this.#world.mayLose(ledger, unplaced)
   }
 
   #isFresh({ namedMs }: OwnBalance): boolean {

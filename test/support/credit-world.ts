@@ -37,6 +37,8 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
   readonly gateways: [CreditGateway, CreditGateway]
   /** Empty: those of production. */
   readonly codecs: { readonly books: SetCodec<AccountBook>; readonly credits: SetCodec<CreditEntry> }
+  /** Names in the ledger of accounts of which the store had, after it went back, a period open that is closed. */
+  readonly reopened = new Set<string>()
   readonly #work: PendingWork | undefined
   readonly #dead: CreditGateway[] = []
   #failure: Error | undefined
@@ -214,6 +216,11 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
     this.excuseLoss()
     this.excuses.overspend = true
     back()
+    for (const name of this.uids.keys()) {
+      const ledger = this.leader.books.ledgerName(name)
+      const read = this.store.peek(ledger)
+      if (typeof read === 'object' && (read.openFrom ?? Infinity) < this.openFrom(ledger)) this.reopened.add(ledger)
+    }
   }
 
   /** What dead and silent processes have spent may not be durable yet, and what silent ones hold is not known. */
