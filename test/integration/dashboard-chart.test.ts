@@ -73,6 +73,13 @@ describe('the dashboard in the chart', () => {
     },
   )
 
+  it('has the defaults of the program, so that docs/settings.md is right about both', () => {
+    const env = environmentOf(render())
+    const needed = ['DASHBOARD_URL', 'PUBLIC_URL', 'DASHBOARD_SECRET', 'DATABASE_FILE', 'SMTP_HOST', 'MAIL_FROM']
+    const bare = Object.fromEntries(Object.entries(env).filter(([name]) => needed.includes(name)))
+    expect(loadConfig({ ...env, OIDC_PROVIDERS: '', SMTP_USERNAME: '', SMTP_PASSWORD: '' })).toEqual(loadConfig(bare))
+  })
+
   it('takes every secret from the Secret of existingSecret, and needs no more keys of it than it uses', () => {
     const refs = (...set: readonly string[]): readonly string[] =>
       containerOf(render(...set)).env.flatMap(({ valueFrom }) => {
@@ -136,6 +143,9 @@ describe('the dashboard in the chart', () => {
       ACCOUNT_BILLING: 'Unmetered',
       KEYS_NAMESPACE: 'people',
     })
+    const prepaid = template(MATRIX['dashboard'] ?? [])
+    expect(prepaid.stdout).toContain(`variables.spec.billing == 'Prepaid'`)
+    expect(environmentOf(objectsOf(prepaid))).toMatchObject({ ACCOUNT_BILLING: 'Prepaid' })
     const kinds = (set: readonly string[]): readonly string[] => own(render(...set)).map(({ kind }) => kind)
     expect(kinds([])).toContain('ValidatingAdmissionPolicyBinding')
     expect(kinds(['admissionPolicy.enabled=false']).filter((kind) => kind.startsWith('Validating'))).toEqual([])
