@@ -46,6 +46,10 @@ describe('on https', () => {
     const value = cookies.get('__Host-headgate.session_token') ?? ''
     for (const name of ['headgate.session_token', '__Secure-headgate.session_token', '__Secure-__Host-headgate.session_token'])
       expect((await send(world, 'GET', '/api/me', { headers: { cookie: `${name}=${value}` } })).status).toBe(401)
+    const proof = lines.map((line) => /^__Host-headgate\.sign_up=([^;]+)/.exec(line)?.[1]).find((one) => one !== undefined) ?? ''
+    const opens = async (name: string): Promise<boolean> =>
+      (await send(world, 'GET', '/check-your-mail', { headers: { cookie: `${name}=${proof}` } })).status === 200
+    expect([await opens('headgate.sign_up'), await opens('__Host-headgate.sign_up')]).toEqual([false, true])
   })
 
   test('browsers are told to stay on https, for this host alone', async () => {

@@ -8,8 +8,11 @@ import { passwordProblem } from './new-password.ts'
 import { MAX_NAME } from './providers.ts'
 import type { Person } from './sessions.ts'
 import { emailOf } from './sign-up.ts'
-import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
+import { mailsOf, type ThrottleRule, WRONG_PASSWORDS } from './throttle.ts'
 import { forgetCodes } from './used-codes.ts'
+
+/** Of one person, to any addresses: each is a mail to somebody who may be a stranger. */
+const ADDRESS_CHANGES: ThrottleRule = { name: 'address-change', most: 10, windowMs: 24 * 3_600_000 }
 
 /** @returns false for a name that cannot be stored */
 export async function rename({ auth }: Identity, { id }: Person, name: string): Promise<boolean> {
@@ -44,10 +47,12 @@ export async function signInMethods(
 export async function changeEmail(
   identity: Identity,
   client: Client,
-  input: unknown,
+  { person, input }: { readonly person: Person; readonly input: unknown },
 ): Promise<{ readonly outcome: 'mailed' } | { readonly outcome: 'invalid' }> {
   const email = emailOf(input)
   if (email === undefined) return { outcome: 'invalid' }
+  const own = await identity.throttle.take(ADDRESS_CHANGES, person.id)
+  if (!own.isAdmitted) throw new Busy(429, Math.ceil(own.retryAfterMs / 1_000))
   const reply = await identity.throttle.counted(mailsOf('new-address'), email, async ({ isAdmitted }) => {
     if (isAdmitted) await deleteUnverified(() => identity.auth.$context, email) // the library mails no link to an address that has a row
     return await identity.door.ask(client, 'POST /change-email', { body: { newEmail: email }, mayMail: isAdmitted })

@@ -1,7 +1,7 @@
 /** A link to a new password works once, and no link outlives what it was asked for. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
 import { createStubGitHub } from '../../../examples/stub-identity/github.ts'
-import { send, signInThrough } from '../../../test/support/dashboard-requests.ts'
+import { manySources, send, signInThrough } from '../../../test/support/dashboard-requests.ts'
 import { DashboardWorld, type FormBrowser, PASSWORD, tokenOf } from '../../../test/support/dashboard-world.ts'
 import { listening } from '../../../test/support/listening.ts'
 import { temporaryFolderOfFile } from '../../../test/support/temporary-folder.ts'
@@ -101,6 +101,17 @@ describe('a reset link', () => {
     expect(await isDead(token)).toBe(true)
   })
 
+  test('sets one password, also when it is used several times at once', async () => {
+    await world.person('race@a.example')
+    const token = await askForLink('race@a.example')
+    const passwords = ['first of three herons', 'second of three herons', 'third of three herons']
+    const visits = await Promise.all(passwords.map((password) => world.browser().post('/reset/new', { token, password })))
+    expect(visits.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([303, 422, 422])
+    const opening = []
+    for (const password of passwords) opening.push(await canSignIn('race@a.example', password))
+    expect(opening).toEqual(visits.map(({ status }) => status === 303))
+  })
+
   test('refuses a weak password and works afterwards', async () => {
     await world.person('weak@a.example')
     const token = await askForLink('weak@a.example')
@@ -193,6 +204,17 @@ describe('the link of a change of the address', () => {
     await world.mails.wait('free@c.example', 'new-address')
     expect(world.mails.of('taken@c.example', 'new-address')).toEqual([])
     expect(world.mails.of('asker@c.example', 'new-address')).toEqual([])
+  })
+
+  test('is mailed for ten addresses of one person a day, so that nobody floods strangers', async () => {
+    const owner = await world.person('flood@c.example')
+    const everywhere = world.browser(manySources)
+    for (const [name, value] of owner.cookies) everywhere.cookies.set(name, value)
+    const statuses = []
+    for (let i = 0; i < 12; i++) statuses.push((await everywhere.call('POST', '/api/email', { email: `flooded${i}@c.example` })).status)
+    expect(statuses).toEqual([...Array.from({ length: 10 }, () => 202), 429, 429])
+    await world.mails.wait('flooded9@c.example', 'new-address')
+    expect(world.mails.of('flooded10@c.example', 'new-address')).toEqual([])
   })
 
   test('takes an address from a person who never verified it, but not from one who has verified it since', async () => {

@@ -92,7 +92,7 @@ export const postConfirm: MemberHandler = async ({ identity }, exchange, session
 }
 
 export const postEmail: MemberHandler = async ({ identity, log }, exchange, { person }) => {
-  const { outcome } = await changeEmail(identity, exchange.client, jsonText(exchange, 'email'))
+  const { outcome } = await changeEmail(identity, exchange.client, { person, input: jsonText(exchange, 'email') })
   if (outcome === 'invalid') throw new Refused('invalid', EMAIL_ERRORS.form.short, { fields: { email: EMAIL_ERRORS.form.long } })
   log.info({ audit: 'person.ask-email-change', person: person.id, request: exchange.id }, 'a person asked for a new address')
   return empty(202)
