@@ -36,3 +36,9 @@ test('after the last mail of a day there is no button, and the page says so', ()
   expect(text).toContain('No more mails can be sent to this address today.')
   expect(text).not.toContain('more today.</p>')
 })
+
+test('a browser that did not sign up is told nothing about other mails to the address', () => {
+  const text = page({ wasResent: true, leftToday: undefined, secondsUntilResend: 60 })
+  expect(text).toMatch(/Sent again[^]*action="\/check-your-mail"/)
+  expect(text).not.toMatch(/more today|address today/)
+})

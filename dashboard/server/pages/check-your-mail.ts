@@ -9,8 +9,8 @@ export interface CheckYourMailView extends Next {
   readonly secondsUntilResend: number
   /** Whether this page answers `Send again`. */
   readonly wasResent?: boolean | undefined
-  /** Mails that this address may still ask for today. */
-  readonly leftToday: number
+  /** Mails that this address may still ask for today. Absent where the browser may not know what others asked for. */
+  readonly leftToday?: number | undefined
 }
 
 export function checkYourMailPage(site: Site, view: CheckYourMailView): Html {
@@ -18,7 +18,7 @@ export function checkYourMailPage(site: Site, view: CheckYourMailView): Html {
   const main = html`<h1>Check your mail</h1>
     <p class="lead">We sent a link to <b>${address}</b>. It works for 24 hours. Open it in this browser.</p>
     ${view.wasResent === true && banner({ tone: 'ok', title: 'Sent again', text: leftSentence(leftToday) })}
-    ${leftToday > 0 ? resendForm(view) : html`<p>No more mails can be sent to this address today. Ask for another one tomorrow.</p>`}
+    ${leftToday === undefined || leftToday > 0 ? resendForm(view) : html`<p>No more mails can be sent to this address today. Ask for another one tomorrow.</p>`}
     <p class="aside">Nothing there? Look among unwanted mail, or <a href="${pathWith('/sign-up', { next })}">use another address</a>.</p>`
   return door(site, { title: 'Check your mail', main })
 }
@@ -28,6 +28,6 @@ function resendForm({ address, secondsUntilResend: seconds, next }: CheckYourMai
     ${waitingNote(seconds)}`
 }
 
-function leftSentence(left: number): string {
+function leftSentence(left = 0): string {
   return left > 0 ? `The mail can take a minute. You can ask for ${left} more today.` : 'The mail can take a minute.'
 }

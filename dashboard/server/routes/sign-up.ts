@@ -38,6 +38,9 @@ export const postCheckYourMail: OpenHandler = async ({ identity, site }, exchang
   if (address === undefined) return page(verifyPage(site, { state: 'dead', address: typed, error: 'form' }), { status: 422 })
   const { isSent, left, retryAfter } = await sendAgain(identity, exchange.client, address)
   const next = ownPath(exchange.body['next'])
+  // a browser that did not sign up must not learn whether somebody else did
+  if (proofOf(identity, exchange.client)?.email !== address)
+    return page(checkYourMailPage(site, { address, secondsUntilResend: RESEND_SECONDS, wasResent: true, next }))
   return page(checkYourMailPage(site, { address, secondsUntilResend: retryAfter, wasResent: isSent, leftToday: isSent ? left : 1, next }))
 }
 
