@@ -5,6 +5,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { accounts } from '#api/resources.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import { describe, expect, test } from 'vitest'
+import { FailingVolume } from '../../test/support/crashing-database.ts'
 import { DashboardWorld, type FormBrowser, PASSWORD, tokenOf, type Visit } from '../../test/support/dashboard-world.ts'
 import { temporaryFolder } from '../../test/support/temporary-folder.ts'
 import { isDatabaseFailure } from './identity/database-failure.ts'
@@ -99,6 +100,32 @@ async function changes(world: DashboardWorld, browser: FormBrowser): Promise<rea
 async function mailsAreSent(world: DashboardWorld): Promise<void> {
   await expect.poll(() => world.dashboard.identity.outboxRows.waiting()).toBe(0)
 }
+
+test('an I/O error at any statement of a request is never told as a mistake of the person, and the same request works later', async () => {
+  const folder = temporaryFolder()
+  const volume = new FailingVolume()
+  await using world = await DashboardWorld.open({ folder, database: { file: join(folder, 'dashboard.db'), open: volume.open } })
+  const browser = await world.person(MAYA)
+  const during = async (failing: RegExp, visit: () => Promise<Visit>): Promise<void> => {
+    volume.failing = failing
+    expectOurTrouble(await visit())
+    volume.failing = undefined
+  }
+  await during(/insert into "user"/, () => world.browser().post('/sign-up', { email: 'sam@fernwood.example', password: PASSWORD }))
+  await during(/select .* from "session"/, () => browser.get('/api/me'))
+  await during(/select .* from "session"/, () => browser.get('/settings'))
+  await during(/insert into "session"/, () => world.browser().post('/sign-in', { email: MAYA, password: PASSWORD }))
+  await during(/from "account"/, () => world.browser().post('/sign-in', { email: MAYA, password: PASSWORD }))
+  await during(/delete from "session"/, () => browser.call('POST', '/api/sign-out', {}))
+  await during(/from "headgateMember"/, () => browser.get('/api/me'))
+  expect((await browser.get('/api/me')).status).toBe(200)
+  const signUp = world.browser()
+  await signUp.post('/sign-up', { email: 'sam@fernwood.example', password: PASSWORD })
+  const { link } = await world.mails.wait('sam@fernwood.example', 'verify')
+  await during(/update "user"/, () => signUp.post('/verify', { token: tokenOf(link) }))
+  await during(/from "user"/, () => signUp.get(link))
+  expect((await signUp.post('/verify', { token: tokenOf(link) })).location).toBe('/')
+})
 
 test('a database that cannot be read at all signs nobody out, and says so to the probe', async () => {
   await using faulty = await opened()

@@ -33,7 +33,8 @@ export class MortalProcess {
   }
 
   /** For the opening of a database. */
-  readonly open = (path: string): DatabaseSync => new MortalDatabase(path, this)
+  readonly open = (path: string): DatabaseSync =>
+    new GuardedDatabase(path, (sql, run) => (WRITE.test(sql) ? this.write(sql, run) : this.read(run)))
 
   read<R>(run: () => R): R {
     this.#assertAlive()
@@ -72,27 +73,37 @@ export class MortalProcess {
   }
 }
 
-/** `close` rolls an open transaction back, as the end of a process does. */
-class MortalDatabase extends DatabaseSync {
-  readonly #process: MortalProcess
+/** A file whose statements go through `around`. `close` rolls an open transaction back, as the end of a process does. */
+class GuardedDatabase extends DatabaseSync {
+  readonly #around: <R>(sql: string, run: () => R) => R
 
-  constructor(path: string, process: MortalProcess) {
+  constructor(path: string, around: <R>(sql: string, run: () => R) => R) {
     super(path)
-    this.#process = process
+    this.#around = around
   }
 
   override prepare(sql: string): StatementSync {
-    const statement = this.#process.read(() => super.prepare(sql))
-    const isWrite = WRITE.test(sql)
-    const process = this.#process
-    const guarded = <R>(run: () => R): R => (isWrite ? process.write(sql, run) : process.read(run))
+    const statement = super.prepare(sql)
+    const around = this.#around
     return new Proxy(statement, {
       get: (target, name) => {
         const value: unknown = Reflect.get(target, name, target)
         if (typeof value !== 'function') return value
         const run = (...args: unknown[]): unknown => Reflect.apply(value, target, args) as unknown
-        return name === 'run' || name === 'all' || name === 'get' ? (...args: unknown[]) => guarded(() => run(...args)) : run
+        return name === 'run' || name === 'all' || name === 'get' ? (...args: unknown[]) => around(sql, () => run(...args)) : run
       },
     })
   }
+}
+
+/** A volume on which statements that match `failing` meet an I/O error. */
+export class FailingVolume {
+  failing: RegExp | undefined
+
+  /** For the opening of a database. */
+  readonly open = (path: string): DatabaseSync =>
+    new GuardedDatabase(path, (sql, run) => {
+      if (this.failing?.test(sql)) throw Object.assign(new Error('disk I/O error'), { code: 'ERR_SQLITE_ERROR', errcode: 10 })
+      return run()
+    })
 }
