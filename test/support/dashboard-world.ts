@@ -17,6 +17,7 @@ import { renderMail } from '../../dashboard/server/mail/templates/mails.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 
 export const SECRET = 'a secret of the tests that is long enough to be taken'
+const CHEAP = { memoryKiB: 32, passes: 1 }
 /** Connections that a test may open at the same moment. */
 const CONNECTS = 2_000
 export const PASSWORD = 'four quiet herons wade'
@@ -37,6 +38,8 @@ export interface DashboardWorldOptions {
   /** Wraps the cache of Accounts. */
   readonly informer?: (store: ObjectStore) => Informer<Account>
   readonly outage?: { readonly sinceMs: number | undefined }
+  /** Hashes as in production. Cheap ones save a test most of its time. */
+  readonly hasRealHashes?: boolean
   /** Another secret than that of the tests. */
   readonly secret?: string
 }
@@ -44,6 +47,7 @@ export interface DashboardWorldOptions {
 const DEFAULTS = {
   providers: () => [],
   hasPasswords: true,
+  hasRealHashes: false,
   kube: (store: ObjectStore): KubePort => store,
   informer: (store: ObjectStore): Informer<Account> => store.informer(accounts),
   trustedProxies: ['loopback'],
@@ -189,6 +193,7 @@ export class DashboardWorld implements AsyncDisposable {
         secret: options.secret,
         providers: await options.providers(origin),
         hasPasswords: options.hasPasswords,
+        ...(options.hasRealHashes ? {} : { hashCost: CHEAP }),
       },
       database: options.database ?? { file: join(options.folder, 'dashboard.db') },
       newAccounts: { defaultPlan: 'default', billing: 'Prepaid', keysNamespace: 'headgate-accounts' },

@@ -12,7 +12,7 @@ import { z } from 'zod'
 import type { Database } from './database.ts'
 import { HashQueue, HashQueueFull } from './hash-queue.ts'
 import { MAX_PASSWORD, MIN_PASSWORD } from './new-password.ts'
-import { hashPassword, verifyPassword } from './password-hash.ts'
+import { type HashCost, hashPassword, verifyPassword } from './password-hash.ts'
 import { oauthConfig, type ProviderSettings } from './providers.ts'
 import { secondFactorGuard } from './second-factor-guard.ts'
 import { isUsed, useCode } from './used-codes.ts'
@@ -36,6 +36,8 @@ export interface AuthSettings {
   readonly secret: string
   readonly providers: readonly ProviderSettings[]
   readonly hasPasswords: boolean
+  /** Only tests set it, whose thousands of sign-ups need no protection. */
+  readonly hashCost?: HashCost
 }
 
 export interface AuthDeps {
@@ -160,7 +162,7 @@ function peopleOptions({ settings, mails }: AuthDeps, hashes: HashQueue, context
       password: {
         hash: async (password: string) => {
           const hashed = asking.getStore()?.hashed
-          return hashed?.password === password ? hashed.hash : await queued(hashes, () => hashPassword(password))
+          return hashed?.password === password ? hashed.hash : await queued(hashes, () => hashPassword(password, settings.hashCost))
         },
         verify: async ({ password, hash }: { password: string; hash: string }) =>
           password === asking.getStore()?.standIn || (await queued(hashes, () => verifyPassword(password, hash))),
@@ -199,7 +201,7 @@ function peopleOptions({ settings, mails }: AuthDeps, hashes: HashQueue, context
         },
       },
     },
-    hooks: { before: beforeSignUp(hashes) },
+    hooks: { before: beforeSignUp(hashes, settings.hashCost) },
   } satisfies BetterAuthOptions
 }
 
@@ -231,13 +233,13 @@ function isChange(token: string): boolean {
  * Hashes the password of a sign-up before the transaction begins, because the transaction holds the only connection to SQLite. Then deletes an
  * unverified person with this address, if a mail may go out: such a row proves nothing, and its former link and password end with it.
  */
-function beforeSignUp(hashes: HashQueue): ReturnType<typeof createAuthMiddleware> {
+function beforeSignUp(hashes: HashQueue, hashCost: HashCost | undefined): ReturnType<typeof createAuthMiddleware> {
   return createAuthMiddleware(async (ctx) => {
     if (ctx.path !== '/sign-up/email') return
     const { email, password } = ctx.body as { email: string; password: string }
     const call = asking.getStore()
     if (call === undefined) throw new APIError('NOT_FOUND')
-    call.hashed = { password, hash: await queued(hashes, () => hashPassword(password)) }
+    call.hashed = { password, hash: await queued(hashes, () => hashPassword(password, hashCost)) }
     if (call.mayMail) await deleteUnverified(() => Promise.resolve(ctx.context), email)
   })
 }

@@ -2,8 +2,13 @@
 import { argon2, randomBytes, timingSafeEqual, type Argon2Parameters } from 'node:crypto'
 import { promisify } from 'node:util'
 
-const MEMORY_KIB = 19_456
-const PASSES = 2
+/** What a hash costs its computer in memory and time. */
+export interface HashCost {
+  readonly memoryKiB: number
+  readonly passes: number
+}
+
+const COST: HashCost = { memoryKiB: 19_456, passes: 2 }
 const PARALLELISM = 1
 const SALT_BYTES = 16
 const TAG_BYTES = 32
@@ -12,17 +17,17 @@ const PHC = /^\$argon2id\$v=19\$m=(\d{1,7}),t=(\d{1,2}),p=(\d{1,2})\$([A-Za-z0-9
 const derive = promisify<'argon2id', Argon2Parameters, Buffer>(argon2)
 
 /** @returns `$argon2id$v=19$m=19456,t=2,p=1$<salt>$<hash>` */
-export async function hashPassword(password: string): Promise<string> {
+export async function hashPassword(password: string, { memoryKiB, passes }: HashCost = COST): Promise<string> {
   const nonce = randomBytes(SALT_BYTES)
   const tag = await derive('argon2id', {
     message: messageOf(password),
     nonce,
-    memory: MEMORY_KIB,
-    passes: PASSES,
+    memory: memoryKiB,
+    passes,
     parallelism: PARALLELISM,
     tagLength: TAG_BYTES,
   })
-  return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${PARALLELISM}$${base64(nonce)}$${base64(tag)}`
+  return `$argon2id$v=19$m=${memoryKiB},t=${passes},p=${PARALLELISM}$${base64(nonce)}$${base64(tag)}`
 }
 
 /** @returns whether `password` has the hash; false for a text that is no hash */

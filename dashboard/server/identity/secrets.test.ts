@@ -37,6 +37,7 @@ const answers: string[] = []
 
 beforeAll(async () => {
   world = await DashboardWorld.open({
+    hasRealHashes: true,
     folder,
     transport: mail,
     providers: async (origin) => {
