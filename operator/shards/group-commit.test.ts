@@ -19,7 +19,7 @@ class SlowSet {
   inFlight = 0
   mostInFlight = 0
 
-  constructor(shards: number, groupOf: (entry: Note) => string = () => '', store = new ObjectStore(), spacingMs = 0) {
+  constructor(shards: number, groupOf: (entry: Note) => string = () => '', store = new ObjectStore()) {
     this.kube = new FakeKubePort(store)
     this.kube.before = ({ verb, name }) => (verb === 'create' || verb === 'update' ? this.#write(name) : undefined)
     this.shards = new SecretShards<Note>({
@@ -34,7 +34,6 @@ class SlowSet {
       limitBytes: 921_600,
       remedy: 'raise keyring.shards',
       groupOf,
-      spacingMs,
       backlog: (group) => this.backlog(group),
     })
   }
@@ -86,18 +85,6 @@ describe('group commit', () => {
     expect(set.writes).toHaveLength(0)
     await set.clock.advance(1)
     expect(set.writes).toHaveLength(1)
-  })
-
-  test('an entry that changes all the time takes one write per time between two writes, and an urgent change does not wait', async () => {
-    set = new SlowSet(1, undefined, undefined, 1_000)
-    for (let n = 0; n < 300; n += 1) {
-      set.shards.commit(note('a', `text ${n}`), 'change')
-      await set.clock.advance(10)
-    }
-    expect(set.writes.map(({ at }) => at)).toEqual([5, 1_005, 2_005])
-    set.shards.commit(note('a', 'less'), 'urgent')
-    await set.clock.advance(1)
-    expect(set.writes).toHaveLength(4)
   })
 
   test('a lone commit of one tenant does not wait for the storm of another', async () => {

@@ -39,8 +39,6 @@ export interface ShardSetKind<Entry> {
   readonly limitBytes: number
   /** Longest wait of a change that rides along with another write of its shard, ms; default 5 s. */
   readonly rideMs?: number
-  /** Shortest time between two writes of a shard that are not urgent, ms; default: none. */
-  readonly spacingMs?: number
   /** A damaged Secret stays as it is until an administrator restores or deletes it: nothing else has its entries. */
   readonly keepsDamaged?: boolean
 }
@@ -310,12 +308,11 @@ export class SecretShards<Entry> {
   }
 
   #schedule(shard: Shard<Entry>, group: string): void {
-    const { shards, clock, backlog = () => 0, spacingMs = 0 } = this.#options
+    const { shards, clock, backlog = () => 0 } = this.#options
     const waitMs = lingerMs((this.#waiting.get(group) ?? 0) + backlog(group), shards)
     const nowMs = clock.monotonic()
     shard.lingerMs = Math.min(shard.lingerMs, waitMs)
-    const earliestMs = Math.max(nowMs, shard.writtenMs + spacingMs)
-    shard.dueMs = Math.min(shard.dueMs, shard.pending.size < FULL_BATCH ? Math.max(nowMs + waitMs, earliestMs) : earliestMs)
+    shard.dueMs = Math.min(shard.dueMs, shard.pending.size < FULL_BATCH ? nowMs + waitMs : nowMs)
   }
 
   #count(group: string, change: 1 | -1): void {
@@ -386,7 +383,6 @@ export class SecretShards<Entry> {
     this.#inFlight[kind] += 1
     Object.assign(shard, { dueMs: Infinity, lingerMs: Infinity, isUrgent: false })
     shard.lastWrite = ++this.#writes
-    shard.writtenMs = clock.monotonic()
     shard.writing = this.#writer.write(shard).finally(() => {
       this.#inFlight[kind] -= 1
       shard.writing = undefined

@@ -49,16 +49,12 @@ export const MODELS_SET: ShardSetKind<RecordEntry> = {
   remedy: MOUNTED_REMEDY,
 }
 
-/**
- * Records of accounts and plans, one per text line: durable truth about deleted ones, and for a cold start. Gateways have a record from Redis
- * at once, and nothing waits for its Secret. So an account that changes many times a second takes one write a second.
- */
+/** Records of accounts and plans, one per text line: durable truth about deleted ones, and for a cold start. */
 export const ACCOUNTS_SET: ShardSetKind<RecordEntry> = {
   set: 'accounts',
   codec: textCodec,
   limitBytes: LARGEST_BYTES,
   remedy: 'delete Accounts that are not used',
-  spacingMs: 1_000,
 }
 
 /**

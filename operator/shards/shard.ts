@@ -56,8 +56,6 @@ export class Shard<Entry> {
   lingerMs = Infinity
   /** Whether a change waits that must not wait for others. */
   isUrgent = false
-  /** Time at which the last write began, ms monotonic. */
-  writtenMs = -Infinity
   /** Sequence number of the last write of this shard, counted over the set. */
   lastWrite = 0
 
