@@ -65,8 +65,9 @@ export class AccountRecords {
     return this.#shards.newest(uid)?.text
   }
 
+  /** The newest records of all objects, durable or about to be: a record that gateways have may wait for its Secret. */
   *all<K extends AccountRecordKind>(kind: K): IterableIterator<RecordIn<K>> {
-    for (const { uid } of [...this.#shards.entries()]) {
+    for (const { uid } of [...this.#shards.newestEntries()]) {
       const record = this.get(kind, uid)
       if (record !== undefined) yield record
     }

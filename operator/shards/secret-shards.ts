@@ -219,6 +219,17 @@ export class SecretShards<Entry> {
     }
   }
 
+  /** Every entry, as `newest` returns it. */
+  *newestEntries(): IterableIterator<Entry> {
+    for (const { stored, riding, pending } of this.#shards) {
+      const ids = new Set([...Array.from(stored.values(), ({ id = '' }) => id), ...riding.keys(), ...pending.keys()])
+      for (const id of ids) {
+        const entry = this.newest(id)
+        if (entry !== undefined) yield entry
+      }
+    }
+  }
+
   *unreadable(): IterableIterator<UnreadableEntry> {
     for (const { name: secret, frozen, stored } of this.#shards) {
       if (frozen !== undefined) yield { secret, id: undefined, why: frozen }

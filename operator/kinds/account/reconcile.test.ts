@@ -231,6 +231,18 @@ describe('an Account and its keys', () => {
     expect([await ready('second'), await world.condition(accounts, 'acme', 'Accepted')]).toEqual(['True Ready', 'True Accepted'])
   })
 
+  test('a Plan that is deleted while the record of its new Account waits for its Secret goes on to hold', async () => {
+    await applyPlan({ models: ['a'] })
+    await world.settle()
+    world.beforeCall = ({ name }) => (name.startsWith('hg-accounts-') ? world.sleep(30_000) : undefined)
+    await applyAccount()
+    for (let at = 0; at < 500 && (await accountRecords()).length === 0; at += 1) await world.pass(0.01)
+    expect(await accountRecords()).toMatchObject([{ state: 'Active' }]) // gateways have the record
+    await world.objects.remove(plans, PRO)
+    await world.settle()
+    expect(await planRecords()).toMatchObject([{ models: ['a'] }])
+  })
+
   test('the keys of a deleted Account are refused, also if it was deleted while no operator ran', async () => {
     await issued()
     await world.stopProcesses()
