@@ -1,7 +1,7 @@
 /** Opens the connections of an operator on a cluster: API server, Lease, Redis, Events. Makes no decisions. */
 import { randomBytes } from 'node:crypto'
 import { systemClock as clock } from '#platform/clock.ts'
-import { Ending, Misconfigured } from '#platform/lifecycle.ts'
+import { Ending } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { RedisConnection } from '#platform/redis-connection.ts'
@@ -11,7 +11,7 @@ import { KINDS } from './kinds/kinds.ts'
 import { KubeEventRecorder } from '#kube/events.ts'
 import { emptyInformer } from '#kube/empty-informer.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
-import { KubeConfigError, KubeCredentials } from '#kube/kube-credentials.ts'
+import { KubeCredentials } from '#kube/kube-credentials.ts'
 import { LeaderLease } from '#kube/leader.ts'
 import { RedisBalanceStore } from './books/redis-balance-store.ts'
 import { RedisLedgerAdmin } from './books/redis-ledger-store.ts'
@@ -33,7 +33,7 @@ export type Connections = ReturnType<typeof connect>
 /** @param kubeconfig path of a kubeconfig; undefined: the pod's ServiceAccount @param fail ends the process */
 export function connect(config: OperatorConfig, log: Log, kubeconfig: string | undefined, fail: (reason: Error) => void) {
   const registry = createMetricsRegistry()
-  const transport = new Transport({ credentials: credentials(kubeconfig), clock, onAnswer: registry.onAnswer })
+  const transport = new Transport({ credentials: new KubeCredentials(kubeconfig), clock, onAnswer: registry.onAnswer })
   const kube = new RawClient({ transport, clock })
   const outage = new OutageLog('the API server', log, clock)
   const watches = createWatches(config, { source: kube, clock, logger: log, random: Math.random, metrics: registry.reflectors, outage })
@@ -115,14 +115,5 @@ function createWatches(config: OperatorConfig, deps: ReflectorDeps) {
     isDead: () => factories.some((factory) => factory.dead),
     start: () => factories.forEach((factory) => factory.start()),
     stop: () => factories.forEach((factory) => factory.stop()),
-  }
-}
-
-function credentials(kubeconfig: string | undefined): KubeCredentials {
-  try {
-    return new KubeCredentials(kubeconfig)
-  } catch (error) {
-    if (error instanceof KubeConfigError) throw new Misconfigured(error.message, { cause: error })
-    throw error
   }
 }

@@ -15,7 +15,7 @@ import { can } from './accounts/members.ts'
 import { type Answer, type Client, type Exchange, newRequestID } from './http/exchange.ts'
 import { notFound, Refused } from './http/refused.ts'
 import { isDatabaseFailure } from './identity/database-failure.ts'
-import { Busy } from './identity/door.ts'
+import { Busy } from './identity/busy.ts'
 import { HashQueueFull } from './identity/hash-queue.ts'
 import { isFresh } from './identity/proof.ts'
 import type { Session } from './identity/sessions.ts'
@@ -199,7 +199,6 @@ async function openApp({ identity, web }: AppDeps, request: Request, response: R
 
 function send(response: Response, answer: Answer): void {
   for (const cookie of answer.cookies ?? []) response.append('set-cookie', cookie)
-  for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value)
   switch (answer.kind) {
     case 'page':
       return void response.status(answer.status).type('html').send(String(answer.page))

@@ -82,7 +82,7 @@ export const DASHBOARD_SETTINGS = z.object({
     chart: 'dashboard.existingSecret',
   }),
   githubURL: setting(webURL.default('https://github.com'), {
-    about: 'GitHub, or a GitHub Enterprise.',
+    about: 'Base URL of GitHub or of a GitHub Enterprise server.',
     remedy: 'set it to https://<host>',
     chart: 'dashboard.github.url',
   }),

@@ -193,7 +193,7 @@ test('a file that is removed while the dashboard runs is missed at the next star
   expect((await again.get('/api/me')).json().account.name).toBe(name)
 })
 
-test("yesterday's copy: people of yesterday sign in, later ones sign up again and get their Accounts back", async () => {
+test('a day-old copy: its people sign in, later ones sign up again and get their Accounts back', async () => {
   await using faulty = await opened()
   const { world, path } = faulty
   await world.person(MAYA)

@@ -1,31 +1,18 @@
 /** What people and requests write is data: no markup, no header, no address to go on to, no host of a link. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { createStubGitHub } from '../../examples/stub-identity/github.ts'
-import { chooseAtProvider, manySources, send, sendToHost, startAtProvider } from '../../test/support/dashboard-requests.ts'
-import { DashboardWorld, FormBrowser, PASSWORD, tokenOf } from '../../test/support/dashboard-world.ts'
-import { listening } from '../../test/support/listening.ts'
+import { chooseAtProvider, manySources, openWithGitHub, send, sendToHost, startAtProvider } from '../../test/support/dashboard-requests.ts'
+import { type DashboardWorld, FormBrowser, PASSWORD, tokenOf } from '../../test/support/dashboard-world.ts'
 import { temporaryFolderOfFile } from '../../test/support/temporary-folder.ts'
 
 const MARKUP = `"><script>alert(1)</script><img src=x onerror='alert(2)'>\`\${7*7}`
-const client = { id: 'headgate', secret: 'secret of the stub' }
 
 const folder = temporaryFolderOfFile()
 let world: DashboardWorld
-let stopStub: () => void
 beforeAll(async () => {
-  world = await DashboardWorld.open({
-    folder,
-    providers: async (origin) => {
-      const stub = createStubGitHub({ client: { ...client, redirectURIs: [`${origin}/api/auth/callback/github`] } })
-      const url = `http://127.0.0.1:${await listening(stub)}`
-      stopStub = () => stub.close()
-      return [{ kind: 'github', id: 'github', name: 'GitHub', clientId: client.id, clientSecret: client.secret, url, apiURL: url }]
-    },
-  })
+  world = await openWithGitHub({ folder })
 })
 afterEach(() => world.clock.move(Date.now() - world.clock.now()))
 afterAll(async () => {
-  stopStub()
   await world[Symbol.asyncDispose]()
 })
 

@@ -3,11 +3,11 @@ import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { accounts } from '#api/resources.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
-import { KubeConfigError, KubeCredentials } from '#kube/kube-credentials.ts'
+import { KubeCredentials } from '#kube/kube-credentials.ts'
 import { RawClient } from '#kube/raw-client.ts'
 import { Transport } from '#kube/transport.ts'
 import { systemClock as clock } from '#platform/clock.ts'
-import { listen, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
+import { listen, runProgram, type Running } from '#platform/lifecycle.ts'
 import { createLog, type ProcessLog } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
@@ -33,7 +33,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   // better-auth prints unexpected errors there, whatever its options
   // eslint-disable-next-line no-console -- the reason is above
   console.error = (...parts: unknown[]) => log.error({ error: parts.map(messageOf).join(' ') }, 'a library printed an error')
-  const transport = new Transport({ credentials: credentials(env.KUBECONFIG), clock })
+  const transport = new Transport({ credentials: new KubeCredentials(env.KUBECONFIG), clock })
   const kube = new RawClient({ transport, clock })
   const outage = new ClusterOutage(new OutageLog('the API server', log, clock), clock)
   const watches = new InformerFactory({ source: kube, clock, logger: log, random: Math.random, outage }, [])
@@ -74,13 +74,4 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     health.closeAllConnections()
   }
   return { stop, failed: new Promise<never>(() => undefined) }
-}
-
-function credentials(kubeconfig: string | undefined): KubeCredentials {
-  try {
-    return new KubeCredentials(kubeconfig)
-  } catch (error) {
-    if (error instanceof KubeConfigError) throw new Misconfigured(error.message, { cause: error })
-    throw error
-  }
 }

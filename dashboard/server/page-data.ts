@@ -45,16 +45,15 @@ export type AccountView =
       readonly state: 'Active' | 'Suspended'
       readonly name: string
       readonly displayName?: string
-      /** Name of the Plan, and its name for people. */
+      /** Name of the Plan. */
       readonly plan: string
-      readonly planName?: string
       readonly isReady: boolean
       /** Why the Account is not ready: reason and message of its condition. */
       readonly reason?: string
       readonly message?: string
     }
-  /** There is no Account yet: `PlanMissing` (the administrator must create the Plan) or `ClusterUnreachable`. */
-  | { readonly state: 'Pending'; readonly reason: 'PlanMissing' | 'ClusterUnreachable'; readonly message: string }
+  /** The cluster has not answered, so the Account is unknown. */
+  | { readonly state: 'Unknown' }
   /** The administrator has deleted the Account. */
   | { readonly state: 'Closed' }
 
@@ -72,7 +71,7 @@ export interface Me {
     readonly twoFactor: { readonly isOn: boolean; readonly backupCodesLeft?: number }
   }
   readonly account: AccountView
-  /** Set while the Kubernetes API does not answer: what is shown is of that time, and nothing can be changed. */
+  /** Time since which the Kubernetes API has not answered. The page then shows older data, and no change is possible. */
   readonly readOnlySince?: string
   readonly installation: {
     /** Base URL of the API, without /v1. */

@@ -36,7 +36,7 @@ export function useMe(): UseQueryResult<Me> {
 
 /** Whether the page waits for the cluster. */
 function isUnsettled({ account, readOnlySince }: Me): boolean {
-  return readOnlySince !== undefined || account.state === 'Pending' || (account.state === 'Active' && !account.isReady)
+  return readOnlySince !== undefined || account.state === 'Unknown' || (account.state === 'Active' && !account.isReady)
 }
 
 export function useProviders(): UseQueryResult<LinkedProviders> {

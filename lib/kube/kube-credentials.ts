@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import type { RequestOptions } from 'node:https'
 import { delimiter, dirname, resolve } from 'node:path'
 import { KubeConfig } from '@kubernetes/client-node'
+import { Misconfigured } from '#platform/lifecycle.ts'
 import { parse } from 'yaml'
 
 /** TLS options of the connection, as for `tls.connect`. Their content is compared, to notice a rotated CA or client certificate. */
@@ -22,11 +23,6 @@ export interface KubeAccess {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The error of a configuration without a usable API server. A restart does not help; the message names the remedy. */
-export class KubeConfigError extends Error {
-  override readonly name = 'KubeConfigError'
-}
-
 /**
  * The identity of this process for the API server, from a kubeconfig or the ServiceAccount of the pod. Every `read` reads tokens,
  * certificates and CA from their files again, since the kubelet replaces them while the process runs.
@@ -37,7 +33,7 @@ export class KubeCredentials {
 
   /**
    * @param kubeconfig value of KUBECONFIG: one path, or several joined as in PATH; undefined = the ServiceAccount of the pod
-   * @throws KubeConfigError when neither of them exists, or none names an API server
+   * @throws Misconfigured when neither of them exists, or none names an API server
    */
   constructor(kubeconfig: string | undefined) {
     this.#kubeconfig = kubeconfig
@@ -68,13 +64,13 @@ function load(kubeconfig: string | undefined): KubeConfig {
     if (files?.length) files.forEach((file, index) => loadFile(config, file, index))
     else config.loadFromCluster()
   } catch (error) {
-    throw new KubeConfigError(`KUBECONFIG ${kubeconfig ?? ''}: ${reasonOf(error)}; name a readable kubeconfig`, { cause: error })
+    throw new Misconfigured(`KUBECONFIG ${kubeconfig ?? ''}: ${reasonOf(error)}; name a readable kubeconfig`, { cause: error })
   }
   const server = serverOf(config)
   if (!URL.canParse(server) || server.includes('undefined')) {
-    throw new KubeConfigError('no API server is configured; set KUBECONFIG, or run in a pod that has a ServiceAccount token')
+    throw new Misconfigured('no API server is configured; set KUBECONFIG, or run in a pod that has a ServiceAccount token')
   }
-  if (config.getCurrentCluster()?.proxyUrl) throw new KubeConfigError('proxy-url in the kubeconfig is not supported; remove it')
+  if (config.getCurrentCluster()?.proxyUrl) throw new Misconfigured('proxy-url in the kubeconfig is not supported; remove it')
   return config
 }
 

@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { FakeApiServer } from '../../test/support/fake-api-server.ts'
 import { temporaryFolder } from '../../test/support/temporary-folder.ts'
 import { systemClock } from '#platform/clock.ts'
-import { KubeConfigError, KubeCredentials } from './kube-credentials.ts'
+import { Misconfigured } from '#platform/lifecycle.ts'
+import { KubeCredentials } from './kube-credentials.ts'
 import { Transport } from './transport.ts'
 
 let server: FakeApiServer
@@ -50,7 +51,7 @@ describe('credentials', () => {
 
   test('a kubeconfig that cannot be used is refused at once with the remedy', () => {
     expect(() => new KubeCredentials(join(folder, 'missing'))).toThrow(/ENOENT.*name a readable kubeconfig/)
-    expect(() => new KubeCredentials(undefined)).toThrow(KubeConfigError)
+    expect(() => new KubeCredentials(undefined)).toThrow(Misconfigured)
     writeFileSync(join(folder, 'empty'), 'apiVersion: v1\nkind: Config\n')
     expect(() => new KubeCredentials(join(folder, 'empty'))).toThrow(/set KUBECONFIG/)
   })

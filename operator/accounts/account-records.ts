@@ -67,7 +67,7 @@ export class AccountRecords {
 
   /** The newest records of all objects, durable or about to be: a record that gateways have may wait for its Secret. */
   *all<K extends AccountRecordKind>(kind: K): IterableIterator<RecordIn<K>> {
-    for (const { uid } of [...this.#shards.newestEntries()]) {
+    for (const uid of [...this.#shards.ids()]) {
       const record = this.get(kind, uid)
       if (record !== undefined) yield record
     }

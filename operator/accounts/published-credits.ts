@@ -31,7 +31,7 @@ export class PublishedCredits {
     return (this.#credits.orderOf(credit) ?? Infinity) < (this.#stored.get(uid) ?? 0)
   }
 
-  /** Call this when the account was deleted. */
+  /** Forgets a deleted account. */
   forget(uid: string): void {
     this.#made.delete(uid)
     this.#stored.delete(uid)

@@ -219,15 +219,10 @@ export class SecretShards<Entry> {
     }
   }
 
-  /** Every entry, as `newest` returns it. */
-  *newestEntries(): IterableIterator<Entry> {
-    for (const { stored, riding, pending } of this.#shards) {
-      const ids = new Set([...Array.from(stored.values(), ({ id = '' }) => id), ...riding.keys(), ...pending.keys()])
-      for (const id of ids) {
-        const entry = this.newest(id)
-        if (entry !== undefined) yield entry
-      }
-    }
+  /** The ids of all entries, and of all commits and removals that are not durable yet. */
+  *ids(): IterableIterator<string> {
+    for (const { stored, riding, pending } of this.#shards)
+      yield* new Set([...Array.from(stored.values(), ({ id = '' }) => id), ...riding.keys(), ...pending.keys()])
   }
 
   *unreadable(): IterableIterator<UnreadableEntry> {

@@ -1,32 +1,20 @@
 /** An account of the dashboard is for people alone: nothing of a signed-in person is a key of the API. */
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
-import { createStubGitHub } from '../../examples/stub-identity/github.ts'
-import { chooseAtProvider, cookieHeader, signInThrough, startAtProvider } from '../support/dashboard-requests.ts'
-import { DashboardWorld, PASSWORD, tokenOf } from '../support/dashboard-world.ts'
-import { listening } from '../support/listening.ts'
+import { chooseAtProvider, cookieHeader, openWithGitHub, signInThrough, startAtProvider } from '../support/dashboard-requests.ts'
+import { type DashboardWorld, PASSWORD, tokenOf } from '../support/dashboard-world.ts'
 import { issuedKey, recordText, writer } from '../support/records.ts'
 import { runningGateway } from '../support/running-gateway.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { waitFor } from '../support/wait-for.ts'
 
-const client = { id: 'headgate', secret: 'secret of the stub' }
 const { credential, record } = issuedKey('a')
 
 const folder = temporaryFolderOfFile()
 let world: DashboardWorld
 let api: Awaited<ReturnType<typeof runningGateway>>
-let stopStub: () => void
 beforeAll(async () => {
-  world = await DashboardWorld.open({
-    folder,
-    providers: async (origin) => {
-      const stub = createStubGitHub({ client: { ...client, redirectURIs: [`${origin}/api/auth/callback/github`] } })
-      const url = `http://127.0.0.1:${await listening(stub)}`
-      stopStub = () => stub.close()
-      return [{ kind: 'github', id: 'github', name: 'GitHub', clientId: client.id, clientSecret: client.secret, url, apiURL: url }]
-    },
-  })
+  world = await openWithGitHub({ folder })
   const store = new MemoryProjection()
   await store.rebuild(writer(), 'e1', 1, [{ kind: 'key', op: 'put', id: 'a', text: recordText(record) }])
   api = await runningGateway(store)
@@ -34,7 +22,6 @@ beforeAll(async () => {
 })
 afterAll(async () => {
   await api.stop()
-  stopStub()
   await world[Symbol.asyncDispose]()
 })
 

@@ -299,11 +299,7 @@ const STATES: ReadonlyArray<readonly [string, string, () => void]> = [
     () => (server.me = { ...server.me, account: { state: 'Suspended', name: 'u', plan: 't', isReady: true } }),
   ],
   ['Overview of a Closed account', '/', () => (server.me = { ...server.me, account: { state: 'Closed' } })],
-  [
-    'Overview before its account',
-    '/',
-    () => (server.me = { ...server.me, account: { state: 'Pending', reason: 'PlanMissing', message: '' } }),
-  ],
+  ['Overview before its account', '/', () => (server.me = { ...server.me, account: { state: 'Unknown' } })],
   ['Overview that could not be loaded', '/', () => (server.refusals = { 'GET /api/me': 'internal' })],
   ['Settings', '/settings', () => undefined],
   ['Settings, read only', '/settings', () => (server.me = { ...server.me, readOnlySince: '2026-11-24T12:03:00Z' })],

@@ -2,9 +2,26 @@
 import { once } from 'node:events'
 import { type IncomingMessage, request } from 'node:http'
 import { text } from 'node:stream/consumers'
-import type { DashboardWorld, FormBrowser } from './dashboard-world.ts'
-import { Visit } from './dashboard-world.ts'
+import { createStubGitHub } from '../../examples/stub-identity/github.ts'
+import { DashboardWorld, type DashboardWorldOptions, type FormBrowser, Visit } from './dashboard-world.ts'
+import { listening } from './listening.ts'
 import { totpCode } from './totp.ts'
+
+const STUB_CLIENT = { id: 'headgate', secret: 'secret of the stub' }
+
+/** A world whose people can sign in through a stand-in for GitHub. The stand-in ends with the world. */
+export async function openWithGitHub(options: DashboardWorldOptions): Promise<DashboardWorld> {
+  return await DashboardWorld.open({
+    ...options,
+    providers: async (origin, closeWith) => {
+      const { id, secret } = STUB_CLIENT
+      const stub = createStubGitHub({ client: { id, secret, redirectURIs: [`${origin}/api/auth/callback/github`] } })
+      const url = `http://127.0.0.1:${await listening(stub)}`
+      closeWith(stub)
+      return [{ kind: 'github', id: 'github', name: 'GitHub', clientId: id, clientSecret: secret, url, apiURL: url }]
+    },
+  })
+}
 
 export interface RawRequest {
   readonly headers?: Readonly<Record<string, string>>

@@ -25,7 +25,11 @@ export const PASSWORD = 'four quiet herons wade'
 export interface DashboardWorldOptions {
   /** Folder for the database and the built pages. */
   readonly folder: string
-  readonly providers?: (origin: string) => readonly ProviderSettings[] | Promise<readonly ProviderSettings[]>
+  /** @param closeWith closes a server with the world */
+  readonly providers?: (
+    origin: string,
+    closeWith: (server: Server) => void,
+  ) => readonly ProviderSettings[] | Promise<readonly ProviderSettings[]>
   readonly hasPasswords?: boolean
   readonly database?: DatabasePlace
   readonly store?: ObjectStore
@@ -122,6 +126,7 @@ export class DashboardWorld implements AsyncDisposable {
   /** Every line of the log, at level debug. */
   readonly lines: string[] = []
   readonly #server: Server
+  readonly #others: Server[] = []
   #options: DashboardWorldOptions
   #replicas: readonly Dashboard[] = []
   #browsers = 0
@@ -191,7 +196,7 @@ export class DashboardWorld implements AsyncDisposable {
       auth: {
         origin,
         secret: options.secret,
-        providers: await options.providers(origin),
+        providers: await options.providers(origin, (server) => this.#others.push(server)),
         hasPasswords: options.hasPasswords,
         ...(options.hasRealHashes ? {} : { hashCost: CHEAP }),
       },
@@ -224,8 +229,10 @@ export class DashboardWorld implements AsyncDisposable {
 
   async [Symbol.asyncDispose](): Promise<void> {
     await this.stop()
-    this.#server.close()
-    this.#server.closeAllConnections()
+    for (const server of [this.#server, ...this.#others]) {
+      server.close()
+      server.closeAllConnections()
+    }
   }
 }
 

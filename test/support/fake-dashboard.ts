@@ -6,6 +6,7 @@ import { text } from 'node:stream/consumers'
 import { build } from 'vite'
 import type { Me, RefusalCode, Sessions } from '../../dashboard/server/page-data.ts'
 import { ROOT } from './documents.ts'
+import { REFUSAL_STATUS } from '../../dashboard/server/http/refused.ts'
 import { listening } from './listening.ts'
 
 /** As strict as the real server's. */
@@ -17,25 +18,12 @@ export const BACKUP_CODES = ['7k2m-9xqp', 'b4tz-h3wc', 'n8rd-6yjf']
 
 type Manifest = Readonly<Record<string, { readonly file: string; readonly css: readonly string[] }>>
 
-const STATUS: Readonly<Record<RefusalCode, number>> = {
-  'session-ended': 401,
-  'wrong-credentials': 403,
-  'wrong-origin': 403,
-  confirm: 403,
-  'not-found': 404,
-  conflict: 409,
-  invalid: 422,
-  'too-many-requests': 429,
-  unavailable: 503,
-  internal: 500,
-}
-
 const ME: Me = {
   person: {
     ...{ id: 'p1', name: 'Maya', email: 'maya@x.example', createdAt: '2026-08-04T10:00:00Z', role: 'owner', hasPassword: true },
     twoFactor: { isOn: false },
   },
-  account: { state: 'Active', name: 'u-4kq7', plan: 'team', planName: 'Team', isReady: true },
+  account: { state: 'Active', name: 'u-4kq7', plan: 'team', isReady: true },
   installation: { apiURL: 'https://models.x.example', providers: [{ id: 'github', name: 'GitHub' }], hasPasswords: true },
 }
 const session = (id: string, agent: string): Sessions['sessions'][number] => ({
@@ -107,7 +95,7 @@ export class FakeDashboard {
   #answer(response: ServerResponse, route: string, body: string): void {
     if (!route.startsWith('GET ')) this.changes.push(`${route} ${body}`)
     const code = this.#refusal(route, body)
-    response.statusCode = code === undefined ? 200 : STATUS[code]
+    response.statusCode = code === undefined ? 200 : REFUSAL_STATUS[code]
     response.setHeader('content-type', 'application/json')
     response.end(
       JSON.stringify(

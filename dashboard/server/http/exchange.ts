@@ -26,7 +26,6 @@ export interface Exchange {
 /** What goes back. `cookies` are whole Set-Cookie values. */
 export type Answer = {
   readonly cookies?: readonly string[]
-  readonly headers?: Readonly<Record<string, string>>
 } & (
   | { readonly kind: 'page'; readonly status: number; readonly page: Html }
   | { readonly kind: 'json'; readonly status: number; readonly body: object }

@@ -1,7 +1,8 @@
 /** Refusals: code, status and message. Every route throws them, and one place turns them into answers. */
 import type { RefusalCode } from '../page-data.ts'
 
-const STATUS: Readonly<Record<RefusalCode, number>> = {
+/** HTTP status of each refusal. */
+export const REFUSAL_STATUS: Readonly<Record<RefusalCode, number>> = {
   'session-ended': 401,
   'wrong-credentials': 403,
   confirm: 403,
@@ -28,11 +29,11 @@ export class Refused extends Error {
   readonly status: number
   readonly details: RefusalDetails
 
-  /** @param message a sentence for people */
+  /** @param message one sentence, shown to the person */
   constructor(code: RefusalCode, message: string, details: RefusalDetails = {}) {
     super(message)
     this.code = code
-    this.status = STATUS[code]
+    this.status = REFUSAL_STATUS[code]
     this.details = details
   }
 }

@@ -7,6 +7,7 @@ import { randomBytes } from 'node:crypto'
 import type { Client } from '../http/exchange.ts'
 import { isDatabaseFailure } from './database-failure.ts'
 import { type Asking, asking, type Auth, AUTH_PATH, CLIENT_HEADER } from './auth.ts'
+import { Busy } from './busy.ts'
 
 /** The routes of the library in use. `GET /verify-email` is asked for by verify.ts, after its checks. */
 export type AuthRoute =
@@ -39,20 +40,6 @@ export interface Reply {
   readonly cookies: readonly string[]
   /** Where a redirect leads; undefined for other answers. */
   readonly location: string | undefined
-}
-
-/** Too many requests of one source or for one subject (429), or too many passwords under way (503). */
-export class Busy extends Error {
-  override readonly name = 'Busy'
-  readonly status: 429 | 503
-  /** s */
-  readonly retryAfter: number
-
-  constructor(status: 429 | 503, retryAfter: number) {
-    super(`busy: ${status}`)
-    this.status = status
-    this.retryAfter = retryAfter
-  }
 }
 
 export interface AskOptions {

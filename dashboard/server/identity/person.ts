@@ -1,8 +1,9 @@
 /** What people change about themselves. The caller has checked the session, and its freshness where a change needs it. */
 import type { Client } from '../http/exchange.ts'
 import type { PasswordError } from '../pages/controls.ts'
-import { Busy, type Reply } from './door.ts'
+import type { Reply } from './door.ts'
 import { deleteUnverified, endLinks } from './auth.ts'
+import { CREDENTIAL } from './credential.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
 import { MAX_NAME } from './providers.ts'
@@ -37,7 +38,7 @@ export async function signInMethods(
   const factor = await adapter.findOne<{ verified?: boolean }>({ model: 'twoFactor', where: [{ field: 'userId', value: id }] })
   const codes = factor && factor.verified !== false ? await auth.api.viewBackupCodes({ body: { userId: id } }) : undefined
   return {
-    hasPassword: settings.hasPasswords && rows.some(({ providerId }) => providerId === 'credential'),
+    hasPassword: settings.hasPasswords && rows.some(({ providerId }) => providerId === CREDENTIAL),
     linked: new Map(rows.map(({ providerId, createdAt }) => [providerId, createdAt.toISOString()])),
     backupCodesLeft: codes?.backupCodes.length,
   }
@@ -51,8 +52,7 @@ export async function changeEmail(
 ): Promise<{ readonly outcome: 'mailed' } | { readonly outcome: 'invalid' }> {
   const email = emailOf(input)
   if (email === undefined) return { outcome: 'invalid' }
-  const own = await identity.throttle.take(ADDRESS_CHANGES, person.id)
-  if (!own.isAdmitted) throw new Busy(429, Math.ceil(own.retryAfterMs / 1_000))
+  await identity.throttle.admit(ADDRESS_CHANGES, person.id)
   const reply = await identity.throttle.counted(mailsOf('new-address'), email, async ({ isAdmitted }) => {
     if (isAdmitted) await deleteUnverified(() => identity.auth.$context, email) // the library mails no link to an address that has a row
     return await identity.door.ask(client, 'POST /change-email', { body: { newEmail: email }, mayMail: isAdmitted })
@@ -74,8 +74,7 @@ export async function changePassword(
 ): Promise<PasswordChange> {
   const problem = passwordProblem(change.next, person.email)
   if (problem !== undefined) return { outcome: 'invalid', problem }
-  const admission = await identity.throttle.take(WRONG_PASSWORDS, person.email)
-  if (!admission.isAdmitted) throw new Busy(429, Math.ceil(admission.retryAfterMs / 1_000))
+  await identity.throttle.admit(WRONG_PASSWORDS, person.email)
   return await replacePassword(identity, client, person, change)
 }
 
@@ -101,10 +100,10 @@ export async function setFirstPassword(identity: Identity, client: Client, perso
   if (problem !== undefined) return { outcome: 'invalid', problem }
   const context = await identity.auth.$context
   const rows = await context.internalAdapter.findAccounts(person.id)
-  if (rows.some(({ providerId }) => providerId === 'credential')) return { outcome: 'wrong' }
+  if (rows.some(({ providerId }) => providerId === CREDENTIAL)) return { outcome: 'wrong' }
   await context.internalAdapter.linkAccount({
     userId: person.id,
-    providerId: 'credential',
+    providerId: CREDENTIAL,
     accountId: person.id,
     password: await context.password.hash(password),
   })
@@ -141,7 +140,7 @@ export async function unlinkProvider(
   const row = rows.find(({ providerId }) => providerId === provider.id)
   if (row === undefined) return true
   const { providers, hasPasswords } = identity.settings
-  const isUsable = (id: string): boolean => (id === 'credential' ? hasPasswords : providers.some((one) => one.id === id))
+  const isUsable = (id: string): boolean => (id === CREDENTIAL ? hasPasswords : providers.some((one) => one.id === id))
   if (!rows.some((other) => other !== row && isUsable(other.providerId))) return false
   const reply = await identity.door.ask(client, 'POST /unlink-account', { body: { accountId: row.id } })
   if (reply.status !== 200) return failed(reply)

@@ -75,6 +75,16 @@ describe('the sensitive routes', () => {
     expect((await ask(browser, SENSITIVE[0]!)).status).toBe(422)
   })
 
+  test('go on after a backup code, which works once', async () => {
+    const browser = await world.person('backup@a.example')
+    const { backupCodes } = await turnOnTwoFactor(browser)
+    world.clock.move(11 * MINUTES)
+    expect((await browser.call('POST', '/api/confirm', { code: backupCodes[0] })).status).toBe(204)
+    expect((await ask(browser, SENSITIVE[0]!)).status).toBe(422)
+    world.clock.move(11 * MINUTES)
+    expect((await browser.call('POST', '/api/confirm', { code: backupCodes[0] })).json().error.code).toBe('wrong-credentials')
+  })
+
   test('do not go on for another session of the same person, nor for another person', async () => {
     const [one, other] = [await world.person('both@a.example'), world.browser()]
     await other.post('/sign-in', { email: 'both@a.example', password: PASSWORD })

@@ -1,12 +1,14 @@
 /** Asks people for a fresh proof of who they are before a change that would give an account away. */
 import type { Client } from '../http/exchange.ts'
-import { Busy } from './door.ts'
+import { isPasswordOf } from './credential.ts'
 import type { Identity } from './identity.ts'
-import type { Person, Session } from './sessions.ts'
+import type { Session } from './sessions.ts'
 import { type ThrottleRule, WRONG_PASSWORDS } from './throttle.ts'
 
 /** How long a sign-in or a proof counts as fresh, ms. */
 export const FRESH_MS = 10 * 60_000
+/** A code of the authenticator app. Any other code is a backup code. */
+const APP_CODE = /^\d{6}$/
 /** Wrong codes of one person with a session. */
 const WRONG_CODES: ThrottleRule = { name: 'code', most: 10, windowMs: 15 * 60_000 }
 
@@ -18,29 +20,23 @@ export async function isFresh({ database: { db }, clock }: Identity, { id, creat
   return row !== undefined && Number(row.provenAt) > since
 }
 
-/** Whether the text is the password of the person. Wrong ones are counted. @throws Busy after too many */
-async function isPassword(identity: Identity, { id, email }: Person, password: string): Promise<boolean> {
-  const admission = await identity.throttle.take(WRONG_PASSWORDS, email)
-  if (!admission.isAdmitted) throw new Busy(429, Math.ceil(admission.retryAfterMs / 1_000))
-  const context = await identity.auth.$context
-  const account = (await context.internalAdapter.findAccounts(id)).find(({ providerId }) => providerId === 'credential')
-  if (!(await context.password.verify({ hash: account?.password ?? '', password }))) return false
-  await identity.throttle.clear(WRONG_PASSWORDS, email)
-  return true
-}
-
 /** @returns whether the proof holds @throws Busy */
 export async function proveByPassword(identity: Identity, session: Session, password: string): Promise<boolean> {
-  if (!identity.settings.hasPasswords || !(await isPassword(identity, session.person, password))) return false
+  const { id, email } = session.person
+  if (!identity.settings.hasPasswords) return false
+  await identity.throttle.admit(WRONG_PASSWORDS, email)
+  if (!(await isPasswordOf(identity, id, password))) return false
+  await identity.throttle.clear(WRONG_PASSWORDS, email)
   await remember(identity, session)
   return true
 }
 
 /** @returns whether the proof holds @throws Busy */
 export async function proveByCode(identity: Identity, client: Client, session: Session, code: string): Promise<boolean> {
-  const admission = await identity.throttle.take(WRONG_CODES, session.person.id)
-  if (!admission.isAdmitted) throw new Busy(429, Math.ceil(admission.retryAfterMs / 1_000))
-  const reply = await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: code.replace(/\s/g, '') } })
+  await identity.throttle.admit(WRONG_CODES, session.person.id)
+  const typed = code.replace(/\s/g, '')
+  const route = APP_CODE.test(typed) ? 'POST /two-factor/verify-totp' : 'POST /two-factor/verify-backup-code'
+  const reply = await identity.door.ask(client, route, { body: { code: typed } })
   if (reply.status !== 200) return false
   await identity.throttle.clear(WRONG_CODES, session.person.id)
   await remember(identity, session)

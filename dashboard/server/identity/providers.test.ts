@@ -1,4 +1,4 @@
-/** A sign-in through a provider proves what the provider has verified, and nothing more. */
+/** A sign-in through a provider proves only the facts that the provider has verified. */
 import { once } from 'node:events'
 import { accounts } from '#api/resources.ts'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'

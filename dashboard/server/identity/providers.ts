@@ -5,7 +5,7 @@ import type { GenericOAuthConfig, GenericOAuthUserInfo } from 'better-auth/plugi
 import { z } from 'zod'
 import type { Provider } from '../page-data.ts'
 
-/** GitHub, or a GitHub Enterprise. */
+/** GitHub or a GitHub Enterprise server. */
 export interface GitHubProvider extends Provider {
   readonly kind: 'github'
   readonly clientId: string

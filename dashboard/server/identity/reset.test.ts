@@ -1,33 +1,20 @@
 /** A link to a new password works once, and no link outlives what it was asked for. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { createStubGitHub } from '../../../examples/stub-identity/github.ts'
-import { manySources, send, signInThrough } from '../../../test/support/dashboard-requests.ts'
-import { DashboardWorld, type FormBrowser, PASSWORD, tokenOf } from '../../../test/support/dashboard-world.ts'
-import { listening } from '../../../test/support/listening.ts'
+import { manySources, openWithGitHub, send, signInThrough } from '../../../test/support/dashboard-requests.ts'
+import { type DashboardWorld, type FormBrowser, PASSWORD, tokenOf } from '../../../test/support/dashboard-world.ts'
 import { temporaryFolderOfFile } from '../../../test/support/temporary-folder.ts'
 
 const NEW = 'another quiet heron'
 const OTHERS = 'a password of somebody else'
 const DEAD = 'This link no longer works'
-const client = { id: 'headgate', secret: 'secret of the stub' }
 
 const folder = temporaryFolderOfFile()
 let world: DashboardWorld
-let stopStub: () => void
 beforeAll(async () => {
-  world = await DashboardWorld.open({
-    folder,
-    providers: async (origin) => {
-      const stub = createStubGitHub({ client: { ...client, redirectURIs: [`${origin}/api/auth/callback/github`] } })
-      const url = `http://127.0.0.1:${await listening(stub)}`
-      stopStub = () => stub.close()
-      return [{ kind: 'github', id: 'github', name: 'GitHub', clientId: client.id, clientSecret: client.secret, url, apiURL: url }]
-    },
-  })
+  world = await openWithGitHub({ folder })
 })
 afterEach(() => world.clock.move(Date.now() - world.clock.now()))
 afterAll(async () => {
-  stopStub()
   await world[Symbol.asyncDispose]()
 })
 

@@ -1,30 +1,17 @@
 /** With two-factor on, nobody gets in without a code, by whatever way, and each code counts once. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { createStubGitHub } from '../../../examples/stub-identity/github.ts'
-import { manySources, send, signInThrough, turnOnTwoFactor } from '../../../test/support/dashboard-requests.ts'
-import { DashboardWorld, type FormBrowser, PASSWORD, tokenOf, type Visit } from '../../../test/support/dashboard-world.ts'
-import { listening } from '../../../test/support/listening.ts'
+import { manySources, openWithGitHub, send, signInThrough, turnOnTwoFactor } from '../../../test/support/dashboard-requests.ts'
+import { type DashboardWorld, type FormBrowser, PASSWORD, tokenOf, type Visit } from '../../../test/support/dashboard-world.ts'
 import { temporaryFolderOfFile } from '../../../test/support/temporary-folder.ts'
 
 const SESSION = 'headgate.session_token'
-const client = { id: 'headgate', secret: 'secret of the stub' }
 
 const folder = temporaryFolderOfFile()
 let world: DashboardWorld
-let stopStub: () => void
 beforeAll(async () => {
-  world = await DashboardWorld.open({
-    folder,
-    providers: async (origin) => {
-      const stub = createStubGitHub({ client: { ...client, redirectURIs: [`${origin}/api/auth/callback/github`] } })
-      const url = `http://127.0.0.1:${await listening(stub, '127.0.0.1')}`
-      stopStub = () => stub.close()
-      return [{ kind: 'github', id: 'github', name: 'GitHub', clientId: client.id, clientSecret: client.secret, url, apiURL: url }]
-    },
-  })
+  world = await openWithGitHub({ folder })
 })
 afterAll(async () => {
-  stopStub()
   await world[Symbol.asyncDispose]()
 })
 

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto'
 import type { Clock } from '#platform/clock.ts'
 import { type Kysely, sql } from 'kysely'
+import { Busy } from './busy.ts'
 import type { Tables } from './tables.ts'
 
 export interface ThrottleRule {
@@ -32,7 +33,7 @@ export class Throttle {
     this.#clock = clock
   }
 
-  /** Counts one more, if the rule admits it. Of any number of calls at once, no more are admitted than the rule says. */
+  /** Counts one event if the rule admits the event. The count is atomic: concurrent calls never exceed the rule. */
   async take(rule: ThrottleRule, subject: string): Promise<Admission> {
     const now = this.#clock.now()
     const key = keyOf(rule, subject)
@@ -76,6 +77,12 @@ export class Throttle {
       .set({ count: sql<number>`"count" - 1`, lastAt: 0 })
       .where('key', '=', keyOf(rule, subject))
       .execute()
+  }
+
+  /** `take` for a route that refuses at the limit. @throws Busy */
+  async admit(rule: ThrottleRule, subject: string): Promise<void> {
+    const admission = await this.take(rule, subject)
+    if (!admission.isAdmitted) throw new Busy(429, Math.ceil(admission.retryAfterMs / 1_000))
   }
 
   /** What `take` would answer, without counting. */

@@ -8,6 +8,7 @@ import { z } from 'zod'
 import type { Client } from '../http/exchange.ts'
 import type { PasswordError } from '../pages/controls.ts'
 import { deleteUnverified, endLinks } from './auth.ts'
+import { isPasswordOf } from './credential.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
 import { endProof, proofOf } from './sign-up.ts'
@@ -82,7 +83,7 @@ export async function verify(
   if (link.state !== 'other-browser' || other === undefined) return { outcome: 'refused', link }
   const problem = other.kind === 'new' ? passwordProblem(other.password, link.email) : undefined
   if (problem !== undefined) return { outcome: 'invalid', problem }
-  if (other.kind === 'known' && !(await isPasswordOf(identity, link, other.password))) return { outcome: 'wrong-password' }
+  if (other.kind === 'known' && !(await isPasswordOfSignUp(identity, link, other.password))) return { outcome: 'wrong-password' }
   if (other.kind === 'new') await replacePassword(identity, link.userId, other.password)
   return await confirm(identity, client, token, link.userId)
 }
@@ -110,15 +111,13 @@ async function change(
   return { outcome: 'changed', userId, from, email, cookies: reply.cookies }
 }
 
-async function isPasswordOf(
+async function isPasswordOfSignUp(
   identity: Identity,
   { userId, email }: { readonly userId: string; readonly email: string },
   password: string,
 ): Promise<boolean> {
   if (!(await identity.throttle.take(WRONG_PASSWORDS, email)).isAdmitted) return false
-  const context = await identity.auth.$context
-  const account = (await context.internalAdapter.findAccounts(userId)).find(({ providerId }) => providerId === 'credential')
-  const isRight = await context.password.verify({ hash: account?.password ?? '', password })
+  const isRight = await isPasswordOf(identity, userId, password)
   if (isRight) await identity.throttle.clear(WRONG_PASSWORDS, email)
   return isRight
 }

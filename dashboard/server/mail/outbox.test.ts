@@ -80,7 +80,7 @@ describe('a mail that cannot be sent', () => {
   })
 })
 
-/** Waits until the row of a failed mail names its next try. */
+/** Waits until the row of a failed mail has the time of the next try. */
 async function putOff(world: DashboardWorld, waitMs: number): Promise<void> {
   await expect
     .poll(async () => Math.abs(((await world.dashboard.identity.outboxRows.nextDueMs()) ?? 0) - world.clock.now() - waitMs))

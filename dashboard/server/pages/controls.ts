@@ -159,7 +159,7 @@ export function sendAgain(seconds: number): Html {
   </button>`
 }
 
-/** What follows the form of a waiting button: for screen readers, and for people without JavaScript. */
+/** The note below a form whose button counts down, for screen readers and for people without JavaScript. */
 export function waitingNote(seconds: number): Html | undefined {
   if (seconds <= 0) return undefined
   const wait = seconds < 60 ? 'less than a minute' : counted(Math.ceil(seconds / 60), 'minute')

@@ -1,6 +1,7 @@
 /** A person's own data: as a file, and its end. */
 import { empty, type Answer } from '../http/exchange.ts'
 import { Refused } from '../http/refused.ts'
+import { CREDENTIAL } from '../identity/credential.ts'
 import { deletePerson, signInMethods } from '../identity/person.ts'
 import { jsonText } from './fields.ts'
 import type { MemberHandler } from './route.ts'
@@ -15,9 +16,7 @@ export const getExport: MemberHandler = async ({ identity, accounts, clock }, _e
   const content = {
     exportedAt: new Date(clock.now()).toISOString(),
     person: { id, name, email, isEmailVerified: true, createdAt, hasTwoFactor, hasPassword: methods.hasPassword },
-    providers: [...methods.linked]
-      .filter(([provider]) => provider !== 'credential')
-      .map(([provider, linkedAt]) => ({ provider, linkedAt })),
+    providers: [...methods.linked].filter(([provider]) => provider !== CREDENTIAL).map(([provider, linkedAt]) => ({ provider, linkedAt })),
     sessions,
     account:
       found.state === 'Found'

@@ -52,8 +52,7 @@ async function meOf({ identity, accounts, apiURL, clock, outage }: RouteDeps, { 
 
 function accountView(found: PersonsAccount): AccountView {
   if (found.state === 'Closed') return { state: 'Closed' }
-  if (found.state === 'Unreachable')
-    return { state: 'Pending', reason: 'ClusterUnreachable', message: 'The cluster does not answer. Your keys go on working.' }
+  if (found.state === 'Unreachable') return { state: 'Unknown' }
   const { metadata, spec, status } = found.account
   const ready = findCondition(status?.conditions, 'Ready')
   return {

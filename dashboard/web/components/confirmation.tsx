@@ -52,15 +52,10 @@ function ConfirmDialog({ purpose, answer }: Question): ReactNode {
     <Dialog
       title="Confirm it is you"
       onClose={cancel}
-      footer={
-        <>
-          <Button look="quiet" onClick={cancel}>
-            Cancel
-          </Button>
-          <Button look="primary" onClick={signInAgain}>
-            Sign in again
-          </Button>
-        </>
+      action={
+        <Button look="primary" onClick={signInAgain}>
+          Sign in again
+        </Button>
       }
     >
       <p>{about} Sign in again, and you are back here.</p>
@@ -89,18 +84,13 @@ function ProofForm({ proof, email, about, answer, cancel, signInAgain }: ProofFo
       answer(true)
     },
   })
-  const footer = (
-    <>
-      <Button look="quiet" onClick={cancel}>
-        Cancel
-      </Button>
-      <Button look="primary" type="submit" form="confirm-form" isBusy={action.isBusy}>
-        Confirm
-      </Button>
-    </>
+  const button = (
+    <Button look="primary" type="submit" form="confirm-form" isBusy={action.isBusy}>
+      Confirm
+    </Button>
   )
   return (
-    <Dialog title="Confirm it is you" about={about} onClose={cancel} footer={footer}>
+    <Dialog title="Confirm it is you" about={about} onClose={cancel} action={button}>
       <form className="form" id="confirm-form" {...form}>
         <UserName email={email} />
         {proof === 'code' ? (

@@ -1,5 +1,6 @@
 /** A native modal dialog. Escape and the cross close it like `Cancel`; the focus goes to its first field, and afterwards back to the opener. */
 import { type ReactNode, useId, useLayoutEffect, useRef } from 'react'
+import { Button } from './button.tsx'
 import styles from './dialog.module.css'
 import { Icon } from './icons.tsx'
 
@@ -7,13 +8,15 @@ export interface DialogProps {
   readonly title: string
   /** One or two sentences below the title. */
   readonly about?: string
-  /** `Cancel` first, then the action. */
-  readonly footer: ReactNode
+  /** The button beside `Cancel`. */
+  readonly action?: ReactNode
+  /** Replaces `Cancel` and the action. */
+  readonly footer?: ReactNode
   readonly children?: ReactNode
   readonly onClose: () => void
 }
 
-export function Dialog({ title, about, footer, children, onClose }: DialogProps): ReactNode {
+export function Dialog({ title, about, action, footer, children, onClose }: DialogProps): ReactNode {
   const id = useId()
   const ref = useRef<HTMLDialogElement>(null)
   // a layout effect: its clean-up runs while the dialog is still in the document, so that the browser can give the focus back
@@ -45,7 +48,16 @@ export function Dialog({ title, about, footer, children, onClose }: DialogProps)
         </button>
       </header>
       <div className={styles.body}>{children}</div>
-      <footer className={styles.foot}>{footer}</footer>
+      <footer className={styles.foot}>
+        {footer ?? (
+          <>
+            <Button look="quiet" onClick={onClose}>
+              Cancel
+            </Button>
+            {action}
+          </>
+        )}
+      </footer>
     </dialog>
   )
 }

@@ -107,7 +107,7 @@ function AccountFacts({ account, standing }: { readonly account: AccountView; re
         </div>
         <div>
           <dt>Plan</dt>
-          <dd>{account.planName ?? account.plan}</dd>
+          <dd>{account.plan}</dd>
         </div>
         <div>
           <dt>Name</dt>

@@ -18,8 +18,12 @@ export function standingOf(account: AccountView): AccountStanding {
         ...{ isUsable: false, look: 'off', word: 'Closed' },
         consequence: 'Your administrator has closed this account. Its keys no longer work. Ask your administrator if you need a new one.',
       }
-    case 'Pending':
-      return { isUsable: false, look: 'wait', word: 'Being set up', consequence: waitingFor(account.reason) }
+    case 'Unknown':
+      return {
+        ...{ isUsable: false, look: 'wait', word: 'Not known now' },
+        consequence:
+          'The cluster does not answer the dashboard, so the state of your account is not known here. Keys go on working. This page checks again every few seconds.',
+      }
     case 'Suspended':
       return {
         ...{ isUsable: false, look: 'danger', word: 'Suspended' },
@@ -32,14 +36,6 @@ export function standingOf(account: AccountView): AccountStanding {
         consequence: `${sentence(account.message ?? account.reason ?? 'The account is being checked')} This page checks again every few seconds.`,
       }
   }
-}
-
-function waitingFor(reason: 'PlanMissing' | 'ClusterUnreachable'): string {
-  const fact =
-    reason === 'PlanMissing'
-      ? 'The plan for new accounts does not exist yet. Ask your administrator to create it; then the account is made by itself.'
-      : 'The cluster does not answer the dashboard, so the state of your account is not known here. Keys go on working.'
-  return `${fact} This page checks again every few seconds.`
 }
 
 function sentence(text: string): string {

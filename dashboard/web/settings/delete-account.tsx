@@ -1,7 +1,7 @@
 /** Delete account: only after typing the email. */
 import { type ReactNode, useState } from 'react'
 import { isSameEmail } from '../checks.ts'
-import { Button, ChangeButton } from '../components/button.tsx'
+import { ChangeButton } from '../components/button.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Field } from '../components/field.tsx'
 import { Problem } from '../components/problem.tsx'
@@ -36,18 +36,13 @@ function DeleteDialog({ email, close }: { readonly email: string; readonly close
       leave(signInPath('account-deleted'))
     },
   })
-  const footer = (
-    <>
-      <Button look="quiet" onClick={close}>
-        Cancel
-      </Button>
-      <ChangeButton look="danger solid" type="submit" form="delete-form" isBusy={action.isBusy}>
-        Delete account
-      </ChangeButton>
-    </>
+  const button = (
+    <ChangeButton look="danger solid" type="submit" form="delete-form" isBusy={action.isBusy}>
+      Delete account
+    </ChangeButton>
   )
   return (
-    <Dialog title="Delete your account?" footer={footer} onClose={close}>
+    <Dialog title="Delete your account?" action={button} onClose={close}>
       <p>
         Calls with your keys answer 401 from now on, and you are signed out everywhere. A balance is not paid out by itself: ask your
         administrator first.

@@ -3,7 +3,7 @@ import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import type { TwoFactorStart } from '../../server/page-data.ts'
 import { appCodeError, plainCode } from '../checks.ts'
-import { Button, ChangeButton } from '../components/button.tsx'
+import { ChangeButton } from '../components/button.tsx'
 import { CopyField } from '../components/copy-field.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Field } from '../components/field.tsx'
@@ -51,15 +51,10 @@ function CodeStep({ start, close, onDone }: CodeStepProps): ReactNode {
       title="Turn on two-factor"
       about="Add this secret to an authenticator app, on your phone or in your password manager. Then type the code that the app shows."
       onClose={close}
-      footer={
-        <>
-          <Button look="quiet" onClick={close}>
-            Cancel
-          </Button>
-          <ChangeButton look="primary" type="submit" form="two-factor-code" isBusy={action.isBusy}>
-            Turn on
-          </ChangeButton>
-        </>
+      action={
+        <ChangeButton look="primary" type="submit" form="two-factor-code" isBusy={action.isBusy}>
+          Turn on
+        </ChangeButton>
       }
     >
       <CopyField label="Secret" value={start.secret} shown={inGroups(start.secret)} />

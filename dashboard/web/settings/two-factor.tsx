@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import type { Me, TwoFactorStart } from '../../server/page-data.ts'
-import { Button, ChangeButton } from '../components/button.tsx'
+import { ChangeButton } from '../components/button.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Problem } from '../components/problem.tsx'
 import { Row, Rows } from '../components/rows.tsx'
@@ -84,15 +84,10 @@ function TurnOff({ close }: { readonly close: () => void }): ReactNode {
     <Dialog
       title="Turn off two-factor?"
       onClose={close}
-      footer={
-        <>
-          <Button look="quiet" onClick={close}>
-            Cancel
-          </Button>
-          <ChangeButton look="danger solid" isBusy={isBusy} onClick={() => perform()}>
-            Turn off
-          </ChangeButton>
-        </>
+      action={
+        <ChangeButton look="danger solid" isBusy={isBusy} onClick={() => perform()}>
+          Turn off
+        </ChangeButton>
       }
     >
       <p>Then nothing but your password or your provider is asked for at sign-in. Your backup codes stop working.</p>
@@ -114,15 +109,10 @@ function NewCodes({ close }: { readonly close: () => void }): ReactNode {
     <Dialog
       title="Make new backup codes?"
       onClose={close}
-      footer={
-        <>
-          <Button look="quiet" onClick={close}>
-            Cancel
-          </Button>
-          <ChangeButton look="primary" isBusy={isBusy} onClick={() => perform()}>
-            Make new ones
-          </ChangeButton>
-        </>
+      action={
+        <ChangeButton look="primary" isBusy={isBusy} onClick={() => perform()}>
+          Make new ones
+        </ChangeButton>
       }
     >
       <p>The codes that you have now stop working.</p>
