@@ -1,5 +1,5 @@
 /**
- * `make screenshots`: draws each page of the dashboard into docs/images/, light at 1280 pixels and dark at 360, from a real dashboard in a real
+ * `make screenshots`: draws each page of the dashboard into docs/images/, light and dark, at 1280 and 360 pixels, from a real dashboard in a real
  * browser. Prints the size of each picture.
  */
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
@@ -7,7 +7,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Account } from '#api/account.ts'
 import { accounts } from '#api/resources.ts'
-import type { Page } from 'playwright-core'
+import type { Cookie, Page } from 'playwright-core'
+import type { Refusal } from '../dashboard/server/page-data.ts'
 import { startLocalDashboard, type LocalDashboard } from '../standalone/dashboard.ts'
 import { ObjectStore } from '../standalone/object-store.ts'
 import { missingBrowser, TestBrowser } from './support/browser.ts'
@@ -43,16 +44,7 @@ async function main(): Promise<void> {
     const { page } = await browser.open({ width: 1280, height: 800 })
     await story(dashboard, store, page)
     const cookies = await page.context().cookies()
-    for (const { dark, width, height, suffix } of [
-      { dark: false, width: 1280, height: 800, suffix: '' },
-      { dark: true, width: 360, height: 720, suffix: '-phone' },
-    ]) {
-      const { page: other, context } = await browser.open({ dark, width, height })
-      for (const [name, path] of Object.entries(BEFORE)) await draw(other, `${dashboard.url}${path}`, `${name}${suffix}`)
-      await context.addCookies(cookies)
-      for (const [name, path] of Object.entries(AFTER)) await draw(other, `${dashboard.url}${path}`, `${name}${suffix}`)
-      await context.close()
-    }
+    for (const look of LOOKS) await drawAll(browser, look, { url: dashboard.url, cookies })
   } finally {
     await browser.close()
     await dashboard.stop()
@@ -60,6 +52,32 @@ async function main(): Promise<void> {
   }
 }
 
+/** Each page in one look: before sign-in, after it, and where its data cannot be loaded. */
+async function drawAll(browser: TestBrowser, { suffix, ...look }: (typeof LOOKS)[number], { url, cookies }: Signed): Promise<void> {
+  const { page, context } = await browser.open(look)
+  for (const [name, path] of Object.entries(BEFORE)) await draw(page, `${url}${path}`, `${name}${suffix}`)
+  await context.addCookies(cookies)
+  for (const [name, path] of Object.entries(AFTER)) await draw(page, `${url}${path}`, `${name}${suffix}`)
+  await page.route('**/api/me', (route) => route.fulfill({ status: 500, json: FAILURE }))
+  await page.goto(url)
+  await page.getByRole('button', { name: 'Try again' }).waitFor() // after the page's own tries
+  await shoot(page, `overview-error${suffix}`)
+  await context.close()
+}
+
+/** A dashboard, and the cookies of a signed-in person. */
+interface Signed {
+  readonly url: string
+  readonly cookies: Cookie[]
+}
+
+const LOOKS = [
+  { dark: false, width: 1280, height: 800, suffix: '' },
+  { dark: true, width: 1280, height: 800, suffix: '-dark' },
+  { dark: false, width: 360, height: 720, suffix: '-phone' },
+  { dark: true, width: 360, height: 720, suffix: '-phone-dark' },
+]
+const FAILURE: Refusal = { error: { code: 'internal', message: 'Something went wrong on our side.', requestID: 'req_7Qh2kXw0f1A' } }
 const BEFORE = {
   'sign-up': '/sign-up',
   'sign-in': '/sign-in',
@@ -84,11 +102,12 @@ async function story({ url }: LocalDashboard, store: ObjectStore, page: Page): P
   await shoot(page, 'check-your-mail')
   await page.goto(`${url}/dev/mail`)
   await page.getByRole('link', { name: /Verify/ }).click()
-  await shoot(page, 'mail')
   await page.getByRole('link', { name: /verify\?token/ }).click()
   await shoot(page, 'verify')
   await page.getByRole('button', { name: 'Verify email' }).click()
   await page.getByRole('heading', { level: 1 }).waitFor()
+  await page.waitForLoadState('networkidle')
+  await shoot(page, 'overview-new')
   await makeReady(store)
 }
 

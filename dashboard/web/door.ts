@@ -19,20 +19,15 @@ function showsPassword(button: HTMLButtonElement): void {
   input.form?.addEventListener('submit', () => set(false)) // so that the browser offers to save the password
 }
 
-/** `<button disabled data-countdown-seconds="42">Send again in <span>0:42</span></button>` counts 42 seconds down, and is then `Send again`. */
+/** `<button disabled data-countdown-seconds="42">Send again in 0:42</button>` counts 42 seconds down, and is then `Send again`. */
 function countsDown(button: HTMLButtonElement): void {
-  const clock = button.querySelector('span')
-  const label = button.firstChild?.nodeValue?.replace(/ in\s*$/, '') ?? ''
+  const label = button.textContent.replace(/ in [\d:]+\s*$/, '').trim()
   const end = Date.now() + 1000 * Number(button.dataset['countdownSeconds'])
   const tick = (): void => {
     const text = countdown(end - Date.now())
-    if (text === undefined || clock === null) {
-      button.disabled = false
-      button.textContent = label.trim()
-      return
-    }
-    clock.textContent = text
-    setTimeout(tick, 250)
+    button.disabled = text !== undefined
+    button.textContent = text === undefined ? label : `${label} in ${text}`
+    if (text !== undefined) setTimeout(tick, 250)
   }
   tick()
 }

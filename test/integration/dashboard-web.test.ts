@@ -264,9 +264,7 @@ describe('the script of the pages before sign-in', () => {
   })
 
   test('counts down, and then the button can be pressed', async () => {
-    server.pages['/door'] = server.door(
-      '<button type="submit" disabled data-countdown-seconds="42">Send again in <span>0:42</span></button>',
-    )
+    server.pages['/door'] = server.door('<button type="submit" disabled data-countdown-seconds="42">Send again in 0:42</button>')
     const opened = await browser.open()
     page = opened.page
     context = opened.context

@@ -33,7 +33,7 @@ function seen({ status, headers, text }: Visit, email: string): unknown {
 
 /** The countdown to another mail: one of these answers may come a second later than the other. */
 function withoutSeconds(text: string): string {
-  return text.replace(/data-countdown-seconds="\d+"/, '').replace(/Send again in <span class="number">[\d:]+</, '')
+  return text.replace(/data-countdown-seconds="\d+"/, '').replace(/Send again in [\d:]+</, '')
 }
 
 async function answers(path: string, fields: (email: string) => Readonly<Record<string, string>>, emails: readonly string[]) {

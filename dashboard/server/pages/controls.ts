@@ -154,9 +154,7 @@ export function providerForms(site: Site, { next }: Next): Html {
 export function sendAgain(seconds: number): Html {
   if (seconds <= 0) return html`<button class="button" type="submit">Send again</button>`
   const clock = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`
-  return html`<button class="button" type="submit" disabled data-countdown-seconds="${seconds}">
-    Send again in <span class="number">${clock}</span>
-  </button>`
+  return html`<button class="button" type="submit" disabled data-countdown-seconds="${seconds}">Send again in ${clock}</button>`
 }
 
 /** The note below a form whose button counts down, for screen readers and for people without JavaScript. */

@@ -51,7 +51,7 @@ export function OverviewOf({ me: { person, account, installation } }: { readonly
           </Step>
           <Step number={3} title="Call a model" state={standing.isUsable ? 'now' : 'later'}>
             <p>Take a key from your administrator, and change the base URL of your OpenAI or Anthropic SDK.</p>
-            <BaseURLs apiURL={installation.apiURL} />
+            {standing.isUsable && <BaseURLs apiURL={installation.apiURL} />}
           </Step>
         </ol>
       )}
