@@ -172,6 +172,7 @@ test('a page whose code fails says so and offers a way on; the other pages work'
 
 test('the first Tab offers to skip to the content', async () => {
   await open('/')
+  await page.getByRole('heading', { level: 1 }).waitFor()
   await page.keyboard.press('Tab')
   expect(await focused()).toBe('Skip to content')
 })

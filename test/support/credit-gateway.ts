@@ -41,6 +41,10 @@ export class CreditGateway {
   losesReply = false
   readonly #world: CreditWorld
   readonly #balances = new Map<string, OwnBalance>()
+  /** Accounts that the process has not reported since the store lost its data. */
+  readonly #unreported = new Set<string>()
+  /** Accounts whose hold nobody else knows, since the process fell silent before that report: with the part that has become spend. */
+  readonly #unknown = new Map<string, number>()
 
   constructor(world: CreditWorld, name: string) {
     this.#world = world
@@ -73,6 +77,9 @@ export class CreditGateway {
     if (!this.isAlive || this.isFrozen) return
     this.holds.splice(this.holds.indexOf(hold), 1)
     const own = this.#open(hold.ledger)
+    this.knownHoldOf(hold.ledger)
+    const unknown = this.#unknown.get(hold.ledger)
+    if (unknown !== undefined) this.#unknown.set(hold.ledger, unknown + cost)
     own.unplaced += cost
     if (this.#isFresh(own)) this.#place(hold.ledger, own)
     this.#world.settled(hold.ledger, cost)
@@ -86,6 +93,20 @@ export class CreditGateway {
   /** What it holds of an account. */
   heldOf(ledger: string): number {
     return this.holds.reduce((sum, hold) => sum + (hold.ledger === ledger ? hold.amount : 0), 0)
+  }
+
+  /**
+   * What it holds of an account, as far as the store can know. docs/money.md: "a pod is frozen or cut off while Redis is emptied, or before the pod
+   * has reported again" may be overspent by what it held.
+   */
+  knownHoldOf(ledger: string): number {
+    if (!this.canReport && this.#unreported.has(ledger) && !this.#unknown.has(ledger)) this.#unknown.set(ledger, 0)
+    return this.#unknown.has(ledger) ? 0 : this.heldOf(ledger)
+  }
+
+  /** The part of such a hold that has become spend. */
+  unknownSpendOf(ledger: string): number {
+    return this.#unknown.get(ledger) ?? 0
   }
 
   /** Spend of open periods by account, of which `unacknowledged` was not counted by the store, as far as the process knows. */
@@ -102,6 +123,7 @@ export class CreditGateway {
    */
   storeLost(): void {
     for (const [ledger, { acknowledged }] of this.#balances) {
+      this.#unreported.add(ledger)
       const from = this.#world.openFrom(ledger)
       for (const at of [...acknowledged.keys()].filter((one) => one >= from)) acknowledged.delete(at)
     }
@@ -119,6 +141,8 @@ export class CreditGateway {
     const held = this.heldOf(ledger) + own.unplaced // else the store would lend it to others until it has a period
     const { period, credits, spent } = own
     const answer = this.#world.store.call({ ledger, process: this.name, period, held, spent, credits, need })
+    this.#unreported.delete(ledger)
+    this.#unknown.delete(ledger)
     if (this.losesReply) {
       this.losesReply = false
       return undefined

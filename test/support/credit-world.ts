@@ -241,6 +241,14 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
     return this.gateways.reduce((sum, gateway) => sum + gateway.heldOf(ledger), 0)
   }
 
+  override knownHoldsOf(ledger: string): number {
+    return this.gateways.reduce((sum, gateway) => sum + gateway.knownHoldOf(ledger), 0)
+  }
+
+  override unknownSpendOf(ledger: string): number {
+    return this.gateways.reduce((sum, gateway) => sum + gateway.unknownSpendOf(ledger), 0)
+  }
+
   openHolds(): readonly OpenHold[] {
     return this.gateways.flatMap((gateway) =>
       gateway.holds.map((hold) => ({ amount: hold.amount, settle: (cost) => gateway.settle(hold, cost) })),

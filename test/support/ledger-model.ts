@@ -32,6 +32,8 @@ interface Admission {
   state: 'open' | 'settled' | 'released'
   usedTokens: number
   cost: number
+  /** Whether its permit was given to others, since the store had not heard of the process for too long, or lost what it had heard. */
+  hasLostPermit?: boolean
 }
 
 interface Process {
@@ -41,6 +43,8 @@ interface Process {
   isCutOff: boolean
   /** Time of its last call that reached the store. */
   heardAt: number
+  /** Whether the store has gone back since that call. */
+  isForgotten: boolean
 }
 
 export const MODEL_TIMING: LedgerTiming = { windowMs: 6_000, slotMs: 100, leaseMs: 100 }
@@ -78,6 +82,7 @@ export class LedgerModel {
       isAlive: true,
       isCutOff: false,
       heardAt: this.world.clock.now(),
+      isForgotten: false,
     }))
     this.world.store.seed(UID, 'seed-0')
     this.#goBack = this.world.store.save()
@@ -134,7 +139,10 @@ export class LedgerModel {
     this.#isOld = true
     this.#wipedAt = this.world.clock.now()
     this.#wipedUntil = this.world.clock.now() + 2 * TIMING.windowMs
-    for (const { ledger, isCutOff } of this.#processes) if (!isCutOff) ledger.reportAgain() // its connection was lost
+    for (const process of this.#processes) {
+      if (process.isCutOff) process.isForgotten = true
+      else process.ledger.reportAgain() // its connection was lost
+    }
     await this.world.advance(1)
   }
 
@@ -222,8 +230,18 @@ export class LedgerModel {
     const process = this.#processes.find((other) => other.name === name)
     if (!process?.isAlive || process.isCutOff) return 'never arrives'
     const fate = this.#fates.shift() ?? 'works'
-    if (fate !== 'never arrives') process.heardAt = this.world.clock.now()
+    if (fate !== 'never arrives') this.#hear(process)
     return fate
+  }
+
+  /** docs/limits.md: a pod that was away finishes the calls that it runs, above the count of permits. */
+  #hear(process: Process): void {
+    const now = this.world.clock.now()
+    if (now - process.heardAt >= CUT_OFF_MS || process.isForgotten) {
+      for (const admission of this.#admissions) if (admission.process === process) admission.hasLostPermit = true
+    }
+    process.heardAt = now
+    process.isForgotten = false
   }
 
   #open(pick: number): Admission | undefined {
@@ -257,7 +275,7 @@ export class LedgerModel {
     }
     const now = this.world.clock.now()
     const running = this.#admissions.filter(
-      ({ state, process }) => state === 'open' && process.isAlive && now - process.heardAt < CUT_OFF_MS,
+      ({ state, process, hasLostPermit }) => state === 'open' && process.isAlive && !hasLostPermit && now - process.heardAt < CUT_OFF_MS,
     )
     if (now >= this.#wipedUntil) atMost(running.length, PERMITS, 'running requests')
   }
