@@ -282,6 +282,18 @@ describe('a store that was emptied', () => {
     expect(await atRest()).toBe(2n)
   })
 
+  test('lends what a process held that fell silent before its next report, and no more', async () => {
+    expect(world.admit(a, 'acme', 2)).toBe(true)
+    world.wipe()
+    a.isCutOff = true
+    await world.pass(15_000)
+    expect([world.admit(b, 'acme', 4), world.admit(b, 'acme', 1)]).toEqual([true, false])
+    b.settle(b.holds[0]!, 4)
+    a.settle(a.holds[0]!, 2)
+    a.isCutOff = false
+    expect(await atRest()).toBe(-2n)
+  })
+
   test('keeps new accounts waiting no longer than it takes to write their books', async () => {
     await world.createAccount('beta')
     await world.pay('pay-2', 'beta', 2)
