@@ -7,7 +7,7 @@ import { run } from './run.ts'
 const EXAMPLE = new URL('../examples/litellm/keys.json', import.meta.url)
 const never = (): Promise<never> => Promise.reject(new Error('not called'))
 /** What no command of this file uses. */
-const UNUSED = { createFile: never, kubectl: never, sleep: never, local: { usageURL: never, object: never } }
+const UNUSED = { createFile: never, kubectl: never, sleep: never, local: { usageURL: never, manifests: never, object: never } }
 const KEY = { token: sha256('sk-a'), key_alias: 'a', models: ['llama'] }
 
 /** Runs the program on files in memory. */
@@ -132,7 +132,7 @@ describe('headgate usage', () => {
     let [out, report] = ['', '']
     const code = await run(['usage', ...args.split(' ').filter(Boolean)], {
       ...{ ...UNUSED, readFile: never, readInput: never, writeFile: never, now: () => 0, usageToken: () => 'from-env' },
-      local: { usageURL: () => Promise.resolve('http://127.0.0.1:7'), object: never },
+      local: { ...UNUSED.local, usageURL: () => Promise.resolve('http://127.0.0.1:7') },
       print: (text) => void (out += text),
       report: (text) => void (report += text),
       reachOperator: (access, use) => use(`http://${access.service}.${access.namespace}`, `token-of-${access.serviceAccount}`),

@@ -113,14 +113,13 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
 }
 
 /** After the keys work, so that they are ready as soon as without the dashboard. */
-async function openDashboard({ config, store, log, print, isText, parts }: World, apiURL: string): Promise<void> {
+async function openDashboard({ config, store, log, print, parts }: World, apiURL: string): Promise<void> {
   if (!config.dashboard) return
   const { DEFAULT_PLAN, startLocalDashboard } = await import('./dashboard.ts')
   const deps = { store, stateFolder: STATE_FOLDER, host: config.host, port: config.dashboardPort, apiURL, log }
   const dashboard = parts.adopt(await startLocalDashboard(deps), (one) => one.stop())
   const missingPlan = store.informer(plans).get({ namespace: '', name: DEFAULT_PLAN }) === undefined ? DEFAULT_PLAN : undefined
-  if (isText) print(dashboardLines(dashboard.url, missingPlan))
-  else log.info({ dashboard: dashboard.url, missingPlan }, 'the dashboard is running')
+  print(dashboardLines(dashboard.url, missingPlan))
 }
 
 async function stop({ isText, print, config, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {

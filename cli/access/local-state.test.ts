@@ -24,7 +24,7 @@ function stateOf(run: typeof RUN & { readonly endedMs?: number }): StateFile {
 describe('the state of `make run`', () => {
   test('says where usage is served, and has the objects', async () => {
     const state = stateOf(RUN)
-    expect(await state.usageURL()).toBe(RUN.usageURL)
+    expect([await state.usageURL(), await state.manifests()]).toEqual([RUN.usageURL, RUN.manifests])
     expect(await state.object('accounts', 'acme')).toEqual(ACCOUNT)
     expect(await state.object('accounts', 'other')).toBeUndefined()
   })
@@ -32,6 +32,7 @@ describe('the state of `make run`', () => {
   test('has no address after the end, and still the objects', async () => {
     const state = stateOf({ ...RUN, endedMs: 2 })
     await expect(state.usageURL()).rejects.toThrow('`make run` is not running in this folder')
+    expect(await state.manifests()).toBe(RUN.manifests)
     expect(await state.object('accounts', 'acme')).toEqual(ACCOUNT)
   })
 

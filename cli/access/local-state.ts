@@ -10,11 +10,13 @@ export const STATE_FOLDER = '.headgate'
 export interface LocalState {
   /** Where the usage of accounts is served. @throws Unusable if `make run` has ended too */
   usageURL(): Promise<string>
+  /** The folder of manifests that it reads, also after its end. */
+  manifests(): Promise<string>
   /** An object without a namespace, also after `make run` has ended; undefined: there is none of this name. */
   object(plural: string, name: string): Promise<unknown>
 }
 
-const run = z.object({ usageURL: z.string(), endedMs: z.number().optional() })
+const run = z.object({ usageURL: z.string(), manifests: z.string(), endedMs: z.number().optional() })
 
 export class StateFile implements LocalState {
   readonly #path: string
@@ -25,13 +27,24 @@ export class StateFile implements LocalState {
   }
 
   async usageURL(): Promise<string> {
-    const found = run.safeParse(await this.#read('SELECT value AS text FROM facts WHERE name = ?', 'run')).data
+    const found = await this.#run()
     if (found !== undefined && found.endedMs === undefined) return found.usageURL
     throw new Unusable('`make run` is not running in this folder; start it, or use --url')
   }
 
+  async manifests(): Promise<string> {
+    const found = await this.#run()
+    if (found !== undefined) return found.manifests
+    throw new Unusable('`make run` has not been started in this folder; start it')
+  }
+
   async object(plural: string, name: string): Promise<unknown> {
     return await this.#read("SELECT object AS text FROM objects WHERE plural = ? AND namespace = '' AND name = ?", plural, name)
+  }
+
+  /** The last run; undefined if there is none, or another version wrote it. */
+  async #run(): Promise<z.output<typeof run> | undefined> {
+    return run.safeParse(await this.#read('SELECT value AS text FROM facts WHERE name = ?', 'run')).data
   }
 
   /** The JSON of the first row; undefined without one. */

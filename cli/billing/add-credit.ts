@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { parse } from 'yaml'
 import { formatSignedAmount } from '#contract/values/signed-micros.ts'
 import { contextArgs, type Kubectl } from '../access/kubectl.ts'
+import type { LocalState } from '../access/local-state.ts'
 import { Unusable } from '../command-line.ts'
 import { manifestText } from '../manifest-text.ts'
 import { bookedIn, type Credit, type CreditCommand, differences, manifestOf, readStored, type StoredCredit } from './credit.ts'
@@ -12,6 +13,7 @@ export interface CreditSurroundings {
   readonly print: (text: string) => void
   readonly report: (text: string) => void
   readonly kubectl: Kubectl
+  readonly local: Pick<LocalState, 'manifests'>
   /** @throws Error if there is no such file */
   readonly readFile: (path: string) => Promise<string>
   /** Writes a file that must not exist. @returns false if it exists @throws Error of the file system */
@@ -25,7 +27,7 @@ const STEP_MS = 500
 
 /** @returns whether the Credit counts, or is written where only `make run` knows whether it counts @throws Unusable */
 export async function addCredit({ credit, place }: CreditCommand, around: CreditSurroundings): Promise<boolean> {
-  if ('folder' in place) return await addToFolder(credit, place.folder, around)
+  if (place === 'local') return await addToFolder(credit, await around.local.manifests(), around)
   return await addToCluster(credit, contextArgs(place.context), around)
 }
 
@@ -75,14 +77,16 @@ async function untilBooked(
 async function addToFolder(credit: Credit, folder: string, around: CreditSurroundings): Promise<boolean> {
   const path = join(folder, `credit-${credit.id}.yaml`)
   const isNew = await around.createFile(path, manifestText(manifestOf(credit))).catch((error: unknown) => {
-    throw new Unusable(`--local ${folder}: ${path} cannot be written (${codeOf(error)}); name a folder that exists and that you may write`)
+    throw new Unusable(
+      `${path} cannot be written (${codeOf(error)}); \`make run\` reads the folder ${folder}, so make it one that you may write`,
+    )
   })
   if (!isNew) {
     reportSame(credit, await storedIn(path, around), path, around)
     return true
   }
   around.print(`${path}\n`)
-  around.report(`\`make run MANIFESTS=${folder}\` books it within a second; headgate balance ${credit.account} --local shows the balance\n`)
+  around.report(`\`make run\` books it within a second; headgate balance ${credit.account} --local shows the balance\n`)
   return true
 }
 

@@ -18,6 +18,8 @@ class World {
   failure: string | undefined
   answer: { status: number; body: unknown } = { status: 200, body: {} }
   sleptMs = 0
+  /** The folder that `make run` reads. */
+  manifests = 'manifests'
   /** Called at each sleep: time passes for the operator too. */
   onSleep: () => void = () => undefined
 
@@ -29,7 +31,11 @@ class World {
       print: (text) => void (out += text),
       report: (text) => void (report += text),
       kubectl: (words, input) => Promise.resolve(this.#kubectl(words, input)),
-      local: { usageURL: () => Promise.resolve('http://127.0.0.1:7'), object: (_, name) => Promise.resolve(this.accounts.get(name)) },
+      local: {
+        usageURL: () => Promise.resolve('http://127.0.0.1:7'),
+        manifests: () => Promise.resolve(this.manifests),
+        object: (_, name) => Promise.resolve(this.accounts.get(name)),
+      },
       reachOperator: (access, use) => use(`http://${access.service}.${access.namespace}`, `token-of-${access.serviceAccount}`),
       fetch: (url, init) => {
         this.asked.push(`${new Request(url).url} ${new Headers(init?.headers).get('authorization') ?? 'no token'}`)
@@ -140,7 +146,7 @@ describe('headgate credit add', () => {
 
   test('with --local writes a manifest that `make run` reads, once', async () => {
     const world = new World()
-    const { code, out } = await world.run('credit add acme 10 --id welcome --type Grant --local manifests')
+    const { code, out } = await world.run('credit add acme 10 --id welcome --type Grant --local')
     expect([code, out]).toEqual([0, 'manifests/credit-welcome.yaml\n'])
     const text = world.files.get('manifests/credit-welcome.yaml') ?? ''
     expect(text.endsWith('\n')).toBe(true)
@@ -148,15 +154,16 @@ describe('headgate credit add', () => {
       ...{ apiVersion: 'headgate.dev/v1alpha1', kind: 'Credit', metadata: { name: 'welcome' } },
       spec: { accountRef: { name: 'acme' }, amount: expect.any(String), type: 'Grant' },
     })
-    expect((await world.run('credit add acme 10.00 --id welcome --type Grant --local manifests')).report).toContain('same payment')
-    expect(await world.run('credit add acme 11 --id welcome --local manifests')).toMatchObject({
+    expect((await world.run('credit add acme 10.00 --id welcome --type Grant --local')).report).toContain('same payment')
+    expect(await world.run('credit add acme 11 --id welcome --local')).toMatchObject({
       code: 1,
       report: expect.stringContaining('amount 10'),
     })
     world.files.set('manifests/credit-mine.yaml', 'kind: Plan\n')
-    expect((await world.run('credit add acme 1 --id mine --local manifests')).report).toContain('exists, and is no Credit')
-    expect((await world.run('credit add acme 1 --id x --local elsewhere')).report).toContain(
-      '--local elsewhere: elsewhere/credit-x.yaml cannot be written (ENOENT); name a folder that exists',
+    expect((await world.run('credit add acme 1 --id mine --local')).report).toContain('exists, and is no Credit')
+    world.manifests = 'elsewhere'
+    expect((await world.run('credit add acme 1 --id x --local')).report).toContain(
+      'elsewhere/credit-x.yaml cannot be written (ENOENT); `make run` reads the folder elsewhere',
     )
     expect(world.calls).toEqual([])
   })
@@ -176,7 +183,7 @@ describe('headgate credit add', () => {
     ['credit add acme 1 --id a --type Bonus', '--type "Bonus": use TopUp, Grant, Refund, Dispute or Adjustment'],
     [`credit add acme 1 --id a --reference ${'x'.repeat(129)}`, '--reference has 129 characters: use at most 128'],
     ['credit add acme 1 2 --id a', 'one AMOUNT at a time'],
-    ['credit add acme 1 --id a --local f --context c', '--local and --context are both given'],
+    ['credit add acme 1 --id a --local --context c', '--local and --context are both given'],
     ['credit add acme 1 --id a --now', 'headgate credit --help lists the options'],
   ])('ends with 2 for `%s`, and changes nothing', async (args, why) => {
     const world = new World()

@@ -7,7 +7,7 @@ import { formatSignedAmount, parseSignedAmount, type SignedMicros } from '#contr
 import { accountName, CommandLineError, HELP_OPTION, parsedArgs, quoted } from '../command-line.ts'
 import { conditionIn, shownConditions, type ShownCondition } from './condition.ts'
 
-export const CREDIT_HELP = `Usage: headgate credit add ACCOUNT AMOUNT --id ID [--type TYPE] [--reference TEXT] [--context NAME | --local FOLDER]
+export const CREDIT_HELP = `Usage: headgate credit add ACCOUNT AMOUNT --id ID [--type TYPE] [--reference TEXT] [--context NAME | --local]
 
 Adds a Credit to an account: a payment, a gift, or, with a negative AMOUNT, money that goes back. A Credit cannot be changed or taken back; another
 one with a negative amount corrects it.
@@ -24,7 +24,7 @@ Options:
       --type TYPE        TopUp, Grant, Refund, Dispute or Adjustment (default: TopUp; a negative AMOUNT has no default)
       --reference TEXT   for people and programs, at most 128 characters: for example the provider's id of the payment
       --context NAME     context of kubectl
-      --local FOLDER     write a manifest into this folder of \`make run\`, instead of using a cluster
+      --local            write a manifest for the \`make run\` that was started in this folder, instead of using a cluster
   -h, --help             print this text
 
 Exit codes: 0 the Credit counts (with --local: is written); 1 it was not added, cannot be read, or ID is another payment; 2 the command line is
@@ -33,7 +33,7 @@ wrong; 3 the Credit exists and does not count, and the report says why.
 Examples:
   headgate credit add acme 25.00 --id stripe-3c1f9b --reference pi_3QxYz
   headgate credit add acme -25.00 --id stripe-dispute-77a0e2 --type Dispute --reference du_1QxYz
-  headgate credit add acme 10 --id welcome --type Grant --local examples/accounts
+  headgate credit add acme 10 --id welcome --type Grant --local
 `
 
 const COMMAND = 'headgate credit add'
@@ -43,7 +43,7 @@ const OPTIONS = {
   type: { type: 'string' },
   reference: { type: 'string', default: '' },
   context: { type: 'string' },
-  local: { type: 'string' },
+  local: { type: 'boolean', default: false },
   ...HELP_OPTION,
 } as const
 
@@ -59,7 +59,8 @@ export interface Credit {
 
 export interface CreditCommand {
   readonly credit: Credit
-  readonly place: { readonly context: string | undefined } | { readonly folder: string }
+  /** `local`: the `make run` of this folder. */
+  readonly place: { readonly context: string | undefined } | 'local'
 }
 
 /** @param args behind `credit` @returns the command, or the text of help @throws CommandLineError */
@@ -82,17 +83,10 @@ export function creditCommand(args: readonly string[]): CreditCommand | string {
   return { credit, place }
 }
 
-function placeOf({
-  local: folder,
-  context,
-}: {
-  readonly local?: string | undefined
-  readonly context?: string | undefined
-}): CreditCommand['place'] {
-  if (folder === undefined) return { context }
+function placeOf({ local: isLocal, context }: { readonly local: boolean; readonly context?: string | undefined }): CreditCommand['place'] {
+  if (!isLocal) return { context }
   if (context !== undefined) throw new CommandLineError('--local and --context are both given; leave one out')
-  if (folder === '') throw new CommandLineError('--local is empty: name the folder of manifests that `make run` reads')
-  return { folder }
+  return 'local'
 }
 
 /** A negative amount looks like an option; a space in front makes it an operand. */

@@ -21,7 +21,7 @@ describe('the dashboard of make run', { timeout: 60_000 }, () => {
   const start = async (): Promise<FormBrowser> => {
     const program = new StandaloneProcess(cwd, { DASHBOARD: '1', DASHBOARD_PORT: '0' })
     running.push(program)
-    const [, origin = ''] = await program.printed(/"dashboard":"(http:\/\/localhost:\d+)"/)
+    const [, origin = ''] = await program.printed(/^Dashboard: (http:\/\/localhost:\d+)$/m)
     return new FormBrowser(origin)
   }
   const balance = (browser: FormBrowser) =>

@@ -75,7 +75,7 @@ describe('make run with a prepaid account', () => {
   const untilBalance = (micros: number): Promise<void> =>
     eventually(async () => expect((await ledger()).balance).toBe(micros), { everyMs: 500 })
   const ready = (): Promise<unknown> => program.printed(new RegExp(`ApiKey ${KEY} is ready`))
-  const pay = (amount: string) => headgate('credit', 'add', 'globex', amount, '--id', 'pay-1', '--local', 'manifests')
+  const pay = (amount: string) => headgate('credit', 'add', 'globex', amount, '--id', 'pay-1', '--local')
 
   it('admits calls until the Credits are used up, and finds the same balance after kill -9; a payment counts once', async () => {
     await ready()

@@ -6,7 +6,7 @@ import type { Credit } from '#api/credit.ts'
 import { isEventReason } from '#api/event-table.ts'
 import { accounts as accountResource, credits as creditResource } from '#api/resources.ts'
 import { parseSignedAmount } from '#contract/values/signed-micros.ts'
-import { identityOf, type Informer, isKubeError, type ObjectRef, refOf } from '#kube/port.ts'
+import { identityOf, type Informer, isKubeError, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { CREDIT_INDEX } from '../../accounts/accounts.ts'
 import type { Level } from '../../loop/level.ts'
 import type { CreditEntry } from '../../shards/credit-entry.ts'
@@ -97,10 +97,14 @@ class Credits implements Kind<Credit, Observed, CreditStep> {
 
   /** Books of a name take Credits whether the Account exists or not. */
   #booksFor({ spec: { accountRef } }: Credit): BooksState {
-    const { books } = this.#context.accounts
-    const book = books.get(accountRef.name)
-    if (book === undefined) return books.isUnreadable(accountRef.name) || books.isDamaged(accountRef.name) ? 'Unreadable' : 'Absent'
-    return accountRef.uid === undefined || accountRef.uid === book.owner ? 'Open' : 'OfAnother'
+    const { books, informer } = this.#context.accounts
+    const { name, uid } = accountRef
+    const isMeant = (owner: string): boolean => uid === undefined || uid === owner
+    const book = books.get(name)
+    if (book !== undefined) return isMeant(book.owner) ? 'Open' : 'OfAnother'
+    if (books.isUnreadable(name) || books.isDamaged(name)) return 'Unreadable'
+    const account = informer.get({ namespace: '', name })
+    return account !== undefined && isMeant(uidOf(account)) ? 'Unclaimed' : 'Absent'
   }
 
   /** While further Credits of the account come, its sum is never the one that gateways have. */
@@ -161,10 +165,14 @@ class Credits implements Kind<Credit, Observed, CreditStep> {
     if (level !== undefined) yield { ref: refOf(after), level }
   }
 
-  /** The record of an account that was deleted or replaced need not reach the gateways. */
+  /** The record of an account that was deleted or replaced need not reach the gateways. A Credit without books says whether its Account exists. */
   *#onAccount(before: Account | undefined, after: Account | undefined): Iterable<Wake> {
     const name = (after ?? before)?.metadata.name
-    if (name !== undefined && before?.metadata.uid !== after?.metadata.uid) yield* this.#takeUnpublished(name)
+    if (name === undefined || before?.metadata.uid === after?.metadata.uid) return
+    yield* this.#takeUnpublished(name)
+    const { books, creditObjects } = this.#context.accounts
+    if (books.get(name) !== undefined) return
+    for (const credit of creditObjects.byIndex(CREDIT_INDEX, name)) yield { ref: refOf(credit), level: 'background' }
   }
 
   #takeUnpublished(account: string): readonly Wake[] {

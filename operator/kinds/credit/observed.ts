@@ -3,10 +3,10 @@ import type { Credit } from '#api/credit.ts'
 import type { CreditEntry } from '../../shards/credit-entry.ts'
 
 /**
- * What the books of the account say to a Credit that names it. Open: they take it. Absent: no account of the name has books. OfAnother:
- * they belong to another Account than `accountRef.uid` says. Unreadable: a newer operator wrote them, or they are damaged.
+ * What the books of the account say to a Credit that names it. Open: they take it. Unclaimed: an Account of the name exists, and has
+ * no books yet. Absent: no account of the name has had any. OfAnother: they belong to another Account than `accountRef.uid` says. Unreadable: a newer operator wrote them, or they are damaged.
  */
-export type BooksState = 'Open' | 'Absent' | 'OfAnother' | 'Unreadable'
+export type BooksState = 'Open' | 'Unclaimed' | 'Absent' | 'OfAnother' | 'Unreadable'
 
 /** Why the last write of the entry was refused. */
 export interface BookRefusal {

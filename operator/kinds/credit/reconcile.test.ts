@@ -91,7 +91,7 @@ describe('a Credit', () => {
     await world.apply(accounts, account('acme', { billing: 'Prepaid' }))
     await world.objects.create(credits, credit('pay-1'))
     await run(5)
-    expect([await booked('pay-1'), await world.shards('credits')]).toEqual(['False AccountNotFound', []])
+    expect([await booked('pay-1'), await world.shards('credits')]).toEqual(['False Pending', []])
     world.beforeCall = () => undefined
     await run(11)
     await world.settle()

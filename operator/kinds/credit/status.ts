@@ -50,6 +50,11 @@ const UNREADABLE =
 function missingBooks({ books, isUnreadable, wanted: { account } }: Observed): Booked | undefined {
   if (isUnreadable) return { reason: 'Pending', message: UNREADABLE }
   switch (books) {
+    case 'Unclaimed':
+      return {
+        reason: 'Pending',
+        message: `The Credit is booked once the Account ${account} is accepted. Its conditions say what is missing.`,
+      }
     case 'Absent':
       return {
         reason: 'AccountNotFound',

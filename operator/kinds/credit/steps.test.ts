@@ -72,6 +72,12 @@ describe('a Credit', () => {
     }
   })
 
+  test('of an Account that is not accepted yet waits, and does not say that there is none', () => {
+    expect(booked({ books: 'Unclaimed' })).toBe('Pending')
+    expect(message({ books: 'Unclaimed' })).toContain('once the Account acme is accepted')
+    expect(nextStep(reported({ books: 'Unclaimed' }))).toEqual({ do: 'wait' })
+  })
+
   test.each([entry('25', { account: 'globex' }), entry('24.999999')])('does not count if its name is of another payment: %j', (other) => {
     expect(booked({ booked: other })).toBe('IdUsed')
     expect(nextStep(reported({ booked: other }))).toBeUndefined()
