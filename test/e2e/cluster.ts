@@ -6,7 +6,8 @@ import { join } from 'node:path'
 import type { Writable } from 'node:stream'
 
 const ROOT = join(import.meta.dirname, '../..')
-const NODE = join(ROOT, 'test/parts/node.sh')
+/** The script behind every call. `exec COMMAND` runs a command inside the namespaces of the node. */
+export const NODE = join(ROOT, 'test/parts/node.sh')
 
 /** Calls to a running cluster. Every command runs inside the namespaces of the node, in the root folder of the repository. */
 export interface Cluster {

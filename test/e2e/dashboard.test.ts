@@ -1,61 +1,145 @@
-/** People who sign up in a cluster: from `helm install` to a verified Account, through a proxy and real mail. Each test needs those before it. */
+/**
+ * The story of a person in a cluster, from `helm install` to a deleted account: Chromium, the hosts and paths of the chart's Ingress over TLS, real
+ * mails, and three providers. Each test needs those before it. No Ingress controller runs here; ingress-front.ts says what stands for one.
+ */
 import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeEach, describe, expect, it } from 'vitest'
+import { missingBrowser, type OpenedPage, type TestBrowser } from '../support/browser.ts'
+import { PrivateCa } from '../support/private-ca.ts'
+import { totpCode } from '../support/totp.ts'
 import { type Cluster, timed } from './cluster.ts'
-import type { Shown } from './person.ts'
+import { startClusterBrowser } from './cluster-browser.ts'
+import { startIngressFront } from './ingress-front.ts'
+import { Mailbox } from './mailbox.ts'
+import { Person, type ProviderName } from './person.ts'
 import { useCluster } from './use-cluster.ts'
 
 const MANIFESTS = join(import.meta.dirname, 'manifests')
 const VALUES = ['values.yaml', 'dashboard-values.yaml'].flatMap((file) => ['--values', join(MANIFESTS, file)])
 const INSTALL = ['install', 'headgate', 'charts/headgate', '-n', 'headgate', ...VALUES, '--wait', '--timeout', '120s']
-const PERSON = readFileSync(join(import.meta.dirname, 'person.ts'), 'utf8')
 const NON_ROOT = 65_532
+const HOST = 'dashboard.example.net'
+const ORIGIN = `https://${HOST}`
+const CLIENT_SECRET = 'the secret of three clients'
 const PLAN = 'apiVersion: headgate.dev/v1alpha1\nkind: Plan\nmetadata: { name: default }\nspec: { models: [llama] }\n'
-const ADA = { email: 'ada@example.net', password: 'four quiet herons wade' }
+const PROVIDERS: readonly ProviderName[] = ['GitHub', 'Google', 'Acme']
+const MAYA = { email: 'maya@fernwood.example', subject: 'maya' }
+const NEW_EMAIL = 'maya@other.example'
+const PASSWORD = 'four quiet herons wade'
+const NEW_PASSWORD = 'five quiet herons wade'
 
-/** The volume. No volume of this cluster outlives a pod by itself. */
+interface Account {
+  readonly metadata: { readonly name: string }
+  readonly spec: Readonly<Record<string, unknown>>
+}
+
 const folder = mkdtempSync(join(tmpdir(), 'headgate-dashboard-'))
-afterAll(() => rmSync(folder, { recursive: true, force: true }))
+/** The volume. No volume of this cluster outlives a pod by itself. */
+const volume = mkdtempSync(join(tmpdir(), 'headgate-volume-'))
+const withoutBrowser = missingBrowser()
+let certificate = ''
+let browser: TestBrowser | undefined
+let opened: OpenedPage | undefined
+let maya: Person
+
+afterAll(() => {
+  for (const made of [folder, volume]) rmSync(made, { recursive: true, force: true })
+})
 const { cluster } = useCluster(prepare)
+afterAll(() => browser?.close()) // the last hook runs first: the browser ends before its node
+const mailbox = new Mailbox(cluster)
+beforeEach(({ skip }) => skip(withoutBrowser !== undefined, withoutBrowser))
 
 async function prepare(target: Cluster): Promise<void> {
-  chownSync(folder, NON_ROOT, NON_ROOT) // a folder of the node does not get the group of the pod
+  chownSync(volume, NON_ROOT, NON_ROOT) // a folder of the node does not get the group of the pod
   const labels = '{ pod-security.kubernetes.io/enforce: restricted }'
   await target.apply(
     ['headgate', 'front'].map((name) => `apiVersion: v1\nkind: Namespace\nmetadata: { name: ${name}, labels: ${labels} }\n`).join('---\n'),
   )
-  await target.apply(readFileSync(join(MANIFESTS, 'dashboard.yaml'), 'utf8').replaceAll('VOLUME', folder))
-  const secret = '--from-literal=DASHBOARD_SECRET=0123456789abcdef0123456789abcdef'
-  await target.kubectl('-n', 'headgate', 'create', 'secret', 'generic', 'headgate-dashboard', secret)
-  await target.kubectl('-n', 'front', 'wait', '--for=condition=Ready', 'pod/person', 'pod/dashboard-front', '--timeout=60s')
+  const manifest = (name: string): string => readFileSync(join(MANIFESTS, name), 'utf8')
+  await target.apply(manifest('dashboard.yaml').replaceAll('VOLUME', volume))
+  await target.apply(
+    manifest('identity-providers.yaml').replace(': DASHBOARD ', `: ${ORIGIN} `).replace(': SECRET ', `: ${CLIENT_SECRET} `),
+  )
+  await createSecrets(target)
+  await target.kubectl('-n', 'front', 'wait', '--for=condition=Ready', 'pod/mail', 'pod/identity-providers', '--timeout=60s')
 }
 
-async function visit(path: string, cookies = '', form?: Readonly<Record<string, string>>): Promise<Shown> {
-  const node = ['/usr/local/bin/node', '--input-type=module-typescript', '-e', PERSON, path, cookies]
-  const posted = form === undefined ? [] : [String(new URLSearchParams(form))]
-  return JSON.parse(await cluster.kubectl('-n', 'front', 'exec', 'person', '--', ...node, ...posted)) as Shown
+async function createSecrets(target: Cluster): Promise<void> {
+  const acme = { id: 'acme', name: 'Acme', issuer: 'http://acme.front.svc', clientId: 'headgate', clientSecret: CLIENT_SECRET }
+  const { key, cert } = await (await PrivateCa.make(join(folder, 'ca'))).certify(`DNS:${HOST}`)
+  certificate = cert.toString('utf8')
+  const secrets = {
+    'headgate-dashboard': {
+      DASHBOARD_SECRET: '0123456789abcdef0123456789abcdef',
+      GITHUB_CLIENT_SECRET: CLIENT_SECRET,
+      GOOGLE_CLIENT_SECRET: CLIENT_SECRET,
+      OIDC_PROVIDERS: JSON.stringify([acme]),
+    },
+    'dashboard-tls': { 'tls.crt': certificate, 'tls.key': key.toString('utf8') },
+  }
+  const items = Object.entries(secrets).map(([name, stringData]) => {
+    const type = name === 'dashboard-tls' ? 'kubernetes.io/tls' : 'Opaque'
+    return { apiVersion: 'v1', kind: 'Secret', type, metadata: { name, namespace: 'headgate' }, stringData }
+  })
+  await target.apply(JSON.stringify({ apiVersion: 'v1', kind: 'List', items }))
 }
 
-/** The link of the newest mail. */
-async function mailedToken(): Promise<string | undefined> {
-  const mails = (await cluster.kubectl('-n', 'front', 'logs', 'person')).replaceAll(/=\r?\n/g, '')
-  return [...mails.matchAll(/token=3D([\w.-]+)/g)].at(-1)?.[1]
+/** What no log may hold. */
+const secrets: string[] = [PASSWORD, NEW_PASSWORD, CLIENT_SECRET]
+/** Of all pods of the dashboard. A deleted pod has no logs. */
+let logs = ''
+async function readLogs(): Promise<void> {
+  logs += await cluster.kubectl('-n', 'headgate', 'logs', 'deployment/headgate-dashboard')
 }
 
-async function accountsOfPeople(): Promise<ReadonlyArray<Readonly<Record<string, unknown>>>> {
+/** A browser without cookies, as on another machine. */
+async function newBrowser(): Promise<void> {
+  await keepCookies()
+  await opened?.context.close()
+  if (browser === undefined) throw new Error('the browser has not been started')
+  opened = await browser.open()
+  maya = new Person(opened.page, ORIGIN)
+}
+
+async function keepCookies(): Promise<void> {
+  secrets.push(...((await opened?.context.cookies(ORIGIN)) ?? []).map(({ value }) => value))
+}
+
+/** The link of the next mail. */
+async function mailedLink(to: string, subject: RegExp): Promise<string> {
+  const [link = ''] = (await mailbox.next(to, subject)).links
+  secrets.push(new URL(link).searchParams.get('token') ?? link)
+  return link
+}
+
+async function accountsOfPeople(): Promise<readonly Account[]> {
   const list = await cluster.kubectl('get', 'accounts', '-l', 'headgate.dev/created-by=dashboard', '-o', 'json')
-  return (JSON.parse(list) as { items: Record<string, unknown>[] }).items
+  return (JSON.parse(list) as { items: Account[] }).items
 }
 
-async function untilSignedIn(): Promise<Shown> {
-  await expect.poll(async () => (await visit('/sign-in', '', ADA)).status, { timeout: 60_000, interval: 500 }).toBe(303)
-  return await visit('/sign-in', '', ADA)
+async function accountSpec(): Promise<Account['spec']> {
+  const [account, ...others] = await accountsOfPeople()
+  expect(others).toEqual([])
+  return account?.spec ?? {}
+}
+
+async function answerOf(url: string): Promise<number | undefined> {
+  return (await opened?.page.goto(url))?.status()
 }
 
 describe('the dashboard on a real node', () => {
-  let session = ''
+  let totpSecret = ''
+  let backupCodes: readonly string[] = []
+  const usedCodes = new Set<string>()
+  /** The server takes the code of now, of the period before and of the one after, each once: three sign-ins without waiting. */
+  const freshCode = (): string => {
+    const code = [-30_000, 0, 30_000].map((offset) => totpCode(totpSecret, Date.now() + offset)).find((one) => !usedCodes.has(one)) ?? ''
+    usedCodes.add(code)
+    return code
+  }
 
   it('is installed by helm under the restricted profile, with its database on a volume', async () => {
     await timed('helm install', () => cluster.helm(...INSTALL))
@@ -64,39 +148,139 @@ describe('the dashboard on a real node', () => {
     expect(await cluster.kubectl('-n', 'headgate', 'get', 'pvc', 'headgate-dashboard', '-o', 'jsonpath={.status.phase}')).toBe('Bound')
   })
 
+  it('is reached by the host of its Ingress alone, over TLS', async () => {
+    const front = await startIngressFront(cluster)
+    browser = await startClusterBrowser(cluster, { folder, hosts: { '*.example.net': front }, certificate })
+    await newBrowser()
+    expect(await answerOf(`http://${HOST}/sign-in`)).toBe(200)
+    expect(opened?.page.url(), 'https').toBe(`${ORIGIN}/sign-in`)
+    expect(await answerOf('https://other.example.net/sign-in')).toBe(404)
+  })
+
   it('takes a person from sign-up through a mail to an Account that is Ready', async () => {
-    const signedUp = await visit('/sign-up', '', ADA)
-    expect(signedUp).toMatchObject({ status: 303, location: '/check-your-mail' })
-    await expect.poll(mailedToken, { timeout: 60_000, interval: 500 }).toBeDefined()
-    const token = (await mailedToken()) ?? ''
-    const verified = await visit('/verify', signedUp.cookies, { token })
-    expect(verified).toMatchObject({ status: 303, location: '/' })
-    session = verified.cookies
-    expect(JSON.parse((await visit('/api/me', session)).text)).toMatchObject({ person: { email: ADA.email } })
+    await maya.open('/sign-up')
+    await maya.fill({ Email: MAYA.email, Password: PASSWORD })
+    await maya.button('Sign up').click()
+    await maya.sees('Check your mail')
+    expect(await accountsOfPeople(), 'nothing before the proof').toEqual([])
+    await maya.open(await mailedLink(MAYA.email, /Verify/))
+    await maya.button('Verify email').click()
+    await maya.isIn()
     const [account] = await accountsOfPeople()
-    const name = (account?.['metadata'] as { name: string } | undefined)?.name ?? ''
-    await cluster.kubectl('wait', '--for=condition=Ready', `account/${name}`, '--timeout=60s')
-    expect(account?.['spec']).toMatchObject({ owner: { email: ADA.email, emailVerification: 'Verified' }, planRef: { name: 'default' } })
+    await cluster.kubectl('wait', '--for=condition=Ready', `account/${account?.metadata.name ?? ''}`, '--timeout=60s')
+    await maya.reads('Your account is ready.')
+    expect(await accountSpec()).toMatchObject({ owner: { email: MAYA.email, emailVerification: 'Verified' }, planRef: { name: 'default' } })
+  })
+
+  it('signs a person out, and in again by the password and through each provider', async () => {
+    await keepCookies()
+    await maya.button('Sign out').click()
+    await maya.sees('Sign in')
+    await maya.signIn(MAYA.email, 'not the password')
+    await maya.reads('Email or password is wrong')
+    await maya.signIn(MAYA.email, PASSWORD)
+    await maya.isIn()
+    for (const provider of PROVIDERS) {
+      await maya.link(provider, MAYA)
+      await mailbox.next(MAYA.email, new RegExp(provider))
+    }
+    for (const provider of PROVIDERS) {
+      await newBrowser()
+      await maya.signInThrough(provider, MAYA)
+      await maya.isIn()
+    }
   })
 
   it('keeps people and sessions when its pod is replaced', async () => {
+    await readLogs()
     await cluster.kubectl('-n', 'headgate', 'rollout', 'restart', 'deployment/headgate-dashboard')
     await cluster.kubectl('-n', 'headgate', 'rollout', 'status', 'deployment/headgate-dashboard', '--timeout=60s')
-    await expect.poll(async () => (await visit('/api/me', session)).status, { timeout: 30_000, interval: 500 }).toBe(200)
+    await expect.poll(() => answerOf(`${ORIGIN}/api/me`), { interval: 500 }).toBe(200)
   })
 
-  it('writes no warning and no secret into its log', async () => {
-    const logs = await cluster.kubectl('-n', 'headgate', 'logs', 'deployment/headgate-dashboard')
-    expect(logs).not.toMatch(/"level":"(warn|error)"/)
-    for (const secret of [ADA.password, session, (await mailedToken()) ?? 'no mail']) expect(logs).not.toContain(secret)
+  it('turns two-factor on, and then asks for a code after the password and after a provider', async () => {
+    await maya.open('/settings')
+    await maya.button('Turn on two-factor').click()
+    totpSecret = (await maya.field('Secret').locator('code').innerText()).replaceAll(' ', '')
+    await maya.fill({ Code: freshCode() })
+    await maya.dialog.getByRole('button', { name: 'Turn on' }).click()
+    await maya.reads('Two-factor is on.')
+    backupCodes = await maya.dialog.getByRole('listitem').allInnerTexts()
+    expect(backupCodes).toHaveLength(10)
+    secrets.push(totpSecret, ...backupCodes)
+    await mailbox.next(MAYA.email, /two-factor/i)
+    const signIns = [() => maya.signIn(MAYA.email, PASSWORD), () => maya.signInThrough('GitHub', MAYA)]
+    for (const signIn of signIns) {
+      await newBrowser()
+      await signIn()
+      await maya.sees('Enter your code')
+      expect(await answerOf(`${ORIGIN}/api/me`), 'not signed in before the code').toBe(401)
+      await maya.open('/two-factor')
+      await maya.typeCode('Code', freshCode())
+      await maya.isIn()
+    }
+  })
+
+  it('changes the email by a mailed link, in the person and in the Account', async () => {
+    await maya.open('/settings')
+    await maya.fill({ Email: NEW_EMAIL })
+    await maya.button('Change email').click()
+    await maya.open(await mailedLink(NEW_EMAIL, /Verify/))
+    await maya.sees('Verify your new email')
+    await maya.button('Verify email').click()
+    await maya.sees('Settings')
+    await mailbox.next(MAYA.email, /changed/i)
+    await expect.poll(() => maya.field('Email').inputValue()).toBe(NEW_EMAIL)
+    await expect.poll(accountSpec).toMatchObject({ owner: { email: NEW_EMAIL } })
+  })
+
+  it('sets a new password by a mailed link, which ends all sessions', async () => {
+    await keepCookies()
+    const session = (await opened?.context.cookies(ORIGIN)) ?? []
+    await newBrowser()
+    await maya.open('/reset')
+    await maya.fill({ Email: NEW_EMAIL })
+    await maya.button('Send reset link').click()
+    await maya.open(await mailedLink(NEW_EMAIL, /new password/))
+    await maya.fill({ 'New password': NEW_PASSWORD })
+    await maya.button('Set password').click()
+    await maya.reads('Password set')
+    await opened?.context.addCookies(session)
+    expect(await answerOf(`${ORIGIN}/api/me`), 'the session before').toBe(401)
   })
 
   it('leaves the volume and the namespace of the keys at an uninstall, and goes on with both after an install', async () => {
+    await readLogs()
     await cluster.helm('uninstall', 'headgate', '-n', 'headgate', '--wait', '--timeout', '120s')
     await cluster.kubectl('get', 'namespace', 'headgate-accounts')
     await timed('helm install, again', () => cluster.helm(...INSTALL))
-    const { cookies } = await untilSignedIn()
-    expect(JSON.parse((await visit('/api/me', cookies)).text)).toMatchObject({ person: { email: ADA.email }, account: { isReady: true } })
-    expect(await accountsOfPeople()).toHaveLength(1)
+    await newBrowser()
+    await expect.poll(() => answerOf(`${ORIGIN}/sign-in`), { interval: 500 }).toBe(200)
+    await maya.signIn(NEW_EMAIL, NEW_PASSWORD)
+    await maya.open('/two-factor?with=backup-code')
+    await maya.typeCode('Backup code', backupCodes[0] ?? '')
+    await maya.isIn()
+    await maya.reads('Your account is ready.')
+    expect(await accountSpec()).toMatchObject({ owner: { email: NEW_EMAIL }, state: 'Active' })
+  })
+
+  it('deletes the person at their word, and suspends the Account', async () => {
+    await keepCookies()
+    await maya.open('/settings')
+    await maya.button('Delete account').click()
+    await maya.field('Type your email to confirm').fill(NEW_EMAIL)
+    await maya.dialog.getByRole('button', { name: 'Delete account' }).click()
+    await maya.reads('Account deleted')
+    await expect.poll(accountSpec).toMatchObject({ state: 'Suspended' })
+    await maya.signIn(NEW_EMAIL, NEW_PASSWORD)
+    await maya.reads('Email or password is wrong')
+  })
+
+  it('writes no warning and no secret into its logs', async () => {
+    await readLogs()
+    expect(logs).toContain('listening')
+    expect(logs).not.toMatch(/"level":"(warn|error)"/)
+    expect(secrets.length).toBeGreaterThan(20)
+    for (const secret of secrets) expect(logs).not.toContain(secret)
   })
 })

@@ -27,7 +27,7 @@ node_binary() {
 
 runtime() { [[ -d $WORK/node ]] || "$HERE/image.sh" program "$WORK/node" "$(node_binary)"; }
 
-app() { # app NAME BUNDLE [WORKER]: the one layer that differs between our programs
+app() { # app NAME BUNDLE [SECOND BUNDLE]: the one layer that differs between our programs
   local file
   for file in "${@:2}"; do [[ -f $file ]] || die "no $file: run \`make build\` first"; done
   mkdir -p "$WORK/$1/app"
@@ -82,7 +82,8 @@ parts() {
   [[ -n $model ]] || model=$(compgen -G "$CACHE/llama-*/tiny.gguf" | sort | tail -n 1) || die "no tiny.gguf below $CACHE"
   runtime
   bundle test/e2e/client.ts client
-  app client "$WORK/client.js"
+  bundle test/e2e/identity-providers.ts identity-providers
+  app client "$WORK"/{client,identity-providers}.js
   "$HERE/image.sh" program "$WORK/redis" "$(command -v redis-server)"
   "$HERE/image.sh" program "$WORK/nginx" "$(command -v nginx || echo /usr/sbin/nginx)"
   "$HERE/image.sh" program "$WORK/llama" "$server"

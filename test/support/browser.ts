@@ -42,6 +42,13 @@ export interface OpenedPage {
   readonly origins: ReadonlySet<string>
 }
 
+export interface LaunchOptions {
+  /** A program that starts Chromium with its arguments. Default: Chromium itself. */
+  readonly program?: string
+  /** Further arguments of Chromium. */
+  readonly args?: readonly string[]
+}
+
 export class TestBrowser {
   readonly #browser: Browser
 
@@ -50,10 +57,10 @@ export class TestBrowser {
   }
 
   /** @throws when Chromium is missing; ask `missingBrowser` first */
-  static async start(): Promise<TestBrowser> {
+  static async start({ program, args = [] }: LaunchOptions = {}): Promise<TestBrowser> {
     const executablePath = chromiumPath()
     if (executablePath === undefined) throw new Error(missingBrowser())
-    return new TestBrowser(await chromium.launch({ executablePath, timeout: HANG_MS }))
+    return new TestBrowser(await chromium.launch({ executablePath: program ?? executablePath, args: [...args], timeout: HANG_MS }))
   }
 
   async open({ width = 1280, height = 720, dark = false, javaScript = true }: BrowserOptions = {}): Promise<OpenedPage> {

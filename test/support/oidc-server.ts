@@ -1,5 +1,6 @@
 /** A strict OpenID Connect provider: panva's certified `oidc-provider`, in this process. */
 import { generateKeyPairSync, randomBytes } from 'node:crypto'
+import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { text } from 'node:stream/consumers'
 import { Provider, type AccountClaims, type Configuration, type Interaction } from 'oidc-provider'
@@ -25,6 +26,8 @@ export interface OidcServerOptions {
   readonly client: { readonly id: string; readonly secret: string; readonly redirectURIs: readonly string[] }
   /** By subject (`sub`). */
   readonly people: Readonly<Record<string, OidcPerson>>
+  /** Where clients and browsers reach the server, and its port on all addresses. Default: a free port of a loopback address. */
+  readonly at?: { readonly issuer: string; readonly port: number }
 }
 
 export class OidcServer {
@@ -34,10 +37,10 @@ export class OidcServer {
   readonly #server: Server
   readonly #provider: Provider
 
-  private constructor(server: Server, port: number, options: OidcServerOptions) {
+  private constructor(server: Server, issuer: string, options: OidcServerOptions) {
     this.people = new Map(Object.entries(options.people))
     this.#server = server
-    this.issuer = `http://${HOST}:${port}`
+    this.issuer = issuer
     this.#provider = new Provider(this.issuer, configurationFor(options, this.people))
     const answer = this.#provider.callback()
     server.on('request', (request: IncomingMessage, response: ServerResponse) => {
@@ -48,7 +51,10 @@ export class OidcServer {
 
   static async start(options: OidcServerOptions): Promise<OidcServer> {
     const server = createServer()
-    return new OidcServer(server, await listening(server, HOST), options)
+    const { at } = options
+    if (at === undefined) return new OidcServer(server, `http://${HOST}:${await listening(server, HOST)}`, options)
+    await once(server.listen(at.port), 'listening')
+    return new OidcServer(server, at.issuer, options)
   }
 
   get discoveryURL(): string {
