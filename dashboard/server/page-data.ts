@@ -123,7 +123,8 @@ export interface BackupCodes {
  * Further routes:
  *   PATCH  /api/me {name}                      → Me
  *   POST   /api/sign-out {}                    → 204
- *   POST   /api/confirm {password} | {code}    → 204: proves who it is, for 10 minutes
+ *   POST   /api/confirm {password, code?}      → 204: proves who it is, for 10 minutes; with two-factor on by the password and a code;
+ *                                                409 for a person without a password, who signs in again
  *   POST   /api/email {email}                  → 202: a link goes to the new address; always the same answer
  *   POST   /api/password {current?, next}      → 204: ends all other sessions; without `current` where the person has no password yet
  *   DELETE /api/providers/:id                  → 204

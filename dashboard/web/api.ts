@@ -44,7 +44,7 @@ export function createAPI(surroundings: Surroundings) {
     me: () => json<Me>('GET', '/me'),
     rename: (name: string) => json<Me>('PATCH', '/me', { name }),
     signOut: () => done('POST', '/sign-out', {}),
-    confirm: (proof: { readonly password: string } | { readonly code: string }) => done('POST', '/confirm', proof),
+    confirm: (proof: { readonly password: string; readonly code?: string }) => done('POST', '/confirm', proof),
     changeEmail: (email: string) => done('POST', '/email', { email }),
     changePassword: (next: string, current?: string) => done('POST', '/password', { ...(current === undefined ? {} : { current }), next }),
     providers: () => json<LinkedProviders>('GET', '/providers'),

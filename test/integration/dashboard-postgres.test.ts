@@ -1,6 +1,12 @@
 /** Several replicas of the dashboard on one Postgres: started at once, used in turn, and without their database for a while. */
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { accounts } from '#api/resources.ts'
+import {
+  allAtOnce,
+  deletedBeforeTheVerification,
+  replacedBeforeTheVerification,
+  verifiedBeforeTheDeletion,
+} from '../support/dashboard-races.ts'
 import { DashboardWorld, PASSWORD, tokenOf, type Visit } from '../support/dashboard-world.ts'
 import { missingPostgres, PostgresPart } from '../support/postgres.ts'
 import { temporaryFolder, temporaryFolderOfFile } from '../support/temporary-folder.ts'
@@ -84,6 +90,18 @@ describe('the story, with each request at another replica', () => {
     expect(world.mails.mails.map(({ to }) => to).toSorted()).toEqual(
       Array.from({ length: 30 }, (_, n) => `person-${n}@fernwood.example`).toSorted(),
     )
+  })
+})
+
+describe('a verification at the moment at which the unverified row is deleted', () => {
+  test.each([
+    ['before the deletion: the person stays, with session and Account', verifiedBeforeTheDeletion],
+    ['after the deletion: the link is dead, and leaves no session and no Account', deletedBeforeTheVerification],
+    ['after somebody else signed up with the address: nobody is verified', replacedBeforeTheVerification],
+    ['twelve of them, at two replicas: each is whole or not there', allAtOnce],
+  ] as const)('%s', async (_, race) => {
+    await using world = await opened(race === allAtOnce ? 2 : 1)
+    await race(world)
   })
 })
 

@@ -108,7 +108,7 @@ export class Accounts {
       }
     }
     const member = await members.add(owner.id, accountNameOf(owner.id), false)
-    if (!member) throw new Error(`Account ${accountNameOf(owner.id)} belongs to another person`) // the name is a hash of this person's id
+    if (!member) throw new Error(`the person of Account ${accountNameOf(owner.id)} is gone`) // nobody else has the name, which is a hash of the id
     return member
   }
 

@@ -19,7 +19,7 @@ export interface Members {
   /**
    * Makes the person the owner of the Account.
    * @param accountName an Account that exists is confirmed at once: it is not created again if the administrator deletes it
-   * @returns the membership that holds: another one if the person had one; undefined if the Account has another member
+   * @returns the membership that holds: another one if the person had one; undefined if the Account has another member, or the person is gone
    */
   add(userId: string, accountName: string, exists: boolean): Promise<Member | undefined>
   confirm(userId: string): Promise<void>

@@ -10,6 +10,7 @@ import { genericOAuth } from 'better-auth/plugins/generic-oauth'
 import { twoFactor } from 'better-auth/plugins/two-factor'
 import { z } from 'zod'
 import type { Database } from './database.ts'
+import { firstSession } from './first-session.ts'
 import { HashQueue, HashQueueFull } from './hash-queue.ts'
 import { MAX_PASSWORD, MIN_PASSWORD } from './new-password.ts'
 import { type HashCost, hashPassword, verifyPassword } from './password-hash.ts'
@@ -54,6 +55,8 @@ export interface Asking {
   readonly mayMail: boolean
   /** Taken for the password of the person, who has proven to be that person in another way. Random, and known to this call alone. */
   readonly standIn?: string | undefined
+  /** The person whose address was verified by this call, and whose first session begins. */
+  readonly verified?: string | undefined
   /** The hash of the password of a sign-up, computed before its transaction begins. */
   hashed?: { readonly password: string; readonly hash: string }
   /** What failed meanwhile: the library answers some failures of the database like refusals. */
@@ -77,9 +80,12 @@ const RATE = { enabled: true, storage: 'database', window: 60, max: 100 } as con
 
 /** The part of the library's context that this folder changes rows through. */
 export interface Records {
-  readonly internalAdapter: Pick<AuthContext['internalAdapter'], 'findUserByEmail' | 'deleteUser' | 'updateUser'>
+  readonly internalAdapter: Pick<AuthContext['internalAdapter'], 'updateUser'>
   readonly adapter: {
-    deleteMany(query: { readonly model: string; readonly where: { readonly field: string; readonly value: string }[] }): Promise<number>
+    deleteMany(query: {
+      readonly model: string
+      readonly where: { readonly field: string; readonly value: string | boolean }[]
+    }): Promise<number>
   }
 }
 
@@ -178,7 +184,7 @@ function peopleOptions({ settings, mails }: AuthDeps, hashes: HashQueue, context
     emailVerification: {
       sendOnSignUp: true,
       sendOnSignIn: false,
-      autoSignInAfterVerification: true, // only `verify.ts` asks for it, after its own checks
+      autoSignInAfterVerification: false, // `verify.ts` verifies, and begins the session
       expiresIn: VERIFY_SECONDS,
       sendVerificationEmail: ({ user, token }: { user: { email: string }; token: string }) =>
         ifAllowed(() => (isChange(token) ? mails.newEmail(user.email, token) : mails.verify(user.email, token))),
@@ -250,11 +256,19 @@ export async function endLinks(context: () => Promise<Records>, userId: string):
   await adapter.deleteMany({ model: 'verification', where: [{ field: 'value', value: userId }] })
 }
 
-/** Deletes an unverified person, who owns nothing, so that a stranger's sign-up does not keep the owner of the address out. */
+/**
+ * Deletes an unverified person, who owns nothing, so that a stranger's sign-up does not keep the owner of the address out. One statement: of a
+ * person who is verified at the same moment, nothing is deleted. What belongs to the row goes with it by the foreign keys.
+ */
 export async function deleteUnverified(context: () => Promise<Records>, email: string): Promise<void> {
-  const { internalAdapter } = await context()
-  const found = await internalAdapter.findUserByEmail(email.toLowerCase())
-  if (found && !found.user.emailVerified) await internalAdapter.deleteUser(found.user.id)
+  const { adapter } = await context()
+  await adapter.deleteMany({
+    model: 'user',
+    where: [
+      { field: 'email', value: email.toLowerCase() },
+      { field: 'emailVerified', value: false },
+    ],
+  })
 }
 
 function plugins({ settings, database, clock, log }: AuthDeps, context: () => Promise<Records>) {
@@ -264,6 +278,7 @@ function plugins({ settings, database, clock, log }: AuthDeps, context: () => Pr
       config: providers.map((one) => oauthConfig(one, { onVerified: ({ email }) => deleteUnverified(context, email), log })),
     }),
     twoFactor({ issuer: 'Headgate', allowPasswordless: true, backupCodeOptions: { amount: 10, storeBackupCodes: 'encrypted' } }),
+    firstSession(() => asking.getStore()?.verified),
     secondFactorGuard({
       challengeURL: `${origin}/two-factor`,
       useCode: (userId, code) => useCode(database.db, clock, userId, code),

@@ -5,8 +5,18 @@ import type { Identity } from './identity.ts'
 export const CREDENTIAL = 'credential'
 
 /** @returns false for another password, and for a person without one */
-export async function isPasswordOf({ auth }: Identity, userId: string, password: string): Promise<boolean> {
-  const context = await auth.$context
-  const row = (await context.internalAdapter.findAccounts(userId)).find(({ providerId }) => providerId === CREDENTIAL)
-  return await context.password.verify({ hash: row?.password ?? '', password })
+export async function isPasswordOf(identity: Identity, userId: string, password: string): Promise<boolean> {
+  const context = await identity.auth.$context
+  return await context.password.verify({ hash: (await hashOf(identity, userId)) ?? '', password })
+}
+
+export async function hasPassword(identity: Identity, userId: string): Promise<boolean> {
+  return (await hashOf(identity, userId)) !== undefined
+}
+
+/** @returns the hash of the password; undefined without a password */
+export async function hashOf({ auth }: Identity, userId: string): Promise<string | undefined> {
+  const { internalAdapter } = await auth.$context
+  const row = (await internalAdapter.findAccounts(userId)).find(({ providerId }) => providerId === CREDENTIAL)
+  return row?.password ?? undefined
 }

@@ -26,11 +26,11 @@ export class DatabaseMembers implements Members {
 
   async add(userId: string, accountName: string, exists: boolean): Promise<Member | undefined> {
     const now = this.#clock.now()
-    await this.#db
-      .insertInto('headgateMember')
-      .values({ userId, accountName, role: 'owner', confirmedAt: exists ? now : null, deletingAt: null, emailDueAt: null, createdAt: now })
-      .onConflict((conflict) => conflict.doNothing())
-      .execute()
+    // one statement, so that a person who is deleted at the same moment leaves no membership, and no Account is made for nobody
+    await sql`
+      insert into "headgateMember" ("userId", "accountName", "role", "confirmedAt", "createdAt")
+      select "id", ${accountName}, 'owner', cast(${exists ? now : null} as bigint), cast(${now} as bigint)
+      from "user" where "id" = ${userId} and "emailVerified" on conflict do nothing`.execute(this.#db)
     return await this.of(userId)
   }
 

@@ -9,7 +9,7 @@ import { isDatabaseFailure } from './database-failure.ts'
 import { type Asking, asking, type Auth, AUTH_PATH, CLIENT_HEADER } from './auth.ts'
 import { Busy } from './busy.ts'
 
-/** The routes of the library in use. `GET /verify-email` is asked for by verify.ts, after its checks. */
+/** The routes of the library in use, and one of ours. `GET /verify-email` is asked for by verify.ts, after its checks, for a change of address. */
 export type AuthRoute =
   | 'POST /sign-up/email'
   | 'POST /sign-in/email'
@@ -17,6 +17,7 @@ export type AuthRoute =
   | 'POST /sign-out'
   | 'POST /send-verification-email'
   | 'GET /verify-email'
+  | 'POST /headgate/first-session'
   | 'POST /request-password-reset'
   | 'POST /reset-password'
   | 'POST /change-password'
@@ -48,6 +49,8 @@ export interface AskOptions {
   readonly mayMail?: boolean
   /** The person has proven who it is: the library's own question for the password is answered by the door. */
   readonly isProven?: boolean
+  /** The person whose first session begins. */
+  readonly verified?: string
 }
 
 /** Retry-After of a full queue of passwords, s. */
@@ -67,7 +70,7 @@ export class Door {
   async ask(client: Client, route: AuthRoute, options: AskOptions = {}): Promise<Reply> {
     const standIn = options.isProven ? randomBytes(STAND_IN_BYTES).toString('base64url') : undefined
     const request = this.#request(client, route, { ...options, body: { ...options.body, ...(standIn ? { password: standIn } : {}) } })
-    const call: Asking = { mayMail: options.mayMail ?? true, standIn }
+    const call: Asking = { mayMail: options.mayMail ?? true, standIn, verified: options.verified }
     const reply = await replyOf(await asking.run(call, () => this.#auth.handler(request)))
     const { status, code = '' } = reply
     if (status >= 500 || (status >= 400 && isDatabaseFailure(call.failure)))

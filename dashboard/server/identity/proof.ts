@@ -1,6 +1,6 @@
 /** Asks people for a fresh proof of who they are before a change that would give an account away. */
 import type { Client } from '../http/exchange.ts'
-import { isPasswordOf } from './credential.ts'
+import { hasPassword, isPasswordOf } from './credential.ts'
 import type { Identity } from './identity.ts'
 import type { Session } from './sessions.ts'
 import { type ThrottleRule, WRONG_PASSWORDS } from './throttle.ts'
@@ -20,27 +20,45 @@ export async function isFresh({ database: { db }, clock }: Identity, { id, creat
   return row !== undefined && Number(row.provenAt) > since
 }
 
-/** @returns whether the proof holds @throws Busy */
-export async function proveByPassword(identity: Identity, session: Session, password: string): Promise<boolean> {
-  const { id, email } = session.person
-  if (!identity.settings.hasPasswords) return false
-  await identity.throttle.admit(WRONG_PASSWORDS, email)
-  if (!(await isPasswordOf(identity, id, password))) return false
-  await identity.throttle.clear(WRONG_PASSWORDS, email)
-  await remember(identity, session)
-  return true
+/** What a person gives to prove who it is. */
+export interface Proof {
+  readonly password: string | undefined
+  /** A code of the authenticator app, or a backup code. */
+  readonly code: string | undefined
 }
 
-/** @returns whether the proof holds @throws Busy */
-export async function proveByCode(identity: Identity, client: Client, session: Session, code: string): Promise<boolean> {
-  await identity.throttle.admit(WRONG_CODES, session.person.id)
-  const typed = code.replace(/\s/g, '')
-  const route = APP_CODE.test(typed) ? 'POST /two-factor/verify-totp' : 'POST /two-factor/verify-backup-code'
-  const reply = await identity.door.ask(client, route, { body: { code: typed } })
-  if (reply.status !== 200) return false
-  await identity.throttle.clear(WRONG_CODES, session.person.id)
+/** `wrong-…`: the first part that does not hold. `sign-in`: nothing that the person can type is a proof; a new sign-in is. */
+export type Proving = 'proven' | 'wrong-password' | 'wrong-code' | 'sign-in'
+
+/**
+ * Asks for what a sign-in asks for: the password, and with two-factor on the code after it. A thief who has a session and knows the password could
+ * otherwise turn two-factor off. A person without a password signs in again through the provider, where the code follows, too.
+ * @throws Busy
+ */
+export async function prove(identity: Identity, client: Client, session: Session, { password, code }: Proof): Promise<Proving> {
+  const { person } = session
+  if (!identity.settings.hasPasswords || !(await hasPassword(identity, person.id))) return 'sign-in'
+  if (!(await isRightPassword(identity, session, password ?? ''))) return 'wrong-password'
+  if (person.hasTwoFactor && !(await isRightCode(identity, client, session, code ?? ''))) return 'wrong-code'
+  await identity.throttle.clear(WRONG_PASSWORDS, person.email)
   await remember(identity, session)
-  return true
+  return 'proven'
+}
+
+/** Counts before it looks, so that tries at the same moment never exceed the rule. The count ends with the whole proof alone. */
+async function isRightPassword(identity: Identity, { person }: Session, password: string): Promise<boolean> {
+  await identity.throttle.admit(WRONG_PASSWORDS, person.email)
+  return await isPasswordOf(identity, person.id, password)
+}
+
+/** The library takes a code once, by whatever way the code comes. */
+async function isRightCode(identity: Identity, client: Client, { person }: Session, code: string): Promise<boolean> {
+  const typed = code.replace(/\s/g, '')
+  await identity.throttle.admit(WRONG_CODES, person.id)
+  const route = APP_CODE.test(typed) ? 'POST /two-factor/verify-totp' : 'POST /two-factor/verify-backup-code'
+  const { status } = await identity.door.ask(client, route, { body: { code: typed } })
+  if (status === 200) await identity.throttle.clear(WRONG_CODES, person.id)
+  return status === 200
 }
 
 async function remember({ database: { db }, clock }: Identity, { id }: Session): Promise<void> {

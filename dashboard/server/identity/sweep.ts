@@ -38,8 +38,9 @@ async function finishMember(identity: Identity, accounts: Accounts, { userId, ac
   await (isDeleting ? finishDeletion(identity, accounts, userId, accountName) : finishAccount(identity, accounts, userId))
 }
 
+/** The deletion asks again whether each is unverified: a person may verify the address since the list was read. */
 async function deleteUnverified({ auth, clock }: Identity): Promise<void> {
-  const { adapter, internalAdapter } = await auth.$context
+  const { adapter } = await auth.$context
   const old = await adapter.findMany<{ id: string }>({
     model: 'user',
     where: [
@@ -48,7 +49,14 @@ async function deleteUnverified({ auth, clock }: Identity): Promise<void> {
     ],
     limit: BATCH,
   })
-  for (const { id } of old) await internalAdapter.deleteUser(id)
+  if (old.length === 0) return
+  await adapter.deleteMany({
+    model: 'user',
+    where: [
+      { field: 'id', operator: 'in', value: old.map(({ id }) => id) },
+      { field: 'emailVerified', value: false },
+    ],
+  })
 }
 
 async function finishDeletion(identity: Identity, accounts: Accounts, userId: string, accountName: string): Promise<void> {

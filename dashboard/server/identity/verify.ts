@@ -78,19 +78,35 @@ export async function verify(
   { token, other }: { readonly token: string; readonly other?: OtherBrowser | undefined },
 ): Promise<Verification> {
   const link = await readLink(identity, client, token)
-  if (link.state === 'ready') return await confirm(identity, client, token, link.userId)
+  if (link.state === 'ready') return await confirm(identity, client, link)
   if (link.state === 'change') return await change(identity, client, token, link)
   if (link.state !== 'other-browser' || other === undefined) return { outcome: 'refused', link }
   const problem = other.kind === 'new' ? passwordProblem(other.password, link.email) : undefined
   if (problem !== undefined) return { outcome: 'invalid', problem }
   if (other.kind === 'known' && !(await isPasswordOfSignUp(identity, link, other.password))) return { outcome: 'wrong-password' }
   if (other.kind === 'new') await replacePassword(identity, link.userId, other.password)
-  return await confirm(identity, client, token, link.userId)
+  return await confirm(identity, client, link)
 }
 
-async function confirm(identity: Identity, client: Client, token: string, userId: string): Promise<Verification> {
-  const reply = await identity.door.ask(client, 'GET /verify-email', { query: { token } })
-  if (reply.status !== 200) return { outcome: 'refused', link: { state: 'dead' } }
+/** One statement verifies exactly the row that the link names: the sweep or another sign-up may delete or replace the row at the same moment. */
+async function confirm(
+  identity: Identity,
+  client: Client,
+  { userId, email }: { readonly userId: string; readonly email: string },
+): Promise<Verification> {
+  const { adapter } = await identity.auth.$context
+  const verified = await adapter.updateMany({
+    model: 'user',
+    where: [
+      { field: 'id', value: userId },
+      { field: 'email', value: email },
+      { field: 'emailVerified', value: false },
+    ],
+    update: { emailVerified: true, updatedAt: new Date(identity.clock.now()) },
+  })
+  if (verified === 0) return { outcome: 'refused', link: { state: 'dead' } }
+  const reply = await identity.door.ask(client, 'POST /headgate/first-session', { verified: userId })
+  if (reply.status !== 200) throw new Error(`the first session was answered ${reply.status} ${reply.code ?? ''}`)
   return { outcome: 'verified', userId, cookies: [...reply.cookies, endProof(identity)] }
 }
 

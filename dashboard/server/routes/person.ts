@@ -17,7 +17,7 @@ import {
   turnOnTwoFactor,
   unlinkProvider,
 } from '../identity/person.ts'
-import { proveByCode, proveByPassword } from '../identity/proof.ts'
+import { prove, type Proving } from '../identity/proof.ts'
 import type { Session } from '../identity/sessions.ts'
 import type { AccountView, BackupCodes, LinkedProviders, LinkStart, Me, Sessions, TwoFactorStart } from '../page-data.ts'
 import { EMAIL_ERRORS, PASSWORD_ERRORS } from '../pages/controls.ts'
@@ -80,14 +80,25 @@ export const postSignOut: MemberHandler = async ({ identity, log }, { client, id
   return empty(204, cookies)
 }
 
-export const postConfirm: MemberHandler = async ({ identity }, exchange, session) => {
-  const code = optionalText(exchange, 'code')
-  const isProven =
-    code === undefined
-      ? await proveByPassword(identity, session, jsonText(exchange, 'password'))
-      : await proveByCode(identity, exchange.client, session, code)
-  if (!isProven) throw new Refused('wrong-credentials', code === undefined ? 'This password is wrong.' : 'This code is wrong or was used.')
+export const postConfirm: MemberHandler = async ({ identity, log }, exchange, session) => {
+  const proof = { password: optionalText(exchange, 'password'), code: optionalText(exchange, 'code') }
+  if (proof.password === undefined && proof.code === undefined) jsonText(exchange, 'password') // refuses: one of the two must be there
+  const done = await prove(identity, exchange.client, session, proof)
+  if (done !== 'proven') {
+    log.info({ audit: 'person.confirm-failed', person: session.person.id, request: exchange.id, outcome: done }, 'a confirmation failed')
+    throw PROOF_REFUSALS[done]()
+  }
   return empty()
+}
+
+const PROOF_REFUSALS: Readonly<Record<Exclude<Proving, 'proven'>, () => Refused>> = {
+  'wrong-password': () => wrongProof('password', 'This password is wrong.'),
+  'wrong-code': () => wrongProof('code', 'This code is wrong or was used.'),
+  'sign-in': () => new Refused('conflict', 'Sign in again to confirm that it is you.'),
+}
+
+function wrongProof(field: 'password' | 'code', message: string): Refused {
+  return new Refused('wrong-credentials', message, { fields: { [field]: message } })
 }
 
 export const postEmail: MemberHandler = async ({ identity, log }, exchange, { person }) => {

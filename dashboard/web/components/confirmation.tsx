@@ -44,10 +44,9 @@ function ConfirmDialog({ purpose, answer }: Question): ReactNode {
   const cancel = (): void => answer(false)
   const signInAgain = (): void => leave(signInPath('confirm', here()))
   const about = `You signed in more than ten minutes ago. ${purpose} needs a fresh proof.`
-  if (person?.twoFactor.isOn || person?.hasPassword)
-    return (
-      <ProofForm proof={person.twoFactor.isOn ? 'code' : 'password'} email={person.email} {...{ about, answer, cancel, signInAgain }} />
-    )
+  const { hasPassword = false, twoFactor = { isOn: false } } = person ?? {}
+  if (person !== undefined && hasPassword)
+    return <ProofForm needsCode={twoFactor.isOn} email={person.email} {...{ about, answer, cancel, signInAgain }} />
   return (
     <Dialog
       title="Confirm it is you"
@@ -58,13 +57,16 @@ function ConfirmDialog({ purpose, answer }: Question): ReactNode {
         </Button>
       }
     >
-      <p>{about} Sign in again, and you are back here.</p>
+      <p>
+        {about} Sign in again{twoFactor.isOn ? ', with a code of your app' : ''}, and you are back here.
+      </p>
     </Dialog>
   )
 }
 
 interface ProofFormProps {
-  readonly proof: 'code' | 'password'
+  /** With two-factor on, the code follows the password as at a sign-in. */
+  readonly needsCode: boolean
   readonly email: string
   readonly about: string
   readonly answer: (isProved: boolean) => void
@@ -72,15 +74,15 @@ interface ProofFormProps {
   readonly signInAgain: () => void
 }
 
-function ProofForm({ proof, email, about, answer, cancel, signInAgain }: ProofFormProps): ReactNode {
+function ProofForm({ needsCode, email, about, answer, cancel, signInAgain }: ProofFormProps): ReactNode {
   const { api } = useSurroundings()
   const { form, field, action } = useForm({
     purpose: 'Confirming',
-    initial: { code: '', password: '' },
-    checks: { [proof]: missing(proof) },
-    secret: proof,
-    submit: async (values) => {
-      await api.confirm(proof === 'code' ? { code: plainCode(values.code) } : { password: values.password })
+    initial: { password: '', code: '' },
+    checks: { password: missing('password'), ...(needsCode ? { code: missing('code') } : {}) },
+    secret: 'password',
+    submit: async ({ password, code }) => {
+      await api.confirm({ password, ...(needsCode ? { code: plainCode(code) } : {}) })
       answer(true)
     },
   })
@@ -93,10 +95,9 @@ function ProofForm({ proof, email, about, answer, cancel, signInAgain }: ProofFo
     <Dialog title="Confirm it is you" about={about} onClose={cancel} action={button}>
       <form className="form" id="confirm-form" {...form}>
         <UserName email={email} />
-        {proof === 'code' ? (
+        <PasswordField label="Password" autoComplete="current-password" {...field('password')} />
+        {needsCode && (
           <Field label="Code" hint="Six digits from your app, or a backup code." autoComplete="one-time-code" isMono {...field('code')} />
-        ) : (
-          <PasswordField label="Password" autoComplete="current-password" {...field('password')} />
         )}
         <Problem error={action.problem} />
       </form>
