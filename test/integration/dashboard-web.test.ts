@@ -83,13 +83,19 @@ describe('a change that needs a fresh proof', () => {
     await page.waitForURL('**/sign-in?reason=confirm&next=%2Fsettings')
   })
 
-  test('asks for a code once two-factor is on, grouped or not', async () => {
+  test('asks for the password and a code once two-factor is on, grouped or not', async () => {
     server.me = { ...server.me, person: { ...server.me.person, twoFactor: { isOn: true } } }
     await open('/settings')
     await button('End all others').click()
-    await dialog('Confirm it is you').getByLabel('Code').fill('123 456')
+    const confirm = dialog('Confirm it is you')
+    await confirm.getByLabel('Password').fill('the right password')
     await page.keyboard.press('Enter')
-    await expect.poll(() => server.changes.slice(1)).toEqual(['POST /api/confirm {"code":"123456"}', 'POST /api/sessions/end-others {}'])
+    await confirm.getByText('Type your code.').waitFor()
+    await confirm.getByLabel('Code').fill('123 456')
+    await page.keyboard.press('Enter')
+    await expect
+      .poll(() => server.changes.slice(1))
+      .toEqual(['POST /api/confirm {"password":"the right password","code":"123456"}', 'POST /api/sessions/end-others {}'])
   })
 
   test('asks above the dialog from which the change came', async () => {

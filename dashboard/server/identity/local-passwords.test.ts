@@ -81,7 +81,7 @@ describe('without passwords', () => {
       const visit = await owner.call('POST', '/api/password', body)
       expect([visit.status, visit.json().error.code]).toEqual([404, 'not-found'])
     }
-    expect((await owner.call('POST', '/api/confirm', { password: PASSWORD })).status).toBe(403)
+    expect((await owner.call('POST', '/api/confirm', { password: PASSWORD })).json().error.code).toBe('conflict')
     expect((await owner.get('/api/me')).json()).toMatchObject({ person: { hasPassword: false }, installation: { hasPasswords: false } })
   })
 

@@ -10,6 +10,7 @@ import { MAX_NAME } from './providers.ts'
 import type { Person } from './sessions.ts'
 import { emailOf } from './sign-up.ts'
 import { mailsOf, type ThrottleRule, WRONG_PASSWORDS } from './throttle.ts'
+import { plainCode } from './typed-codes.ts'
 import { forgetCodes } from './used-codes.ts'
 
 /** Of one person, to any addresses: each is a mail to somebody who may be a stranger. */
@@ -170,7 +171,7 @@ export async function turnOnTwoFactor(
 > {
   if (person.hasTwoFactor) return { outcome: 'already-on' }
   const before = new Set((await identity.sessions.list(person)).map(({ id }) => id))
-  const reply = await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: code.replace(/\s/g, '') } })
+  const reply = await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: plainCode(code) } })
   if (reply.status !== 200) return reply.status < 500 ? { outcome: 'wrong' } : failed(reply)
   await identity.sessions.end(person, (id) => before.has(id)) // the library has made a new session for this browser
   await identity.mail.queue(person.email, 'two-factor-on', { at: nowText(identity) })

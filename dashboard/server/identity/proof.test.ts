@@ -1,9 +1,10 @@
 /** A change that would give an account away needs a proof of identity of the last ten minutes. */
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest'
-import { manySources, turnOnTwoFactor } from '../../../test/support/dashboard-requests.ts'
+import { manySources, openWithGitHub, signInThrough, turnOnTwoFactor } from '../../../test/support/dashboard-requests.ts'
 import { DashboardWorld, type FormBrowser, PASSWORD } from '../../../test/support/dashboard-world.ts'
-import { temporaryFolderOfFile } from '../../../test/support/temporary-folder.ts'
+import { temporaryFolder, temporaryFolderOfFile } from '../../../test/support/temporary-folder.ts'
 import { ROUTES } from '../routes.ts'
+import { WRONG_PASSWORDS } from './throttle.ts'
 
 const MINUTES = 60_000
 const NEW = 'another quiet heron'
@@ -30,6 +31,13 @@ const SENSITIVE: readonly (readonly [method: string, path: string, body: object 
 const ask = async (browser: FormBrowser, [method, path, body]: (typeof SENSITIVE)[number]) => {
   const { status, text } = await browser.call(method, path, body)
   return { status, code: text === '' ? undefined : (JSON.parse(text) as { error?: { code: string } }).error?.code }
+}
+
+/** The same session, used from another address at each request: limits per source never apply. */
+function everywhere(owner: FormBrowser): FormBrowser {
+  const browser = world.browser(manySources)
+  for (const [name, value] of owner.cookies) browser.cookies.set(name, value)
+  return browser
 }
 
 describe('the sensitive routes', () => {
@@ -62,27 +70,54 @@ describe('the sensitive routes', () => {
     for (const one of SENSITIVE) expect((await ask(browser, one)).code).toBe('confirm')
   })
 
-  test('go on after the right code alone', async () => {
-    const browser = await world.person('code@a.example')
-    const app = await turnOnTwoFactor(browser)
+  test('go on with two-factor on after the password and a code, grouped or not, and after neither of them alone', async () => {
+    const owner = await world.person('code@a.example')
+    const app = await turnOnTwoFactor(owner)
+    const browser = everywhere(owner)
     world.clock.move(11 * MINUTES)
-    expect((await browser.call('POST', '/api/confirm', { code: app.wrongCode })).json().error.code).toBe('wrong-credentials')
+    const grouped = ` ${app.freshCode.slice(0, 3)} ${app.freshCode.slice(3)}`
+    for (const [body, field] of [
+      [{ password: PASSWORD }, 'code'],
+      [{ password: PASSWORD, code: '' }, 'code'],
+      [{ password: PASSWORD, code: app.wrongCode }, 'code'],
+      [{ password: NEW, code: app.freshCode }, 'password'],
+      [{ password: '', code: app.freshCode }, 'password'],
+    ] as const) {
+      const { error } = (await browser.call('POST', '/api/confirm', body)).json()
+      expect([error.code, Object.keys(error.fields)]).toEqual(['wrong-credentials', [field]])
+    }
+    expect((await browser.call('POST', '/api/confirm', { code: app.freshCode })).json().error.code).toBe('invalid')
     expect((await ask(browser, SENSITIVE[0]!)).code).toBe('confirm')
-    expect((await browser.call('POST', '/api/confirm', { code: ` ${app.freshCode.slice(0, 3)} ${app.freshCode.slice(3)}` })).status).toBe(
-      204,
-    )
-    expect((await browser.get('/api/me')).status).toBe(200)
+    expect((await browser.call('POST', '/api/two-factor/off', {})).json().error.code).toBe('confirm')
+    expect((await browser.call('POST', '/api/confirm', { password: PASSWORD, code: grouped })).status).toBe(204)
     expect((await ask(browser, SENSITIVE[0]!)).status).toBe(422)
   })
 
-  test('go on after a backup code, which works once', async () => {
-    const browser = await world.person('backup@a.example')
-    const { backupCodes } = await turnOnTwoFactor(browser)
+  test('go on after a backup code with the password, with its dash or without, and each works once', async () => {
+    const owner = await world.person('backup@a.example')
+    const { backupCodes } = await turnOnTwoFactor(owner)
+    const browser = everywhere(owner)
+    const [first = '', second = ''] = backupCodes
+    for (const code of [first, second.replace('-', '')]) {
+      world.clock.move(11 * MINUTES)
+      expect((await ask(browser, SENSITIVE[0]!)).code).toBe('confirm')
+      expect((await browser.call('POST', '/api/confirm', { password: PASSWORD, code })).status).toBe(204)
+      expect((await ask(browser, SENSITIVE[0]!)).status).toBe(422)
+      expect((await browser.call('POST', '/api/confirm', { password: PASSWORD, code })).json().error.code).toBe('wrong-credentials')
+    }
+  })
+
+  test('go on for one session alone when one code comes from two at the same moment', async () => {
+    const [one, other] = [await world.person('twice@a.example'), world.browser()]
+    const app = await turnOnTwoFactor(one)
+    await other.post('/sign-in', { email: 'twice@a.example', password: PASSWORD })
+    expect((await other.post('/two-factor', { code: app.backupCodes[0]!, with: 'backup-code' })).location).toBe('/')
     world.clock.move(11 * MINUTES)
-    expect((await browser.call('POST', '/api/confirm', { code: backupCodes[0] })).status).toBe(204)
-    expect((await ask(browser, SENSITIVE[0]!)).status).toBe(422)
-    world.clock.move(11 * MINUTES)
-    expect((await browser.call('POST', '/api/confirm', { code: backupCodes[0] })).json().error.code).toBe('wrong-credentials')
+    const proof = { password: PASSWORD, code: app.freshCode }
+    const visits = await Promise.all([one, other].map((browser) => browser.call('POST', '/api/confirm', proof)))
+    expect(visits.map(({ status }) => status).toSorted()).toEqual([204, 403])
+    const asked = await Promise.all([one, other].map((browser) => ask(browser, SENSITIVE[0]!)))
+    expect(asked.map(({ status }) => status).toSorted()).toEqual([403, 422])
   })
 
   test('do not go on for another session of the same person, nor for another person', async () => {
@@ -100,23 +135,54 @@ describe('the sensitive routes', () => {
 describe('a confirmation', () => {
   test('takes ten wrong passwords within 15 minutes, from wherever they come', async () => {
     const browser = await world.person('ten@b.example')
-    const everywhere = world.browser(manySources)
-    for (const [name, value] of browser.cookies) everywhere.cookies.set(name, value)
-    for (let i = 0; i < 10; i++) expect((await everywhere.call('POST', '/api/confirm', { password: NEW })).status).toBe(403)
-    const refused = await everywhere.call('POST', '/api/confirm', { password: PASSWORD })
+    const thief = everywhere(browser)
+    for (let i = 0; i < 10; i++) expect((await thief.call('POST', '/api/confirm', { password: NEW })).status).toBe(403)
+    const refused = await thief.call('POST', '/api/confirm', { password: PASSWORD })
     expect([refused.status, refused.json().error.code, Number(refused.headers.get('retry-after')) > 0]).toEqual([
       429,
       'too-many-requests',
       true,
     ])
     world.clock.move(15 * MINUTES + 1_000)
-    expect((await everywhere.call('POST', '/api/confirm', { password: PASSWORD })).status).toBe(204)
+    expect((await thief.call('POST', '/api/confirm', { password: PASSWORD })).status).toBe(204)
+  })
+
+  test('takes ten wrong codes within 15 minutes after the right password, and then not the right one either', async () => {
+    const owner = await world.person('codes@b.example')
+    const app = await turnOnTwoFactor(owner)
+    const browser = everywhere(owner)
+    const { throttle } = world.dashboard.identity
+    const confirm = async (code: string) => {
+      await throttle.clear(WRONG_PASSWORDS, 'codes@b.example') // a thief who has the password can do that by a sign-in
+      return await browser.call('POST', '/api/confirm', { password: PASSWORD, code })
+    }
+    for (let i = 0; i < 10; i++) expect((await confirm(app.wrongCode)).status).toBe(403)
+    expect((await confirm(app.freshCode)).status).toBe(429)
+    expect((await confirm(app.backupCodes[0] ?? '')).status).toBe(429)
+  })
+
+  test('of a person without a password is a new sign-in through the provider, with the code', async () => {
+    await using hub = await openWithGitHub({ folder: temporaryFolder() })
+    const owner = hub.browser()
+    await signInThrough(owner, 'github', { email: 'hub@b.example' })
+    const app = await turnOnTwoFactor(owner)
+    hub.clock.move(11 * MINUTES)
+    expect((await owner.call('POST', '/api/email', { email: 'no address' })).json().error.code).toBe('confirm')
+    const [backupCode = ''] = app.backupCodes
+    for (const proof of [{ password: PASSWORD, code: backupCode }, { password: '', code: backupCode }, { password: PASSWORD }])
+      expect((await owner.call('POST', '/api/confirm', proof)).json().error.code).toBe('conflict')
+    expect((await owner.call('POST', '/api/two-factor/off', {})).json().error.code).toBe('confirm')
+    hub.clock.move(-11 * MINUTES) // the library gives sessions the time of the machine
+    expect((await signInThrough(owner, 'github', { email: 'hub@b.example' })).location).toBe('/two-factor')
+    expect((await owner.call('POST', '/api/email', { email: 'no address' })).status).not.toBe(422)
+    expect((await owner.post('/two-factor', { code: backupCode, with: 'backup-code' })).location).toBe('/')
+    expect((await owner.call('POST', '/api/email', { email: 'no address' })).status).toBe(422)
   })
 
   test('needs a session, and a field that is a text', async () => {
     expect((await world.browser().call('POST', '/api/confirm', { password: PASSWORD })).status).toBe(401)
     const browser = await world.person('text@b.example')
-    for (const body of [{}, { password: [PASSWORD] }, { password: { $ne: '' } }, { code: 123_456 }, { password: 'x'.repeat(513) }])
+    for (const body of [{}, { password: [PASSWORD] }, { password: { $ne: '' } }, { password: PASSWORD, code: 123_456 }, { password: 'x'.repeat(513) }])
       expect((await browser.call('POST', '/api/confirm', body)).json().error.code).toBe('invalid')
   })
 })

@@ -4,6 +4,7 @@ import { hasPassword, isPasswordOf } from './credential.ts'
 import type { Identity } from './identity.ts'
 import type { Session } from './sessions.ts'
 import { type ThrottleRule, WRONG_PASSWORDS } from './throttle.ts'
+import { backupCodeOf, plainCode } from './typed-codes.ts'
 
 /** How long a sign-in or a proof counts as fresh, ms. */
 export const FRESH_MS = 10 * 60_000
@@ -22,8 +23,8 @@ export async function isFresh({ database: { db }, clock }: Identity, { id, creat
 
 /** What a person gives to prove who it is. */
 export interface Proof {
-  readonly password: string | undefined
-  /** A code of the authenticator app, or a backup code. */
+  readonly password: string
+  /** A code of the authenticator app, or a backup code: with two-factor on. */
   readonly code: string | undefined
 }
 
@@ -38,7 +39,7 @@ export type Proving = 'proven' | 'wrong-password' | 'wrong-code' | 'sign-in'
 export async function prove(identity: Identity, client: Client, session: Session, { password, code }: Proof): Promise<Proving> {
   const { person } = session
   if (!identity.settings.hasPasswords || !(await hasPassword(identity, person.id))) return 'sign-in'
-  if (!(await isRightPassword(identity, session, password ?? ''))) return 'wrong-password'
+  if (!(await isRightPassword(identity, session, password))) return 'wrong-password'
   if (person.hasTwoFactor && !(await isRightCode(identity, client, session, code ?? ''))) return 'wrong-code'
   await identity.throttle.clear(WRONG_PASSWORDS, person.email)
   await remember(identity, session)
@@ -53,10 +54,11 @@ async function isRightPassword(identity: Identity, { person }: Session, password
 
 /** The library takes a code once, by whatever way the code comes. */
 async function isRightCode(identity: Identity, client: Client, { person }: Session, code: string): Promise<boolean> {
-  const typed = code.replace(/\s/g, '')
+  const typed = plainCode(code)
   await identity.throttle.admit(WRONG_CODES, person.id)
-  const route = APP_CODE.test(typed) ? 'POST /two-factor/verify-totp' : 'POST /two-factor/verify-backup-code'
-  const { status } = await identity.door.ask(client, route, { body: { code: typed } })
+  const { status } = APP_CODE.test(typed)
+    ? await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: typed } })
+    : await identity.door.ask(client, 'POST /two-factor/verify-backup-code', { body: { code: backupCodeOf(typed) } })
   if (status === 200) await identity.throttle.clear(WRONG_CODES, person.id)
   return status === 200
 }

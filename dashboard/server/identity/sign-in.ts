@@ -5,6 +5,7 @@ import type { Reply } from './door.ts'
 import type { Identity } from './identity.ts'
 import { emailOf } from './sign-up.ts'
 import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
+import { backupCodeOf, plainCode } from './typed-codes.ts'
 
 export type SignIn =
   | { readonly outcome: 'signed-in'; readonly userId: string; readonly cookies: readonly string[] }
@@ -67,8 +68,10 @@ export type CodeSignIn =
 
 /** @param kind `app`: six digits; `backup`: one of the ten codes */
 export async function signInByCode(identity: Identity, client: Client, code: string, kind: 'app' | 'backup'): Promise<CodeSignIn> {
-  const route = kind === 'app' ? 'POST /two-factor/verify-totp' : 'POST /two-factor/verify-backup-code'
-  const reply = await identity.door.ask(client, route, { body: { code: code.replace(/\s/g, '') } })
+  const reply =
+    kind === 'app'
+      ? await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: plainCode(code) } })
+      : await identity.door.ask(client, 'POST /two-factor/verify-backup-code', { body: { code: backupCodeOf(code) } })
   if (reply.status === 200) return { outcome: 'signed-in', userId: userIdOf(reply), cookies: reply.cookies }
   if (reply.code === 'ACCOUNT_TEMPORARILY_LOCKED') return { outcome: 'start-again' }
   if (reply.code === 'INVALID_CODE' || reply.code === 'INVALID_BACKUP_CODE') return { outcome: 'wrong' }

@@ -81,8 +81,7 @@ export const postSignOut: MemberHandler = async ({ identity, log }, { client, id
 }
 
 export const postConfirm: MemberHandler = async ({ identity, log }, exchange, session) => {
-  const proof = { password: optionalText(exchange, 'password'), code: optionalText(exchange, 'code') }
-  if (proof.password === undefined && proof.code === undefined) jsonText(exchange, 'password') // refuses: one of the two must be there
+  const proof = { password: jsonText(exchange, 'password'), code: optionalText(exchange, 'code') }
   const done = await prove(identity, exchange.client, session, proof)
   if (done !== 'proven') {
     log.info({ audit: 'person.confirm-failed', person: session.person.id, request: exchange.id, outcome: done }, 'a confirmation failed')

@@ -16,7 +16,7 @@ export interface FormOptions<N extends string> {
   readonly purpose: string
   readonly initial: Values<N>
   readonly checks: Partial<Record<NoInfer<N>, Check>>
-  /** The field with the proof of identity: the server's `wrong-credentials` lands there. */
+  /** The field with the proof of identity: the server's `wrong-credentials` lands there, unless it names a field. */
   readonly secret?: NoInfer<N>
   /** Is told of each change of the values. */
   readonly onChange?: (values: Values<NoInfer<N>>) => void
@@ -86,7 +86,8 @@ function entryOf(name: string, error: string | undefined): [string, string][] {
 function fieldErrors<N extends string>(error: Error | undefined, values: Values<N>, secret: N | undefined): Partial<Record<N, string>> {
   if (!(error instanceof Refused)) return {}
   const named = Object.entries(error.fields).filter(([name]) => name in values)
-  const proof = error.code === 'wrong-credentials' && secret !== undefined ? [[secret, error.message]] : []
+  const isOfSecret = error.code === 'wrong-credentials' && secret !== undefined && named.length === 0
+  const proof = isOfSecret ? [[secret, error.message]] : []
   return Object.fromEntries([...proof, ...named]) as Partial<Record<N, string>>
 }
 
