@@ -17,7 +17,7 @@ export class Killed extends Error {
 export class MortalProcess {
   /** The writes so far. */
   readonly writes: string[] = []
-  readonly #at: DeathAt | undefined
+  #at: DeathAt | undefined
   #isDead = false
 
   constructor(at?: DeathAt) {
@@ -30,6 +30,11 @@ export class MortalProcess {
 
   kill(): void {
     this.#isDead = true
+  }
+
+  /** Dies at the n-th write from now, counted from 1. */
+  dieAtNext(n: number, when: DeathAt['when']): void {
+    this.#at = { write: this.writes.length + n, when }
   }
 
   /** For the opening of a database. */

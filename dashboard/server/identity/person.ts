@@ -6,6 +6,7 @@ import { deleteUnverified, endLinks } from './auth.ts'
 import { CREDENTIAL } from './credential.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
+import { endNotices, withNotice } from './notices.ts'
 import { MAX_NAME } from './providers.ts'
 import type { Person } from './sessions.ts'
 import { emailOf } from './sign-up.ts'
@@ -76,7 +77,12 @@ export async function changePassword(
   const problem = passwordProblem(change.next, person.email)
   if (problem !== undefined) return { outcome: 'invalid', problem }
   await identity.throttle.admit(WRONG_PASSWORDS, person.email)
-  return await replacePassword(identity, client, person, change)
+  return await passwordNoticed(identity, person, () => replacePassword(identity, client, person, change))
+}
+
+function passwordNoticed(identity: Identity, { id, email }: Person, change: () => Promise<PasswordChange>): Promise<PasswordChange> {
+  const notice = { userId: id, part: 'password', to: email, name: 'password-changed', parameters: { at: nowText(identity) } } as const
+  return withNotice(identity, notice, change, ({ outcome }) => outcome === 'changed')
 }
 
 async function replacePassword(
@@ -91,7 +97,6 @@ async function replacePassword(
   if (reply.status !== 200) return failed(reply)
   await identity.throttle.clear(WRONG_PASSWORDS, person.email)
   await endLinks(() => identity.auth.$context, person.id)
-  await identity.mail.queue(person.email, 'password-changed', { at: nowText(identity) })
   return { outcome: 'changed', cookies: reply.cookies }
 }
 
@@ -102,13 +107,20 @@ export async function setFirstPassword(identity: Identity, client: Client, perso
   const context = await identity.auth.$context
   const rows = await context.internalAdapter.findAccounts(person.id)
   if (rows.some(({ providerId }) => providerId === CREDENTIAL)) return { outcome: 'wrong' }
-  await context.internalAdapter.linkAccount({
-    userId: person.id,
-    providerId: CREDENTIAL,
-    accountId: person.id,
-    password: await context.password.hash(password),
+  return await passwordNoticed(identity, person, async () => {
+    await context.internalAdapter.linkAccount({
+      userId: person.id,
+      providerId: CREDENTIAL,
+      accountId: person.id,
+      password: await context.password.hash(password),
+    })
+    return await replacePassword(identity, client, person, { current: password, next: password }) // for the new id of the session, too
   })
-  return await replacePassword(identity, client, person, { current: password, next: password }) // for the new id of the session, too
+}
+
+/** Where a browser goes on to after a provider was linked. */
+export function linkedPath(provider: string): string {
+  return `/settings?linked=${encodeURIComponent(provider)}`
 }
 
 /** @returns where to send the browser */
@@ -120,7 +132,7 @@ export async function linkProvider(
   const { origin } = identity.settings
   const body = {
     provider: id,
-    callbackURL: `${origin}/settings?linked=${encodeURIComponent(id)}`,
+    callbackURL: `${origin}${linkedPath(id)}`,
     errorCallbackURL: `${origin}/settings?provider=${encodeURIComponent(id)}`,
   }
   const reply = await identity.door.ask(client, 'POST /link-social', { body })
@@ -143,10 +155,14 @@ export async function unlinkProvider(
   const { providers, hasPasswords } = identity.settings
   const isUsable = (id: string): boolean => (id === CREDENTIAL ? hasPasswords : providers.some((one) => one.id === id))
   if (!rows.some((other) => other !== row && isUsable(other.providerId))) return false
-  const reply = await identity.door.ask(client, 'POST /unlink-account', { body: { accountId: row.id } })
-  if (reply.status !== 200) return failed(reply)
-  await identity.mail.queue(person.email, 'provider-unlinked', { at: nowText(identity), provider: provider.name })
-  return true
+  const parameters = { at: nowText(identity), provider: provider.name }
+  const reply = await withNotice(
+    identity,
+    { userId: person.id, part: `provider ${provider.id}`, to: person.email, name: 'provider-unlinked', parameters },
+    () => identity.door.ask(client, 'POST /unlink-account', { body: { accountId: row.id } }),
+    isDone,
+  )
+  return reply.status === 200 || failed(reply)
 }
 
 export type TwoFactorBegin =
@@ -171,10 +187,14 @@ export async function turnOnTwoFactor(
 > {
   if (person.hasTwoFactor) return { outcome: 'already-on' }
   const before = new Set((await identity.sessions.list(person)).map(({ id }) => id))
-  const reply = await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: plainCode(code) } })
+  const reply = await withNotice(
+    identity,
+    { userId: person.id, part: 'two-factor', to: person.email, name: 'two-factor-on', parameters: { at: nowText(identity) } },
+    () => identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: plainCode(code) } }),
+    isDone,
+  )
   if (reply.status !== 200) return reply.status < 500 ? { outcome: 'wrong' } : failed(reply)
   await identity.sessions.end(person, (id) => before.has(id)) // the library has made a new session for this browser
-  await identity.mail.queue(person.email, 'two-factor-on', { at: nowText(identity) })
   return { outcome: 'on', cookies: reply.cookies }
 }
 
@@ -184,9 +204,13 @@ export async function turnOffTwoFactor(
   person: Person,
 ): Promise<{ readonly outcome: 'turned-off'; readonly cookies: readonly string[] } | { readonly outcome: 'off' }> {
   if (!person.hasTwoFactor) return { outcome: 'off' }
-  const reply = await identity.door.ask(client, 'POST /two-factor/disable', { isProven: true })
+  const reply = await withNotice(
+    identity,
+    { userId: person.id, part: 'two-factor', to: person.email, name: 'two-factor-off', parameters: { at: nowText(identity) } },
+    () => identity.door.ask(client, 'POST /two-factor/disable', { isProven: true }),
+    isDone,
+  )
   if (reply.status !== 200) return failed(reply)
-  await identity.mail.queue(person.email, 'two-factor-off', { at: nowText(identity) })
   return { outcome: 'turned-off', cookies: reply.cookies }
 }
 
@@ -195,10 +219,14 @@ export async function renewBackupCodes(
   client: Client,
   person: Person,
 ): Promise<{ readonly outcome: 'renewed'; readonly backupCodes: readonly string[] } | { readonly outcome: 'off' }> {
-  const reply = await identity.door.ask(client, 'POST /two-factor/generate-backup-codes', { isProven: true })
+  const reply = await withNotice(
+    identity,
+    { userId: person.id, part: 'backup-codes', to: person.email, name: 'new-backup-codes', parameters: { at: nowText(identity) } },
+    () => identity.door.ask(client, 'POST /two-factor/generate-backup-codes', { isProven: true }),
+    isDone,
+  )
   const { backupCodes } = reply.body
   if (!Array.isArray(backupCodes)) return reply.status < 500 ? { outcome: 'off' } : failed(reply)
-  await identity.mail.queue(person.email, 'new-backup-codes', { at: nowText(identity) })
   return { outcome: 'renewed', backupCodes: backupCodes.map(String) }
 }
 
@@ -207,11 +235,16 @@ export async function deletePerson(identity: Identity, userId: string): Promise<
   const { internalAdapter } = await identity.auth.$context
   const user = await internalAdapter.findUserById(userId)
   if (user === null) return
+  await endNotices(identity, userId)
   await identity.mail.queue(user.email, 'account-deleted', { at: nowText(identity) }) // first: after a crash, the address would be gone
   await internalAdapter.deleteUserSessions(userId)
   await endLinks(() => identity.auth.$context, userId)
   await forgetCodes(identity.database.db, userId)
   await internalAdapter.deleteUser(userId)
+}
+
+function isDone({ status }: Reply): boolean {
+  return status === 200
 }
 
 function nowText({ clock }: Identity): string {

@@ -115,9 +115,9 @@ describe('the sensitive routes', () => {
     world.clock.move(11 * MINUTES)
     const proof = { password: PASSWORD, code: app.freshCode }
     const visits = await Promise.all([one, other].map((browser) => browser.call('POST', '/api/confirm', proof)))
-    expect(visits.map(({ status }) => status).toSorted()).toEqual([204, 403])
+    expect(visits.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([204, 403])
     const asked = await Promise.all([one, other].map((browser) => ask(browser, SENSITIVE[0]!)))
-    expect(asked.map(({ status }) => status).toSorted()).toEqual([403, 422])
+    expect(asked.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([403, 422])
   })
 
   test('do not go on for another session of the same person, nor for another person', async () => {
@@ -182,7 +182,13 @@ describe('a confirmation', () => {
   test('needs a session, and a field that is a text', async () => {
     expect((await world.browser().call('POST', '/api/confirm', { password: PASSWORD })).status).toBe(401)
     const browser = await world.person('text@b.example')
-    for (const body of [{}, { password: [PASSWORD] }, { password: { $ne: '' } }, { password: PASSWORD, code: 123_456 }, { password: 'x'.repeat(513) }])
+    for (const body of [
+      {},
+      { password: [PASSWORD] },
+      { password: { $ne: '' } },
+      { password: PASSWORD, code: 123_456 },
+      { password: 'x'.repeat(513) },
+    ])
       expect((await browser.call('POST', '/api/confirm', body)).json().error.code).toBe('invalid')
   })
 })

@@ -3,6 +3,7 @@ import type { Client } from '../http/exchange.ts'
 import type { PasswordError } from '../pages/controls.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
+import { withNotice } from './notices.ts'
 import { emailOf } from './sign-up.ts'
 import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
 
@@ -17,12 +18,19 @@ export async function requestReset(identity: Identity, client: Client, input: un
   return { outcome: 'mailed', email }
 }
 
-/** @returns the address whose password the link can set; undefined for a link that does not work */
-export async function readResetLink({ auth, clock }: Identity, token: string): Promise<string | undefined> {
+/** The person whose password a link can set. */
+interface ResetLink {
+  readonly userId: string
+  readonly email: string
+}
+
+/** @returns undefined for a link that does not work */
+export async function readResetLink({ auth, clock }: Identity, token: string): Promise<ResetLink | undefined> {
   const { internalAdapter } = await auth.$context
   const row = await internalAdapter.findVerificationValue(`reset-password:${token}`)
   if (!row || row.expiresAt.getTime() <= clock.now()) return undefined
-  return (await internalAdapter.findUserById(row.value))?.email
+  const user = await internalAdapter.findUserById(row.value)
+  return user === null ? undefined : { userId: user.id, email: user.email }
 }
 
 export type Reset =
@@ -32,13 +40,19 @@ export type Reset =
 
 /** Sets the password and ends all sessions. The link proves the address, too. */
 export async function reset(identity: Identity, client: Client, token: string, password: string): Promise<Reset> {
-  const email = await readResetLink(identity, token)
-  if (email === undefined) return { outcome: 'dead' }
+  const link = await readResetLink(identity, token)
+  if (link === undefined) return { outcome: 'dead' }
+  const { userId, email } = link
   const problem = passwordProblem(password, email)
   if (problem !== undefined) return { outcome: 'invalid', email, problem }
-  const reply = await identity.door.ask(client, 'POST /reset-password', { body: { token, newPassword: password } })
+  const parameters = { at: new Date(identity.clock.now()).toISOString() }
+  const reply = await withNotice(
+    identity,
+    { userId, part: 'password', to: email, name: 'password-changed', parameters },
+    () => identity.door.ask(client, 'POST /reset-password', { body: { token, newPassword: password } }),
+    ({ status }) => status === 200,
+  )
   if (reply.status !== 200) return { outcome: 'dead' }
   await identity.throttle.clear(WRONG_PASSWORDS, email)
-  await identity.mail.queue(email, 'password-changed', { at: new Date(identity.clock.now()).toISOString() })
   return { outcome: 'set', email }
 }

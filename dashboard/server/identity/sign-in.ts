@@ -1,8 +1,11 @@
 /** Signs people in: by password, by a code after it, and through providers. */
 import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
 import type { Client } from '../http/exchange.ts'
 import type { Reply } from './door.ts'
 import type { Identity } from './identity.ts'
+import { withNotice } from './notices.ts'
+import { linkedPath } from './person.ts'
 import { emailOf } from './sign-up.ts'
 import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
 import { backupCodeOf, plainCode } from './typed-codes.ts'
@@ -102,22 +105,52 @@ export interface ProviderEnd {
   readonly cookies: readonly string[]
   /** The person who is signed in now; undefined after a failure, before a code, and for a provider that was linked. */
   readonly userId: string | undefined
+  /** The person to whom the provider was linked. */
+  readonly linkedTo: string | undefined
 }
 
 /** The provider sends the person back. */
 export async function finishProvider(
   identity: Identity,
   client: Client,
-  id: string,
+  provider: { readonly id: string; readonly name: string },
   query: Readonly<Record<string, string>>,
 ): Promise<ProviderEnd> {
-  const { location, cookies } = await identity.door.ask(client, `GET /callback/${encodeURIComponent(id)}`, { query })
+  const { id } = provider
   const { origin } = identity.settings
+  const ask = (): Promise<Reply> => identity.door.ask(client, `GET /callback/${encodeURIComponent(id)}`, { query })
+  const isLinked = ({ location }: Reply): boolean => location === `${origin}${linkedPath(id)}`
+  const linking = await personOfLink(identity, query['state'] ?? '')
+  const reply = await (linking === undefined
+    ? ask()
+    : withNotice(
+        identity,
+        {
+          userId: linking.id,
+          part: `provider ${id}`,
+          to: linking.email,
+          name: 'provider-linked',
+          parameters: { at: new Date(identity.clock.now()).toISOString(), provider: provider.name },
+        },
+        ask,
+        isLinked,
+      ))
+  const { location, cookies } = reply
   const target = location === undefined ? null : URL.parse(location, origin)
   const isOwn = target !== null && target.origin === origin
   const path = isOwn ? `${target.pathname}${target.search}` : `/sign-in?provider=${encodeURIComponent(id)}&error=failed`
   const made = await identity.sessions.read({ ...client, cookie: cookies.map((line) => line.split(';')[0] ?? '').join('; ') })
-  return { path, cookies, userId: made?.person.id }
+  return { path, cookies, userId: made?.person.id, linkedTo: isLinked(reply) ? linking?.id : undefined }
+}
+
+const linkState = z.object({ link: z.object({ userId: z.string() }) })
+
+/** The person who has asked for the link that this callback ends. The library finds the person in the state alone, whatever session the browser has. */
+async function personOfLink({ auth }: Identity, state: string): Promise<{ readonly id: string; readonly email: string } | undefined> {
+  const { internalAdapter } = await auth.$context
+  const row = await internalAdapter.findVerificationValue(`auth-state:${state}`)
+  const { data } = linkState.safeParse(row ? JSON.parse(row.value) : undefined)
+  return (data && (await internalAdapter.findUserById(data.link.userId))) ?? undefined
 }
 
 function userIdOf({ body }: Reply): string {

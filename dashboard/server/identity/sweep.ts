@@ -5,6 +5,7 @@ import { messageOf } from '#platform/message-of.ts'
 import type { Accounts } from '../accounts/accounts.ts'
 import type { Member } from '../accounts/members.ts'
 import type { Identity } from './identity.ts'
+import { settleNotices } from './notices.ts'
 import { deletePerson } from './person.ts'
 import { personOf } from './sessions.ts'
 
@@ -16,6 +17,7 @@ const BATCH = 100
 /** Ends early when `signal` aborts, and while the API server does not answer: each further call would only wait for it. */
 export async function sweepPeople(identity: Identity, accounts: Accounts, log: Log, signal?: AbortSignal): Promise<void> {
   await deleteUnverified(identity)
+  await settleNotices(identity, BATCH)
   await identity.throttle.sweep(THROTTLE_MS)
   const without = (await identity.members.without(BATCH)).map(
     (userId) => [userId, () => finishAccount(identity, accounts, userId)] as const,

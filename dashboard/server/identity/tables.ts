@@ -23,6 +23,9 @@ export interface OutboxRow {
   readonly attempts: number
   readonly dueAt: number
   readonly createdAt: number
+  /** Set while the mail is held back until a change of this person is made; absent otherwise. */
+  readonly heldUserId?: string | null
+  readonly held?: string | null
 }
 
 /** How often something happened since `startedAt`. */
@@ -68,7 +71,7 @@ export async function createTables(db: Kysely<Tables>): Promise<void> {
     .addColumn('emailDueAt', 'bigint')
     .addColumn('createdAt', 'bigint', (column) => column.notNull())
     .execute()
-  await addMemberColumn(db, 'emailDueAt')
+  await addColumn(db, 'headgateMember', 'emailDueAt', 'bigint')
   await schema
     .createTable('headgateOutbox')
     .ifNotExists()
@@ -77,7 +80,11 @@ export async function createTables(db: Kysely<Tables>): Promise<void> {
     .addColumn('attempts', 'integer', (column) => column.notNull())
     .addColumn('dueAt', 'bigint', (column) => column.notNull())
     .addColumn('createdAt', 'bigint', (column) => column.notNull())
+    .addColumn('heldUserId', 'text')
+    .addColumn('held', 'text')
     .execute()
+  await addColumn(db, 'headgateOutbox', 'heldUserId', 'text')
+  await addColumn(db, 'headgateOutbox', 'held', 'text')
   await schema.createIndex('headgateOutboxDue').ifNotExists().on('headgateOutbox').column('dueAt').execute()
   await schema
     .createTable('headgateThrottle')
@@ -104,10 +111,15 @@ export async function createTables(db: Kysely<Tables>): Promise<void> {
 }
 
 /** Adds a column that the first databases did not have. */
-async function addMemberColumn(db: Kysely<Tables>, name: keyof MemberRow): Promise<void> {
-  const table = (await db.introspection.getTables()).find((one) => one.name === 'headgateMember')
-  if (table?.columns.some((column) => column.name === name)) return
-  await db.schema.alterTable('headgateMember').addColumn(name, 'bigint').execute()
+async function addColumn<T extends keyof Tables>(
+  db: Kysely<Tables>,
+  table: T,
+  name: keyof Tables[T] & string,
+  type: 'bigint' | 'text',
+): Promise<void> {
+  const found = (await db.introspection.getTables()).find((one) => one.name === table)
+  if (found?.columns.some((column) => column.name === name)) return
+  await db.schema.alterTable(table).addColumn(name, type).execute()
 }
 
 /** Fails if the database does not answer. Reads the file, since a constant alone would come out of a lost one, too. */

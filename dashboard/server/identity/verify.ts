@@ -11,6 +11,7 @@ import { deleteUnverified, endLinks } from './auth.ts'
 import { isPasswordOf } from './credential.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
+import { withNotice } from './notices.ts'
 import { endProof, proofOf } from './sign-up.ts'
 import { WRONG_PASSWORDS } from './throttle.ts'
 
@@ -119,11 +120,18 @@ async function change(
   const { internalAdapter } = await identity.auth.$context
   await deleteUnverified(() => identity.auth.$context, email) // a stranger may have signed up since
   if (await internalAdapter.findUserByEmail(email)) return { outcome: 'refused', link: { state: 'dead' } }
-  await identity.members.beginEmailChange(userId)
-  const reply = await identity.door.ask(client, 'GET /verify-email', { query: { token } })
+  const parameters = { at: new Date(identity.clock.now()).toISOString(), newAddress: email }
+  const reply = await withNotice(
+    identity,
+    { userId, part: 'email', to: from, name: 'address-changed', parameters },
+    async () => {
+      await identity.members.beginEmailChange(userId)
+      return await identity.door.ask(client, 'GET /verify-email', { query: { token } })
+    },
+    ({ status }) => status === 200,
+  )
   if (reply.status !== 200) return { outcome: 'refused', link: { state: 'dead' } }
   await endLinks(() => identity.auth.$context, userId) // a link to a new password may wait in the former mailbox
-  await identity.mail.queue(from, 'address-changed', { at: new Date(identity.clock.now()).toISOString(), newAddress: email })
   return { outcome: 'changed', userId, from, email, cookies: reply.cookies }
 }
 

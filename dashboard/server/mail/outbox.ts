@@ -18,8 +18,23 @@ export interface ClaimedMail {
   readonly createdMs: number
 }
 
+/** The person whose change is under way, and how to find out whether the change was made. */
+export interface HeldFor {
+  readonly userId: string
+  readonly held: string
+}
+
+export interface HeldMail {
+  readonly id: string
+  readonly sealed: string
+}
+
 export interface OutboxRows {
   add(sealed: string): Promise<void>
+  /** Stores a row that is not due before it is released. @returns its id */
+  hold(sealed: string, why: HeldFor): Promise<string>
+  /** Makes a held row due. A row that is no longer there is stored again. */
+  release(id: string, sealed: string): Promise<void>
   /** Takes due rows. Each becomes due again after `leaseMs`, unless it is put off or removed before. */
   claim(limit: number, leaseMs: number): Promise<readonly ClaimedMail[]>
   putOff(id: string, delayMs: number): Promise<void>
@@ -61,10 +76,23 @@ export class Outbox {
 
   /** Stores a mail; it is sent soon after. */
   async queue<Name extends MailName>(to: string, name: Name, parameters: MailParameters[Name]): Promise<void> {
-    const { rows, sealing } = this.#deps
-    const letter: Letter<Name> = { to, name, parameters }
-    await rows.add(sealing.seal(JSON.stringify(letter)))
+    await this.#deps.rows.add(this.#sealed({ to, name, parameters }))
     this.#wake.abort()
+  }
+
+  /** Stores a mail that is sent once it is released. */
+  async hold<Name extends MailName>({ to, name, parameters }: Letter<Name>, why: HeldFor): Promise<HeldMail> {
+    const sealed = this.#sealed({ to, name, parameters })
+    return { id: await this.#deps.rows.hold(sealed, why), sealed }
+  }
+
+  async release({ id, sealed }: HeldMail): Promise<void> {
+    await this.#deps.rows.release(id, sealed)
+    this.#wake.abort()
+  }
+
+  #sealed<Name extends MailName>(letter: Letter<Name>): string {
+    return this.#deps.sealing.seal(JSON.stringify(letter))
   }
 
   start(): void {

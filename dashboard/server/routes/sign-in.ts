@@ -3,9 +3,7 @@ import { page, redirect } from '../http/exchange.ts'
 import { ownPath } from '../http/own-path.ts'
 import { notFound } from '../http/refused.ts'
 import { readResetLink, requestReset, reset } from '../identity/reset.ts'
-import type { Person } from '../identity/sessions.ts'
 import { finishProvider, signIn, signInByCode, startProvider } from '../identity/sign-in.ts'
-import type { Provider } from '../page-data.ts'
 import { pathWith } from '../pages/controls.ts'
 import { redirectPage } from '../pages/redirect.ts'
 import { deadResetLinkPage, newPasswordPage, resetPage, resetSentPage } from '../pages/reset.ts'
@@ -89,20 +87,11 @@ export const getCallback: OpenHandler = async (deps, exchange) => {
   const id = exchange.params['provider'] ?? ''
   const provider = identity.settings.providers.find((one) => one.id === id)
   if (provider === undefined) throw notFound()
-  const before = await identity.sessions.read(exchange.client)
-  const { path, cookies, userId } = await finishProvider(identity, exchange.client, id, Object.fromEntries(exchange.query))
+  const { path, cookies, userId, linkedTo } = await finishProvider(identity, exchange.client, provider, Object.fromEntries(exchange.query))
   if (userId !== undefined) await signedIn(deps, userId, { request: exchange.id, by: id })
-  else if (path === `/settings?linked=${id}` && before !== undefined) await linked(deps, before.person, { request: exchange.id, provider })
+  if (linkedTo !== undefined)
+    deps.log.info({ audit: 'person.link', person: linkedTo, request: exchange.id, provider: id }, 'a provider was linked')
   return redirect(path, cookies)
-}
-
-async function linked(
-  { identity, clock, log }: RouteDeps,
-  person: Person,
-  { request, provider }: { readonly request: string; readonly provider: Provider },
-): Promise<void> {
-  log.info({ audit: 'person.link', person: person.id, request, provider: provider.id }, 'a provider was linked')
-  await identity.mail.queue(person.email, 'provider-linked', { at: new Date(clock.now()).toISOString(), provider: provider.name })
 }
 
 export const showReset: OpenHandler = async ({ site }) => page(resetPage(site))
@@ -116,8 +105,8 @@ export const postReset: OpenHandler = async ({ identity, site }, exchange) => {
 
 export const showNewPassword: OpenHandler = async ({ identity, site }, { query }) => {
   const token = query.get('token') ?? ''
-  const address = await readResetLink(identity, token)
-  return page(address === undefined ? deadResetLinkPage(site) : newPasswordPage(site, { token, address }))
+  const link = await readResetLink(identity, token)
+  return page(link === undefined ? deadResetLinkPage(site) : newPasswordPage(site, { token, address: link.email }))
 }
 
 export const postNewPassword: OpenHandler = async ({ identity, site, log }, exchange) => {
