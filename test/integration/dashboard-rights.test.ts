@@ -284,12 +284,50 @@ describe('any Account', () => {
   it.each<readonly [string, object]>([
     ['another name for people', { displayName: 'Acme Ltd' }],
     ['no name for people', { displayName: null }],
-    ['another address', { owner: { email: 'ada@example.org' } }],
-    ['a verified address', { owner: { emailVerification: 'Verified' } }],
     ['state Suspended', { state: 'Suspended' }],
-    ['all three', { displayName: 'A', owner: { email: 'a@example.org' }, state: 'Suspended' }],
+    ['both', { displayName: 'A', state: 'Suspended' }],
   ])('may be changed to have %s', async (_what, change) => {
     await merge('acme', { spec: change })
+  })
+
+  describe.each<readonly [string, string, object]>([
+    ['that an administrator made', 'acme', {}],
+    ['with another value of the label', 'of-another', { labels: { 'headgate.dev/created-by': 'admin' } }],
+    ['with another value of the annotation', 'not-marked', { annotations: { 'headgate.dev/owner-follows-person': 'false' } }],
+  ])('%s', (_what, name, metadata) => {
+    beforeAll(async () => {
+      if (name !== 'acme') await admin.create({ ...acme, metadata: { name, ...metadata } })
+    })
+
+    it.each<readonly [string, object]>([
+      ['another address', { owner: { email: 'thief@example.org' } }],
+      ['a verified address', { owner: { emailVerification: 'Verified' } }],
+      ['another address together with another name', { displayName: 'A', owner: { email: 'thief@example.org' } }],
+    ])('may not be given %s, so that a thief of the token cannot get the Account by signing up', async (_change, change) => {
+      await expect(merge(name, { spec: change })).rejects.toThrow(DENIED)
+    })
+
+    it('may not be marked for that', async () => {
+      for (const change of [
+        { labels: { 'headgate.dev/created-by': 'dashboard' } },
+        { annotations: { 'headgate.dev/owner-follows-person': 'true' } },
+      ])
+        await expect(merge(name, { metadata: change, spec: { owner: { email: 'thief@example.org' } } })).rejects.toThrow(DENIED)
+    })
+  })
+
+  it('without an owner may not be given one', async () => {
+    await admin.create({ ...acme, metadata: { name: 'ownerless' }, spec: { ...acme['spec'], owner: undefined } })
+    await expect(merge('ownerless', { spec: { owner: { email: 'thief@example.org' } } })).rejects.toThrow(DENIED)
+  })
+
+  it.each<readonly [string, string, object]>([
+    ['that the dashboard created', 'of-dashboard', { labels: { 'headgate.dev/created-by': 'dashboard', team: 'x' } }],
+    ['that an administrator has marked', 'marked', { annotations: { 'headgate.dev/owner-follows-person': 'true' } }],
+  ])('%s may be given another address', async (_what, name, metadata) => {
+    await admin.create({ ...acme, metadata: { name, ...metadata } })
+    await merge(name, { spec: { owner: { email: 'ada@example.org', emailVerification: 'Verified' } } })
+    await merge(name, { spec: { displayName: 'A', owner: { email: 'a@example.org' }, state: 'Suspended' } })
   })
 
   it.each(Object.keys(SAMPLES).filter((name) => !CHANGEABLE.has(name)))(

@@ -85,6 +85,29 @@ describe('an Account that exists already', () => {
     expect(await names(world)).toEqual([accountNameOf(id)])
   })
 
+  test('keeps the owner that its administrator wrote, unless the administrator has marked the Account', async () => {
+    await using world = await opened()
+    const marked = account('marked', { owner: { email: 'sam@fernwood.example' } })
+    await world.store.create(accounts, account('acme', OWNED))
+    await world.store.create(accounts, {
+      ...marked,
+      metadata: { ...marked.metadata, annotations: { 'headgate.dev/owner-follows-person': 'true' } },
+    })
+    for (const [name, email, written] of [
+      ['acme', MAYA, MAYA],
+      ['marked', 'sam@fernwood.example', 'new-sam@fernwood.example'],
+    ] as const) {
+      const browser = await world.person(email)
+      expect((await browser.get('/api/me')).json().account.name).toBe(name)
+      await browser.call('POST', '/api/email', { email: `new-${email}` })
+      const { link } = await world.mails.wait(`new-${email}`, 'new-address')
+      expect((await browser.post('/verify', { token: tokenOf(link) })).location).toBe('/settings')
+      expect((await browser.get('/api/me')).json()).toMatchObject({ person: { email: `new-${email}` }, account: { name } })
+      expect((await world.store.get(accounts, ref(name)))?.spec.owner?.email).toBe(written)
+      expect(await world.dashboard.identity.members.of(await userId(world, `new-${email}`))).toMatchObject({ isEmailDue: false })
+    }
+  })
+
   test('comes back to its person after the database was lost, and the money with it', async () => {
     const store = new ObjectStore()
     await using before = await opened({ store })

@@ -42,6 +42,8 @@ export type PersonsAccount =
 /** Of Accounts that the dashboard created. */
 export const CREATED_BY_LABEL = 'headgate.dev/created-by'
 export const CREATED_BY = 'dashboard'
+/** Set by an administrator, to `true`, on an Account of theirs whose owner the dashboard may change. */
+export const OWNER_FOLLOWS_ANNOTATION = 'headgate.dev/owner-follows-person'
 const BY_EMAIL = 'ownerEmail'
 const NAME_DIGITS = 20
 
@@ -73,11 +75,11 @@ export class Accounts {
     }
   }
 
-  /** Finds the Account as `of` does, and writes the address of the person into it. */
+  /** Finds the Account as `of` does, and writes the address of the person into it, if the dashboard may. */
   async bringUpToDate(owner: AccountOwner): Promise<PersonsAccount> {
     const found = await this.of(owner)
     if (found.state === 'Unreachable') return found
-    if (found.state === 'Found') await this.#setOwnerEmail(found.account, owner.email)
+    if (found.state === 'Found') await this.#setOwnerEmail(found.account, owner)
     if (found.member.isEmailDue) await this.#deps.members.endEmailChange(owner.id)
     return found
   }
@@ -136,8 +138,14 @@ export class Accounts {
     }
   }
 
-  async #setOwnerEmail(account: Account, email: string): Promise<void> {
+  /** The owner of an Account that an administrator made is the administrator's, unless marked: the admission policy holds the dashboard to that. */
+  async #setOwnerEmail(account: Account, { id, email }: AccountOwner): Promise<void> {
     if (account.spec.owner?.email === email) return
+    if (!isOwnerFree(account)) {
+      if (account.spec.owner?.email.toLowerCase() !== email)
+        this.#deps.log.info({ person: id, account: account.metadata.name }, 'the owner of an Account stays as the administrator wrote it')
+      return
+    }
     const owner = { ...account.spec.owner, email }
     await this.#deps.kube.patch(accountResource, refOfName(account.metadata.name), [{ op: 'add', path: '/spec/owner', value: owner }])
   }
@@ -161,6 +169,10 @@ function ownerEmails({ spec }: Account): readonly string[] {
 
 function refOfName(name: string): { readonly namespace: ''; readonly name: string } {
   return { namespace: '', name }
+}
+
+function isOwnerFree({ metadata: { labels, annotations } }: Account): boolean {
+  return labels?.[CREATED_BY_LABEL] === CREATED_BY || annotations?.[OWNER_FOLLOWS_ANNOTATION] === 'true'
 }
 
 function isOpen({ spec, metadata }: Account): boolean {
