@@ -13,8 +13,8 @@ const NEW = 'another quiet heron'
 /** More writes than any change has. */
 const MANY = 60
 
-/** Does all that comes before the change. @returns the change */
-type Prepare = (email: string) => Promise<() => Promise<Visit>>
+/** Does all that comes before the change. @returns the change, and another session of the person if the change ends others */
+type Prepare = (email: string) => Promise<(() => Promise<Visit>) | readonly [() => Promise<Visit>, FormBrowser]>
 
 interface Change {
   readonly mail: string
@@ -48,6 +48,11 @@ function everywhere(owner: FormBrowser): FormBrowser {
 }
 
 const person = async (email: string): Promise<FormBrowser> => everywhere(await world.person(email))
+const signedIn = async (email: string): Promise<FormBrowser> => {
+  const browser = world.browser(manySources)
+  await browser.post('/sign-in', { email, password: PASSWORD })
+  return browser
+}
 const userOf = async (email: string) => (await (await world.dashboard.identity.auth.$context).internalAdapter.findUserByEmail(email))?.user
 const accountOf = async (email: string, provider: string) => {
   const { internalAdapter } = await world.dashboard.identity.auth.$context
@@ -76,7 +81,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
     state: hash,
     prepare: async (email) => {
       const browser = await person(email)
-      return () => browser.call('POST', '/api/password', { current: PASSWORD, next: NEW })
+      return [() => browser.call('POST', '/api/password', { current: PASSWORD, next: NEW }), await signedIn(email)]
     },
   },
   'a first password': {
@@ -85,7 +90,9 @@ const CHANGES: Readonly<Record<string, Change>> = {
     prepare: async (email) => {
       const browser = world.browser(manySources)
       await signInThrough(browser, 'github', { email })
-      return () => browser.call('POST', '/api/password', { next: NEW })
+      const other = world.browser(manySources)
+      await signInThrough(other, 'github', { email })
+      return [() => browser.call('POST', '/api/password', { next: NEW }), other]
     },
   },
   'a reset password': {
@@ -95,7 +102,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
       await world.person(email)
       await world.browser().post('/reset', { email })
       const token = tokenOf((await world.mails.wait(email, 'reset')).link)
-      return () => world.browser().post('/reset/new', { token, password: NEW })
+      return [() => world.browser().post('/reset/new', { token, password: NEW }), await signedIn(email)]
     },
   },
   'two-factor on': {
@@ -104,7 +111,7 @@ const CHANGES: Readonly<Record<string, Change>> = {
     prepare: async (email) => {
       const browser = await person(email)
       const { secret } = (await browser.call('POST', '/api/two-factor/start', {})).json()
-      return () => browser.call('POST', '/api/two-factor/confirm', { code: totpCode(secret, Date.now()) })
+      return [() => browser.call('POST', '/api/two-factor/confirm', { code: totpCode(secret, Date.now()) }), await signedIn(email)]
     },
   },
   'two-factor off': {
@@ -159,11 +166,12 @@ const CHANGES: Readonly<Record<string, Change>> = {
 async function killed({ mail, prepare, state }: Change, write: number, when: 'before' | 'after') {
   people += 1
   const email = `person-${people}@notice.example`
-  const change = await prepare(email)
+  const prepared = await prepare(email)
+  const [change, other] = typeof prepared === 'function' ? [prepared] : prepared
   await noMailWaits()
   const before = await state(email)
   process.dieAtNext(write, when)
-  const visit = await change().catch(() => undefined)
+  await change().catch(() => undefined)
   const { isDead } = process
   if (isDead) {
     await begin()
@@ -174,7 +182,9 @@ async function killed({ mail, prepare, state }: Change, write: number, when: 'be
   const { outboxRows } = world.dashboard.identity
   expect(await outboxRows.held({ olderThanMs: 0, limit: 10 }), 'held for ever').toEqual([])
   world.clock.move(Date.now() - world.clock.now())
-  return { isDead, visit, isMade: (await state(email)) !== before, mails: world.mails.of(email, mail).length }
+  const isMade = (await state(email)) !== before
+  if (other) expect((await other.get('/api/me')).status, 'the other session').toBe(isMade ? 401 : 200)
+  return { isDead, isMade, mails: world.mails.of(email, mail).length }
 }
 
 async function noMailWaits(): Promise<void> {

@@ -26,6 +26,9 @@ export interface Notice<Name extends MailName> {
 /** Longer than a request takes: a mail that has been held for this time belongs to a process that has ended, ms. */
 export const HELD_MS = 120_000
 
+/** Parts whose change ends the other sessions of the person: a thief may have one. */
+const ENDS_SESSIONS: ReadonlySet<Part> = new Set<Part>(['password', 'two-factor'])
+
 const heldSchema = z.object({
   part: z.string().transform((part) => part as Part), // written by us
   before: z.string(),
@@ -42,7 +45,7 @@ export async function withNotice<Name extends MailName, T>(
   isMade: (result: T) => boolean,
 ): Promise<T> {
   const { mail, outboxRows } = identity
-  await settle(identity, await outboxRows.held({ userId: notice.userId })) // this change may undo an earlier one, whose traces would then be gone
+  await releaseMade(identity, notice.userId) // this change may undo an earlier one, whose traces would then be gone
   const held = { part: notice.part, before: await stateOf(identity, notice.userId, notice.part) }
   const letter = await mail.hold(notice, { userId: notice.userId, held: JSON.stringify(held) })
   const dropIfBusy = async (error: unknown): Promise<never> => {
@@ -54,30 +57,34 @@ export async function withNotice<Name extends MailName, T>(
   return result
 }
 
-/** Releases or drops what ended processes have left. */
+/** Releases or drops what ended processes have left, and ends the sessions that an interrupted change should have ended. */
 export async function settleNotices(identity: Identity, limit: number): Promise<void> {
-  const rows = await identity.outboxRows.held({ olderThanMs: HELD_MS, limit })
-  const released = await settle(identity, rows)
-  for (const row of rows) if (!released.has(row.id)) await identity.outboxRows.drop(row.id)
+  const { internalAdapter } = await identity.auth.$context
+  for (const row of await identity.outboxRows.held({ olderThanMs: HELD_MS, limit })) {
+    const isMade = await isMadeSince(identity, row)
+    if (isMade && ENDS_SESSIONS.has(heldOf(row).part)) await internalAdapter.deleteUserSessions(row.userId)
+    await (isMade ? identity.mail.release(row) : identity.outboxRows.drop(row.id))
+  }
 }
 
 /** Before the person is deleted, and the traces with the person. */
 export async function endNotices(identity: Identity, userId: string): Promise<void> {
-  const rows = await identity.outboxRows.held({ userId })
-  const released = await settle(identity, rows)
-  for (const row of rows) if (!released.has(row.id)) await identity.outboxRows.drop(row.id)
+  await releaseMade(identity, userId)
+  for (const { id } of await identity.outboxRows.held({ userId })) await identity.outboxRows.drop(id)
 }
 
-/** Releases the mails whose changes were made. The others may be under way. @returns the ids of the released ones */
-async function settle(identity: Identity, rows: readonly HeldRow[]): Promise<ReadonlySet<string>> {
-  const released = new Set<string>()
-  for (const row of rows) {
-    const { part, before } = heldSchema.parse(JSON.parse(row.held))
-    if ((await stateOf(identity, row.userId, part)) === before) continue
-    await identity.mail.release(row)
-    released.add(row.id)
-  }
-  return released
+/** Releases the mails of the person whose changes were made. The others may be under way. */
+async function releaseMade(identity: Identity, userId: string): Promise<void> {
+  for (const row of await identity.outboxRows.held({ userId })) if (await isMadeSince(identity, row)) await identity.mail.release(row)
+}
+
+async function isMadeSince(identity: Identity, row: HeldRow): Promise<boolean> {
+  const { part, before } = heldOf(row)
+  return (await stateOf(identity, row.userId, part)) !== before
+}
+
+function heldOf({ held }: HeldRow): z.infer<typeof heldSchema> {
+  return heldSchema.parse(JSON.parse(held))
 }
 
 /** A digest of the part as it is now: a hash of a password must not be stored a second time. */

@@ -190,11 +190,14 @@ export async function turnOnTwoFactor(
   const reply = await withNotice(
     identity,
     { userId: person.id, part: 'two-factor', to: person.email, name: 'two-factor-on', parameters: { at: nowText(identity) } },
-    () => identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: plainCode(code) } }),
+    async () => {
+      const answer = await identity.door.ask(client, 'POST /two-factor/verify-totp', { body: { code: plainCode(code) } })
+      if (isDone(answer)) await identity.sessions.end(person, (id) => before.has(id)) // the library has made a new session for this browser
+      return answer
+    },
     isDone,
   )
   if (reply.status !== 200) return reply.status < 500 ? { outcome: 'wrong' } : failed(reply)
-  await identity.sessions.end(person, (id) => before.has(id)) // the library has made a new session for this browser
   return { outcome: 'on', cookies: reply.cookies }
 }
 
