@@ -213,13 +213,14 @@ test('a day-old copy: its people sign in, later ones sign up again and get their
   expect((await world.store.list(accounts, '')).length).toBe(2)
 })
 
-test('a database of the version before gets the column that it lacks, and keeps its people', async () => {
+test('a database of the version before gets the columns that it lacks, and keeps its people', async () => {
   await using faulty = await opened()
   const { world, path } = faulty
   await world.person(MAYA)
   await world.stop()
   const file = new DatabaseSync(path)
   file.exec('ALTER TABLE "headgateMember" DROP COLUMN "emailDueAt"')
+  file.exec('ALTER TABLE "headgateOutbox" DROP COLUMN "heldUserId"; ALTER TABLE "headgateOutbox" DROP COLUMN "held"')
   file.close()
   await world.start()
   const browser = world.browser()

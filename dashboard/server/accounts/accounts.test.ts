@@ -259,6 +259,19 @@ describe('while the API server does not answer', () => {
   })
 })
 
+test('a person who is gone, or has not verified the address, gets no membership and no Account', async () => {
+  await using world = await opened()
+  await world.browser().post('/sign-up', { email: MAYA, password: PASSWORD })
+  await world.mails.wait(MAYA, 'verify')
+  const { members } = world.dashboard.identity
+  for (const id of [await userId(world), 'nobody']) {
+    expect(await members.add(id, accountNameOf(id), false)).toBeUndefined()
+    expect(await members.of(id)).toBeUndefined()
+  }
+  await world.dashboard.sweep()
+  expect(await names(world)).toEqual([])
+})
+
 test('a person who is being deleted gets no Account any more', async () => {
   const port = new FakeKubePort()
   await using world = await opened({ store: port.store, kube: () => port })

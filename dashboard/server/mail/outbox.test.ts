@@ -189,3 +189,24 @@ test('the stop waits for the mails under way, and begins no other', async () => 
   await tried(mailer, 2) // nothing is lost
   await world[Symbol.asyncDispose]()
 })
+
+test('a held mail is sent after its release and not before, also if its row is gone by then, and no released mail can be dropped', async () => {
+  const mailer = new Mailer()
+  const { world } = await opened(mailer)
+  const { mail, outboxRows: rows } = world.dashboard.identity
+  const hold = () => mail.hold({ to: MAYA, name: 'known-address', parameters: {} }, { userId: 'maya', held: '{}' })
+  const [first, dropped, lost] = [await hold(), await hold(), await hold()]
+  await rows.drop(dropped.id)
+  await rows.drop(lost.id)
+  world.clock.move(10 * 86_400_000)
+  await mail.queue('sam@fernwood.example', 'known-address', {})
+  await tried(mailer, 1)
+  expect([await rows.waiting(), (await rows.held({ userId: 'maya' })).map(({ id }) => id)]).toEqual([0, [first.id]])
+  await world.dashboard.identity.mail.stop()
+  await mail.release(first)
+  await rows.drop(first.id)
+  await mail.release(first)
+  await mail.release(lost)
+  expect([await rows.waiting(), await rows.held({ userId: 'maya' })]).toEqual([2, []])
+  await world[Symbol.asyncDispose]()
+})
