@@ -213,21 +213,6 @@ test('a day-old copy: its people sign in, later ones sign up again and get their
   expect((await world.store.list(accounts, '')).length).toBe(2)
 })
 
-test('a database of the version before gets the columns that it lacks, and keeps its people', async () => {
-  await using faulty = await opened()
-  const { world, path } = faulty
-  await world.person(MAYA)
-  await world.stop()
-  const file = new DatabaseSync(path)
-  file.exec('ALTER TABLE "headgateMember" DROP COLUMN "emailDueAt"')
-  file.exec('ALTER TABLE "headgateOutbox" DROP COLUMN "heldUserId"; ALTER TABLE "headgateOutbox" DROP COLUMN "held"')
-  file.close()
-  await world.start()
-  const browser = world.browser()
-  await browser.post('/sign-in', { email: MAYA, password: PASSWORD })
-  expect((await browser.get('/api/me')).json().account.state).toBe('Active')
-})
-
 describe('at the start', () => {
   const start = (path: string): Promise<DashboardWorld> => DashboardWorld.open({ folder: temporaryFolder(), database: { file: path } })
   const RESTORE = 'restore the file from a backup, or move it away: people then sign up again, and keep their accounts by their addresses'

@@ -102,7 +102,8 @@ export function createAuth(deps: AuthDeps) {
     plugins: plugins(deps, context),
   } satisfies BetterAuthOptions
   const auth = betterAuth(options)
-  const migrate = async (): Promise<void> => (await getMigrations(options)).runMigrations()
+  const migrate = async (db: Database['db']): Promise<void> =>
+    (await getMigrations({ ...options, database: { ...options.database, db } })).runMigrations()
   const idle = async (): Promise<void> => {
     while (background.size > 0) await Promise.allSettled(background)
   }

@@ -16,8 +16,11 @@ export type DatabasePlace = { readonly file: string; readonly open?: (path: stri
 export interface Database {
   readonly db: Kysely<Tables>
   readonly type: 'sqlite' | 'postgres'
-  /** Runs `task` alone among all replicas: two that create the same table at once would fail. */
-  alone<T>(task: () => Promise<T>): Promise<T>
+  /**
+   * Runs `task` alone among all replicas, since two that create the same table at once would fail, and in one transaction: a process that dies in the
+   * middle would leave a table whose index no later start makes.
+   */
+  alone<T>(task: (db: Kysely<Tables>) => Promise<T>): Promise<T>
   close(): Promise<void>
 }
 
@@ -44,7 +47,7 @@ function openSqlite(path: string, open = (path: string): DatabaseSync => new Dat
     assertWritable(file)
     // the only connection: a second one would wait for the open transactions of the first, and block the process meanwhile
     const db = new Kysely<Tables>({ dialect: new NodeSqliteDialect({ database: file }) })
-    return { db, type: 'sqlite', alone: (task) => task(), close: () => db.destroy() }
+    return { db, type: 'sqlite', alone: (task) => db.transaction().execute(task), close: () => db.destroy() }
   } catch (cause) {
     if (file?.isOpen) file.close()
     throw new Misconfigured(`DATABASE_FILE: ${path} cannot be used (${messageOf(cause)}); ${sqliteRemedy(cause)}`, { cause })
@@ -72,7 +75,7 @@ function openPostgres(connectionString: string, onError: (error: Error) => void)
   pool.on('error', onError) // an idle connection ended; the next query opens another
   pool.on('connect', (client) => client.on('error', onError)) // one in use ended: without a listener, the process would end with it
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  return { db, type: 'postgres', alone: (task) => withLock(pool, task), close: () => db.destroy() }
+  return { db, type: 'postgres', alone: (task) => withLock(pool, () => db.transaction().execute(task)), close: () => db.destroy() }
 }
 
 async function withLock<T>(pool: pg.Pool, task: () => Promise<T>): Promise<T> {

@@ -6,6 +6,7 @@ import type { LinkParameters } from '../mail/templates/link-mails.ts'
 import { type Auth, type AuthSettings, createAuth, type IdentityMails } from './auth.ts'
 import { type Database, type DatabasePlace, openDatabase } from './database.ts'
 import { startError } from './database-failure.ts'
+import { claimVersion } from './database-version.ts'
 import { Door } from './door.ts'
 import type { HashQueue } from './hash-queue.ts'
 import { DatabaseMembers } from './database-members.ts'
@@ -57,9 +58,10 @@ export async function openIdentity(
   const mail = createOutbox(outboxRows, new Sealing(settings.secret, 'outbox'))
   const { auth, migrate, idle, hashes } = createAuth({ settings, database, mails: identityMails(mail), clock, log })
   try {
-    await database.alone(async () => {
-      await migrate()
-      await createTables(database.db)
+    await database.alone(async (db) => {
+      await claimVersion(db, database.type)
+      await migrate(db)
+      await createTables(db)
     })
   } catch (error) {
     await database.close().catch(() => undefined) // its failure would hide this one

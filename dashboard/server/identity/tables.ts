@@ -49,12 +49,19 @@ export interface ProofRow {
   readonly provenAt: number
 }
 
+/** One row: see database-version.ts. */
+export interface VersionRow {
+  readonly id: number
+  readonly version: number
+}
+
 export interface Tables {
   readonly headgateMember: MemberRow
   readonly headgateOutbox: OutboxRow
   readonly headgateThrottle: ThrottleRow
   readonly headgateUsedCode: UsedCodeRow
   readonly headgateProof: ProofRow
+  readonly headgateVersion: VersionRow
 }
 
 /** Creates the tables and columns that do not exist. */
