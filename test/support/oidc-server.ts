@@ -5,6 +5,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { text } from 'node:stream/consumers'
 import { Provider, type AccountClaims, type Configuration, type Interaction } from 'oidc-provider'
 import { listening } from './listening.ts'
+import { type Tapped, tapAnswers } from './tapped-answers.ts'
 
 /**
  * A host name of its own: cookies ignore ports, so the cookies of the provider would meet those of a dashboard at `127.0.0.1` or `localhost`. The
@@ -28,6 +29,8 @@ export interface OidcServerOptions {
   readonly people: Readonly<Record<string, OidcPerson>>
   /** Where clients and browsers reach the server, and its port on all addresses. Default: a free port of a loopback address. */
   readonly at?: { readonly issuer: string; readonly port: number }
+  /** For a test that looks for what the provider has issued. */
+  readonly onAnswered?: (tapped: Tapped) => void
 }
 
 export class OidcServer {
@@ -47,6 +50,7 @@ export class OidcServer {
       if (request.url?.startsWith('/interaction/')) this.#interact(request, response).catch((error: unknown) => fail(response, error))
       else void answer(request, response)
     })
+    if (options.onAnswered) tapAnswers(server, options.onAnswered)
   }
 
   static async start(options: OidcServerOptions): Promise<OidcServer> {

@@ -199,6 +199,7 @@ function peopleOptions({ settings, mails }: AuthDeps, hashes: HashQueue, context
     account: {
       accountLinking: { disableImplicitLinking: true, requireLocalEmailVerified: true, trustedProviders: [], allowDifferentEmails: true },
       updateAccountOnSignIn: false,
+      storeStateStrategy: 'cookie' as const, // encrypted; the database would hold the state, the nonce and the verifier of PKCE as they are
     },
     databaseHooks: {
       // tokens of a provider are not needed after the sign-in, and a stolen database would hand them out

@@ -43,6 +43,7 @@ function openSqlite(path: string, open = (path: string): DatabaseSync => new Dat
     if (!existsSync(dirname(path))) mkdirSync(dirname(path), { recursive: true, mode: 0o700 })
     file = open(path)
     file.exec(`PRAGMA busy_timeout = ${SQLITE_BUSY_MS}; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL`)
+    file.exec('PRAGMA secure_delete = ON') // else a backup has what was deleted, in pages that are free
     assertWhole(file)
     assertWritable(file)
     // the only connection: a second one would wait for the open transactions of the first, and block the process meanwhile

@@ -68,6 +68,18 @@ describe('a mail that cannot be sent', () => {
     await tried(mailer, tries + 1)
   })
 
+  test('is logged without the address, which mail servers quote in their refusals', async () => {
+    const mailer = new Mailer()
+    mailer.act = () => Promise.reject(new Error(`Can't send mail: 550 5.1.1 <${MAYA}>: Recipient address rejected`))
+    const { world } = await opened(mailer)
+    await using _ = world
+    await signUp(world)
+    await expect.poll(() => metric(world, 'failed')).toBe('1')
+    const log = world.lines.join('')
+    expect(log).toContain("Can't send mail: 550 5.1.1 <the address>: Recipient address rejected")
+    expect(log).not.toContain(MAYA)
+  })
+
   test('does not hold up the others', async () => {
     const mailer = new Mailer()
     mailer.act = ({ to }) => (to === MAYA ? Promise.reject(new Error('no such mailbox')) : Promise.resolve())

@@ -157,7 +157,8 @@ export class Outbox {
       return true
     } catch (error) {
       const retryMs = RETRY_MS[attempts - 1]
-      const what = { mail: letter.name, attempts, error: messageOf(error) }
+      const reason = messageOf(error).replaceAll(letter.to, 'the address') // mail servers quote it, and logs name no people
+      const what = { mail: letter.name, attempts, error: reason }
       onSent(retryMs === undefined ? 'given-up' : 'failed')
       if (retryMs === undefined) log.error(what, 'a mail was not sent, and is given up')
       else log.warn(what, 'a mail was not sent; it is tried again')
