@@ -24,6 +24,9 @@ export const WRONG_PASSWORDS: ThrottleRule = { name: 'password', most: 10, windo
 /** Mails of one kind to one address. */
 export const mailsOf = (kind: string): ThrottleRule => ({ name: `mail-${kind}`, most: 5, windowMs: 24 * 3_600_000, everyMs: 60_000 })
 
+/** Wait after a refusal whose reason has just ended. */
+const RETRY_MS = 1_000
+
 export class Throttle {
   readonly #db: Kysely<Tables>
   readonly #clock: Clock
@@ -51,13 +54,19 @@ export class Throttle {
           .where((row) =>
             row.or([
               row('headgateThrottle.startedAt', '<=', now - rule.windowMs),
-              row.and([row('headgateThrottle.count', '<', rule.most), row('headgateThrottle.lastAt', '<=', now - (rule.everyMs ?? 0))]),
+              row.and([
+                row('headgateThrottle.count', '<', rule.most),
+                // without a pause between two, the clock of another replica, which may be ahead, must not matter
+                ...(rule.everyMs === undefined ? [] : [row('headgateThrottle.lastAt', '<=', now - rule.everyMs)]),
+              ]),
             ]),
           ),
       )
       .returning('count')
       .executeTakeFirst()
-    return taken ? { isAdmitted: true, left: rule.most - taken.count } : await this.look(rule, subject)
+    if (taken) return { isAdmitted: true, left: rule.most - taken.count }
+    const seen = await this.look(rule, subject)
+    return seen.isAdmitted ? { isAdmitted: false, retryAfterMs: rule.everyMs ?? RETRY_MS } : seen // not counted, so never admitted
   }
 
   /** Runs `task` with the answer of `take`. A task that throws met a trouble of ours, and is not counted. */
