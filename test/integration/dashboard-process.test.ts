@@ -1,11 +1,12 @@
 /** The dashboard as a process from its bundle: over a real API server with an operator, and without one part or another. */
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { type IncomingMessage, request } from 'node:http'
 import { join } from 'node:path'
 import { createServer } from 'node:net'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { FormBrowser, PASSWORD, SECRET, tokenOf } from '../support/dashboard-world.ts'
+import { writeFormerFile } from '../support/former-dashboard/former-dashboard.ts'
 import { freePort } from '../support/free-port.ts'
 import { conditionOf, objectPath, type TestObject } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
@@ -181,6 +182,21 @@ describe('without the database', () => {
         /^headgate-dashboard: DATABASE_FILE: .* cannot be used \(file is not a database\); restore the file from a backup/,
       ),
     ])
+  })
+
+  it('does not start with a database of a later version, says both versions in one line, and leaves the file as it is', async () => {
+    const file = join(temporaryFolder(), 'dashboard.db')
+    writeFormerFile(file, 'UPDATE "headgateVersion" SET version = 99')
+    const before = readFileSync(file)
+    const program = await prepared({ DATABASE_FILE: file })
+    await program.launch({ DASHBOARD_URL: originOf(program) })
+    expect((await program.process.ended).code).toBe(1)
+    expect(program.process.log().trim().split('\n')).toEqual([
+      expect.stringMatching(
+        /^headgate-dashboard: DATABASE_FILE: the database has version 99, and this dashboard knows versions up to \d+; install/,
+      ),
+    ])
+    expect(readFileSync(file).equals(before)).toBe(true)
   })
 })
 
