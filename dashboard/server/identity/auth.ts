@@ -57,6 +57,10 @@ export interface Asking {
   readonly standIn?: string | undefined
   /** The person whose address was verified by this call, and whose first session begins. */
   readonly verified?: string | undefined
+  /** Called before a provider is linked to a person who exists. The state of the flow alone says who that is, whatever session the browser has. */
+  readonly onLink?: ((userId: string) => Promise<void>) | undefined
+  /** Whether the call has begun to create a person. */
+  isSignUp?: boolean
   /** The hash of the password of a sign-up, computed before its transaction begins. */
   hashed?: { readonly password: string; readonly hash: string }
   /** What failed meanwhile: the library answers some failures of the database like refusals. */
@@ -201,16 +205,31 @@ function peopleOptions({ settings, mails }: AuthDeps, hashes: HashQueue, context
       updateAccountOnSignIn: false,
       storeStateStrategy: 'cookie' as const, // encrypted; the database would hold the state, the nonce and the verifier of PKCE as they are
     },
-    databaseHooks: {
-      // tokens of a provider are not needed after the sign-in, and a stolen database would hand them out
-      account: {
-        create: {
-          before: async <T extends object>(account: T) => ({ data: { ...account, accessToken: null, refreshToken: null, idToken: null } }),
-        },
-      },
-    },
+    databaseHooks: DATABASE_HOOKS,
     hooks: { before: beforeSignUp(hashes, settings.hashCost) },
   } satisfies BetterAuthOptions
+}
+
+/** Runs before rows of the library are stored. */
+const DATABASE_HOOKS = {
+  account: {
+    create: {
+      // tokens of a provider are not needed after the sign-in, and a stolen database would hand them out
+      before: async <T extends { readonly userId: string }>(account: T) => {
+        const call = asking.getStore()
+        if (call?.isSignUp !== true) await call?.onLink?.(account.userId)
+        return { data: { ...account, accessToken: null, refreshToken: null, idToken: null } }
+      },
+    },
+  },
+  user: {
+    create: {
+      before: async () => {
+        const call = asking.getStore()
+        if (call) call.isSignUp = true
+      },
+    },
+  },
 }
 
 /** Whether a provider names one plain address: a list or a line break would send our mails to somebody else, too. */

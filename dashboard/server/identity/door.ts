@@ -51,6 +51,8 @@ export interface AskOptions {
   readonly isProven?: boolean
   /** The person whose first session begins. */
   readonly verified?: string
+  /** Called before a provider is linked to a person. */
+  readonly onLink?: (userId: string) => Promise<void>
 }
 
 /** Retry-After of a full queue of passwords, s. */
@@ -70,7 +72,7 @@ export class Door {
   async ask(client: Client, route: AuthRoute, options: AskOptions = {}): Promise<Reply> {
     const standIn = options.isProven ? randomBytes(STAND_IN_BYTES).toString('base64url') : undefined
     const request = this.#request(client, route, { ...options, body: { ...options.body, ...(standIn ? { password: standIn } : {}) } })
-    const call: Asking = { mayMail: options.mayMail ?? true, standIn, verified: options.verified }
+    const call: Asking = { mayMail: options.mayMail ?? true, standIn, verified: options.verified, onLink: options.onLink }
     const reply = await replyOf(await asking.run(call, () => this.#auth.handler(request)))
     const { status, code = '' } = reply
     if (status >= 500 || (status >= 400 && isDatabaseFailure(call.failure)))

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto'
 import { z } from 'zod'
+import type { HeldMail } from '../mail/outbox.ts'
 import type { MailName, MailParameters } from '../mail/templates/mails.ts'
 import { Busy } from './busy.ts'
 import { hashOf } from './credential.ts'
@@ -44,17 +45,27 @@ export async function withNotice<Name extends MailName, T>(
   change: () => Promise<T>,
   isMade: (result: T) => boolean,
 ): Promise<T> {
-  const { mail, outboxRows } = identity
-  await releaseMade(identity, notice.userId) // this change may undo an earlier one, whose traces would then be gone
-  const held = { part: notice.part, before: await stateOf(identity, notice.userId, notice.part) }
-  const letter = await mail.hold(notice, { userId: notice.userId, held: JSON.stringify(held) })
+  const { outboxRows } = identity
+  const letter = await holdNotice(identity, notice)
   const dropIfBusy = async (error: unknown): Promise<never> => {
     if (error instanceof Busy) await outboxRows.drop(letter.id) // refused before anything was done
     throw error
   }
   const result = await change().catch(dropIfBusy)
-  await (isMade(result) ? mail.release(letter) : outboxRows.drop(letter.id))
+  await endNotice(identity, letter, isMade(result))
   return result
+}
+
+/** Stores the mail before the change. @returns the mail, for `endNotice` after the change */
+export async function holdNotice<Name extends MailName>(identity: Identity, notice: Notice<Name>): Promise<HeldMail> {
+  await releaseMade(identity, notice.userId) // this change may undo an earlier one, whose traces would then be gone
+  const held = { part: notice.part, before: await stateOf(identity, notice.userId, notice.part) }
+  return await identity.mail.hold(notice, { userId: notice.userId, held: JSON.stringify(held) })
+}
+
+/** Sends the mail, or drops it. */
+export async function endNotice({ mail, outboxRows }: Identity, letter: HeldMail, isMade: boolean): Promise<void> {
+  await (isMade ? mail.release(letter) : outboxRows.drop(letter.id))
 }
 
 /** Releases or drops what ended processes have left, and ends the sessions that an interrupted change should have ended. */

@@ -115,6 +115,15 @@ describe.each(['github', 'google'])('%s', (id) => {
     expect((await browser.get('/api/me')).json().person.id).toBe((await owner.get('/api/me')).json().person.id)
   })
 
+  test('is reported to the owner although the browser that comes back has lost its session', async () => {
+    const owner = await world.person(at('lost'))
+    const { url } = (await owner.call('POST', `/api/providers/${id}/link`, {})).json()
+    const callback = await chooseAtProvider(new URL(url), { email: at('lost') })
+    for (const name of [...owner.cookies.keys()]) if (name.includes('session')) owner.cookies.delete(name)
+    await owner.get(callback)
+    await world.mails.wait(at('lost'), 'provider-linked')
+  })
+
   test('answers only the browser that asked, once, with nothing changed', async () => {
     const browser = world.browser()
     const callback = new URL(await chooseAtProvider(await startAtProvider(browser, id), { email: at('state') }))

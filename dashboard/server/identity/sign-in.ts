@@ -1,10 +1,10 @@
 /** Signs people in: by password, by a code after it, and through providers. */
 import { randomBytes } from 'node:crypto'
-import { z } from 'zod'
 import type { Client } from '../http/exchange.ts'
 import type { Reply } from './door.ts'
 import type { Identity } from './identity.ts'
-import { withNotice } from './notices.ts'
+import { endNotice, holdNotice } from './notices.ts'
+import type { HeldMail } from '../mail/outbox.ts'
 import { linkedPath } from './person.ts'
 import { emailOf } from './sign-up.ts'
 import { mailsOf, WRONG_PASSWORDS } from './throttle.ts'
@@ -118,39 +118,31 @@ export async function finishProvider(
 ): Promise<ProviderEnd> {
   const { id } = provider
   const { origin } = identity.settings
-  const ask = (): Promise<Reply> => identity.door.ask(client, `GET /callback/${encodeURIComponent(id)}`, { query })
-  const isLinked = ({ location }: Reply): boolean => location === `${origin}${linkedPath(id)}`
-  const linking = await personOfLink(identity, query['state'] ?? '')
-  const reply = await (linking === undefined
-    ? ask()
-    : withNotice(
-        identity,
-        {
-          userId: linking.id,
-          part: `provider ${id}`,
-          to: linking.email,
-          name: 'provider-linked',
-          parameters: { at: new Date(identity.clock.now()).toISOString(), provider: provider.name },
-        },
-        ask,
-        isLinked,
-      ))
+  const linking: { userId: string; readonly letter: HeldMail }[] = []
+  const onLink = async (userId: string): Promise<void> =>
+    void linking.push({ userId, letter: await holdLinked(identity, userId, provider) })
+  const reply = await identity.door.ask(client, `GET /callback/${encodeURIComponent(id)}`, { query, onLink })
+  const isLinked = reply.location === `${origin}${linkedPath(id)}`
+  for (const { letter } of linking) await endNotice(identity, letter, isLinked)
   const { location, cookies } = reply
   const target = location === undefined ? null : URL.parse(location, origin)
   const isOwn = target !== null && target.origin === origin
   const path = isOwn ? `${target.pathname}${target.search}` : `/sign-in?provider=${encodeURIComponent(id)}&error=failed`
   const made = await identity.sessions.read({ ...client, cookie: cookies.map((line) => line.split(';')[0] ?? '').join('; ') })
-  return { path, cookies, userId: made?.person.id, linkedTo: isLinked(reply) ? linking?.id : undefined }
+  return { path, cookies, userId: made?.person.id, linkedTo: isLinked ? linking[0]?.userId : undefined }
 }
 
-const linkState = z.object({ link: z.object({ userId: z.string() }) })
-
-/** The person who has asked for the link that this callback ends. The library finds the person in the state alone, whatever session the browser has. */
-async function personOfLink({ auth }: Identity, state: string): Promise<{ readonly id: string; readonly email: string } | undefined> {
-  const { internalAdapter } = await auth.$context
-  const row = await internalAdapter.findVerificationValue(`auth-state:${state}`)
-  const { data } = linkState.safeParse(row ? JSON.parse(row.value) : undefined)
-  return (data && (await internalAdapter.findUserById(data.link.userId))) ?? undefined
+/** Stores the mail about a provider that is about to be linked. */
+async function holdLinked(
+  identity: Identity,
+  userId: string,
+  { id, name }: { readonly id: string; readonly name: string },
+): Promise<HeldMail> {
+  const { internalAdapter } = await identity.auth.$context
+  const user = await internalAdapter.findUserById(userId)
+  if (user === null) throw new Error(`person ${userId} is gone, so no provider can be linked`)
+  const parameters = { at: new Date(identity.clock.now()).toISOString(), provider: name }
+  return await holdNotice(identity, { userId, part: `provider ${id}`, to: user.email, name: 'provider-linked', parameters })
 }
 
 function userIdOf({ body }: Reply): string {
