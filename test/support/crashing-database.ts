@@ -1,5 +1,6 @@
 /** SQLite files whose statements fail or end the process, as a test says. */
-import { DatabaseSync, type StatementSync } from 'node:sqlite'
+import type { DatabaseSync, StatementSync } from 'node:sqlite'
+import { QuickDatabase } from './quick-database.ts'
 
 const WRITE = /^\s*(insert|update|delete|replace|commit|create|alter|drop)\b/i
 
@@ -79,7 +80,7 @@ export class MortalProcess {
 }
 
 /** A file whose statements go through `around`. `close` rolls an open transaction back, as the end of a process does. */
-class GuardedDatabase extends DatabaseSync {
+class GuardedDatabase extends QuickDatabase {
   readonly #around: <R>(sql: string, run: () => R) => R
 
   constructor(path: string, around: <R>(sql: string, run: () => R) => R) {

@@ -15,6 +15,7 @@ import type { ProviderSettings } from '../../dashboard/server/identity/providers
 import type { Letter, MailTransport } from '../../dashboard/server/mail/transport.ts'
 import { renderMail } from '../../dashboard/server/mail/templates/mails.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
+import { QuickDatabase } from './quick-database.ts'
 
 export const SECRET = 'a secret of the tests that is long enough to be taken'
 const CHEAP = { memoryKiB: 32, passes: 1 }
@@ -200,7 +201,7 @@ export class DashboardWorld implements AsyncDisposable {
         hasPasswords: options.hasPasswords,
         ...(options.hasRealHashes ? {} : { hashCost: CHEAP }),
       },
-      database: options.database ?? { file: join(options.folder, 'dashboard.db') },
+      database: options.database ?? { file: join(options.folder, 'dashboard.db'), open: (path) => new QuickDatabase(path) },
       newAccounts: { defaultPlan: 'default', billing: 'Prepaid', keysNamespace: 'headgate-accounts' },
       apiURL: 'http://api.example.com',
       web: webFiles(options.folder),
