@@ -5,7 +5,10 @@ import { LayerReporter } from './support/layer-reporter.ts'
 const root = fileURLToPath(new URL('..', import.meta.url))
 const SOURCES = '{api,lib,gateway,operator,standalone,cli,dashboard,examples}/**'
 const PROPERTY = '**/*.property.test.ts'
+const CONTRACT = '**/*.contract.test.ts'
 const OUTSIDE = ['**/node_modules/**', '**/dist/**', '.headgate/**']
+/** Refuses what a unit test may not open, in each of their processes. */
+const UNIT_FENCE = new URL('support/unit-fence.ts', import.meta.url).href
 const LAB = 'test/support/integration-setup.ts'
 /** Only catches hangs, also on a machine with other work, ms. */
 const HANG_MS = 180_000
@@ -33,10 +36,18 @@ export default defineConfig({
     onConsoleLog: (text) => !text.startsWith('# SERVER_ERROR'), // better-auth prints each unexpected error, and tests cause many
     reporters: countsFile ? ['default', new LayerReporter(countsFile)] : ['default'],
     projects: [
-      // not isolated: a third of the time; no test mocks a module or changes a global. More workers than cores: they mostly wait for timers
-      project('unit', { include: [`${SOURCES}/*.test.ts`], isolate: false, testTimeout: HANG_MS, hookTimeout: HANG_MS, maxWorkers: 4 }),
+      // not isolated: a third of the time; no test mocks a module or changes a global
+      project('unit', {
+        include: [`${SOURCES}/*.test.ts`],
+        exclude: [...OUTSIDE, PROPERTY, CONTRACT],
+        execArgv: ['--import', UNIT_FENCE],
+        isolate: false,
+        testTimeout: HANG_MS,
+        hookTimeout: HANG_MS,
+        maxWorkers: 4, // more than cores: some tests wait for timers
+      }),
       project('contract', {
-        include: ['test/contract/**/*.test.ts'],
+        include: ['test/contract/**/*.test.ts', `${SOURCES}/*.contract.test.ts`],
         isolate: false,
         testTimeout: HANG_MS,
         hookTimeout: HANG_MS,

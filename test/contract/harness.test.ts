@@ -7,6 +7,7 @@ import { operatorRights } from '../../operator/rights.ts'
 import { report } from '../run-layers.ts'
 import { allowedUses, grants } from '../support/audit-log.ts'
 import { noteBalance, searchForBalances } from '../support/balance-search.ts'
+import { filesBelow, read } from '../support/documents.ts'
 import { searchForValues } from '../support/secret-search.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
@@ -52,6 +53,14 @@ test('a request in an audit log counts as a use of its verb, unless it was refus
   const uses = [...(await allowedUses(folder, rights))]
   expect(uses).toEqual(['watched patch headgate.dev/apikeys/status', 'watched delete headgate.dev/apikeys/status'])
   expect(uses.filter((use) => !grants(rights).has(use))).toEqual(['watched delete headgate.dev/apikeys/status'])
+})
+
+test('no unit test runs a composed program: its file is named x.contract.test.ts', () => {
+  const unit = ['operator', 'standalone', 'dashboard']
+    .flatMap(filesBelow)
+    .filter((path) => path.endsWith('.test.ts') && !/\.(contract|property)\.test\.ts$/.test(path))
+  expect(unit.length).toBeGreaterThan(100)
+  expect(unit.filter((path) => /\/(operator|dashboard)-world\.ts'/.test(read(path)))).toEqual([])
 })
 
 test('a run ends with its totals alone on a line, and names each failure and each skip before', () => {

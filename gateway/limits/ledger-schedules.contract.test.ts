@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { LedgerModel, type LedgerStep } from '../../test/support/ledger-model.ts'
 import { runSchedules } from '../../test/support/ledger-schedules.ts'
 
-/** `SEED=… make unit` repeats a run; the property tests run more of them. */
+/** `SEED=… make contract` repeats a run; the property tests run more of them. */
 const SEED = Number(process.env.SEED ?? Date.now() % 1_000_000)
 const RUNS = 200
 
