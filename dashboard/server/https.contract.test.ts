@@ -29,7 +29,8 @@ async function post(path: string, fields: Readonly<Record<string, string>>): Pro
 
 const cookieOf = (): string => [...cookies].map(([name, value]) => `${name}=${value}`).join('; ')
 
-describe('on https', () => {
+// each test goes on where the one before ended
+describe('on https', { shuffle: false }, () => {
   test('each cookie has the prefix __Host-, is Secure and hidden from scripts, and works', async () => {
     expect((await post('/sign-up', { email: 'tls@a.example', password: PASSWORD })).location).toBe('/check-your-mail')
     const { link } = await world.mails.wait('tls@a.example', 'verify')

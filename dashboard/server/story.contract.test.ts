@@ -8,7 +8,8 @@ let world: DashboardWorld
 beforeAll(async () => void (world = await DashboardWorld.open({ folder })))
 afterAll(() => world[Symbol.asyncDispose]())
 
-describe('a person with an address and a password', () => {
+// each test goes on where the one before ended
+describe('a person with an address and a password', { shuffle: false }, () => {
   test('signs up, verifies in the same browser, and is signed in with an Account of the default plan', async () => {
     const browser = world.browser()
     const signUp = await browser.post('/sign-up', { email: 'Maya@Fernwood.example', password: PASSWORD })

@@ -1,7 +1,7 @@
 import { createHash, createPublicKey, randomBytes, verify, type JsonWebKey } from 'node:crypto'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
-import type { Server } from 'node:http'
+import { createServer, type Server } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it, test } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { createStubGitHub } from './github.ts'
@@ -16,7 +16,7 @@ const verifier = randomBytes(32).toString('base64url')
 const challenge = createHash('sha256').update(verifier).digest('base64url')
 
 let clock: ManualClock
-let server: Server
+let server = createServer() // not every test starts one
 let base: string
 
 async function start(made: Server): Promise<void> {

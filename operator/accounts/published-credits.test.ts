@@ -1,7 +1,8 @@
 import { describe, expect, test } from 'vitest'
 import { PublishedCredits } from './published-credits.ts'
 
-describe('a Credit', () => {
+// each test goes on where the one before ended
+describe('a Credit', { shuffle: false }, () => {
   const booked: string[] = []
   const published = new PublishedCredits({
     get count() {

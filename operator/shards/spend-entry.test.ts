@@ -27,7 +27,8 @@ test.each([['{"v":1,"uid":"u1","s":{"f":-1},"at":1}'], ['{"v":1,"uid":"u1","s":{
   },
 )
 
-describe('spend that another process wrote meanwhile', () => {
+// each test goes on where the one before ended
+describe('spend that another process wrote meanwhile', { shuffle: false }, () => {
   const FIELD = 'month:Currency:Month:1767225600000'
   const spent = (uid: string, amount: number, atMs = 1): SpendEntry => ({
     uid,
