@@ -14,6 +14,7 @@ import { OutageLog } from '#platform/outage-log.ts'
 import { processEnv } from '#platform/settings.ts'
 import { ClusterOutage } from './accounts/cluster-outage.ts'
 import { loadConfig } from './config.ts'
+import { runCopyCommand } from './copy-command.ts'
 import { createDashboard } from './dashboard.ts'
 import { createHealthServer } from './health.ts'
 import { smtpTransport } from './mail/transport.ts'
@@ -22,7 +23,9 @@ import { readWebFiles } from './web-files.ts'
 /** Longest wait for answers under way at the end, ms. */
 const DRAIN_MS = 10_000
 
-await runProgram('headgate-dashboard', start)
+const [command] = process.argv.slice(2)
+if (command === 'copy-database') process.exitCode = await runCopyCommand(processEnv())
+else await runProgram('headgate-dashboard', start)
 
 async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const env = processEnv()

@@ -27,12 +27,9 @@ interface Container {
   readonly readinessProbe: { readonly httpGet: { readonly port: string } }
 }
 
+const OTHERS = ['account-rights', 'accounts', 'dashboard', 'standalone', 'quickstart', 'budget', 'litellm', 'stub-model', 'stub-identity']
 const folders = readdirSync(`${ROOT}/examples`, { withFileTypes: true })
-  .filter(
-    (entry) =>
-      entry.isDirectory() &&
-      !['account-rights', 'accounts', 'standalone', 'quickstart', 'budget', 'litellm', 'stub-model', 'stub-identity'].includes(entry.name),
-  )
+  .filter((entry) => entry.isDirectory() && !OTHERS.includes(entry.name))
   .map(({ name }) => `examples/${name}`)
 
 function objectsIn(folder: string): Example[] {

@@ -14,6 +14,7 @@ const COLLECTIONS: Readonly<Record<string, string>> = {
   Deployment: 'apis/apps/v1/namespaces/NAMESPACE/deployments',
   Service: 'api/v1/namespaces/NAMESPACE/services',
   Secret: 'api/v1/namespaces/NAMESPACE/secrets',
+  Job: 'apis/batch/v1/namespaces/NAMESPACE/jobs',
   Role: 'apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/roles',
   RoleBinding: 'apis/rbac.authorization.k8s.io/v1/namespaces/NAMESPACE/rolebindings',
   ValidatingAdmissionPolicy: 'apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies',
