@@ -26,13 +26,11 @@ import { notFoundPage } from './pages/not-found.ts'
 import { tooManyRequestsPage } from './pages/too-many-requests.ts'
 import { ROUTES } from './routes.ts'
 import type { MemberRoute, Route, RouteDeps } from './routes/route.ts'
-import type { DashboardMetrics } from './metrics.ts'
 import type { WebFiles } from './web-files.ts'
 
 export interface AppDeps extends RouteDeps {
   readonly web: WebFiles
   readonly trustedProxies: readonly string[]
-  readonly metrics: DashboardMetrics
   /** Further routes, before the answer 404: the mailbox of `make run`. */
   readonly extraRoutes?: readonly Route[]
 }
@@ -253,6 +251,7 @@ function busy(retryAfter: number): Refused {
 function answerErrors(deps: AppDeps): ErrorRequestHandler {
   return (error: unknown, request: Request, response: Response, _next: NextFunction) => {
     const { refusal, isOurs } = failureOf(error)
+    if (isDatabaseFailure(error)) deps.metrics.databaseFailed()
     const requestID = String(response.locals['requestID'] ?? '')
     if (isOurs) deps.log.error({ request: requestID, status: refusal.status, error: messageOf(error) }, 'a request failed')
     if (response.headersSent) return void response.destroy()

@@ -33,6 +33,8 @@ export interface DashboardDeps {
   readonly trustedProxies: readonly string[]
   readonly clock: Clock
   readonly log: Log
+  /** Where the program has counted before. */
+  readonly metrics?: DashboardMetrics
   readonly extraRoutes?: (site: Site) => readonly Route[]
 }
 
@@ -52,11 +54,18 @@ const SWEEP_MS = 60_000
 
 export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
   const { auth, clock, log, transport, web } = deps
-  const metrics = createDashboardMetrics()
+  const { metrics = createDashboardMetrics() } = deps
   const identity = await openIdentity({ settings: auth, database: deps.database, clock, log }, (rows, sealing) => {
     return new Outbox({ rows, sealing, transport, clock, log, onSent: metrics.mail })
   })
-  metrics.watch({ waitingMails: () => identity.outboxRows.waiting(), waitingHashes: () => identity.hashes.waiting })
+  metrics.watch({
+    waitingMails: () => identity.outboxRows.waiting(),
+    oldestMailSeconds: () => identity.outboxRows.oldestSeconds(),
+    pendingAccounts: () => identity.members.pending(),
+    waitingHashes: () => identity.hashes.waiting,
+    ping: () => identity.ping(),
+    isClusterAway: () => deps.outage?.sinceMs !== undefined,
+  })
   const accounts = new Accounts({
     kube: deps.kube,
     informer: deps.accounts,
@@ -71,9 +80,9 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     styles: web.styles,
     scripts: web.scripts,
   }
-  const routeDeps = { identity, accounts, outage: deps.outage, site, apiURL: deps.apiURL, clock, log }
+  const routeDeps = { identity, accounts, outage: deps.outage, site, apiURL: deps.apiURL, clock, log, metrics }
   const extraRoutes = deps.extraRoutes?.(site) ?? []
-  const app = createDashboardApp({ ...routeDeps, web, trustedProxies: deps.trustedProxies, metrics, extraRoutes })
+  const app = createDashboardApp({ ...routeDeps, web, trustedProxies: deps.trustedProxies, extraRoutes })
   const stopping = new AbortController()
   let sweeping: Promise<void> = Promise.resolve()
   const sweep = (): Promise<void> => sweepPeople(identity, accounts, log, stopping.signal)

@@ -18,6 +18,7 @@ import { runCopyCommand } from './copy-command.ts'
 import { createDashboard } from './dashboard.ts'
 import { createHealthServer } from './health.ts'
 import { smtpTransport } from './mail/transport.ts'
+import { createDashboardMetrics } from './metrics.ts'
 import { readWebFiles } from './web-files.ts'
 
 /** Longest wait for answers under way at the end, ms. */
@@ -36,7 +37,8 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   // better-auth prints unexpected errors there, whatever its options
   // eslint-disable-next-line no-console -- the reason is above
   console.error = (...parts: unknown[]) => log.error({ error: parts.map(messageOf).join(' ') }, 'a library printed an error')
-  const transport = new Transport({ credentials: new KubeCredentials(env.KUBECONFIG), clock })
+  const metrics = createDashboardMetrics()
+  const transport = new Transport({ credentials: new KubeCredentials(env.KUBECONFIG), clock, onAnswer: metrics.kubeAnswered })
   const kube = new RawClient({ transport, clock })
   const outage = new ClusterOutage(new OutageLog('the API server', log, clock), clock)
   const watches = new InformerFactory({ source: kube, clock, logger: log, random: Math.random, outage }, [])
@@ -51,20 +53,20 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     web: readWebFiles(join(import.meta.dirname, 'web')),
     transport: smtpTransport(config.smtp, { from: config.from, site: { name: 'Headgate', url: config.auth.origin } }),
     trustedProxies: config.trustedProxies,
+    metrics,
     clock,
     log,
   })
   const health = createHealthServer({
     isDead: () => watches.dead,
     ping: () => dashboard.identity.ping(),
-    registry: dashboard.metrics.registry,
+    registry: metrics.registry,
   })
   const server = createServer(dashboard.app)
   await listen(health, 'METRICS_PORT', { port: config.metricsPort })
   watches.start()
   dashboard.start()
-  const port = await listen(server, 'PORT', { port: config.port })
-  log.info({ port, url: config.auth.origin }, 'listening')
+  log.info({ port: await listen(server, 'PORT', { port: config.port }), url: config.auth.origin }, 'listening')
   const stop = async (): Promise<void> => {
     const closed = new Promise((resolve) => server.close(resolve))
     server.closeIdleConnections()

@@ -2,12 +2,13 @@ import type { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
 import { createMetrics } from '../../gateway/metrics.ts'
 import { apiKeys } from '#api/resources.ts'
+import { createDashboardMetrics } from '../../dashboard/server/metrics.ts'
 import { createMetricsRegistry } from '../../operator/metrics.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
 import { metricRows } from '../support/monitoring.ts'
 import { unsentExchange } from '../support/unsent-exchange.ts'
 
-/** Metrics of the Node process, which both programs export. */
+/** Metrics of the Node process, which all programs export. */
 const OF_PROCESS = /^(process|nodejs)_/
 const isLinux = process.platform === 'linux'
 
@@ -41,6 +42,20 @@ async function operatorMetrics(): Promise<string[]> {
   return metricsOf(metrics.registry)
 }
 
+async function dashboardMetrics(): Promise<string[]> {
+  const metrics = createDashboardMetrics()
+  const none = async (): Promise<number> => 0
+  metrics.watch({
+    waitingMails: none,
+    oldestMailSeconds: none,
+    pendingAccounts: none,
+    waitingHashes: () => 0,
+    ping: async () => undefined,
+    isClusterAway: () => false,
+  })
+  return metricsOf(metrics.registry)
+}
+
 const documented = (of: string): string[] =>
   metricRows()
     .filter((row) => row.of === of)
@@ -65,9 +80,12 @@ describe('docs/metrics.md names every metric with its type and its labels, and n
     expect((await operatorMetrics()).filter((metric) => !OF_PROCESS.test(metric)).toSorted()).toEqual(documented('operator'))
   })
 
-  test.skipIf(!isLinux)('process, in both programs', async () => {
-    const [gateway, operator] = [(await gatewayMetrics()).registered, await operatorMetrics()]
-    for (const metrics of [gateway, operator]) {
+  test('dashboard', async () => {
+    expect((await dashboardMetrics()).filter((metric) => !OF_PROCESS.test(metric)).toSorted()).toEqual(documented('dashboard'))
+  })
+
+  test.skipIf(!isLinux)('process, in all programs', async () => {
+    for (const metrics of [(await gatewayMetrics()).registered, await operatorMetrics(), await dashboardMetrics()]) {
       expect(metrics.filter((metric) => OF_PROCESS.test(metric)).toSorted()).toEqual(documented('process'))
     }
   })

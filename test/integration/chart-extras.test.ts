@@ -123,12 +123,14 @@ describe('monitoring', () => {
     const groups = spec['groups'] as ReadonlyArray<{ readonly rules: ReadonlyArray<Record<string, unknown>> }>
     const rendered = groups.flatMap(({ rules }) => rules)
     const expected = alerts()
-      .filter(({ alert }) => alert !== 'HeadgateSpendRestored')
+      .filter(({ alert }) => alert !== 'HeadgateSpendRestored' && !alert.startsWith('HeadgateDashboard'))
       .map((rule) => ({
         ...rule,
         annotations: { ...rule.annotations, runbook_url: `https://docs.example.net/metrics.md#${rule.alert.toLowerCase()}` },
       }))
     expect(rendered).toEqual(expected)
+    const withDashboard = template(['monitoring.prometheusRule.enabled=true', ...(MATRIX['dashboard'] ?? [])])
+    for (const { alert } of alerts()) expect(withDashboard.stdout).toContain(`alert: ${alert}\n`)
     const { stdout } = template(['monitoring.prometheusRule.enabled=true', 'nameOverride=hg'])
     expect(stdout).toContain('namespace="headgate"')
   })

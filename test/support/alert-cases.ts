@@ -82,6 +82,13 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   HeadgateUnreadableEntries: gauge('headgate_operator_unreadable_entries', '1x30', '0x30', 'set="keyring"'),
   HeadgateSpendNotDurable: gauge('headgate_operator_spend_checkpoint_age_seconds', '40x30', '5x30'),
   HeadgateSpendRestored: growth('headgate_operator_ledger_restores_total'),
+  HeadgateDashboardAbsent: {
+    fires: [{}, { 'headgate_dashboard_database_up{namespace="other",pod="a"}': '1x30' }],
+    silent: [{ [`headgate_dashboard_database_up{${AT}}`]: '0x30' }],
+  },
+  HeadgateDashboardDatabaseAway: gauge('headgate_dashboard_database_up', '0x30', '1x30'),
+  HeadgateDashboardMailsStuck: { ...gauge('headgate_dashboard_outbox_oldest_seconds', '0+60x40', '0+60x5 0x40'), after: 30 },
+  HeadgateDashboardAccountsStuck: { ...gauge('headgate_dashboard_pending_accounts', '1x40', '1x5 0 2x5 0x30'), after: 30 },
 }
 
 function requests(failed: string, answered: string): Situation {

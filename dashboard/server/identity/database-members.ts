@@ -66,6 +66,17 @@ export class DatabaseMembers implements Members {
     return rows.map(({ id }) => id)
   }
 
+  /** How many people the sweep would look at. */
+  async pending(): Promise<number> {
+    const { rows } = await sql<{ count: number | string }>`
+      select count(*) as count from "user" left join "headgateMember" on "headgateMember"."userId" = "user"."id"
+      where (case when "headgateMember"."userId" is null then "user"."emailVerified"
+        else "headgateMember"."confirmedAt" is null or "headgateMember"."deletingAt" is not null or "headgateMember"."emailDueAt" is not null end)`.execute(
+      this.#db,
+    )
+    return Number(rows[0]?.count ?? 0)
+  }
+
   async unfinished(limit: number): Promise<readonly Member[]> {
     const rows = await this.#db
       .selectFrom('headgateMember')

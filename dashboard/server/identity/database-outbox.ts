@@ -110,6 +110,16 @@ export class DatabaseOutbox implements OutboxRows {
     return Number(count)
   }
 
+  /** Age of the oldest one, s; 0 without one. */
+  async oldestSeconds(): Promise<number> {
+    const row = await this.#db
+      .selectFrom('headgateOutbox')
+      .select(({ fn }) => fn.min('createdAt').as('createdAt'))
+      .executeTakeFirst()
+    const createdMs = row?.createdAt ?? undefined
+    return createdMs === undefined ? 0 : Math.max(0, this.#clock.now() - Number(createdMs)) / 1_000
+  }
+
   async nextDueMs(): Promise<number | undefined> {
     const row = await this.#db
       .selectFrom('headgateOutbox')

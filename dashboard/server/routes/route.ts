@@ -6,6 +6,7 @@ import type { Action } from '../accounts/members.ts'
 import type { Answer, Exchange } from '../http/exchange.ts'
 import type { Identity } from '../identity/identity.ts'
 import type { Session } from '../identity/sessions.ts'
+import type { DashboardMetrics } from '../metrics.ts'
 import type { Site } from '../pages/layout.ts'
 
 export interface RouteDeps {
@@ -19,6 +20,7 @@ export interface RouteDeps {
   readonly clock: Clock
   /** With the fields `audit` (what was done), `person` and `request`: the audit log. */
   readonly log: Log
+  readonly metrics: Pick<DashboardMetrics, 'answered' | 'databaseFailed' | 'signIn' | 'signUp'>
 }
 
 export type OpenHandler = (deps: RouteDeps, exchange: Exchange) => Promise<Answer>

@@ -33,7 +33,7 @@ function noticeOf(query: URLSearchParams): SignInNotice | undefined {
 }
 
 export const postSignIn: OpenHandler = async (deps, exchange) => {
-  const { identity, site, log } = deps
+  const { identity, site, log, metrics } = deps
   const [email, password] = [formText(exchange, 'email'), formText(exchange, 'password')]
   const next = ownPath(exchange.body['next'])
   const done = await signIn(identity, exchange.client, { email, password })
@@ -44,6 +44,7 @@ export const postSignIn: OpenHandler = async (deps, exchange) => {
     case 'code':
       return redirect(pathWith('/two-factor', { next }), done.cookies)
     case 'wrong':
+      metrics.signIn('password', 'wrong')
       log.info({ audit: 'person.sign-in-failed', request: exchange.id }, 'a sign-in failed')
       return page(signInPage(site, { email, next, notice: { kind: 'wrong-credentials' } }), { status: 403 })
   }
@@ -64,6 +65,7 @@ export const postTwoFactor: OpenHandler = async (deps, exchange) => {
       return redirect(pathWith('/sign-in', { reason: 'two-factor-ended', next }))
     case 'wrong':
     case 'used':
+      deps.metrics.signIn(isBackup ? 'backup code' : 'code', 'wrong')
       return page(twoFactorPage(deps.site, { method: isBackup ? 'backup-code' : 'app', next, error: done.outcome }), { status: 403 })
   }
 }
@@ -128,6 +130,7 @@ async function signedIn(
   person: string,
   { request, by }: { readonly request: string; readonly by: string },
 ): Promise<void> {
+  deps.metrics.signIn(by, 'signed-in')
   deps.log.info({ audit: 'person.sign-in', person, request, by }, 'a person signed in')
   await ensureAccount(deps, person)
 }

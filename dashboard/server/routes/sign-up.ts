@@ -16,11 +16,12 @@ const MAILS_A_DAY = 5
 
 export const showSignUp: OpenHandler = async ({ site }, { query }) => page(signUpPage(site, { next: ownPath(query.get('next')) }))
 
-export const postSignUp: OpenHandler = async ({ identity, site, log }, exchange) => {
+export const postSignUp: OpenHandler = async ({ identity, site, log, metrics }, exchange) => {
   const [email, password] = [formText(exchange, 'email'), formText(exchange, 'password')]
   const next = ownPath(exchange.body['next'])
   const done = await signUp(identity, exchange.client, { email, password })
   if (done.outcome === 'invalid') return page(signUpPage(site, { email, next, errors: done.errors }), { status: 422 })
+  metrics.signUp('posted')
   log.info({ audit: 'person.sign-up', request: exchange.id }, 'somebody signed up')
   return redirect(pathWith('/check-your-mail', { next }), done.cookies)
 }
@@ -66,9 +67,10 @@ interface Posted {
 }
 
 async function answerOf(deps: RouteDeps, { exchange, token, isKnown, done }: Posted): Promise<Answer> {
-  const { identity, site, log } = deps
+  const { identity, site, log, metrics } = deps
   switch (done.outcome) {
     case 'verified':
+      metrics.signUp('verified')
       log.info({ audit: 'person.verify', person: done.userId, request: exchange.id }, 'a person verified the address')
       await ensureAccount(deps, done.userId)
       return redirect('/', done.cookies)
