@@ -95,7 +95,7 @@ integration: $(WEB) ## integration tests against a real API server, Redis and mo
 e2e: $(WEB) ## end-to-end tests on a one-node cluster (root)
 	@node test/run-layers.ts e2e $(FILES)
 
-bench: build ## measure requests, operator and limits; PART="..." selects, BASE=<clone> compares (test/bench/README.md)
+bench: build ## measure requests, operator, limits and dashboard; PART="..." selects, BASE=<clone> compares (test/bench/README.md)
 	@node test/bench/main.ts
 
 soak: build ## measure propagation, memory, attacks and limits for an hour

@@ -7,6 +7,7 @@ import { messageOf } from '#platform/message-of.ts'
 import type { RequestListener } from 'node:http'
 import { Accounts, type NewAccountSettings } from './accounts/accounts.ts'
 import { createDashboardApp } from './app.ts'
+import { inTurns } from './http/turns.ts'
 import type { AuthSettings } from './identity/auth.ts'
 import type { DatabasePlace } from './identity/database.ts'
 import { type Identity, openIdentity } from './identity/identity.ts'
@@ -93,7 +94,7 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     }
   }
   return {
-    app,
+    app: inTurns(app, () => clock.monotonic()),
     identity,
     metrics,
     sweep,

@@ -16,6 +16,7 @@ import { ClusterOutage } from './accounts/cluster-outage.ts'
 import { loadConfig } from './config.ts'
 import { runCopyCommand } from './copy-command.ts'
 import { createDashboard } from './dashboard.ts'
+import { lowerHashPriority } from './hash-priority.ts'
 import { createHealthServer } from './health.ts'
 import { smtpTransport } from './mail/transport.ts'
 import { createDashboardMetrics } from './metrics.ts'
@@ -23,10 +24,15 @@ import { readWebFiles } from './web-files.ts'
 
 /** Longest wait for answers under way at the end, ms. */
 const DRAIN_MS = 10_000
+/** People who arrive at the same moment: beyond this number, the system drops a connection, and the browser tries again after a second or more. */
+const BACKLOG = 4_096
 
 const [command] = process.argv.slice(2)
 if (command === 'copy-database') process.exitCode = await runCopyCommand(processEnv())
-else await runProgram('headgate-dashboard', start)
+else {
+  await lowerHashPriority()
+  await runProgram('headgate-dashboard', start)
+}
 
 async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const env = processEnv()
@@ -66,7 +72,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   await listen(health, 'METRICS_PORT', { port: config.metricsPort })
   watches.start()
   dashboard.start()
-  log.info({ port: await listen(server, 'PORT', { port: config.port }), url: config.auth.origin }, 'listening')
+  log.info({ port: await listen(server, 'PORT', { port: config.port, backlog: BACKLOG }), url: config.auth.origin }, 'listening')
   const stop = async (): Promise<void> => {
     const closed = new Promise((resolve) => server.close(resolve))
     server.closeIdleConnections()

@@ -1,5 +1,5 @@
 /**
- * `make bench` measures Headgate in three programs: requests, operator and limits. `PART` chooses programs or parts of them, and
+ * `make bench` measures Headgate in four programs: requests, operator, limits and dashboard. `PART` chooses programs or parts of them, and
  * `BASE=<a commit, or a folder with a clone and its dist/>` names the build that this clone is compared with. Prints a report, and keeps it below .headgate/bench/.
  */
 import { execFileSync } from 'node:child_process'
@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path'
 import { runInside, type Inside } from './inside.ts'
 import { accountsPart } from './accounts.ts'
 import { creditsPart } from './credits.ts'
+import { dashboardPart } from './dashboard.ts'
 import { LIMIT_PARTS } from './limits.ts'
 import { issuingPart } from './issuing.ts'
 import type { Part, PartResult } from './part.ts'
@@ -25,7 +26,12 @@ const OPERATOR_PARTS: readonly Part[] = [
   { name: 'accounts', needs: 'control-plane', run: accountsPart },
   { name: 'credits', needs: 'control-plane', run: creditsPart },
 ]
-const PROGRAMS: Readonly<Record<string, readonly Part[]>> = { requests: REQUEST_PARTS, operator: OPERATOR_PARTS, limits: LIMIT_PARTS }
+const PROGRAMS: Readonly<Record<string, readonly Part[]>> = {
+  requests: REQUEST_PARTS,
+  operator: OPERATOR_PARTS,
+  limits: LIMIT_PARTS,
+  dashboard: [{ name: 'sign-ups', needs: 'control-plane', run: dashboardPart }],
+}
 /** Above this load average before the start the machine is busy: numbers are printed, and no bound counts. */
 const MAX_LOAD_AVERAGE = 2
 

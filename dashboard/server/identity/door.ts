@@ -2,12 +2,14 @@
  * The only way to the library's routes. Its HTTP handler runs, so that its limits, origin check and hooks apply, but from fixed paths with bodies
  * of ours: the mounted handler would take bodies of any size, offer every route, and show session tokens in its answers.
  */
+import type { Clock } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { randomBytes } from 'node:crypto'
 import type { Client } from '../http/exchange.ts'
 import { isDatabaseFailure } from './database-failure.ts'
 import { type Asking, asking, type Auth, AUTH_PATH, CLIENT_HEADER } from './auth.ts'
 import { Busy } from './busy.ts'
+import { RefusedSources } from './refused-sources.ts'
 
 /** The routes of the library in use, and one of ours. `GET /verify-email` is asked for by verify.ts, after its checks, for a change of address. */
 export type AuthRoute =
@@ -62,10 +64,18 @@ const STAND_IN_BYTES = 32
 export class Door {
   readonly #auth: Auth
   readonly #origin: string
+  readonly #refused: RefusedSources
 
-  constructor(auth: Auth, origin: string) {
+  constructor(auth: Auth, origin: string, clock: Clock) {
     this.#auth = auth
     this.#origin = origin
+    this.#refused = new RefusedSources(clock)
+  }
+
+  /** For a verb that writes before it asks. @throws Busy while the library refuses this route to this client */
+  assertWelcome({ address }: Client, route: AuthRoute): void {
+    const retryAfter = this.#refused.secondsLeft(address, route)
+    if (retryAfter > 0) throw new Busy(429, retryAfter)
   }
 
   /** @throws Busy @throws Error if the library or its database failed: such an answer says nothing about the request */
@@ -73,7 +83,9 @@ export class Door {
     const standIn = options.isProven ? randomBytes(STAND_IN_BYTES).toString('base64url') : undefined
     const request = this.#request(client, route, { ...options, body: { ...options.body, ...(standIn ? { password: standIn } : {}) } })
     const call: Asking = { mayMail: options.mayMail ?? true, standIn, verified: options.verified, onLink: options.onLink }
-    const reply = await replyOf(await asking.run(call, () => this.#auth.handler(request)))
+    const response = await asking.run(call, () => this.#auth.handler(request))
+    if (response.status === 429) this.#refused.add(client.address, route, Number(response.headers.get('x-retry-after')))
+    const reply = await replyOf(response)
     const { status, code = '' } = reply
     if (status >= 500 || (status >= 400 && isDatabaseFailure(call.failure)))
       throw new Error(`the identity library answered ${status} ${code}: ${messageOf(call.failure)}`, { cause: call.failure })

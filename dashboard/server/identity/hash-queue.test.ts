@@ -30,12 +30,28 @@ test('a task that fails gives its turn to the next one', async () => {
   expect(await queue.run(async () => 'again')).toBe('again')
 })
 
-test('admits as many requests as it has places, before they come to their hash', async () => {
+test('admits as many requests as it has places, before they come to their hash, and begins two for each hash that may run', async () => {
+  const queue = new HashQueue({ running: 1, waiting: 2 })
+  const held = Promise.withResolvers<void>()
+  let begun = 0
+  const request = (): Promise<void> => {
+    begun += 1
+    return held.promise
+  }
+  const admitted = [queue.admit(request), queue.admit(request), queue.admit(request)]
+  await expect(queue.admit(request)).rejects.toThrow(HashQueueFull)
+  expect([begun, queue.waiting]).toEqual([2, 1])
+  held.resolve()
+  await Promise.all(admitted)
+  expect([begun, queue.waiting]).toEqual([3, 0])
+  expect(await queue.admit(async () => 'admitted')).toBe('admitted')
+})
+
+test('full doors keep out no hash of a person who is signed in', async () => {
   const queue = new HashQueue({ running: 1, waiting: 1 })
   const held = Promise.withResolvers<void>()
   const admitted = [queue.admit(() => held.promise), queue.admit(() => held.promise)]
-  await expect(queue.admit(() => held.promise)).rejects.toThrow(HashQueueFull)
+  expect(await queue.run(async () => 'confirmed')).toBe('confirmed')
   held.resolve()
   await Promise.all(admitted)
-  expect(await queue.admit(async () => 'admitted')).toBe('admitted')
 })

@@ -10,31 +10,36 @@ export interface HashQueueBounds {
   readonly waiting: number
 }
 
+/** Requests under way for each hash that may run: one in its hash, and one before or after it in the database. */
+const REQUESTS_A_HASH = 2
+
 export class HashQueue {
   readonly #bounds: HashQueueBounds
-  #running = 0
+  readonly #hashes: Turns
+  readonly #requests: Turns
   #admitted = 0
-  readonly #waiting: (() => void)[] = []
 
   constructor(bounds: HashQueueBounds) {
     this.#bounds = bounds
+    this.#hashes = new Turns(bounds.running)
+    this.#requests = new Turns(REQUESTS_A_HASH * bounds.running)
   }
 
-  /** Hashes that wait for their turn. */
+  /** Requests and hashes that wait for their turn. */
   get waiting(): number {
-    return this.#waiting.length
+    return this.#requests.waiting + this.#hashes.waiting
   }
 
   /**
-   * Runs a request that will need a hash, if the queue has a place for it: at the door, before the request costs anything else. The database writes
-   * of a thousand requests would hold up all other pages.
+   * Runs a request that will need a hash, if the queue has a place for it: at the door, before the request costs anything else. Few run at once, since
+   * SQLite has one connection: the pages of everybody else wait for it behind the transactions of all that are under way.
    * @throws HashQueueFull without running `request`
    */
   async admit<T>(request: () => Promise<T>): Promise<T> {
     if (this.#admitted >= this.#bounds.running + this.#bounds.waiting) throw new HashQueueFull('too many passwords are being checked')
     this.#admitted += 1
     try {
-      return await request()
+      return await this.#requests.run(request)
     } finally {
       this.#admitted -= 1
     }
@@ -42,7 +47,28 @@ export class HashQueue {
 
   /** @throws HashQueueFull without running `task` */
   async run<T>(task: () => Promise<T>): Promise<T> {
-    await this.#turn()
+    if (this.#hashes.waiting >= this.#bounds.waiting) throw new HashQueueFull('too many passwords are being checked')
+    return await this.#hashes.run(task)
+  }
+}
+
+/** So many tasks at once. The others wait in the order in which they came. */
+class Turns {
+  readonly #most: number
+  readonly #waiting: (() => void)[] = []
+  #running = 0
+
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  async run<T>(task: () => Promise<T>): Promise<T> {
+    if (this.#running < this.#most) this.#running += 1
+    else await new Promise<void>((resolve) => this.#waiting.push(resolve))
     try {
       return await task()
     } finally {
@@ -51,14 +77,5 @@ export class HashQueue {
         next() // takes over the turn
       else this.#running -= 1
     }
-  }
-
-  async #turn(): Promise<void> {
-    if (this.#running < this.#bounds.running) {
-      this.#running += 1
-      return
-    }
-    if (this.#waiting.length >= this.#bounds.waiting) throw new HashQueueFull('too many passwords are being checked')
-    await new Promise<void>((resolve) => this.#waiting.push(resolve))
   }
 }

@@ -69,7 +69,7 @@ export async function openIdentity(
   }
   return {
     settings,
-    door: new Door(auth, settings.origin),
+    door: new Door(auth, settings.origin, clock),
     sessions: new Sessions(auth, clock),
     throttle: new Throttle(database.db, clock),
     auth,

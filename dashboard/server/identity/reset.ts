@@ -12,6 +12,7 @@ export type ResetRequest = { readonly outcome: 'mailed'; readonly email: string 
 export async function requestReset(identity: Identity, client: Client, input: unknown): Promise<ResetRequest> {
   const email = emailOf(input)
   if (email === undefined) return { outcome: 'invalid' }
+  identity.door.assertWelcome(client, 'POST /request-password-reset')
   await identity.throttle.counted(mailsOf('reset'), email, ({ isAdmitted }) =>
     identity.door.ask(client, 'POST /request-password-reset', { body: { email }, mayMail: isAdmitted }),
   )

@@ -28,6 +28,7 @@ export async function signIn(
   const email = emailOf(input.email)
   const { password } = input
   if (email === undefined || typeof password !== 'string' || password === '' || password.length > MAX_TYPED) return { outcome: 'wrong' }
+  identity.door.assertWelcome(client, 'POST /sign-in/email')
   const { reply, isLastTry } = await identity.hashes.admit(() => tryPassword(identity, client, email, password))
   if (reply.status !== 200) return await wrong(identity, reply, { email, isLastTry })
   await identity.throttle.clear(WRONG_PASSWORDS, email)

@@ -47,6 +47,7 @@ export async function signUp(
   const problem = passwordProblem(password, email ?? '')
   if (email === undefined || problem !== undefined)
     return { outcome: 'invalid', errors: { email: email === undefined ? 'form' : undefined, password: problem } }
+  identity.door.assertWelcome(client, 'POST /sign-up/email')
   const reply = await identity.hashes.admit(() =>
     identity.throttle.counted(mailsOf('sign-up'), email, ({ isAdmitted }) =>
       identity.door.ask(client, 'POST /sign-up/email', { body: { email, password, name: '' }, mayMail: isAdmitted }),
