@@ -1,4 +1,6 @@
 /** Many requests at once, from few and from many sources: what is bounded, and what goes on meanwhile. */
+import { join } from 'node:path'
+import { DatabaseSync } from 'node:sqlite'
 import { describe, expect, test } from 'vitest'
 import { DashboardWorld, type FormBrowser, PASSWORD, type Visit } from '../../test/support/dashboard-world.ts'
 import { listening } from '../../test/support/listening.ts'
@@ -112,6 +114,30 @@ describe('requests of one source', () => {
     expect(answers.map(({ status }) => status)).toEqual([403, 403, 403, 429])
     expect(Number(answers[3]?.headers.get('retry-after'))).toBeGreaterThan(0)
     expect((await tries(from(world, ['203.0.113.8'])))[0]?.status).toBe(403)
+  })
+
+  test('cost no more writes to the database once they are refused', async () => {
+    let writes = 0
+    const folder = temporaryFolder()
+    const open = (path: string): DatabaseSync => {
+      const file = new DatabaseSync(path)
+      const prepare = file.prepare.bind(file)
+      file.prepare = (statement: string) => {
+        if (/^(insert|update|delete)/i.test(statement)) writes += 1
+        return prepare(statement)
+      }
+      return file
+    }
+    await using world = await DashboardWorld.open({ folder, database: { file: join(folder, 'dashboard.db'), open } })
+    const sources = (count: number): FormBrowser[] =>
+      from(
+        world,
+        Array.from({ length: count }, () => '203.0.113.7'),
+      )
+    expect((await tries(sources(4))).at(-1)?.status).toBe(429)
+    const before = writes
+    expect((await tries(sources(5))).map(({ status }) => status)).toEqual([429, 429, 429, 429, 429])
+    expect([before > 0, writes]).toEqual([true, before])
   })
 
   test.each([
