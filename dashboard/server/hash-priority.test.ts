@@ -20,6 +20,6 @@ test.skipIf(process.platform !== 'linux')('the threads that hash passwords have 
   const threads = JSON.parse(text) as readonly (readonly [string, number])[]
   const pool = threads.filter(([name]) => name === 'libuv-worker')
   expect(pool.length).toBeGreaterThanOrEqual(2)
-  expect(pool.map(([, lower]) => lower)).toEqual(pool.map(() => 5))
+  expect(pool.map(([, lower]) => lower)).toEqual(pool.map(() => 10))
   expect(threads.filter(([name, lower]) => name !== 'libuv-worker' && lower !== 0)).toEqual([])
 })

@@ -8,8 +8,8 @@ import { getPriority, setPriority } from 'node:os'
 
 const TASKS = '/proc/self/task'
 const POOL_THREAD = 'libuv-worker'
-/** About a third of the weight of the other threads: hashes still get a share of a busy machine. */
-const NICER = 5
+/** A ninth of the weight of the other threads: hashes still get a share of a busy machine, and all of an idle one. */
+const NICER = 10
 const NICEST = 19
 
 /** @returns how many threads have a lower priority now */
