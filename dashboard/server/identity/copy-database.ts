@@ -7,8 +7,8 @@ import type { Log } from '#platform/log.ts'
 import { type Kysely, sql, type Transaction } from 'kysely'
 import { createAuth } from './auth.ts'
 import { type Database, openDatabase } from './database.ts'
-import { startError } from './database-failure.ts'
-import { createTables, type Tables } from './tables.ts'
+import { bringUpToDate, VERSION_TABLE } from './database-version.ts'
+import type { Tables } from './tables.ts'
 
 export interface CopiedTable {
   readonly table: string
@@ -50,19 +50,13 @@ export async function copyDatabase(
 async function prepare(database: Database, log: Log): Promise<void> {
   const settings = { origin: 'http://localhost', secret: randomBytes(32).toString('base64url'), providers: [], hasPasswords: true } // no table depends on them
   const { migrate } = createAuth({ settings, database, mails: NO_MAILS, clock: systemClock, log })
-  try {
-    await database.alone(async () => {
-      await migrate()
-      await createTables(database.db)
-    })
-  } catch (error) {
-    throw startError(database.type, error)
-  }
+  await bringUpToDate(database, migrate)
 }
 
 async function copyTables(reading: Transaction<Tables>, writing: Transaction<Tables>): Promise<readonly CopiedTable[]> {
   const targets = await columnsOf(writing)
-  const names = [...(await columnsOf(reading)).keys()].toSorted((a, b) => Number(b === FIRST) - Number(a === FIRST) || a.localeCompare(b))
+  const tables = [...(await columnsOf(reading)).keys()].filter((name) => name !== VERSION_TABLE) // each database has its own
+  const names = tables.toSorted((a, b) => Number(b === FIRST) - Number(a === FIRST) || a.localeCompare(b))
   const unknown = names.find((name) => !targets.has(name))
   if (unknown !== undefined) throw new Misconfigured(`DATABASE_FILE: its table ${unknown} is of another program or a later version`)
   await sql`lock table ${sql.join(names.map((name) => sql.table(name)))} in access exclusive mode`.execute(writing)

@@ -5,15 +5,14 @@ import type { Outbox } from '../mail/outbox.ts'
 import type { LinkParameters } from '../mail/templates/link-mails.ts'
 import { type Auth, type AuthSettings, createAuth, type IdentityMails } from './auth.ts'
 import { type Database, type DatabasePlace, openDatabase } from './database.ts'
-import { startError } from './database-failure.ts'
-import { claimVersion } from './database-version.ts'
+import { bringUpToDate } from './database-version.ts'
 import { Door } from './door.ts'
 import type { HashQueue } from './hash-queue.ts'
 import { DatabaseMembers } from './database-members.ts'
 import { DatabaseOutbox } from './database-outbox.ts'
 import { Sealing } from './sealing.ts'
 import { Sessions } from './sessions.ts'
-import { createTables, ping } from './tables.ts'
+import { ping } from './tables.ts'
 import { Throttle } from './throttle.ts'
 
 export interface IdentityDeps {
@@ -58,14 +57,10 @@ export async function openIdentity(
   const mail = createOutbox(outboxRows, new Sealing(settings.secret, 'outbox'))
   const { auth, migrate, idle, hashes } = createAuth({ settings, database, mails: identityMails(mail), clock, log })
   try {
-    await database.alone(async (db) => {
-      await claimVersion(db, database.type)
-      await migrate(db)
-      await createTables(db)
-    })
+    await bringUpToDate(database, migrate)
   } catch (error) {
     await database.close().catch(() => undefined) // its failure would hide this one
-    throw startError(database.type, error)
+    throw error
   }
   return {
     settings,
