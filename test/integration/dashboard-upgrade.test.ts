@@ -77,6 +77,8 @@ test('of three replicas that start at once on the database of an older version, 
   const made = await postgres.query('SELECT line FROM made ORDER BY line', url)
   expect(made.map(({ line }) => line)).toEqual([
     'ALTER TABLE public."headgateMember"',
+    'ALTER TABLE public."headgateOutbox"',
+    'ALTER TABLE public."headgateOutbox"',
     'ALTER TABLE public."twoFactor"',
     'CREATE TABLE public."headgateProof"',
     'CREATE TABLE public."headgateVersion"',
