@@ -1,6 +1,8 @@
 /** Alerts and dashboard, compared with the metrics that the programs export after calls, refusals, failures and a revocation. */
+import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { ask } from '../support/ask.ts'
+import { DashboardWorld } from '../support/dashboard-world.ts'
 import { openLab } from '../support/lab.ts'
 import { alerts, metricRows, panelQueries } from '../support/monitoring.ts'
 import { readPromQL } from '../support/promql.ts'
@@ -9,7 +11,7 @@ import { waitFor } from '../support/wait-for.ts'
 
 const lab = openLab()
 let stack: Stack
-/** The metrics of both programs together: types by name, and labels by the name of a series. */
+/** The metrics of all programs together: types by name, and labels by the name of a series. */
 const types = new Map<string, string>()
 const series = new Map<string, Set<string>>()
 const samples: string[] = []
@@ -49,6 +51,9 @@ beforeAll(async () => {
     async () => ((await stack.operator.metric('headgate_operator_revocation_seconds_count')) ?? 0) > 0,
   )
   for (const program of [stack.operator, stack.gateway]) read(await program.metrics())
+  await using people = await DashboardWorld.open({ folder: join(lab.folder, 'monitoring') })
+  await people.person('maya@fernwood.example')
+  read(await people.dashboard.metrics.registry.metrics())
 })
 
 const queries = [
