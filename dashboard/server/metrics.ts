@@ -4,7 +4,7 @@ import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom
 export type DashboardMetrics = ReturnType<typeof createDashboardMetrics>
 
 const SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.3, 1, 3, 10]
-/** Methods that a route takes. A client may send any other one. */
+/** Any other method counts as `other`: clients may send any word, and the number of series must have a bound. */
 const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PATCH', 'DELETE'])
 
 /** What is read at each scrape. */

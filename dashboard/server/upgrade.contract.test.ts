@@ -62,7 +62,7 @@ test.each([
 })
 
 describe('a start that is killed in the middle', () => {
-  /** Starts until the process dies. @returns the writes of the start */
+  /** Starts a dashboard whose process dies at the given write. @returns the writes of a start that ends before that; undefined after a death */
   async function start(folder: string, store: ObjectStore, process: MortalProcess): Promise<readonly string[]> {
     const world = await DashboardWorld.prepare({
       folder,

@@ -21,7 +21,7 @@ export class Mailbox {
     this.#cluster = cluster
   }
 
-  /** The first mail that no call has taken yet. Waits for a mail that has not come. */
+  /** Waits for a mail that no earlier call has returned. */
   async next(to: string, subject: RegExp): Promise<Mail> {
     const isWanted = (mail: Mail, index: number): boolean => !this.#taken.has(index) && mail.to === to && subject.test(mail.subject)
     return await waitFor(

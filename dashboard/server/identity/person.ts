@@ -3,7 +3,7 @@ import type { Client } from '../http/exchange.ts'
 import type { PasswordError } from '../pages/controls.ts'
 import type { Reply } from './door.ts'
 import { deleteUnverified, endLinks } from './auth.ts'
-import { CREDENTIAL } from './credential.ts'
+import { CREDENTIAL, hasPassword } from './credential.ts'
 import type { Identity } from './identity.ts'
 import { passwordProblem } from './new-password.ts'
 import { endNotices, withNotice } from './notices.ts'
@@ -104,9 +104,8 @@ async function replacePassword(
 export async function setFirstPassword(identity: Identity, client: Client, person: Person, password: string): Promise<PasswordChange> {
   const problem = passwordProblem(password, person.email)
   if (problem !== undefined) return { outcome: 'invalid', problem }
+  if (await hasPassword(identity, person.id)) return { outcome: 'wrong' }
   const context = await identity.auth.$context
-  const rows = await context.internalAdapter.findAccounts(person.id)
-  if (rows.some(({ providerId }) => providerId === CREDENTIAL)) return { outcome: 'wrong' }
   return await passwordNoticed(identity, person, async () => {
     await context.internalAdapter.linkAccount({
       userId: person.id,
