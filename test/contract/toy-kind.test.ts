@@ -1,5 +1,5 @@
 /** A third kind, added by one folder (`test/support/toy-kind/`) and one row of the table of kinds. Everything below follows from that row. */
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { parse } from 'yaml'
 import { generatedFiles } from '../../generated-files.ts'
 import type { ApiKind } from '#api/kind.ts'
@@ -16,8 +16,14 @@ import { StateFolder } from '../../standalone/state-folder.ts'
 import { OperatorWorld } from '../support/operator-world.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 import { toyRow } from '../support/toy-kind/kind.ts'
-import { type Toy, TOY_RECORD, toyCodec, toyKind } from '../support/toy-kind/toy-kind.ts'
+import { addToyRecord, type Toy, TOY_RECORD, toyCodec, toyKind } from '../support/toy-kind/toy-kind.ts'
 import { releaseAll } from '../../operator/kinds/release.ts'
+
+let removeToyRecord: () => void
+beforeAll(() => {
+  removeToyRecord = addToyRecord()
+})
+afterAll(() => removeToyRecord())
 
 const kinds: readonly ApiKind[] = [...API_KINDS, toyKind]
 const clusterToy: ApiKind = { ...toyKind, resource: { ...toyKind.resource, namespaced: false } }

@@ -55,9 +55,17 @@ const toyBody = z.object({ ...recordFields, namespace: namespaceField, color: z.
 
 export const toyCodec = recordCodec(toyBody)
 
-/** The kind of the record. Its row is added here, because the table of a program has no kinds of tests. */
+/** The kind of the record. */
 export const TOY_RECORD = 'toy' as RecordKind
-Object.assign(RECORDS, { [TOY_RECORD]: toyCodec })
+
+/**
+ * Adds the row of the record, since the table of a program has no kinds of tests.
+ * @returns removes the row: the next test files of the process load projections without toys
+ */
+export function addToyRecord(): () => void {
+  Object.assign(RECORDS, { [TOY_RECORD]: toyCodec })
+  return () => void Reflect.deleteProperty(RECORDS, TOY_RECORD)
+}
 
 export const toyKind: ApiKind<Toy> = {
   resource: { group: API_GROUP, version: API_VERSION, plural: 'toys', kind: 'Toy', namespaced: true },
