@@ -1,5 +1,5 @@
 /** The routes below `/api`, as functions. A refusal of the server becomes a `Refused`, and no answer an `Unreachable`. */
-import type { BackupCodes, LinkedProviders, LinkStart, Me, Refusal, RefusalCode, Sessions, TwoFactorStart } from '../server/page-data.ts'
+import type { BackupCodes, LinkedProviders, LinkStart, Me, Refusal, RefusalCode, Sessions, TwoFactorStart } from '../server/page-data/people.ts'
 import { signInPath } from './sign-in-path.ts'
 
 export class Refused extends Error {

@@ -1,6 +1,6 @@
 /** What the pages read from the server, by TanStack Query: data stays on screen while it is refreshed, and on every return to the tab. */
 import { QueryClient, useQuery, type UseQueryResult } from '@tanstack/react-query'
-import type { LinkedProviders, Me, Sessions } from '../server/page-data.ts'
+import type { LinkedProviders, Me, Sessions } from '../server/page-data/people.ts'
 import { Refused, Unreachable } from './api.ts'
 import { useSurroundings } from './surroundings.ts'
 

@@ -54,20 +54,20 @@ const FENCES: Readonly<Record<string, { readonly may?: string; readonly mayNot?:
     mayNot: '../operator/kinds/apikey/hash-source.ts ../gateway/auth/caller.ts',
   },
   'dashboard/web/api.ts': {
-    may: 'type:../server/page-data.ts ./sign-in-path.ts',
+    may: 'type:../server/page-data/people.ts ./sign-in-path.ts',
     mayNot:
-      'name:../server/page-data.ts ../server/app.ts type:../../gateway/errors.ts ../../gateway/errors.ts #contract/values/micros.ts express node:fs',
+      'name:../server/page-data/people.ts ../server/app.ts type:../../gateway/errors.ts ../../gateway/errors.ts #contract/values/micros.ts express node:fs',
   },
   'dashboard/web/settings/settings.tsx': {
-    may: 'react @tanstack/react-query type:../../server/page-data.ts ../queries.ts ./section.module.css',
-    mayNot: 'name:../../server/page-data.ts ../../server/identity/sessions.ts #api/account.ts undici',
+    may: 'react @tanstack/react-query type:../../server/page-data/people.ts ../queries.ts ./section.module.css',
+    mayNot: 'name:../../server/page-data/people.ts ../../server/identity/sessions.ts #api/account.ts undici',
   },
-  'gateway/http/server.ts': { mayNot: '../../dashboard/server/page-data.ts' },
+  'gateway/http/server.ts': { mayNot: '../../dashboard/server/page-data/people.ts' },
   'dashboard/server/app.ts': { may: 'express helmet ./routes.ts #api/account.ts', mayNot: 'better-auth kysely pg ../../operator/app.ts' },
   'dashboard/server/routes/person.ts': { may: '../identity/person.ts', mayNot: 'express better-auth kysely nodemailer ../../web/api.ts' },
   'dashboard/server/identity/auth.ts': { may: 'better-auth better-auth/api kysely pg', mayNot: 'express @kubernetes/client-node' },
   'dashboard/server/mail/transport.ts': { may: 'nodemailer', mayNot: 'kysely' },
-  'dashboard/server/pages/sign-in.ts': { may: './html.ts ../page-data.ts', mayNot: '../identity/auth.ts #platform/clock.ts node:fs' },
+  'dashboard/server/pages/sign-in.ts': { may: './html.ts ../page-data/people.ts', mayNot: '../identity/auth.ts #platform/clock.ts node:fs' },
   'test/integration/a.test.ts': { may: '#kube/transport.ts' },
   'gateway/app.test.ts': { may: '../test/support/builders.ts' },
 }

@@ -4,7 +4,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { build } from 'vite'
-import type { Me, RefusalCode, Sessions } from '../../dashboard/server/page-data.ts'
+import type { Me, RefusalCode, Sessions } from '../../dashboard/server/page-data/people.ts'
 import { ROOT } from './documents.ts'
 import { REFUSAL_STATUS } from '../../dashboard/server/http/refused.ts'
 import { listening } from './listening.ts'

@@ -1,5 +1,5 @@
 /** People and the Accounts that they belong to. */
-import type { Role } from '../page-data.ts'
+import type { Role } from '../page-data/people.ts'
 
 export interface Member {
   readonly userId: string

@@ -1,5 +1,5 @@
 /** Refusals: code, status and message. Every route throws them, and one place turns them into answers. */
-import type { RefusalCode } from '../page-data.ts'
+import type { RefusalCode } from '../page-data/people.ts'
 
 /** HTTP status of each refusal. */
 export const REFUSAL_STATUS: Readonly<Record<RefusalCode, number>> = {

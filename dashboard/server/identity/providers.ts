@@ -3,7 +3,7 @@ import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import type { GenericOAuthConfig, GenericOAuthUserInfo } from 'better-auth/plugins/generic-oauth'
 import { z } from 'zod'
-import type { Provider } from '../page-data.ts'
+import type { Provider } from '../page-data/people.ts'
 
 /** GitHub or a GitHub Enterprise server. */
 export interface GitHubProvider extends Provider {

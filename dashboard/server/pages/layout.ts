@@ -1,5 +1,5 @@
 /** The frame of all pages before sign-in. They work without JavaScript, hold no inline style or script, and load nothing from other sites. */
-import type { Provider } from '../page-data.ts'
+import type { Provider } from '../page-data/people.ts'
 import { html, type Html } from './html.ts'
 import { CANAL, MARK } from './icons.ts'
 

@@ -19,7 +19,7 @@ import {
 } from '../identity/person.ts'
 import { prove, type Proving } from '../identity/proof.ts'
 import type { Session } from '../identity/sessions.ts'
-import type { AccountView, BackupCodes, LinkedProviders, LinkStart, Me, Sessions, TwoFactorStart } from '../page-data.ts'
+import type { AccountView, BackupCodes, LinkedProviders, LinkStart, Me, Sessions, TwoFactorStart } from '../page-data/people.ts'
 import { EMAIL_ERRORS, PASSWORD_ERRORS } from '../pages/controls.ts'
 import { jsonText, optionalText } from './fields.ts'
 import type { MemberHandler, RouteDeps } from './route.ts'

@@ -2,7 +2,7 @@
 import { createElement } from 'react'
 import { renderToStaticMarkup } from 'react-dom/server'
 import { describe, expect, it } from 'vitest'
-import type { AccountView, Me } from '../../server/page-data.ts'
+import type { AccountView, Me } from '../../server/page-data/people.ts'
 import { OverviewOf } from './overview.tsx'
 import { standingOf } from './standing-of-account.ts'
 

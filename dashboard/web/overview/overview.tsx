@@ -1,6 +1,6 @@
 /** Overview: the first steps, and the state of the Account. */
 import type { ReactNode } from 'react'
-import type { AccountView, Me } from '../../server/page-data.ts'
+import type { AccountView, Me } from '../../server/page-data/people.ts'
 import { CopyField } from '../components/copy-field.tsx'
 import { Icon } from '../components/icons.tsx'
 import { Bar, Loading } from '../components/loading.tsx'

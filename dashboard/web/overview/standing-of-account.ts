@@ -1,5 +1,5 @@
 /** What the page says about an Account. Pure. */
-import type { AccountView } from '../../server/page-data.ts'
+import type { AccountView } from '../../server/page-data/people.ts'
 
 export interface AccountStanding {
   /** Whether calls with the account's keys can be answered. */

@@ -1,7 +1,7 @@
 /** Password: change it, or set the first one. */
 import { useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import type { Me } from '../../server/page-data.ts'
+import type { Me } from '../../server/page-data/people.ts'
 import { missing, newPasswordError, PASSWORD_LENGTH } from '../checks.ts'
 import { ChangeButton } from '../components/button.tsx'
 import { PasswordField } from '../components/field.tsx'

@@ -1,7 +1,7 @@
 /** Profile: the name of the person, and the address. */
 import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import type { Me } from '../../server/page-data.ts'
+import type { Me } from '../../server/page-data/people.ts'
 import { emailError, isSameEmail } from '../checks.ts'
 import { ChangeButton } from '../components/button.tsx'
 import { Field } from '../components/field.tsx'

@@ -1,7 +1,7 @@
 /** Sign-in: the providers, linked or not. The last way to sign in stays. */
 import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useEffect, useState } from 'react'
-import type { LinkedProviders } from '../../server/page-data.ts'
+import type { LinkedProviders } from '../../server/page-data/people.ts'
 import { ChangeButton } from '../components/button.tsx'
 import { Bar, Loading } from '../components/loading.tsx'
 import { LoadProblem } from '../components/problem.tsx'

@@ -1,7 +1,7 @@
 /** Sessions: where the person is signed in, and the end of each. */
 import { useQueryClient } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import type { Sessions as SessionList } from '../../server/page-data.ts'
+import type { Sessions as SessionList } from '../../server/page-data/people.ts'
 import { agentName } from '../agent.ts'
 import { Refused } from '../api.ts'
 import { ChangeButton } from '../components/button.tsx'

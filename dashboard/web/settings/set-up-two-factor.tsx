@@ -1,7 +1,7 @@
 /** Turn on two-factor, in two dialogs: the secret with the first code, then the backup codes. Nothing is on before the code was right. */
 import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import type { TwoFactorStart } from '../../server/page-data.ts'
+import type { TwoFactorStart } from '../../server/page-data/people.ts'
 import { appCodeError, plainCode } from '../checks.ts'
 import { ChangeButton } from '../components/button.tsx'
 import { CopyField } from '../components/copy-field.tsx'

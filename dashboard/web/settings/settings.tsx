@@ -1,6 +1,6 @@
 /** Settings: the person, the ways to sign in, the sessions, the data. */
 import type { ReactNode } from 'react'
-import type { Me } from '../../server/page-data.ts'
+import type { Me } from '../../server/page-data/people.ts'
 import { Confirmation } from '../components/confirmation.tsx'
 import { Bar, Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'

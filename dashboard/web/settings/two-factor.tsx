@@ -1,7 +1,7 @@
 /** Two-factor: turn the authenticator app on or off, and make new backup codes. */
 import { useQueryClient } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
-import type { Me, TwoFactorStart } from '../../server/page-data.ts'
+import type { Me, TwoFactorStart } from '../../server/page-data/people.ts'
 import { ChangeButton } from '../components/button.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Problem } from '../components/problem.tsx'

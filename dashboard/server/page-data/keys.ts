@@ -1,0 +1,155 @@
+/** Keys and the plan, as the routes below `/api` answer and accept them. */
+
+/** Who sets a number that is in force. */
+export type Owner = 'key' | 'plan' | 'account'
+export type LimitName = 'requestsPerMinute' | 'tokensPerMinute' | 'maxConcurrentRequests'
+export type BudgetWindow = 'Lifetime' | 'Day' | 'Week' | 'Month'
+/** What the person wants of the key. `Revoked` is final. */
+export type KeyWanted = 'Active' | 'Suspended' | 'Revoked'
+
+/**
+ * What a key does now. Activating: gateways are about to admit it. Revoking: some gateways have not acknowledged its end. NotAccepted: it
+ * is not issued, and `problem` says why.
+ */
+export type KeyState =
+  | 'Active'
+  | 'Activating'
+  | 'NotAccepted'
+  | 'Suspending'
+  | 'Suspended'
+  | 'Expired'
+  | 'BudgetUsedUp'
+  | 'BalanceUsedUp'
+  | 'AccountSuspended'
+  | 'Revoking'
+  | 'Revoked'
+
+/** A rate or a concurrency. */
+export interface LimitView {
+  readonly limit: LimitName
+  /** The number in force. */
+  readonly value: number
+  readonly owner: Owner
+  /** What the key asks for, if that is more. */
+  readonly asked?: number
+}
+
+/** A budget that counts for the key. Amounts are decimal text in the currency, or whole tokens. */
+export interface BudgetView {
+  readonly name: string
+  readonly owner: Owner
+  readonly unit: 'Currency' | 'Tokens'
+  readonly window: BudgetWindow
+  readonly amount: string
+  /** undefined: nothing is known yet. */
+  readonly used?: string
+  readonly percent?: number
+  /** RFC 3339; absent for Lifetime. */
+  readonly resetsAt?: string
+  /** IANA name. */
+  readonly timeZone: string
+  readonly isAudit: boolean
+}
+
+export interface KeyView {
+  /** Name of the ApiKey: the id of the key in every path. */
+  readonly id: string
+  /** The name that the person gave. */
+  readonly name: string
+  /** First 8 and last 4 characters of the value. */
+  readonly hint: string
+  readonly state: KeyState
+  readonly wanted: KeyWanted
+  /** Reason and message of the condition that keeps the key from working. */
+  readonly problem?: { readonly reason: string; readonly message: string }
+  /** Entries of the allow-list; `['*']`: all models of the plan. */
+  readonly models: readonly string[]
+  readonly limits: readonly LimitView[]
+  readonly budgets: readonly BudgetView[]
+  readonly createdAt: string
+  /** RFC 3339; absent: never. */
+  readonly expiresAt?: string
+  /** To the hour; absent: never used. */
+  readonly lastUsedAt?: string
+  /** The former value works until this time. */
+  readonly formerValueUntil?: string
+  /** Gateways that have acknowledged the newest change; absent before the operator has seen the key. */
+  readonly programmed?: { readonly ready: number; readonly total: number }
+}
+
+/** GET /api/keys: newest first, revoked ones too. */
+export interface Keys {
+  readonly keys: readonly KeyView[]
+  /** Keys that are neither revoked nor expired. */
+  readonly used: number
+  /** Most of them; absent where the plan is missing. */
+  readonly most?: number
+}
+
+/** Body of POST /api/keys and PATCH /api/keys/:key. Absent fields: none of its own. */
+export interface KeyForm {
+  readonly name: string
+  /** `['*']`: all models of the plan. */
+  readonly models: readonly string[]
+  /** Currency, decimal. */
+  readonly budget?: { readonly amount: string; readonly window: BudgetWindow }
+  readonly requestsPerMinute?: number
+  readonly tokensPerMinute?: number
+  /** RFC 3339; absent: never. */
+  readonly expiresAt?: string
+}
+
+/** POST /api/keys with `KeyForm & { attempt }`: `attempt` is drawn once for each dialog, so that a retry makes no second key. */
+export interface NewKey {
+  readonly key: KeyView
+  /** The value. Shown once: no later answer has it. */
+  readonly value: string
+}
+
+/** GET /api/plan */
+export interface PlanView {
+  readonly name: string
+  readonly displayName?: string
+  /** undefined: the Plan does not exist. */
+  readonly most?: number
+  /** Models that keys of the account may call, by name. */
+  readonly models: readonly ModelView[]
+  readonly limits: readonly {
+    readonly limit: LimitName
+    /** No key has more. */
+    readonly ceiling?: number
+    /** Of a key without its own. */
+    readonly default?: number
+    /** All keys together. */
+    readonly shared?: number
+    readonly sharedOwner?: Owner
+  }[]
+  /** Budgets of each key beside its own, and those that all keys share. */
+  readonly keyBudgets: readonly BudgetView[]
+  readonly sharedBudgets: readonly BudgetView[]
+  /** s */
+  readonly ttl: { readonly default?: number; readonly ceiling?: number }
+  /** For example `EUR`. */
+  readonly currency: string
+}
+
+export interface ModelView {
+  readonly name: string
+  /** Decimal amounts for a million tokens; absent: the model has no price, so prepaid keys cannot call it. */
+  readonly price?: { readonly input: string; readonly cachedInput?: string; readonly output: string }
+  readonly contextTokens?: number
+}
+
+/*
+ * Routes:
+ *   GET   /api/keys                                    → Keys
+ *   POST  /api/keys {…KeyForm, attempt}                → NewKey; 409 `conflict` with `fields.key` = id: this attempt has made its key already
+ *   GET   /api/keys/:key                               → KeyView
+ *   PATCH /api/keys/:key KeyForm                       → KeyView
+ *   POST  /api/keys/:key/suspend {}                    → KeyView
+ *   POST  /api/keys/:key/resume {}                     → KeyView
+ *   POST  /api/keys/:key/revoke {name}                 → KeyView; `name` is typed to confirm
+ *   POST  /api/keys/:key/replace {attempt, overlapSeconds} → NewKey; overlapSeconds 0, 3600 or 86400
+ *   POST  /api/keys/:key/end-former {}                 → KeyView: the former value stops now
+ *   GET   /api/plan                                    → PlanView
+ */
