@@ -116,7 +116,15 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
 async function openDashboard({ config, store, log, print, parts }: World, apiURL: string): Promise<void> {
   if (!config.dashboard) return
   const { DEFAULT_PLAN, startLocalDashboard } = await import('./dashboard.ts')
-  const deps = { store, stateFolder: STATE_FOLDER, host: config.host, port: config.dashboardPort, apiURL, log }
+  const deps = {
+    store,
+    stateFolder: STATE_FOLDER,
+    host: config.host,
+    port: config.dashboardPort,
+    apiURL,
+    currency: OPERATOR_SETTINGS.billingCurrency,
+    log,
+  }
   const dashboard = parts.adopt(await startLocalDashboard(deps), (one) => one.stop())
   const missingPlan = store.informer(plans).get({ namespace: '', name: DEFAULT_PLAN }) === undefined ? DEFAULT_PLAN : undefined
   print(dashboardLines(dashboard.url, missingPlan))

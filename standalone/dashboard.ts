@@ -7,7 +7,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import { join } from 'node:path'
 import type { Credit } from '#api/credit.ts'
-import { accounts, credits } from '#api/resources.ts'
+import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import { apiVersionOf } from '#kube/port.ts'
 import { listen } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
@@ -32,6 +32,8 @@ export interface LocalDashboardDeps {
   readonly port: number
   /** Base URL of the API, without /v1. */
   readonly apiURL: string
+  /** Currency of all balances, for example `USD`. */
+  readonly currency: string
   readonly log: Log
 }
 
@@ -66,7 +68,13 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
   const mailFolder = join(deps.stateFolder, 'mail')
   const dashboard = await createDashboard({
     kube: deps.store,
-    accounts: deps.store.informer(accounts),
+    caches: {
+      accounts: deps.store.informer(accounts),
+      apiKeys: deps.store.informer(apiKeys),
+      plans: deps.store.informer(plans),
+      models: deps.store.informer(servedModels),
+    },
+    currency: deps.currency,
     auth: { origin: url, secret: secretOf(deps.stateFolder), providers, hasPasswords: true },
     database: { file: join(deps.stateFolder, 'dashboard.db') },
     newAccounts: { defaultPlan: DEFAULT_PLAN, billing: 'Prepaid', keysNamespace: KEYS_NAMESPACE },

@@ -152,6 +152,17 @@ export const DASHBOARD_SETTINGS = z.object({
     remedy: 'set it to the name of a namespace',
     chart: 'dashboard.keysNamespace',
   }),
+  billingCurrency: setting(
+    z
+      .string()
+      .regex(/^[A-Z]{3}$/, 'is no currency of three capital letters')
+      .default('USD'),
+    {
+      about: 'Currency of all amounts, as the operator has it.',
+      remedy: 'set it to the three letters of the currency, such as EUR',
+      chart: 'billing.currency',
+    },
+  ),
   logLevel: logLevel(),
 })
 

@@ -1,5 +1,8 @@
 /** Composes the dashboard of its parts, for the program and for `make run`. Makes no decisions. */
 import type { Account } from '#api/account.ts'
+import type { ApiKey } from '#api/apikey.ts'
+import type { Plan } from '#api/plan.ts'
+import type { ServedModel } from '#api/served-model.ts'
 import type { Informer, KubePort } from '#kube/port.ts'
 import { type Clock, sleep } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
@@ -12,6 +15,7 @@ import type { AuthSettings } from './identity/auth.ts'
 import type { DatabasePlace } from './identity/database.ts'
 import { type Identity, openIdentity } from './identity/identity.ts'
 import { sweepPeople } from './identity/sweep.ts'
+import { Keys } from './keys/keys.ts'
 import { Outbox } from './mail/outbox.ts'
 import type { MailTransport } from './mail/transport.ts'
 import { createDashboardMetrics, type DashboardMetrics } from './metrics.ts'
@@ -21,12 +25,19 @@ import type { WebFiles } from './web-files.ts'
 
 export interface DashboardDeps {
   readonly kube: KubePort
-  readonly accounts: Informer<Account>
+  readonly caches: {
+    readonly accounts: Informer<Account>
+    readonly apiKeys: Informer<ApiKey>
+    readonly plans: Informer<Plan>
+    readonly models: Informer<ServedModel>
+  }
   /** Since when the API server does not answer; absent where the store is in this process. */
   readonly outage?: { readonly sinceMs: number | undefined }
   readonly auth: AuthSettings
   readonly database: DatabasePlace
   readonly newAccounts: NewAccountSettings
+  /** Currency of the installation, for example `USD`. */
+  readonly currency: string
   /** Base URL of the API, without /v1. */
   readonly apiURL: string
   readonly web: WebFiles
@@ -69,11 +80,14 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
   })
   const accounts = new Accounts({
     kube: deps.kube,
-    informer: deps.accounts,
+    informer: deps.caches.accounts,
     members: identity.members,
     settings: deps.newAccounts,
     log,
   })
+  const { apiKeys, plans, models } = deps.caches
+  const { keysNamespace: namespace } = deps.newAccounts
+  const keys = new Keys({ kube: deps.kube, apiKeys, plans, models, namespace, currency: deps.currency, clock })
   const site: Site = {
     publicHost: new URL(auth.origin).host,
     providers: auth.providers.map(({ id, name }) => ({ id, name })),
@@ -81,7 +95,7 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     styles: web.styles,
     scripts: web.scripts,
   }
-  const routeDeps = { identity, accounts, outage: deps.outage, site, apiURL: deps.apiURL, clock, log, metrics }
+  const routeDeps = { identity, accounts, keys, outage: deps.outage, site, apiURL: deps.apiURL, clock, log, metrics }
   const extraRoutes = deps.extraRoutes?.(site) ?? []
   const app = createDashboardApp({ ...routeDeps, web, trustedProxies: deps.trustedProxies, extraRoutes })
   const stopping = new AbortController()

@@ -1,7 +1,7 @@
 /** The dashboard program: reads the settings, connects to the Kubernetes API and the database, and listens on two ports. It only composes parts. */
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { accounts } from '#api/resources.ts'
+import { accounts, apiKeys, plans, servedModels } from '#api/resources.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
 import { KubeCredentials } from '#kube/kube-credentials.ts'
 import { RawClient } from '#kube/raw-client.ts'
@@ -47,10 +47,18 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const transport = new Transport({ credentials: new KubeCredentials(env.KUBECONFIG), clock, onAnswer: metrics.kubeAnswered })
   const kube = new RawClient({ transport, clock })
   const outage = new ClusterOutage(new OutageLog('the API server', log, clock), clock)
-  const watches = new InformerFactory({ source: kube, clock, logger: log, random: Math.random, outage }, [])
+  const source = { source: kube, clock, logger: log, random: Math.random, outage }
+  const watches = new InformerFactory(source, [])
+  const keyWatches = new InformerFactory(source, [config.keysNamespace])
   const dashboard = await createDashboard({
     kube,
-    accounts: watches.createInformer(accounts),
+    caches: {
+      accounts: watches.createInformer(accounts),
+      apiKeys: keyWatches.createInformer(apiKeys),
+      plans: watches.createInformer(plans),
+      models: watches.createInformer(servedModels),
+    },
+    currency: config.billingCurrency,
     outage,
     auth: config.auth,
     database: config.database,
@@ -64,13 +72,14 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     log,
   })
   const health = createHealthServer({
-    isDead: () => watches.dead,
+    isDead: () => watches.dead || keyWatches.dead,
     ping: () => dashboard.identity.ping(),
     registry: metrics.registry,
   })
   const server = createServer(dashboard.app)
   await listen(health, 'METRICS_PORT', { port: config.metricsPort })
   watches.start()
+  keyWatches.start()
   dashboard.start()
   log.info({ port: await listen(server, 'PORT', { port: config.port, backlog: BACKLOG }), url: config.auth.origin }, 'listening')
   const stop = async (): Promise<void> => {
@@ -80,6 +89,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     await closed
     await dashboard.stop()
     watches.stop()
+    keyWatches.stop()
     await transport.close()
     health.close()
     health.closeAllConnections()

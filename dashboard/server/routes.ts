@@ -1,4 +1,16 @@
 /** All routes of the dashboard. A route of a signed-in person names what its role must be allowed. */
+import {
+  getKey,
+  getKeys,
+  getPlan,
+  patchKey,
+  postEndFormer,
+  postKey,
+  postReplace,
+  postResume,
+  postRevoke,
+  postSuspend,
+} from './routes/keys.ts'
 import { deleteProvider, deleteSession, getMe, getProviders, getSessions, patchMe, postBackupCodes, postConfirm } from './routes/person.ts'
 import { postEmail, postEndOthers, postPassword, postProviderLink, postSignOut, postTwoFactorConfirm } from './routes/person.ts'
 import { postTwoFactorOff, postTwoFactorStart } from './routes/person.ts'
@@ -43,6 +55,17 @@ export const ROUTES: readonly Route[] = [
   { method: 'POST', path: '/api/two-factor/confirm', access: 'person.edit', isSensitive: true, handler: postTwoFactorConfirm },
   { method: 'POST', path: '/api/two-factor/off', access: 'person.edit', isSensitive: true, handler: postTwoFactorOff },
   { method: 'POST', path: '/api/two-factor/backup-codes', access: 'person.edit', isSensitive: true, handler: postBackupCodes },
+  { method: 'GET', path: '/api/keys', access: 'keys.read', handler: getKeys },
+  { method: 'POST', path: '/api/keys', access: 'keys.edit', handler: postKey },
+  { method: 'GET', path: '/api/keys/:key', access: 'keys.read', handler: getKey },
+  { method: 'PATCH', path: '/api/keys/:key', access: 'keys.edit', handler: patchKey },
+  { method: 'POST', path: '/api/keys/:key/suspend', access: 'keys.edit', handler: postSuspend },
+  { method: 'POST', path: '/api/keys/:key/resume', access: 'keys.edit', handler: postResume },
+  { method: 'POST', path: '/api/keys/:key/revoke', access: 'keys.edit', handler: postRevoke },
+  { method: 'POST', path: '/api/keys/:key/replace', access: 'keys.edit', handler: postReplace },
+  { method: 'POST', path: '/api/keys/:key/end-former', access: 'keys.edit', handler: postEndFormer },
+  { method: 'GET', path: '/api/plan', access: 'account.read', handler: getPlan },
+
   { method: 'GET', path: '/api/export', access: 'account.read', handler: getExport },
   { method: 'POST', path: '/api/account/delete', access: 'account.delete', isSensitive: true, handler: postAccountDelete },
 ]

@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import type { AddressInfo } from 'node:net'
-import { accounts } from '#api/resources.ts'
+import { accounts, apiKeys, plans, servedModels } from '#api/resources.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
 import { systemClock } from '#platform/clock.ts'
 import { createLog } from '#platform/log.ts'
@@ -70,7 +70,13 @@ beforeAll(async () => {
   const credentials = { clientId: 'headgate', clientSecret: 'a secret' }
   dashboard = await createDashboard({
     kube: realKubePort(stack.site.plane.adminKubeconfig),
-    accounts: watches.createInformer(accounts),
+    caches: {
+      accounts: watches.createInformer(accounts),
+      apiKeys: watches.createInformer(apiKeys),
+      plans: watches.createInformer(plans),
+      models: watches.createInformer(servedModels),
+    },
+    currency: 'USD',
     auth: {
       origin,
       secret: SECRET,

@@ -5,7 +5,7 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Account } from '#api/account.ts'
-import { accounts } from '#api/resources.ts'
+import { accounts, apiKeys, plans, servedModels } from '#api/resources.ts'
 import type { Informer, KubePort } from '#kube/port.ts'
 import { type Cancel, type Clock, systemClock } from '#platform/clock.ts'
 import { createLog } from '#platform/log.ts'
@@ -192,7 +192,13 @@ export class DashboardWorld implements AsyncDisposable {
     const options = { ...DEFAULTS, ...this.#options }
     return await createDashboard({
       kube: options.kube(store),
-      accounts: options.informer(store),
+      caches: {
+        accounts: options.informer(store),
+        apiKeys: store.informer(apiKeys),
+        plans: store.informer(plans),
+        models: store.informer(servedModels),
+      },
+      currency: 'USD',
       ...(options.outage && { outage: options.outage }),
       auth: {
         origin,

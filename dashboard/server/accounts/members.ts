@@ -35,10 +35,10 @@ export interface Members {
 }
 
 /** What somebody may do. Every route asks for one of them. */
-export type Action = 'account.read' | 'account.delete' | 'person.edit'
+export type Action = 'account.read' | 'account.delete' | 'person.edit' | 'keys.read' | 'keys.edit'
 
 const MAY: Readonly<Record<Role, ReadonlySet<Action>>> = {
-  owner: new Set<Action>(['account.read', 'account.delete', 'person.edit']),
+  owner: new Set<Action>(['account.read', 'account.delete', 'person.edit', 'keys.read', 'keys.edit']),
 }
 
 /** Whether a role may do something. Every route asks. */

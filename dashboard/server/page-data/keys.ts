@@ -49,6 +49,8 @@ export interface BudgetView {
   /** IANA name. */
   readonly timeZone: string
   readonly isAudit: boolean
+  /** Whether all keys of the account share it. */
+  readonly isShared: boolean
 }
 
 export interface KeyView {
@@ -92,11 +94,11 @@ export interface KeyForm {
   /** `['*']`: all models of the plan. */
   readonly models: readonly string[]
   /** Currency, decimal. */
-  readonly budget?: { readonly amount: string; readonly window: BudgetWindow }
-  readonly requestsPerMinute?: number
-  readonly tokensPerMinute?: number
+  readonly budget?: { readonly amount: string; readonly window: BudgetWindow } | undefined
+  readonly requestsPerMinute?: number | undefined
+  readonly tokensPerMinute?: number | undefined
   /** RFC 3339; absent: never. */
-  readonly expiresAt?: string
+  readonly expiresAt?: string | undefined
 }
 
 /** POST /api/keys with `KeyForm & { attempt }`: `attempt` is drawn once for each dialog, so that a retry makes no second key. */
@@ -125,8 +127,7 @@ export interface PlanView {
     readonly sharedOwner?: Owner
   }[]
   /** Budgets of each key beside its own, and those that all keys share. */
-  readonly keyBudgets: readonly BudgetView[]
-  readonly sharedBudgets: readonly BudgetView[]
+  readonly budgets: readonly BudgetView[]
   /** s */
   readonly ttl: { readonly default?: number; readonly ceiling?: number }
   /** For example `EUR`. */
@@ -149,7 +150,7 @@ export interface ModelView {
  *   POST  /api/keys/:key/suspend {}                    → KeyView
  *   POST  /api/keys/:key/resume {}                     → KeyView
  *   POST  /api/keys/:key/revoke {name}                 → KeyView; `name` is typed to confirm
- *   POST  /api/keys/:key/replace {attempt, overlapSeconds} → NewKey; overlapSeconds 0, 3600 or 86400
+ *   POST  /api/keys/:key/replace {overlapSeconds} → NewKey: the former value works for so long; 0, 3600 or 86400
  *   POST  /api/keys/:key/end-former {}                 → KeyView: the former value stops now
  *   GET   /api/plan                                    → PlanView
  */

@@ -5,6 +5,7 @@ import type { Accounts } from '../accounts/accounts.ts'
 import type { Action } from '../accounts/members.ts'
 import type { Answer, Exchange } from '../http/exchange.ts'
 import type { Identity } from '../identity/identity.ts'
+import type { Keys } from '../keys/keys.ts'
 import type { Session } from '../identity/sessions.ts'
 import type { DashboardMetrics } from '../metrics.ts'
 import type { Site } from '../pages/layout.ts'
@@ -12,6 +13,7 @@ import type { Site } from '../pages/layout.ts'
 export interface RouteDeps {
   readonly identity: Identity
   readonly accounts: Accounts
+  readonly keys: Keys
   /** Since when the API server does not answer. */
   readonly outage: { readonly sinceMs: number | undefined } | undefined
   readonly site: Site

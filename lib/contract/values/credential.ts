@@ -83,6 +83,11 @@ function fromHex(hex: string): string {
   return Buffer.from(hex.replace(/^sha256:/, ''), 'hex').toString('base64url')
 }
 
+/** A hash or a proof as 64 hexadecimal digits, as manifests have it. */
+export function hexOf(value: KeyHash | KeyProof): string {
+  return Buffer.from(value, 'base64url').toString('hex')
+}
+
 /** A public id that is independent of the value: for a key whose value another program made. */
 export function randomKeyID(random: (size: number) => Uint8Array = randomBytes): string {
   return randomBase62(ID_LENGTH, random)

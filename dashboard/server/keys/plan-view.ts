@@ -1,0 +1,97 @@
+/** The plan of an account as pages show it. Pure. */
+import type { Account } from '#api/account.ts'
+import { accountPolicy, planPolicy } from '#api/account-policy.ts'
+import type { Plan } from '#api/plan.ts'
+import type { ServedModel } from '#api/served-model.ts'
+import { listAdmits, nameList } from '#policy/model-access.ts'
+import { effective, sharedPolicy } from '#policy/effective.ts'
+import type { ModelView, PlanView } from '../page-data/keys.ts'
+import { budgetView } from './budget-view.ts'
+import { LIMIT_NAMES } from './key-view.ts'
+
+export interface PlanFacts {
+  readonly account: Account
+  readonly plan: Plan | undefined
+  /** All of the cluster. */
+  readonly models: Iterable<ServedModel>
+  /** Namespace of the keys. */
+  readonly namespace: string
+  readonly currency: string
+  /** ms since 1970 */
+  readonly nowMs: number
+}
+
+export function planView({ account, plan, models, namespace, currency, nowMs }: PlanFacts): PlanView {
+  const policy = plan && planPolicy(plan.spec)
+  const shared = sharedPolicy(accountPolicy(account.spec), policy)
+  const { limits: ceiling = {} } = { limits: policy?.keyCeiling }
+  const ofEach = effective({ models: [] }, policy).budgets
+  const { default: ttlDefault, ceiling: ttlCeiling } = plan?.spec.perKey?.ttlSeconds ?? {}
+  return {
+    name: account.spec.planRef.name,
+    ...(plan?.spec.displayName !== undefined && { displayName: plan.spec.displayName }),
+    ...(plan && { most: plan.spec.maxKeys }),
+    models: plan === undefined ? [] : modelsOf(plan, models, namespace),
+    limits: LIMIT_NAMES.map((limit) => ({
+      limit,
+      ...optional('ceiling', ceiling[limit]),
+      ...optional('default', policy?.keyDefault?.[limit] ?? ceiling[limit]),
+      ...optional('shared', shared.limits[limit]),
+      ...optional('sharedOwner', shared.limitedBy[limit]),
+    })),
+    budgets: [
+      ...ofEach.map((budget) => budgetView(budget, { usage: undefined, isShared: false, nowMs })),
+      ...shared.budgets.map((budget) => budgetView(budget, { usage: account.status?.usage, isShared: true, nowMs })),
+    ],
+    ttl: { ...optional('default', ttlDefault), ...optional('ceiling', ttlCeiling) },
+    currency,
+  }
+}
+
+function optional<Name extends string, T>(name: Name, value: T | undefined): { readonly [K in Name]?: T } {
+  return value === undefined ? {} : ({ [name]: value } as { readonly [K in Name]: T })
+}
+
+/** Served models that the plan admits and that keys of the namespace may call, by served name. The oldest has the name. */
+function modelsOf(plan: Plan, models: Iterable<ServedModel>, namespace: string): readonly ModelView[] {
+  const list = nameList(plan.spec.models)
+  const found = new Map<string, ServedModel>()
+  for (const model of [...models].toSorted(byAge)) {
+    const names = [nameOf(model), ...(model.spec.aliases ?? [])]
+    if (isOpenTo(model, namespace) && names.some((name) => listAdmits(list, name)) && !found.has(nameOf(model)))
+      found.set(nameOf(model), model)
+  }
+  return [...found].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([name, model]) => modelView(name, model))
+}
+
+function byAge({ metadata: a }: ServedModel, { metadata: b }: ServedModel): number {
+  return (a.creationTimestamp ?? '') < (b.creationTimestamp ?? '') ? -1 : 1
+}
+
+function nameOf({ metadata, spec }: ServedModel): string {
+  return spec.servedName ?? metadata.name
+}
+
+/** A selector of other labels than the name cannot be answered here: the dashboard reads no Namespaces, so such a model is left out. */
+function isOpenTo({ metadata, spec }: ServedModel, namespace: string): boolean {
+  const { from, selector } = spec.allowedNamespaces
+  if (metadata.namespace === namespace || from === 'All') return true
+  const labels = Object.entries(selector?.matchLabels ?? {})
+  const isByName = labels.length > 0 && (selector?.matchExpressions ?? []).length === 0
+  return from === 'Selector' && isByName && labels.every(([label, value]) => label === 'kubernetes.io/metadata.name' && value === namespace)
+}
+
+function modelView(name: string, { spec }: ServedModel): ModelView {
+  const { pricing, contextTokens } = spec
+  return {
+    name,
+    ...(pricing && {
+      price: {
+        input: pricing.inputPerMillion,
+        ...optional('cachedInput', pricing.cachedInputPerMillion),
+        output: pricing.outputPerMillion,
+      },
+    }),
+    ...optional('contextTokens', contextTokens),
+  }
+}
