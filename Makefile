@@ -63,7 +63,7 @@ build: $(WEB) ## bundle the programs below dist/
 
 web: $(WEB) ## build the pages of the dashboard below dist/web, if their sources have changed
 
-$(WEB): $(STAMP) $(shell find dashboard/web -type f) dashboard/server/page-data.ts
+$(WEB): $(STAMP) $(shell find dashboard/web -type f) $(wildcard dashboard/server/page-data/*.ts)
 	@vite build --logLevel warn --config dashboard/web/vite.config.ts
 
 sizes: $(STAMP) ## print the sizes of the code, with their aims and caps, and the ten files nearest to a cap

@@ -9,6 +9,7 @@ import { join } from 'node:path'
 import type { Credit } from '#api/credit.ts'
 import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import { apiVersionOf } from '#kube/port.ts'
+import { namespaces } from '#kube/resources.ts'
 import { listen } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
@@ -22,6 +23,7 @@ import type { StubClient } from '../examples/stub-identity/authorize.ts'
 import { createStubGitHub } from '../examples/stub-identity/github.ts'
 import { createStubOidc } from '../examples/stub-identity/oidc.ts'
 import { mailboxRoutes } from './mailbox.ts'
+import { namespaceObject } from './manifest-kinds.ts'
 import type { ObjectStore } from './object-store.ts'
 
 export interface LocalDashboardDeps {
@@ -88,10 +90,17 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
   })
   handle = dashboard.app
   parts.adopt(dashboard, (one) => one.stop())
+  await createNamespace(deps.store)
   dashboard.start()
   welcome(deps)
   const running = parts.move()
   return { url, stop: () => running.disposeAsync() }
+}
+
+/** Keys of people need a namespace, which Accounts admit by its name. */
+async function createNamespace(store: ObjectStore): Promise<void> {
+  const isThere = store.informer(namespaces).get({ namespace: '', name: KEYS_NAMESPACE }) !== undefined
+  if (!isThere) await store.create(namespaces, namespaceObject(KEYS_NAMESPACE))
 }
 
 /** Gives each Account that the dashboard creates a first Credit. The name is that of the Account's uid, so that it is given once. */

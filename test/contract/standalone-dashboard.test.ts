@@ -24,6 +24,18 @@ describe('the dashboard of make run', { timeout: 60_000 }, () => {
     const [, origin = ''] = await program.printed(/^Dashboard: (http:\/\/localhost:\d+)$/m)
     return new FormBrowser(origin)
   }
+  /** Signs up and verifies. @returns base URL of the API */
+  const verified = async (browser: FormBrowser): Promise<string> => {
+    await browser.post('/sign-up', { email: EMAIL, password: PASSWORD })
+    const mail = (): string => readdirSync(join(cwd, '.headgate/mail')).find((name) => name.endsWith('-verify.eml')) ?? ''
+    await expect.poll(mail, { timeout: 20_000, interval: 50 }).not.toBe('')
+    const text = readFileSync(join(cwd, '.headgate/mail', mail()), 'utf8')
+      .replaceAll('=\n', '')
+      .replaceAll('=3D', '=')
+    await browser.post('/verify', { token: tokenOf(/http:\S*\/verify\?token=\S*/.exec(text)?.[0] ?? '') })
+    await balance(browser).toBe('5.00')
+    return (await browser.get('/api/me')).json().installation.apiURL
+  }
   const balance = (browser: FormBrowser) =>
     expect.poll(async () => (await browser.get('/api/export')).json().account?.status?.balance?.amount, { timeout: 20_000, interval: 50 })
 
@@ -47,18 +59,33 @@ describe('the dashboard of make run', { timeout: 60_000 }, () => {
 
   it('keeps people, sessions and Accounts over a restart, and gives no second Credit', async () => {
     const browser = await start()
-    await browser.post('/sign-up', { email: EMAIL, password: PASSWORD })
-    const mail = (): string => readdirSync(join(cwd, '.headgate/mail')).find((name) => name.endsWith('-verify.eml')) ?? ''
-    await expect.poll(mail, { timeout: 20_000, interval: 50 }).not.toBe('')
-    const text = readFileSync(join(cwd, '.headgate/mail', mail()), 'utf8')
-      .replaceAll('=\n', '')
-      .replaceAll('=3D', '=')
-    await browser.post('/verify', { token: tokenOf(/http:\S*\/verify\?token=\S*/.exec(text)?.[0] ?? '') })
-    await balance(browser).toBe('5.00')
+    await verified(browser)
     await running[0]?.stop()
     const again = await start()
     for (const [name, value] of browser.cookies) again.cookies.set(name, value)
     expect((await again.get('/api/me')).json().person.email).toBe(EMAIL)
     await balance(again).toBe('5.00')
+  })
+
+  it('lets a person make a key, call with it, replace its value, and revoke it', async () => {
+    const browser = await start()
+    const apiURL = await verified(browser)
+    const call = async (value: string): Promise<number> => {
+      const headers = { authorization: `Bearer ${value}`, 'content-type': 'application/json' }
+      const body = JSON.stringify({ model: 'llama', max_tokens: 8, messages: [{ role: 'user', content: 'Hello' }] })
+      return (await fetch(`${apiURL}/v1/chat/completions`, { method: 'POST', headers, body })).status
+    }
+    const answers = (value: string) => expect.poll(async () => await call(value), { timeout: 20_000, interval: 50 })
+    const form = { name: 'docs-search', models: ['llama'], budget: { amount: '2', window: 'Month' }, requestsPerMinute: 60 }
+    const { key, value } = (await browser.call('POST', '/api/keys', { ...form, attempt: 'the-only-attempt' })).json()
+    await answers(value).toBe(200)
+    const view = async () => (await browser.get(`/api/keys/${key.id}`)).json()
+    await expect.poll(async () => (await view()).state, { timeout: 20_000, interval: 50 }).toBe('Active')
+    const replaced = (await browser.call('POST', `/api/keys/${key.id}/replace`, { overlapSeconds: 0 })).json()
+    await answers(replaced.value).toBe(200)
+    await answers(value).toBe(401)
+    await browser.call('POST', `/api/keys/${key.id}/revoke`, { name: form.name })
+    await answers(replaced.value).toBe(401)
+    await expect.poll(view, { timeout: 20_000, interval: 50 }).toMatchObject({ state: 'Revoked', programmed: { ready: 1, total: 1 } })
   })
 })

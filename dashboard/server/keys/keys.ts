@@ -25,7 +25,7 @@ export interface KeysDeps {
   readonly clock: Pick<Clock, 'now'>
 }
 
-const BY_ACCOUNT = 'account'
+const BY_ACCOUNT = 'keysOfPeople'
 /** For how long a former value may go on, s. */
 const OVERLAPS: ReadonlySet<number> = new Set([0, 3_600, 86_400])
 
