@@ -14,7 +14,7 @@ export interface BudgetFacts {
 }
 
 export function budgetView(budget: OwnedBudget, { usage, isShared, nowMs }: BudgetFacts): BudgetView {
-  const { name, unit, window, timeZone = 'UTC', amount, whose, onExceeded } = budget
+  const { name, unit, window, timeZone, amount, whose, onExceeded } = budget
   const { startMs, endMs } = windowAt(window, timeZone, nowMs)
   const entry = usage?.find((one) => one.budget === name)
   const isOfThisWindow = window === 'Lifetime' || Date.parse(entry?.windowStartTime ?? '') >= startMs
@@ -24,8 +24,9 @@ export function budgetView(budget: OwnedBudget, { usage, isShared, nowMs }: Budg
     unit,
     window,
     amount: formatAmount(amount, unit),
-    ...(entry && { used: isOfThisWindow ? entry.used : formatAmount(0, unit), percent: isOfThisWindow ? entry.percent : 0 }),
-    ...(endMs !== Infinity && { resetsAt: rfc3339(endMs) }),
+    used: entry && (isOfThisWindow ? entry.used : formatAmount(0, unit)),
+    percent: entry && (isOfThisWindow ? entry.percent : 0),
+    resetsAt: endMs === Infinity ? undefined : rfc3339(endMs),
     timeZone,
     isAudit: onExceeded === 'Audit',
     isShared,

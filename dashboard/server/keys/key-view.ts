@@ -23,28 +23,34 @@ export function keyView(apiKey: ApiKey, facts: KeyFacts): KeyView {
   const { metadata, spec, status } = apiKey
   const policy = effective(keyPolicy(spec), facts.plan && planPolicy(facts.plan.spec))
   const state = stateOf(apiKey)
-  const problem = problemOf(apiKey, state)
-  const formerEnd = status?.verifiers
-    ?.flatMap(({ expireTime }) => expireTime ?? [])
-    .toSorted()
-    .at(-1)
-  const expiresAt = status?.expirationTime ?? spec.expirationTime
   return {
-    id: metadata.name,
-    name: spec.displayName ?? metadata.name,
-    hint: status?.prefix ?? spec.source?.hash?.hint ?? '',
+    ...namesOf(apiKey),
     state,
     wanted: spec.state,
-    ...(problem && { problem }),
+    problem: problemOf(apiKey, state),
     models: spec.models,
     limits: LIMIT_NAMES.flatMap((limit) => limitView(limit, policy, spec.limits?.[limit]) ?? []),
     budgets: budgetsOf(apiKey, policy, facts),
     createdAt: metadata.creationTimestamp ?? '',
-    ...(expiresAt !== undefined && { expiresAt }),
-    ...(status?.lastUsedTime !== undefined && { lastUsedAt: status.lastUsedTime }),
-    ...(formerEnd !== undefined && formerEnd !== expiresAt && { formerValueUntil: formerEnd }),
-    ...(status?.programmed && isCurrent(apiKey) && { programmed: { ready: status.programmed.ready, total: status.programmed.total } }),
+    ...endsOf(apiKey),
+    lastUsedAt: status?.lastUsedTime,
+    programmed: isCurrent(apiKey) ? status?.programmed : undefined,
   }
+}
+
+function namesOf({ metadata, spec, status }: ApiKey): Pick<KeyView, 'id' | 'name' | 'hint'> {
+  return { id: metadata.name, name: spec.displayName ?? metadata.name, hint: status?.prefix ?? spec.source?.hash?.hint ?? '' }
+}
+
+/** When the key ends, and when its former value does. */
+function endsOf({ spec, status }: ApiKey): Pick<KeyView, 'expiresAt' | 'formerValueUntil'> {
+  const expiresAt = status?.expirationTime ?? spec.expirationTime
+  const ends = (status?.verifiers ?? []).flatMap(({ expireTime }) => expireTime ?? [])
+  const formerValueUntil = ends
+    .filter((end) => end !== expiresAt)
+    .toSorted()
+    .at(-1)
+  return { expiresAt, formerValueUntil }
 }
 
 /** Whether the status describes the newest edit. */
@@ -87,7 +93,7 @@ function problemOf({ status }: ApiKey, state: KeyState): KeyView['problem'] {
 function limitView(limit: LimitName, { limits, limitedBy }: SubjectPolicy, asked: number | undefined): LimitView | undefined {
   const [value, owner] = [limits[limit], limitedBy[limit]]
   if (value === undefined || owner === undefined) return undefined
-  return { limit, value, owner, ...(asked !== undefined && asked > value && { asked }) }
+  return { limit, value, owner, asked: asked !== undefined && asked > value ? asked : undefined }
 }
 
 /** The key's own budgets first, then those of the plan for each key, then those that all keys share. */

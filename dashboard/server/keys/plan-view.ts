@@ -24,32 +24,26 @@ export interface PlanFacts {
 export function planView({ account, plan, models, namespace, currency, nowMs }: PlanFacts): PlanView {
   const policy = plan && planPolicy(plan.spec)
   const shared = sharedPolicy(accountPolicy(account.spec), policy)
-  const { limits: ceiling = {} } = { limits: policy?.keyCeiling }
-  const ofEach = effective({ models: [] }, policy).budgets
-  const { default: ttlDefault, ceiling: ttlCeiling } = plan?.spec.perKey?.ttlSeconds ?? {}
+  const ofEach = effective({ models: [] }, policy)
   return {
     name: account.spec.planRef.name,
-    ...(plan?.spec.displayName !== undefined && { displayName: plan.spec.displayName }),
-    ...(plan && { most: plan.spec.maxKeys }),
+    displayName: plan?.spec.displayName,
+    most: plan?.spec.maxKeys,
     models: plan === undefined ? [] : modelsOf(plan, models, namespace),
     limits: LIMIT_NAMES.map((limit) => ({
       limit,
-      ...optional('ceiling', ceiling[limit]),
-      ...optional('default', policy?.keyDefault?.[limit] ?? ceiling[limit]),
-      ...optional('shared', shared.limits[limit]),
-      ...optional('sharedOwner', shared.limitedBy[limit]),
+      ceiling: policy?.keyCeiling?.[limit],
+      default: ofEach.limits[limit],
+      shared: shared.limits[limit],
+      sharedOwner: shared.limitedBy[limit],
     })),
     budgets: [
-      ...ofEach.map((budget) => budgetView(budget, { usage: undefined, isShared: false, nowMs })),
+      ...ofEach.budgets.map((budget) => budgetView(budget, { usage: undefined, isShared: false, nowMs })),
       ...shared.budgets.map((budget) => budgetView(budget, { usage: account.status?.usage, isShared: true, nowMs })),
     ],
-    ttl: { ...optional('default', ttlDefault), ...optional('ceiling', ttlCeiling) },
+    ttl: plan?.spec.perKey?.ttlSeconds ?? {},
     currency,
   }
-}
-
-function optional<Name extends string, T>(name: Name, value: T | undefined): { readonly [K in Name]?: T } {
-  return value === undefined ? {} : ({ [name]: value } as { readonly [K in Name]: T })
 }
 
 /** Served models that the plan admits and that keys of the namespace may call, by served name. The oldest has the name. */
@@ -81,17 +75,11 @@ function isOpenTo({ metadata, spec }: ServedModel, namespace: string): boolean {
   return from === 'Selector' && isByName && labels.every(([label, value]) => label === 'kubernetes.io/metadata.name' && value === namespace)
 }
 
-function modelView(name: string, { spec }: ServedModel): ModelView {
-  const { pricing, contextTokens } = spec
-  return {
-    name,
-    ...(pricing && {
-      price: {
-        input: pricing.inputPerMillion,
-        ...optional('cachedInput', pricing.cachedInputPerMillion),
-        output: pricing.outputPerMillion,
-      },
-    }),
-    ...optional('contextTokens', contextTokens),
+function modelView(name: string, { spec: { pricing, contextTokens } }: ServedModel): ModelView {
+  const price = pricing && {
+    input: pricing.inputPerMillion,
+    cachedInput: pricing.cachedInputPerMillion,
+    output: pricing.outputPerMillion,
   }
+  return { name, price, contextTokens }
 }

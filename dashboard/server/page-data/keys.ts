@@ -1,4 +1,4 @@
-/** Keys and the plan, as the routes below `/api` answer and accept them. */
+/** Keys and the plan, as the routes below `/api` answer and accept them. Fields that are undefined are absent in JSON. */
 
 /** Who sets a number that is in force. */
 export type Owner = 'key' | 'plan' | 'account'
@@ -31,7 +31,7 @@ export interface LimitView {
   readonly value: number
   readonly owner: Owner
   /** What the key asks for, if that is more. */
-  readonly asked?: number
+  readonly asked?: number | undefined
 }
 
 /** A budget that counts for the key. Amounts are decimal text in the currency, or whole tokens. */
@@ -42,10 +42,10 @@ export interface BudgetView {
   readonly window: BudgetWindow
   readonly amount: string
   /** undefined: nothing is known yet. */
-  readonly used?: string
-  readonly percent?: number
+  readonly used?: string | undefined
+  readonly percent?: number | undefined
   /** RFC 3339; absent for Lifetime. */
-  readonly resetsAt?: string
+  readonly resetsAt?: string | undefined
   /** IANA name. */
   readonly timeZone: string
   readonly isAudit: boolean
@@ -63,20 +63,20 @@ export interface KeyView {
   readonly state: KeyState
   readonly wanted: KeyWanted
   /** Reason and message of the condition that keeps the key from working. */
-  readonly problem?: { readonly reason: string; readonly message: string }
+  readonly problem?: { readonly reason: string; readonly message: string } | undefined
   /** Entries of the allow-list; `['*']`: all models of the plan. */
   readonly models: readonly string[]
   readonly limits: readonly LimitView[]
   readonly budgets: readonly BudgetView[]
   readonly createdAt: string
   /** RFC 3339; absent: never. */
-  readonly expiresAt?: string
+  readonly expiresAt?: string | undefined
   /** To the hour; absent: never used. */
-  readonly lastUsedAt?: string
+  readonly lastUsedAt?: string | undefined
   /** The former value works until this time. */
-  readonly formerValueUntil?: string
+  readonly formerValueUntil?: string | undefined
   /** Gateways that have acknowledged the newest change; absent before the operator has seen the key. */
-  readonly programmed?: { readonly ready: number; readonly total: number }
+  readonly programmed?: { readonly ready: number; readonly total: number } | undefined
 }
 
 /** GET /api/keys: newest first, revoked ones too. */
@@ -85,7 +85,7 @@ export interface Keys {
   /** Keys that are neither revoked nor expired. */
   readonly used: number
   /** Most of them; absent where the plan is missing. */
-  readonly most?: number
+  readonly most?: number | undefined
 }
 
 /** Body of POST /api/keys and PATCH /api/keys/:key. Absent fields: none of its own. */
@@ -111,25 +111,25 @@ export interface NewKey {
 /** GET /api/plan */
 export interface PlanView {
   readonly name: string
-  readonly displayName?: string
+  readonly displayName?: string | undefined
   /** undefined: the Plan does not exist. */
-  readonly most?: number
+  readonly most?: number | undefined
   /** Models that keys of the account may call, by name. */
   readonly models: readonly ModelView[]
   readonly limits: readonly {
     readonly limit: LimitName
     /** No key has more. */
-    readonly ceiling?: number
+    readonly ceiling?: number | undefined
     /** Of a key without its own. */
-    readonly default?: number
+    readonly default?: number | undefined
     /** All keys together. */
-    readonly shared?: number
-    readonly sharedOwner?: Owner
+    readonly shared?: number | undefined
+    readonly sharedOwner?: Owner | undefined
   }[]
   /** Budgets of each key beside its own, and those that all keys share. */
   readonly budgets: readonly BudgetView[]
   /** s */
-  readonly ttl: { readonly default?: number; readonly ceiling?: number }
+  readonly ttl: { readonly default?: number | undefined; readonly ceiling?: number | undefined } | undefined
   /** For example `EUR`. */
   readonly currency: string
 }
@@ -137,8 +137,8 @@ export interface PlanView {
 export interface ModelView {
   readonly name: string
   /** Decimal amounts for a million tokens; absent: the model has no price, so prepaid keys cannot call it. */
-  readonly price?: { readonly input: string; readonly cachedInput?: string; readonly output: string }
-  readonly contextTokens?: number
+  readonly price?: { readonly input: string; readonly cachedInput?: string | undefined; readonly output: string } | undefined
+  readonly contextTokens?: number | undefined
 }
 
 /*
