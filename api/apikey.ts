@@ -128,6 +128,7 @@ export const apiKeyStatus = z.object({
     .describe('The generations of the key that gateways accept. Hashes are not shown.')
     .optional(),
   expirationTime: timestamp().describe('When the key stops working, from expirationTime or ttlSeconds.').optional(),
+  revokedTime: timestamp().describe('When the operator first reported that spec.state is Revoked.').optional(),
   programmed: programmed.describe('How far the newest revision of this key has come.').optional(),
   effective: effectiveLimits.describe('What holds for a key with an account: the smallest of key and plan, and whose it is.').optional(),
   usage: mapOf(usage, 'budget', { max: 2 * MAX_BUDGETS })

@@ -7,6 +7,10 @@ import type { Rule } from './rule.ts'
 
 /** API group of Headgate's kinds. */
 export const API_GROUP = 'headgate.dev'
+
+/** Label of the objects that the dashboard creates. */
+export const CREATED_BY_LABEL: string = `${API_GROUP}/created-by`
+export const CREATED_BY_DASHBOARD = 'dashboard'
 /** The one served version. */
 export const API_VERSION = 'v1alpha1'
 

@@ -1,11 +1,12 @@
 /** The settings of the operator: one entry each. */
 import { z } from 'zod'
-import { BY_CHART, flag, logLevel, optionalFlag, port, readEnv, seconds, setting, wholeNumber } from '#platform/settings.ts'
+import { BY_CHART, flag, logLevel, optionalFlag, optionalText, port, readEnv, seconds, setting, wholeNumber } from '#platform/settings.ts'
 import { REDIS_SETTINGS, redisSettings } from '#platform/settings.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import type { RedisSettings } from '#platform/redis-connection.ts'
 import { parseMicros } from '#contract/values/micros.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
+import type { RetirementRule } from './kinds/apikey/retirement.ts'
 import type { LeaseTimes } from '#kube/leader.ts'
 
 const LEASE_REMEDY = 'keep duration > renew > 1.2 × retry'
@@ -78,6 +79,16 @@ export const OPERATOR_SETTINGS = z.object({
     remedy: 'list names of namespaces, or *',
     chart: 'accounts.requiredIn',
   }),
+  keysNamespace: optionalText({
+    about: 'Namespace of the keys that people make in the dashboard; empty: there is none.',
+    remedy: 'set it to the name of a namespace',
+    chart: 'dashboard.keysNamespace',
+  }),
+  removeRevokedAfterDays: wholeNumber(1, 3_650, {
+    default: 90,
+    about: 'Days after which the ApiKey of a revoked key is deleted, if a person made it in the dashboard. Its usage stays.',
+    chart: 'accounts.removeRevokedAfterDays',
+  }),
   billingCurrency: setting(
     z
       .string()
@@ -129,6 +140,8 @@ export const OPERATOR_SETTINGS = z.object({
   }),
 })
 
+const DAY_MS = 86_400_000
+
 /** The parsed settings, and what follows from them. Lists of namespaces: empty = all; `*` = any. */
 export interface OperatorConfig extends z.output<typeof OPERATOR_SETTINGS> {
   readonly redis: RedisSettings
@@ -137,6 +150,8 @@ export interface OperatorConfig extends z.output<typeof OPERATOR_SETTINGS> {
   /** Whether Plans, Accounts and Credits are watched. */
   readonly hasAccounts: boolean
   readonly revocationWaitMs: number
+  /** Which ApiKeys of revoked keys are deleted, and when; undefined: none. */
+  readonly retirement: RetirementRule | undefined
   readonly leaseTimes: LeaseTimes
 }
 
@@ -150,8 +165,13 @@ export function loadConfig(env: NodeJS.ProcessEnv): OperatorConfig {
     hasAccounts: read.accounts ?? read.watchNamespaces.length === 0,
     publishingNamespaces: read.publishingNamespaces.length === 0 ? [read.namespace] : read.publishingNamespaces,
     revocationWaitMs: read.revocationWaitSeconds * 1000,
+    retirement: retirementOf(read),
     leaseTimes: leaseTimes(read),
   }
+}
+
+function retirementOf({ keysNamespace, removeRevokedAfterDays }: z.output<typeof OPERATOR_SETTINGS>): RetirementRule | undefined {
+  return keysNamespace === undefined ? undefined : { namespace: keysNamespace, afterMs: removeRevokedAfterDays * DAY_MS }
 }
 
 function leaseTimes(read: z.output<typeof OPERATOR_SETTINGS>): LeaseTimes {

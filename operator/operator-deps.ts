@@ -41,6 +41,7 @@ export interface OperatorSettings extends Pick<
   | 'keyringShards'
   | 'publicURL'
   | 'revocationWaitMs'
+  | 'retirement'
   | 'maxApiKeysPerNamespace'
   | 'maxModelBytesPerNamespace'
   | 'maxServedModelsPerNamespace'

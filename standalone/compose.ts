@@ -58,6 +58,10 @@ const POD_NAME = 'standalone'
 const MOUNTED_SHARDS = 1
 /** The Secret of the backend credentials, which the gateway reads from its folder. */
 const CREDENTIALS = { namespace: OPERATOR_NAMESPACE, name: shardSecretName('upstream', MOUNTED_SHARDS, 0) }
+/** Namespace of the keys that people make in the dashboard. */
+const KEYS_NAMESPACE = 'headgate-accounts'
+/** How long the ApiKey of a revoked key of theirs stays, ms. */
+const RETIRED_AFTER_MS = 90 * 86_400_000
 /** Large, because the machine has no other tenants. */
 const MAX_OBJECTS = 100_000
 const OPERATOR_SETTINGS = {
@@ -68,6 +72,7 @@ const OPERATOR_SETTINGS = {
   keyringShards: 32,
   mountedShards: MOUNTED_SHARDS,
   revocationWaitMs: 30_000,
+  retirement: { namespace: KEYS_NAMESPACE, afterMs: RETIRED_AFTER_MS },
   watchNamespaces: [],
   formerNamespaces: [],
   maxApiKeysPerNamespace: MAX_OBJECTS,
@@ -122,6 +127,7 @@ async function openDashboard({ config, store, log, print, parts }: World, apiURL
     host: config.host,
     port: config.dashboardPort,
     apiURL,
+    keysNamespace: KEYS_NAMESPACE,
     currency: OPERATOR_SETTINGS.billingCurrency,
     log,
   }

@@ -14,7 +14,7 @@ import { listen } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { systemClock } from '#platform/clock.ts'
-import { CREATED_BY, CREATED_BY_LABEL } from '../dashboard/server/accounts/accounts.ts'
+import { CREATED_BY_DASHBOARD, CREATED_BY_LABEL } from '#api/metadata.ts'
 import { createDashboard } from '../dashboard/server/dashboard.ts'
 import type { ProviderSettings } from '../dashboard/server/identity/providers.ts'
 import { folderTransport } from '../dashboard/server/mail/transport.ts'
@@ -34,6 +34,8 @@ export interface LocalDashboardDeps {
   readonly port: number
   /** Base URL of the API, without /v1. */
   readonly apiURL: string
+  /** Namespace of the keys that people make. */
+  readonly keysNamespace: string
   /** Currency of all balances, for example `USD`. */
   readonly currency: string
   readonly log: Log
@@ -49,8 +51,6 @@ export interface LocalDashboard {
 const WELCOME_AMOUNT = '5.00'
 /** Plan of the people who sign up. */
 export const DEFAULT_PLAN = 'default'
-/** Namespace of the keys that people make. */
-export const KEYS_NAMESPACE = 'headgate-accounts'
 const CREDIT_DIGITS = 40
 const SECRET_BYTES = 48
 const LOOPBACK = '127.0.0.1'
@@ -79,7 +79,7 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
     currency: deps.currency,
     auth: { origin: url, secret: secretOf(deps.stateFolder), providers, hasPasswords: true },
     database: { file: join(deps.stateFolder, 'dashboard.db') },
-    newAccounts: { defaultPlan: DEFAULT_PLAN, billing: 'Prepaid', keysNamespace: KEYS_NAMESPACE },
+    newAccounts: { defaultPlan: DEFAULT_PLAN, billing: 'Prepaid', keysNamespace: deps.keysNamespace },
     apiURL: deps.apiURL,
     web,
     transport: folderTransport(mailFolder, { from: 'Headgate <no-reply@localhost>', site: { name: 'Headgate', url } }),
@@ -90,7 +90,7 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
   })
   handle = dashboard.app
   parts.adopt(dashboard, (one) => one.stop())
-  await createNamespace(deps.store)
+  await createNamespace(deps)
   dashboard.start()
   welcome(deps)
   const running = parts.move()
@@ -98,15 +98,14 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
 }
 
 /** Keys of people need a namespace, which Accounts admit by its name. */
-async function createNamespace(store: ObjectStore): Promise<void> {
-  const isThere = store.informer(namespaces).get({ namespace: '', name: KEYS_NAMESPACE }) !== undefined
-  if (!isThere) await store.create(namespaces, namespaceObject(KEYS_NAMESPACE))
+async function createNamespace({ store, keysNamespace: name }: LocalDashboardDeps): Promise<void> {
+  if (store.informer(namespaces).get({ namespace: '', name }) === undefined) await store.create(namespaces, namespaceObject(name))
 }
 
 /** Gives each Account that the dashboard creates a first Credit. The name is that of the Account's uid, so that it is given once. */
 function welcome({ store, log }: LocalDashboardDeps): void {
   store.informer(accounts).subscribe((_before, account) => {
-    if (account === undefined || account.metadata.labels?.[CREATED_BY_LABEL] !== CREATED_BY) return
+    if (account === undefined || account.metadata.labels?.[CREATED_BY_LABEL] !== CREATED_BY_DASHBOARD) return
     const { name, uid = '' } = account.metadata
     const id = createHash('sha256').update(uid).digest('hex').slice(0, CREDIT_DIGITS)
     const credit: Credit = {

@@ -36,6 +36,7 @@ async function main(): Promise<void> {
     host: '127.0.0.1',
     port: 0,
     apiURL: 'http://127.0.0.1:8080',
+    keysNamespace: 'headgate-accounts',
     currency: 'EUR',
     log: LOG,
   })

@@ -86,6 +86,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     now: NOW,
     deletingForMs: 0,
     revocationWaitMs: 30_000,
+    retiresAtMs: undefined,
     revisionInMs: 0,
     namespaceLimit: undefined,
     isDuplicate: false,

@@ -40,6 +40,7 @@ const SETTINGS: OperatorSettings = {
   mountedShards: 2,
   publicURL: 'http://gateway.example',
   revocationWaitMs: 30_000,
+  retirement: undefined,
   watchNamespaces: [],
   formerNamespaces: [],
   maxApiKeysPerNamespace: 2_000,

@@ -4,6 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import type { Account } from '#api/account.ts'
+import { CREATED_BY_DASHBOARD, CREATED_BY_LABEL } from '#api/metadata.ts'
 import { accounts as accountResource } from '#api/resources.ts'
 import { apiVersionOf, type Informer, isKubeError, KubeError, type KubePort } from '#kube/port.ts'
 import type { Log } from '#platform/log.ts'
@@ -39,9 +40,6 @@ export type PersonsAccount =
   /** The API server does not answer. */
   | { readonly state: 'Unreachable' }
 
-/** Of Accounts that the dashboard created. */
-export const CREATED_BY_LABEL = 'headgate.dev/created-by'
-export const CREATED_BY = 'dashboard'
 /** Set by an administrator, to `true`, on an Account of theirs whose owner the dashboard may change. */
 export const OWNER_FOLLOWS_ANNOTATION = 'headgate.dev/owner-follows-person'
 const BY_EMAIL = 'ownerEmail'
@@ -172,7 +170,7 @@ function refOfName(name: string): { readonly namespace: ''; readonly name: strin
 }
 
 function isOwnerFree({ metadata: { labels, annotations } }: Account): boolean {
-  return labels?.[CREATED_BY_LABEL] === CREATED_BY || annotations?.[OWNER_FOLLOWS_ANNOTATION] === 'true'
+  return labels?.[CREATED_BY_LABEL] === CREATED_BY_DASHBOARD || annotations?.[OWNER_FOLLOWS_ANNOTATION] === 'true'
 }
 
 function isOpen({ spec, metadata }: Account): boolean {
@@ -184,7 +182,7 @@ export function newAccount({ name: person, email }: AccountOwner, name: string, 
   return {
     apiVersion: apiVersionOf(accountResource),
     kind: accountResource.kind,
-    metadata: { name, labels: { [CREATED_BY_LABEL]: CREATED_BY } },
+    metadata: { name, labels: { [CREATED_BY_LABEL]: CREATED_BY_DASHBOARD } },
     spec: {
       ...(person === '' ? {} : { displayName: Array.from(person).slice(0, 63).join('') }),
       owner: { email, emailVerification: 'Verified' },

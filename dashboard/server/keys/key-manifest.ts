@@ -4,7 +4,7 @@ import type { ApiKey, ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { validateManifest } from '#api/validate.ts'
 import { apiVersionOf } from '#kube/port.ts'
-import { CREATED_BY, CREATED_BY_LABEL } from '../accounts/accounts.ts'
+import { CREATED_BY_DASHBOARD, CREATED_BY_LABEL } from '#api/metadata.ts'
 import type { KeyForm } from '../page-data/keys.ts'
 import { refusedFields } from './key-form.ts'
 import type { DrawnValue } from './key-value.ts'
@@ -31,7 +31,7 @@ export function newApiKey(form: KeyForm, { name, namespace, account, hash }: New
   return checked({
     apiVersion: apiVersionOf(apiKeys),
     kind: apiKeys.kind,
-    metadata: { name, namespace, labels: { [CREATED_BY_LABEL]: CREATED_BY } },
+    metadata: { name, namespace, labels: { [CREATED_BY_LABEL]: CREATED_BY_DASHBOARD } },
     spec,
   })
 }

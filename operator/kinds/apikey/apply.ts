@@ -35,6 +35,7 @@ const APPLICATIONS: Applications = {
   'write-secret': writeSecret,
   'refresh-secret': refreshSecret,
   'delete-secret': deleteSecret,
+  'delete-key': deleteKey,
   'write-status': writeStatus,
   'remove-finalizer': release,
 }
@@ -167,6 +168,10 @@ async function deleteSecret({ uid }: Of<'delete-secret'>, { apiKey }: Observed, 
     await deps.kube.remove(secrets, secretRef(apiKey), { uid })
     return undefined
   })
+}
+
+async function deleteKey(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
+  await deps.kube.remove(apiKeys, refOf(apiKey), { uid: uidOf(apiKey) })
 }
 
 async function writeStatus(_step: Step, observed: Observed, deps: ApiKeyDeps): Promise<void> {

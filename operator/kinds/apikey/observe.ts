@@ -9,6 +9,7 @@ import type { ApiKeyDeps } from './kind.ts'
 import { HASH_INDEX, hashesOf, type HashSource, hashSource, isAliveAt, verifierOfHash } from './hash-source.ts'
 import { currentVerifier, policyOf, recordText } from './keyring-entry.ts'
 import type { AccountLimit, Observed } from './observed.ts'
+import { retiresAtMs } from './retirement.ts'
 
 /** Revoked and expired keys that an account may have beside as many as its plan allows. */
 const SPARE_KEYS = 20
@@ -32,6 +33,7 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
     storeAvailable: deps.projection.available,
     deletingForMs: apiKey.metadata.deletionTimestamp === undefined ? 0 : deps.memory.deletingForMs(uid),
     revocationWaitMs: deps.settings.revocationWaitMs,
+    retiresAtMs: retiresAtMs(apiKey, deps.settings.retirement),
     ...valueState(apiKey, own.entry, deps),
     ...accountState(apiKey, own, deps),
     gatewayLimits: deps.limits.supports(LIMITS_FEATURE),

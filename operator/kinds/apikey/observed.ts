@@ -59,6 +59,8 @@ export interface Observed {
   readonly deletingForMs: number
   /** Longest wait of a deletion for acknowledgements, ms. */
   readonly revocationWaitMs: number
+  /** When the ApiKey of a revoked key may be deleted, ms since 1970; undefined: it stays. */
+  readonly retiresAtMs: number | undefined
   /** ms until an edit that does not stop a value may make another revision; 0 = now. */
   readonly revisionInMs: number
   /** The bound of keys, if the namespace has reached it; undefined if there is room or the key exists. */

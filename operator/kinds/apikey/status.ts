@@ -40,6 +40,7 @@ export function statusOf(observed: Observed): ApiKeyStatus {
     ...materialOf(observed),
     ...(limited && { effective: limited }),
     ...(programmed ? { programmed } : {}),
+    ...revocationOf(observed),
     ...shown,
     summary: {
       programmed: programmed ? `${programmed.ready}/${programmed.total}` : '0/0',
@@ -56,6 +57,10 @@ export function statusOf(observed: Observed): ApiKeyStatus {
 
 export function shownStatus({ apiKey, entry, plan, usage }: Observed): ShownStatus {
   return usageStatus(apiKey.status, effective(entry ?? {}, plan).budgets, usage)
+}
+
+function revocationOf({ apiKey, now }: Observed): Pick<ApiKeyStatus, 'revokedTime'> {
+  return apiKey.spec.state === 'Revoked' ? { revokedTime: apiKey.status?.revokedTime ?? rfc3339(now) } : {}
 }
 
 /** The parts of the status about the key material. The id of a lost or unreadable key stays, because only the status still names it. */

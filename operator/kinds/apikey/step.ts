@@ -27,6 +27,8 @@ export type Step = StepBase &
     | { readonly do: 'write-secret'; readonly verifier: KeyringVerifier }
     | { readonly do: 'refresh-secret' }
     | { readonly do: 'delete-secret'; readonly uid: string }
+    /** Deletes the ApiKey of a key that was revoked long ago. */
+    | { readonly do: 'delete-key' }
     | { readonly do: 'write-status' }
     | { readonly do: 'remove-finalizer'; readonly isConfirmed: boolean; readonly hadKey: boolean }
   )

@@ -451,3 +451,21 @@ function verifierFrom({ verifier }: Observed): NonNullable<Observed['verifier']>
   if (!verifier) throw new Error('no verifier')
   return verifier
 }
+
+describe('the ApiKey of a revoked key', () => {
+  const revoked = (change: Partial<Observed>): Observed =>
+    withStatus({ ...edited(idle(), { state: 'Revoked' }), secret: { state: 'Absent' }, ...change })
+
+  test('is deleted at its time, when every gateway has acknowledged the end of the key', () => {
+    const settled = (retires: number | undefined): Observed => withStatus({ ...settledEdit(revoked({})), retiresAtMs: retires })
+    expect(nextStep(settled(NOW))).toEqual({ do: 'delete-key', level: 'background' })
+    expect(nextStep(settled(NOW + 5_000))).toEqual({ do: 'wait', forMs: 5_000 })
+    expect(nextStep(settled(NOW + 90 * 86_400_000))).toEqual({ do: 'wait', forMs: 86_400_000 })
+    expect(nextStep(settled(undefined))).toBe(DONE)
+  })
+
+  test('stays while a gateway may still admit the key', () => {
+    const unproven = withStatus({ ...settledEdit(revoked({})), retiresAtMs: NOW, confirmation: waiting() })
+    expect(doing(unproven)).toBe('wait')
+  })
+})

@@ -15,6 +15,7 @@ import { isSettled } from '../../projection/programmed.ts'
 import { accountRefusal } from './key-account.ts'
 import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
+import { RETIREMENT_CHECK_MS } from './retirement.ts'
 import { statusOf } from './status.ts'
 import { type Answer, deleteOwnSecret, isWaitingForKeyring, keyringRetryMs, levelOf, type Step } from './step.ts'
 
@@ -64,6 +65,7 @@ const LIVING: readonly KeyCheck[] = [
   reportStep,
   recordRevocation,
   awaitEvents,
+  retire,
 ]
 
 const DELETED: readonly KeyCheck[] = [
@@ -315,6 +317,14 @@ function awaitEvents(observed: Observed): Answer {
   const isUnderWay = observed.isCommitting || observed.isProjecting || !observed.storeAvailable
   const isUnproven = observed.projected !== undefined && !wasProgrammed(observed) && !isSettled(observed)
   return isUnderWay || isUnproven ? { do: 'wait' } : undefined
+}
+
+/** Deletes the ApiKey of a key that was revoked long ago, and whose end every gateway has acknowledged. Its usage stays. */
+function retire({ retiresAtMs, now }: Observed): Answer {
+  if (retiresAtMs === undefined) return undefined
+  return retiresAtMs <= now
+    ? { do: 'delete-key', level: 'background' }
+    : { do: 'wait', forMs: Math.min(retiresAtMs - now, RETIREMENT_CHECK_MS) }
 }
 
 /** @returns ms until the next check of a state that causes no event */
