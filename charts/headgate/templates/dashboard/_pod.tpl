@@ -39,6 +39,7 @@
 - { name: DEFAULT_PLAN, value: {{ $values.defaultPlan | quote }} }
 - { name: ACCOUNT_BILLING, value: {{ $values.billing }} }
 - { name: KEYS_NAMESPACE, value: {{ $values.keysNamespace | quote }} }
+- { name: BILLING_CURRENCY, value: {{ .Values.billing.currency | quote }} }
 {{- include "headgate.commonEnv" (list . $values) }}
 {{- end -}}
 

@@ -15,6 +15,10 @@
 - { name: PUBLISHING_NAMESPACES, value: {{ join "," .Values.scope.publishers | default .Release.Namespace | quote }} }
 - { name: ACCOUNTS, value: {{ ternary "true" "false" (eq (include "headgate.hasAccounts" .) "true") | quote }} }
 - { name: ACCOUNT_REQUIRED_NAMESPACES, value: {{ include "headgate.accountRequiredIn" . | quote }} }
+{{- if .Values.dashboard.enabled }}
+- { name: KEYS_NAMESPACE, value: {{ .Values.dashboard.keysNamespace | quote }} }
+- { name: REMOVE_REVOKED_AFTER_DAYS, value: {{ .Values.accounts.removeRevokedAfterDays | int | quote }} }
+{{- end }}
 - { name: BILLING_CURRENCY, value: {{ .Values.billing.currency | quote }} }
 - { name: BILLING_LOW_BALANCE, value: {{ .Values.billing.lowBalance | quote }} }
 - { name: UNPROVEN_HASH_NAMESPACES, value: {{ join "," .Values.scope.unprovenHashes | quote }} }
