@@ -1,5 +1,15 @@
 /** The routes below `/api`, as functions. A refusal of the server becomes a `Refused`, and no answer an `Unreachable`. */
-import type { BackupCodes, LinkedProviders, LinkStart, Me, Refusal, RefusalCode, Sessions, TwoFactorStart } from '../server/page-data/people.ts'
+import type { KeyForm, Keys, KeyView, NewKey, PlanView } from '../server/page-data/keys.ts'
+import type {
+  BackupCodes,
+  LinkedProviders,
+  LinkStart,
+  Me,
+  Refusal,
+  RefusalCode,
+  Sessions,
+  TwoFactorStart,
+} from '../server/page-data/people.ts'
 import { signInPath } from './sign-in-path.ts'
 
 export class Refused extends Error {
@@ -59,6 +69,17 @@ export function createAPI(surroundings: Surroundings) {
     newBackupCodes: () => json<BackupCodes>('POST', '/two-factor/backup-codes', {}),
     exported: async () => (await send('GET', '/api/export')).blob(),
     deleteAccount: (email: string) => done('POST', '/account/delete', { email }),
+
+    keys: () => json<Keys>('GET', '/keys'),
+    key: (key: string) => json<KeyView>('GET', `/keys/${id(key)}`),
+    createKey: (form: KeyForm, attempt: string) => json<NewKey>('POST', '/keys', { ...form, attempt }),
+    editKey: (key: string, form: KeyForm) => json<KeyView>('PATCH', `/keys/${id(key)}`, form),
+    suspendKey: (key: string) => json<KeyView>('POST', `/keys/${id(key)}/suspend`, {}),
+    resumeKey: (key: string) => json<KeyView>('POST', `/keys/${id(key)}/resume`, {}),
+    replaceKey: (key: string, overlapSeconds: number) => json<NewKey>('POST', `/keys/${id(key)}/replace`, { overlapSeconds }),
+    endFormerValue: (key: string) => json<KeyView>('POST', `/keys/${id(key)}/end-former`, {}),
+    revokeKey: (key: string, name: string) => json<KeyView>('POST', `/keys/${id(key)}/revoke`, { name }),
+    plan: () => json<PlanView>('GET', '/plan'),
   }
 }
 

@@ -6,6 +6,8 @@ import { createAPI } from './api.ts'
 import { ErrorBoundary } from './components/error-boundary.tsx'
 import { Frame } from './components/frame.tsx'
 import { createDrafts } from './drafts.ts'
+import { KeyPage } from './keys/key-page.tsx'
+import { KeysPage } from './keys/keys-page.tsx'
 import { NotFound } from './not-found.tsx'
 import { Overview } from './overview/overview.tsx'
 import { createQueries } from './queries.ts'
@@ -32,6 +34,8 @@ function Pages(): ReactNode {
     <ErrorBoundary key={here}>
       <Switch>
         <Route path="/" component={Overview} />
+        <Route path="/keys" component={KeysPage} />
+        <Route path="/keys/:key">{({ key }) => <KeyPage id={key} />}</Route>
         <Route path="/settings" component={Settings} />
         <Route component={NotFound} />
       </Switch>

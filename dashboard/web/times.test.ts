@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { clockTime, day, recently } from './times.ts'
+import { clockTime, day, dayAndTime, recently, shortDay } from './times.ts'
 
 const at = (text: string): Date => new Date(text)
 
@@ -8,7 +8,8 @@ it('a time says its zone, and has two digits each', () => {
 })
 
 it('a day is the day in UTC', () => {
-  expect(day(at('2026-08-04T23:30:00-02:00'))).toBe('5 Aug 2026')
+  const time = at('2026-08-04T23:30:00-02:00')
+  expect([day(time), shortDay(time), dayAndTime(time)]).toEqual(['5 Aug 2026', '5 Aug', '5 Aug 2026, 01:30 UTC'])
 })
 
 it.each([

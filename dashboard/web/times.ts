@@ -14,6 +14,16 @@ export function day(time: Date): string {
   return `${time.getUTCDate()} ${MONTHS[time.getUTCMonth()] ?? ''} ${time.getUTCFullYear()}`
 }
 
+/** `24 Nov` */
+export function shortDay(time: Date): string {
+  return `${time.getUTCDate()} ${MONTHS[time.getUTCMonth()] ?? ''}`
+}
+
+/** `24 Nov 2026, 12:03 UTC` */
+export function dayAndTime(time: Date): string {
+  return `${day(time)}, ${clockTime(time)}`
+}
+
 /** How long ago: `Today, 12:03 UTC`, `Yesterday, 21:40 UTC`, `16 Nov 2026, 08:12 UTC`. @param now the present */
 export function recently(time: Date, now: Date): string {
   const days = Math.floor(now.getTime() / DAY_MS) - Math.floor(time.getTime() / DAY_MS)

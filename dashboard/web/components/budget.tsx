@@ -11,13 +11,13 @@ export function Budgets({ children }: { readonly children: ReactNode }): ReactNo
 }
 
 export interface BudgetProps {
-  /** `This key`, `All keys` */
-  readonly whose: string
   readonly budget: BudgetView
+  /** Whose calls count; by default `This key` or `All keys`. */
+  readonly whose?: string
   readonly currency: string | undefined
 }
 
-export function Budget({ whose, budget, currency }: BudgetProps): ReactNode {
+export function Budget({ budget, whose = budget.isShared ? 'All keys' : 'This key', currency }: BudgetProps): ReactNode {
   const { owner, used, amount, percent = 0, isAudit } = budget
   const reset = resetTime(budget)
   return (

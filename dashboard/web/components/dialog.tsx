@@ -12,11 +12,13 @@ export interface DialogProps {
   readonly action?: ReactNode
   /** Replaces `Cancel` and the action. */
   readonly footer?: ReactNode
+  /** For forms and long contents. Fills the screen of a phone. */
+  readonly isWide?: boolean
   readonly children?: ReactNode
   readonly onClose: () => void
 }
 
-export function Dialog({ title, about, action, footer, children, onClose }: DialogProps): ReactNode {
+export function Dialog({ title, about, action, footer, isWide = false, children, onClose }: DialogProps): ReactNode {
   const id = useId()
   const ref = useRef<HTMLDialogElement>(null)
   // a layout effect: its clean-up runs while the dialog is still in the document, so that the browser can give the focus back
@@ -35,7 +37,13 @@ export function Dialog({ title, about, action, footer, children, onClose }: Dial
     onClose()
   }
   return (
-    <dialog className={styles.dialog} ref={ref} aria-labelledby={id} onCancel={onCancel} onClose={onClosed}>
+    <dialog
+      className={isWide ? `${styles.dialog} ${styles.wide}` : styles.dialog}
+      ref={ref}
+      aria-labelledby={id}
+      onCancel={onCancel}
+      onClose={onClosed}
+    >
       <header className={styles.head}>
         <div>
           <h2 id={id} tabIndex={-1}>

@@ -1,57 +1,96 @@
-/** A field: label above, hint below, an error in place of the hint. */
+/** A field: label above, hint below, an error or a notice in place of the hint. */
 import { type ReactNode, useId, useState } from 'react'
 
 export interface FieldProps {
   readonly label: string
-  readonly hint?: string
+  readonly hint?: ReactNode
+  /** Something to know about what was typed, which is no error. */
+  readonly notice?: ReactNode
   readonly error?: string | undefined
   readonly name: string
   readonly value: string
   readonly onChange: (value: string) => void
   readonly onBlur?: () => void
-  readonly type?: 'text' | 'email' | 'password'
+  readonly type?: 'text' | 'email' | 'password' | 'date'
   readonly autoComplete?: string
-  readonly inputMode?: 'numeric'
+  readonly inputMode?: 'numeric' | 'decimal'
+  readonly placeholder?: string
+  readonly maxLength?: number
+  /** The least day of a date. */
+  readonly min?: string
+  readonly isOptional?: boolean
   /** For codes: figures of one width. */
   readonly isMono?: boolean
   /** Stands within the field, at its right end. */
   readonly inside?: ReactNode
+  /** What the number counts, within the field at its right end: `EUR`. */
+  readonly unit?: string
+  /** A second control beside the field, of the same thing. */
+  readonly beside?: ReactNode
 }
 
-export function Field({ label, hint, error, name, value, onChange, onBlur, isMono = false, inside, ...rest }: FieldProps): ReactNode {
+export function Field(props: FieldProps): ReactNode {
+  const { label, hint, notice, error, isOptional = false, isMono = false, inside, unit, beside, onChange, ...rest } = props
   const id = useId()
   const help = `${id}-help`
   const input = (
     <input
       className={isMono ? 'input mono' : 'input'}
-      {...{ id, name, value, onBlur, ...rest }}
+      {...{ id, ...rest }}
       onChange={(event) => onChange(event.target.value)}
       aria-invalid={error === undefined ? undefined : true}
-      aria-describedby={error === undefined && hint === undefined ? undefined : help}
+      aria-describedby={(error ?? notice ?? hint) === undefined ? undefined : help}
     />
   )
+  const control = <Affixed input={input} inside={inside} unit={unit} />
   return (
     <div className="field">
-      <label htmlFor={id}>{label}</label>
-      {inside ? (
-        <div className="affix has-inside">
-          {input}
-          {inside}
-        </div>
+      <label htmlFor={id}>
+        {label} {isOptional && <span className="optional">Optional</span>}
+      </label>
+      {beside === undefined ? (
+        control
       ) : (
-        input
+        <div className="join">
+          {control}
+          {beside}
+        </div>
       )}
-      {error !== undefined && (
-        <p className="error" id={help}>
-          {error}
-        </p>
-      )}
-      {error === undefined && hint !== undefined && (
-        <p className="hint" id={help}>
-          {hint}
-        </p>
-      )}
+      <Help id={help} hint={hint} notice={notice} error={error} />
     </div>
+  )
+}
+
+interface AffixedProps {
+  readonly input: ReactNode
+  readonly inside?: ReactNode
+  readonly unit?: string | undefined
+}
+
+function Affixed({ input, inside, unit }: AffixedProps): ReactNode {
+  if (inside === undefined && unit === undefined) return input
+  return (
+    <div className={unit === undefined ? 'affix has-inside' : 'affix has-unit'}>
+      {input}
+      {inside}
+      {unit !== undefined && <span className="unit">{unit}</span>}
+    </div>
+  )
+}
+
+export interface HelpProps extends Pick<FieldProps, 'hint' | 'notice' | 'error'> {
+  /** The control names it as its description. */
+  readonly id: string
+}
+
+/** What stands below a control: the error, else the notice, else the hint. */
+export function Help({ id, hint, notice, error }: HelpProps): ReactNode {
+  const text = error ?? notice ?? hint
+  if (text === undefined) return null
+  return (
+    <p className={error !== undefined ? 'error' : notice !== undefined ? 'notice' : 'hint'} id={id}>
+      {text}
+    </p>
   )
 }
 

@@ -9,6 +9,7 @@ import { StandingBanner } from './standing-banner.tsx'
 
 const PAGES = [
   { path: '/', name: 'Overview', icon: 'house' },
+  { path: '/keys', name: 'API Keys', icon: 'key' },
   { path: '/settings', name: 'Settings', icon: 'sliders' },
 ] as const
 
@@ -46,7 +47,7 @@ function Navigation(): ReactNode {
       <ul className={styles.nav}>
         {PAGES.map(({ path, name, icon }) => (
           <li key={path}>
-            <Link href={path} aria-current={here === path ? 'page' : undefined}>
+            <Link href={path} aria-current={isWithin(here, path) ? 'page' : undefined}>
               <Icon name={icon} />
               {name}
             </Link>
@@ -55,6 +56,11 @@ function Navigation(): ReactNode {
       </ul>
     </nav>
   )
+}
+
+/** Whether the page is the one of the link, or lies below it: `/keys/k-1` below `/keys`. */
+function isWithin(here: string, path: string): boolean {
+  return here === path || (path !== '/' && here.startsWith(`${path}/`))
 }
 
 function Person(): ReactNode {
