@@ -30,7 +30,12 @@ export function Dialog({ title, about, action, footer, isWide = false, children,
   }, [])
   // the browser may close the dialog by itself: at the second Escape
   const onClosed = (): void => {
-    if (ref.current !== null && !ref.current.open) onClose()
+    if (ref.current === null || ref.current.open) return
+    onClose()
+    // a dialog that must not be closed now is still there, and would be out of reach
+    requestAnimationFrame(() => {
+      if (ref.current?.isConnected && !ref.current.open) ref.current.showModal()
+    })
   }
   const onCancel = (event: { preventDefault: () => void }): void => {
     event.preventDefault()
@@ -70,7 +75,8 @@ export function Dialog({ title, about, action, footer, isWide = false, children,
   )
 }
 
-/** Where a person types, else the first button of the footer: `Cancel`. */
+/** Where a person types or chooses, else the first button of the footer: `Cancel`. */
 function firstField(dialog: HTMLDialogElement | null): HTMLElement | null {
-  return dialog?.querySelector<HTMLElement>('input:not([readonly])') ?? dialog?.querySelector<HTMLElement>('footer button') ?? null
+  const field = dialog?.querySelector<HTMLElement>('input:not([readonly], [type="radio"]:not(:checked))')
+  return field ?? dialog?.querySelector<HTMLElement>('footer button') ?? null
 }

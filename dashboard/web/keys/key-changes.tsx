@@ -2,8 +2,10 @@
 import { type ReactNode, useEffect, useState } from 'react'
 import { useLocation, useSearch } from 'wouter'
 import type { KeyView, NewKey as Issued, PlanView } from '../../server/page-data/keys.ts'
-import { ChangeButton, type Look } from '../components/button.tsx'
+import { ChangeButton } from '../components/button.tsx'
+import { useKeptFocus } from '../components/keep-focus.ts'
 import { PageSection } from '../components/page-section.tsx'
+import { Problem } from '../components/problem.tsx'
 import { Row, Rows } from '../components/rows.tsx'
 import { useSurroundings } from '../surroundings.ts'
 import { ReplaceDialog } from './replace-dialog.tsx'
@@ -20,7 +22,7 @@ export function KeyChanges({ view, plan }: KeyChangesProps): ReactNode {
   return (
     <PageSection title="Stop or change the value">
       <Rows>
-        {view.wanted === 'Suspended' ? <ResumeRow id={view.id} /> : <SuspendRow id={view.id} />}
+        <StopRow view={view} />
         <ReplaceRow view={view} plan={plan} />
         <RevokeRow view={view} />
       </Rows>
@@ -28,40 +30,43 @@ export function KeyChanges({ view, plan }: KeyChangesProps): ReactNode {
   )
 }
 
-function SuspendRow({ id }: { readonly id: string }): ReactNode {
+/** One row for both, so that the focus stays on the button whose words change. */
+function StopRow({ view: { id, wanted } }: { readonly view: KeyView }): ReactNode {
   const { api } = useSurroundings()
-  const { isBusy, error, perform } = useKeyChange(id, 'Suspending a key', () => api.suspendKey(id))
+  const isSuspended = wanted === 'Suspended'
+  const purpose = isSuspended ? 'Resuming a key' : 'Suspending a key'
+  const { isBusy, error, perform } = useKeyChange(id, purpose, () => (isSuspended ? api.resumeKey(id) : api.suspendKey(id)))
+  const words = isSuspended ? 'Resume' : 'Suspend'
   return (
     <Row
-      title="Suspend"
-      text="Calls answer 401 within a second. Resume brings the same value back."
+      title={words}
+      text={
+        isSuspended
+          ? 'Calls are answered again within a second, with the same value.'
+          : 'Calls answer 401 within a second. Resume brings the same value back.'
+      }
       error={error}
       button={
         <ChangeButton isBusy={isBusy} onClick={() => perform()}>
-          Suspend
+          {words}
         </ChangeButton>
       }
     />
   )
 }
 
-function ResumeRow({ id }: { readonly id: string }): ReactNode {
-  return (
-    <Row
-      title="Resume"
-      text="Calls are answered again within a second, with the same value."
-      button={<ResumeButton id={id} look="default" />}
-    />
-  )
-}
-
-export function ResumeButton({ id, look }: { readonly id: string; readonly look: Look }): ReactNode {
+/** Beside the heading of a suspended key. */
+export function ResumeButton({ id }: { readonly id: string }): ReactNode {
   const { api } = useSurroundings()
-  const { isBusy, perform } = useKeyChange(id, 'Resuming a key', () => api.resumeKey(id))
+  const { isBusy, error, perform } = useKeyChange(id, 'Resuming a key', () => api.resumeKey(id))
+  useKeptFocus()
   return (
-    <ChangeButton look={look} isBusy={isBusy} onClick={() => perform()}>
-      Resume
-    </ChangeButton>
+    <>
+      <ChangeButton look="primary" isBusy={isBusy} onClick={() => perform()}>
+        Resume
+      </ChangeButton>
+      <Problem error={error} />
+    </>
   )
 }
 
@@ -103,6 +108,7 @@ function useReplaceAsked(): [boolean, (isOpen: boolean) => void] {
 
 function RevokeRow({ view }: { readonly view: KeyView }): ReactNode {
   const [isOpen, setIsOpen] = useState(false)
+  useKeptFocus()
   return (
     <>
       <Row

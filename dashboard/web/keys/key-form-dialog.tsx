@@ -44,8 +44,10 @@ export function KeyFormDialog(props: KeyFormDialogProps): ReactNode {
       {submitWords}
     </ChangeButton>
   )
+  // while the request is on its way the dialog stays: the answer may have a value that is shown only once
+  const leave = (): void => (isBusy ? undefined : close())
   return (
-    <Dialog title={title} {...(about !== undefined && { about })} action={button} isWide onClose={close}>
+    <Dialog title={title} {...(about !== undefined && { about })} action={button} isWide onClose={leave}>
       {notice}
       <form className="form" id="key-form" {...form.form}>
         <KeyFields form={form} plan={plan} createdAt={former === undefined ? new Date() : new Date(former.createdAt)} />

@@ -103,7 +103,7 @@ function Actions({ view, plan }: KeyPageOfProps): ReactNode {
   return (
     <>
       <EditButton view={view} plan={plan} isPrimary={!isSuspended} />
-      {isSuspended && <ResumeButton id={view.id} look="primary" />}
+      {isSuspended && <ResumeButton id={view.id} />}
     </>
   )
 }

@@ -6,6 +6,7 @@ import type { Keys, KeyView, PlanView } from '../../server/page-data/keys.ts'
 import { ChangeButton } from '../components/button.tsx'
 import { CopyField } from '../components/copy-field.tsx'
 import { Empty } from '../components/empty.tsx'
+import { useKeptFocus } from '../components/keep-focus.ts'
 import { Page } from '../components/page.tsx'
 import { LoadProblem } from '../components/problem.tsx'
 import { useKeys, useMe, usePlan } from '../queries.ts'
@@ -16,6 +17,7 @@ import { NewKey } from './new-key.tsx'
 export function KeysPage(): ReactNode {
   const keys = useKeys()
   const plan = usePlan()
+  const isPersonKnown = !useMe().isPending // the form may have a draft of this person
   const [isOpen, setIsOpen] = useNewKey()
   const button = (
     <ChangeButton look="primary" onClick={() => setIsOpen(true)}>
@@ -31,7 +33,7 @@ export function KeysPage(): ReactNode {
     >
       {isOpen && plan.data === undefined && <PlanProblem plan={plan} />}
       <Content keys={keys} plan={plan.data} button={button} />
-      {isOpen && plan.data && <NewKey plan={plan.data} keys={keys.data} close={() => setIsOpen(false)} />}
+      {isOpen && isPersonKnown && plan.data && <NewKey plan={plan.data} keys={keys.data} close={() => setIsOpen(false)} />}
     </Page>
   )
 }
@@ -91,12 +93,7 @@ interface KeysOrEmptyProps {
 }
 
 function KeysOrEmpty({ keys, plan, button }: KeysOrEmptyProps): ReactNode {
-  if (keys.length === 0)
-    return (
-      <Empty title="No keys yet" text="A key lets one machine, project or environment call the models, within the limits that you set.">
-        {button}
-      </Empty>
-    )
+  if (keys.length === 0) return <NoKeys button={button} />
   return (
     <>
       <KeyList keys={keys} plan={plan} />
@@ -106,6 +103,15 @@ function KeysOrEmpty({ keys, plan, button }: KeysOrEmptyProps): ReactNode {
         is exact to the hour.
       </p>
     </>
+  )
+}
+
+function NoKeys({ button }: { readonly button: ReactNode }): ReactNode {
+  useKeptFocus()
+  return (
+    <Empty title="No keys yet" text="A key lets one machine, project or environment call the models, within the limits that you set.">
+      {button}
+    </Empty>
   )
 }
 

@@ -46,8 +46,10 @@ export function ReplaceDialog({ view, issued, close }: ReplaceDialogProps): Reac
       Replace
     </ChangeButton>
   )
+  // while the request is on its way the dialog stays: the answer has a value that is shown only once
+  const leave = (): void => (isBusy ? undefined : close())
   return (
-    <Dialog title={`Replace ${view.name}`} action={button} onClose={close}>
+    <Dialog title={`Replace ${view.name}`} action={button} onClose={leave}>
       <p>You get a new value, shown once. Name, limits, budget and history stay.</p>
       <fieldset className="field">
         <legend>The old value goes on for</legend>

@@ -4,7 +4,6 @@ import type { KeyView } from '../../server/page-data/keys.ts'
 import { ChangeButton } from '../components/button.tsx'
 import { Dialog } from '../components/dialog.tsx'
 import { Field } from '../components/field.tsx'
-import { keepFocus } from '../components/keep-focus.ts'
 import { Problem } from '../components/problem.tsx'
 import { useForm } from '../components/use-form.ts'
 import { useSurroundings } from '../surroundings.ts'
@@ -23,7 +22,6 @@ export function RevokeDialog({ view, close }: { readonly view: KeyView; readonly
       const revoked = await api.revokeKey(id, values.name.trim())
       close()
       keep(revoked)
-      keepFocus()
     },
   })
   const button = (
