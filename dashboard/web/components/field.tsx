@@ -39,15 +39,13 @@ export function Field(props: FieldProps): ReactNode {
       {...{ id, ...rest }}
       onChange={(event) => onChange(event.target.value)}
       aria-invalid={error === undefined ? undefined : true}
-      aria-describedby={(error ?? notice ?? hint) === undefined ? undefined : help}
+      aria-describedby={describedBy(isOptional && optionalID(id), (error ?? notice ?? hint) !== undefined && help)}
     />
   )
   const control = <Affixed input={input} inside={inside} unit={unit} />
   return (
     <div className="field">
-      <label htmlFor={id}>
-        {label} {isOptional && <span className="optional">Optional</span>}
-      </label>
+      <Label id={id} text={label} isOptional={isOptional} />
       {beside === undefined ? (
         control
       ) : (
@@ -59,6 +57,28 @@ export function Field(props: FieldProps): ReactNode {
       <Help id={help} hint={hint} notice={notice} error={error} />
     </div>
   )
+}
+
+function optionalID(id: string): string {
+  return `${id}-optional`
+}
+
+/** "Optional" is beside the label and not within: the name of the field stays its name. */
+function Label({ id, text, isOptional }: { readonly id: string; readonly text: string; readonly isOptional: boolean }): ReactNode {
+  if (!isOptional) return <label htmlFor={id}>{text}</label>
+  return (
+    <div className="label">
+      <label htmlFor={id}>{text}</label>
+      <span className="optional" id={optionalID(id)}>
+        Optional
+      </span>
+    </div>
+  )
+}
+
+function describedBy(...ids: readonly (string | false)[]): string | undefined {
+  const present = ids.filter((id) => id !== false)
+  return present.length === 0 ? undefined : present.join(' ')
 }
 
 interface AffixedProps {
