@@ -9,8 +9,10 @@ import { Code } from '../components/code.tsx'
 import { copyText } from '../components/copy-text.ts'
 import { Dialog } from '../components/dialog.tsx'
 import { Icon } from '../components/icons.tsx'
+import { State } from '../components/state.tsx'
 import { Tabs } from '../components/tabs.tsx'
 import { useKey, useMe } from '../queries.ts'
+import { bannerOf } from './key-banner.ts'
 import { KeyProof } from './key-proof.tsx'
 import styles from './shown-once.module.css'
 import { modelFor, snippets } from './snippets.ts'
@@ -149,10 +151,27 @@ function Footer({ isAsked, copying, copy, close, leave }: FooterProps): ReactNod
   )
 }
 
-/** Counts the gateways that admit the key. */
+/** Counts the gateways that admit the key, or says why calls with it are refused. */
 function LiveProof({ id }: { readonly id: string }): ReactNode {
   const { data } = useKey(id)
-  return data && <KeyProof view={data} activeNote="You can call now." />
+  if (data === undefined) return null
+  const banner = bannerOf(data)
+  return (
+    <>
+      <div role="status" hidden={banner === undefined}>
+        {banner && (
+          <div className={`banner ${banner.look}`}>
+            <div>
+              <b>{banner.title}</b>
+              <p>{banner.text}</p>
+            </div>
+          </div>
+        )}
+      </div>
+      {data.state === 'Activating' && data.programmed === undefined && <State look="wait" word="Activating. You can call in a moment." />}
+      <KeyProof view={data} activeNote="You can call now." />
+    </>
+  )
 }
 
 /** The browser asks before the tab is closed or reloaded with a value that nobody has copied. */
