@@ -10,6 +10,8 @@ import type {
   Sessions,
   TwoFactorStart,
 } from '../server/page-data/people.ts'
+import type { Billing } from '../server/page-data/billing.ts'
+import type { Usage } from '../server/page-data/usage.ts'
 import { signInPath } from './sign-in-path.ts'
 
 export class Refused extends Error {
@@ -80,6 +82,12 @@ export function createAPI(surroundings: Surroundings) {
     endFormerValue: (key: string) => json<KeyView>('POST', `/keys/${id(key)}/end-former`, {}),
     revokeKey: (key: string, name: string) => json<KeyView>('POST', `/keys/${id(key)}/revoke`, { name }),
     plan: () => json<PlanView>('GET', '/plan'),
+
+    usage: (from: string, to: string) => json<Usage>('GET', `/usage?from=${id(from)}&to=${id(to)}`),
+    billing: () => json<Billing>('GET', '/billing'),
+    topUp: (amount: string, attempt: string) => json<{ readonly url: string }>('POST', '/billing/top-up', { amount, attempt }),
+    /** @param path of a file below the origin: `/api/billing/ledger.csv` */
+    file: async (path: string) => (await send('GET', path)).blob(),
   }
 }
 

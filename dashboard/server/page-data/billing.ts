@@ -14,6 +14,15 @@ export interface Movement {
   readonly balance: string
 }
 
+/** A payment that the provider has taken on and not yet confirmed, or that was confirmed and is not yet a Credit. */
+export interface PendingTopUp {
+  /** When the person paid, RFC 3339. */
+  readonly time: string
+  readonly amount: string
+  /** What the provider says about the way of payment: `SEPA debit`; '' if nothing. */
+  readonly method: string
+}
+
 /** GET /api/billing */
 export interface Billing {
   readonly account: string
@@ -27,6 +36,8 @@ export interface Billing {
   readonly incomplete: readonly string[]
   /** Newest first. */
   readonly movements: readonly Movement[]
+  /** Newest first, not counted in the balance. Absent: none. */
+  readonly pending?: readonly PendingTopUp[]
   readonly payments: {
     readonly provider: PaymentProvider
     /** Amounts that the page offers, decimal; '' of them with `none` and `manual`. */
@@ -40,5 +51,8 @@ export interface Billing {
  * Routes:
  *   GET  /api/billing                → Billing
  *   GET  /api/billing/ledger.csv     → a CSV file, oldest first
- *   POST /api/billing/top-up {amount, attempt} → {url}: the page of the payment provider (with `stripe`)
+ *   POST /api/billing/top-up {amount, attempt} → {url}: the page of the payment provider (with `stripe`). `attempt` is drawn once for
+ *                                each amount that a person picks, so that a retry pays nothing twice
+ *
+ * The provider leads back to `/billing?top-up=paid` or `/billing?top-up=cancelled`.
  */

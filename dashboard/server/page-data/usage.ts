@@ -4,6 +4,8 @@ export interface UsageCountsView {
   readonly requests: number
   readonly failed: number
   readonly refused: number
+  /** `refused` by reason: the model is not allowed, a rate, a budget or the balance, anything else. Absent where only the sum is known. */
+  readonly refusals?: { readonly model: number; readonly rate: number; readonly budget: number; readonly other: number }
   readonly inputTokens: number
   /** Part of inputTokens. */
   readonly cachedInputTokens: number
@@ -15,7 +17,7 @@ export interface UsageCountsView {
 }
 
 export interface UsageRow extends UsageCountsView {
-  /** `2026-11-24`. */
+  /** `2026-11-24`; `2026-10` for a month of which the days are no longer kept apart: the page counts such rows in 90 days alone. */
   readonly day: string
   /** Served name; '' for calls that were refused before their model was known, and for what found no room. */
   readonly model: string

@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { Button } from '../components/button.tsx'
 import { Outcome } from '../components/outcome.tsx'
 import { Problem } from '../components/problem.tsx'
+import { saveAs } from '../components/save-as.ts'
 import { useAction } from '../components/use-action.ts'
 import { useSurroundings } from '../surroundings.ts'
 import { Section } from './section.tsx'
@@ -23,13 +24,4 @@ export function YourData(): ReactNode {
       </div>
     </Section>
   )
-}
-
-/** By `fetch` and not by a link: a link would save a refusal as the file. */
-function saveAs(name: string, content: Blob): void {
-  const link = document.createElement('a')
-  link.href = URL.createObjectURL(content)
-  link.download = name
-  link.click()
-  setTimeout(() => URL.revokeObjectURL(link.href), 60_000) // the browser reads the content after the click
 }

@@ -1,0 +1,38 @@
+/** `Download CSV`: a link, so that its address can be copied for a script. A click reads the file first, so that a refusal is said on the page. */
+import type { MouseEvent, ReactNode } from 'react'
+import { useSurroundings } from '../surroundings.ts'
+import { problemText } from './problem.tsx'
+import { saveAs } from './save-as.ts'
+import { useAction } from './use-action.ts'
+
+export interface CsvLinkProps {
+  /** Path below the origin. */
+  readonly path: string
+  /** Name of the file. */
+  readonly name: string
+  /** For screen readers, where a page has several: `Download the ledger as CSV`. */
+  readonly label?: string
+  readonly isButton?: boolean
+}
+
+export function CsvLink({ path, name, label, isButton = false }: CsvLinkProps): ReactNode {
+  const { api } = useSurroundings()
+  const { isBusy, error, perform } = useAction('Downloading', async () => saveAs(name, await api.file(path)))
+  const onClick = (event: MouseEvent): void => {
+    if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return // another tab, as the person asks
+    event.preventDefault()
+    perform()
+  }
+  return (
+    <>
+      <a className={isButton ? 'button' : undefined} href={path} download={name} aria-label={label} aria-busy={isBusy} onClick={onClick}>
+        Download CSV
+      </a>
+      {error && (
+        <span className="error" role="alert">
+          {problemText(error)}
+        </span>
+      )}
+    </>
+  )
+}
