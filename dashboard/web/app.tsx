@@ -3,6 +3,8 @@ import { QueryClientProvider } from '@tanstack/react-query'
 import { type ReactNode, useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
 import { createAPI } from './api.ts'
+import { BillingPage } from './billing/billing.tsx'
+import { PlanPage } from './billing/plan.tsx'
 import { ErrorBoundary } from './components/error-boundary.tsx'
 import { Frame } from './components/frame.tsx'
 import { createDrafts } from './drafts.ts'
@@ -13,6 +15,7 @@ import { Overview } from './overview/overview.tsx'
 import { createQueries } from './queries.ts'
 import { Settings } from './settings/settings.tsx'
 import { type Surroundings, SurroundingsContext } from './surroundings.ts'
+import { UsagePage } from './usage/usage.tsx'
 
 export function App(): ReactNode {
   const [queries] = useState(createQueries)
@@ -36,6 +39,9 @@ function Pages(): ReactNode {
         <Route path="/" component={Overview} />
         <Route path="/keys" component={KeysPage} />
         <Route path="/keys/:key">{({ key }) => <KeyPage id={key} />}</Route>
+        <Route path="/usage" component={UsagePage} />
+        <Route path="/billing" component={BillingPage} />
+        <Route path="/billing/plan" component={PlanPage} />
         <Route path="/settings" component={Settings} />
         <Route component={NotFound} />
       </Switch>

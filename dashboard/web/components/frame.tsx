@@ -10,6 +10,8 @@ import { StandingBanner } from './standing-banner.tsx'
 const PAGES = [
   { path: '/', name: 'Overview', icon: 'house' },
   { path: '/keys', name: 'API Keys', icon: 'key' },
+  { path: '/usage', name: 'Usage', icon: 'bars' },
+  { path: '/billing', name: 'Billing', icon: 'card' },
   { path: '/settings', name: 'Settings', icon: 'sliders' },
 ] as const
 

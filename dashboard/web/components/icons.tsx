@@ -22,6 +22,13 @@ const DRAWINGS = {
       <path d="M10.5 5.5V4A1.5 1.5 0 0 0 9 2.5H4A1.5 1.5 0 0 0 2.5 4v5A1.5 1.5 0 0 0 4 10.5h1.5" />
     </>
   ),
+  bars: <path d="M3 13.5V9M8 13.5v-11M13 13.5V6" />,
+  card: (
+    <>
+      <rect x="1.75" y="3.5" width="12.5" height="9" rx="1.5" />
+      <path d="M1.75 6.75h12.5" />
+    </>
+  ),
   tick: <path d="m3 8.5 3.25 3.25L13 5" />,
   cross: <path d="m3.5 3.5 9 9M12.5 3.5l-9 9" />,
 } as const

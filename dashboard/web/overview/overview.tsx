@@ -1,121 +1,120 @@
-/** Overview: the first steps, and the state of the Account. */
+/** Overview: the steps to the first answer for a new account; then the balance, what needs attention, and the last days. */
+import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
-import type { AccountView, Me } from '../../server/page-data/people.ts'
-import { CopyField } from '../components/copy-field.tsx'
-import { Icon } from '../components/icons.tsx'
+import { Link } from 'wouter'
+import type { Billing } from '../../server/page-data/billing.ts'
+import type { Keys, PlanView } from '../../server/page-data/keys.ts'
+import type { Me } from '../../server/page-data/people.ts'
+import { UsedUpBanner } from '../billing/used-up-banner.tsx'
+import { LinkButton } from '../components/link-button.tsx'
 import { Bar, Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
 import { LoadProblem } from '../components/problem.tsx'
-import { useMe } from '../queries.ts'
-import styles from './overview.module.css'
-import { type AccountStanding, standingOf } from './standing-of-account.ts'
+import { useBilling } from '../money-queries.ts'
+import { useKeys, useMe, usePlan } from '../queries.ts'
+import { AccountBanner } from './account-banner.tsx'
+import { AttentionList } from './attention-list.tsx'
+import { FirstSteps } from './first-steps.tsx'
+import { LastDays } from './last-days.tsx'
+import { OverviewFigures } from './overview-figures.tsx'
+import { hasCalled } from './progress.ts'
 
 export function Overview(): ReactNode {
-  const { data, error, isFetching, refetch } = useMe()
-  if (data !== undefined) return <OverviewOf me={data} />
+  const me = useMe()
+  if (me.data !== undefined) return <OverviewOf me={me.data} />
   return (
-    <Page name="Overview" isNarrow>
-      {error === null ? (
-        <Loading>
-          <Bar />
-          <Bar />
-          <Bar size="short" />
-        </Loading>
+    <Page name="Overview">
+      {me.error === null ? (
+        <LoadingOverview />
       ) : (
-        <LoadProblem what="Your account" error={error} isBusy={isFetching} again={() => void refetch()} />
+        <LoadProblem what="Your account" error={me.error} isBusy={me.isFetching} again={() => void me.refetch()} />
       )}
     </Page>
   )
 }
 
-export function OverviewOf({ me: { person, account, installation } }: { readonly me: Me }): ReactNode {
-  const standing = standingOf(account)
-  const heading = person.name === '' ? 'Welcome' : `Welcome, ${person.name}`
-  const isStopped = account.state === 'Suspended' || account.state === 'Closed'
+function OverviewOf({ me }: { readonly me: Me }): ReactNode {
+  const keys = useKeys()
+  const plan = usePlan()
+  const billing = useBilling((data) => !hasCalled(data, keys.data?.keys ?? []))
+  if (me.account.state === 'Suspended' || me.account.state === 'Closed')
+    return (
+      <Page name="Overview">
+        <AccountBanner account={me.account} />
+      </Page>
+    )
+  if (keys.data && billing.data && !hasCalled(billing.data, keys.data.keys))
+    return <NewOverview me={me} keys={keys.data} billing={billing.data} plan={plan.data} />
+  return <UsualOverview me={me} keys={keys} billing={billing} plan={plan} />
+}
+
+interface UsualOverviewProps {
+  readonly me: Me
+  readonly keys: UseQueryResult<Keys>
+  readonly billing: UseQueryResult<Billing>
+  readonly plan: UseQueryResult<PlanView>
+}
+
+function UsualOverview({ me, keys, billing, plan }: UsualOverviewProps): ReactNode {
   return (
-    <Page name="Overview" heading={heading} isNarrow>
-      {isStopped ? (
-        <div className="banner danger" role="status">
-          <div>
-            <b>Your account is {standing.word.toLowerCase()}</b>
-            <p>{standing.consequence}</p>
-          </div>
-        </div>
-      ) : (
-        <ol className={styles.steps}>
-          <Step number={1} title="Verify your email" state="done">
-            <p>{person.email}</p>
-          </Step>
-          <Step number={2} title="Get your account" state={standing.isUsable ? 'done' : 'now'}>
-            <p role="status">{standing.isUsable ? 'Your account is ready.' : standing.consequence}</p>
-          </Step>
-          <Step number={3} title="Call a model" state={standing.isUsable ? 'now' : 'later'}>
-            <p>Take a key from your administrator, and change the base URL of your OpenAI or Anthropic SDK.</p>
-            {standing.isUsable && <BaseURLs apiURL={installation.apiURL} />}
-          </Step>
-        </ol>
+    <Page name="Overview" actions={<LinkButton href="/keys?new" look="primary" text="New key" />}>
+      <AccountBanner account={me.account} />
+      {billing.data && (
+        <UsedUpBanner billing={billing.data}>
+          <TopUpLink billing={billing.data} />
+        </UsedUpBanner>
       )}
-      <AccountFacts account={account} standing={standing} />
+      <QueryProblem what="The balance" query={billing} />
+      <QueryProblem what="The keys" query={keys} />
+      <QueryProblem what="The plan" query={plan} />
+      {billing.isPending || keys.isPending ? (
+        <LoadingOverview />
+      ) : (
+        <OverviewFigures billing={billing.data} keys={keys.data} plan={plan.data} />
+      )}
+      {keys.data && plan.data && <AttentionList keys={keys.data} plan={plan.data} />}
+      <LastDays />
     </Page>
   )
 }
 
-interface StepProps {
-  readonly number: number
-  readonly title: string
-  readonly state: 'done' | 'now' | 'later'
-  readonly children: ReactNode
+/** What could not be loaded, and the button that tries again. What was loaded before stays below. */
+function QueryProblem({ what, query }: { readonly what: string; readonly query: UseQueryResult<unknown> }): ReactNode {
+  const { error, isFetching, refetch } = query
+  return error && <LoadProblem what={what} error={error} isBusy={isFetching} again={() => void refetch()} />
 }
 
-function Step({ number, title, state, children }: StepProps): ReactNode {
+interface NewOverviewProps {
+  readonly me: Me
+  readonly keys: Keys
+  readonly billing: Billing
+  readonly plan: PlanView | undefined
+}
+
+export function NewOverview({ me, keys, billing, plan }: NewOverviewProps): ReactNode {
+  const lead = 'They tick by themselves, also when your administrator does one for you.'
   return (
-    <li className={`${styles.step} ${styles[state]}`} aria-current={state === 'now' ? 'step' : undefined}>
-      <span className={styles.dot} aria-hidden="true">
-        {state === 'done' ? <Icon name="tick" weight={2} /> : number}
-      </span>
-      <div className={styles.body}>
-        <h2>
-          {title}
-          {state === 'done' && <span className="visually-hidden"> (done)</span>}
-        </h2>
-        {children}
-      </div>
-    </li>
+    <Page name="Overview" heading={`${billing.isPrepaid ? 'Four' : 'Three'} steps to your first answer`} lead={lead} isNarrow>
+      <AccountBanner account={me.account} />
+      <FirstSteps me={me} keys={keys.keys} billing={billing} plan={plan} />
+    </Page>
   )
 }
 
-function BaseURLs({ apiURL }: { readonly apiURL: string }): ReactNode {
+function TopUpLink({ billing }: { readonly billing: Billing }): ReactNode {
   return (
-    <div className={styles.urls}>
-      <CopyField label="Base URL for OpenAI SDKs" value={`${apiURL}/v1`} />
-      <CopyField label="Base URL for Anthropic SDKs" value={apiURL} />
-    </div>
+    <Link className="button compact" href="/billing">
+      {billing.payments.provider === 'stripe' ? 'Top up' : 'Go to Billing'}
+    </Link>
   )
 }
 
-function AccountFacts({ account, standing }: { readonly account: AccountView; readonly standing: AccountStanding }): ReactNode {
-  if (account.state !== 'Active' && account.state !== 'Suspended') return null
+function LoadingOverview(): ReactNode {
   return (
-    <section className={styles.section} aria-labelledby="account">
-      <h2 id="account">Account</h2>
-      <dl className={styles.facts}>
-        <div>
-          <dt>State</dt>
-          <dd>
-            <span className={`state ${standing.look}`}>{standing.word}</span>
-          </dd>
-        </div>
-        <div>
-          <dt>Plan</dt>
-          <dd>{account.plan}</dd>
-        </div>
-        <div>
-          <dt>Name</dt>
-          <dd>
-            {account.displayName} <code>{account.name}</code>
-          </dd>
-        </div>
-      </dl>
-    </section>
+    <Loading>
+      <Bar size="tall" />
+      <Bar />
+      <Bar size="short" />
+    </Loading>
   )
 }

@@ -27,7 +27,7 @@ export function standingOf(account: AccountView): AccountStanding {
     case 'Suspended':
       return {
         ...{ isUsable: false, look: 'danger', word: 'Suspended' },
-        consequence: 'Calls with its keys answer 401. Ask your administrator to resume it, by its name below.',
+        consequence: 'Calls with its keys answer 401. Ask your administrator to resume it.',
       }
     case 'Active':
       if (account.isReady) return { isUsable: true, look: 'ok', word: 'Active', consequence: '' }

@@ -1,0 +1,77 @@
+import { describe, expect, it } from 'vitest'
+import type { Billing, Movement } from '../../server/page-data/billing.ts'
+import { moneyIn } from '../micros.ts'
+import { isWaiting, offerOf, paymentNotice, returnOf } from './top-up.ts'
+
+const euro = moneyIn('EUR')
+const AMOUNTS = ['10.00', '25.00', '50.00', '100.00']
+const offer = (balance: string, isPrepaid = true) =>
+  offerOf({ isPrepaid, balance, payments: { provider: 'stripe', amounts: AMOUNTS } }, euro.cent)
+
+describe('the amounts', () => {
+  it('are all that the server offers', () => {
+    expect(offer('5.00')).toEqual({ amounts: AMOUNTS, usual: '50.00', isTooSmall: false })
+  })
+
+  it('start, below zero, where calls are answered again, and the least of them is picked', () => {
+    expect(offer('-24.99')).toEqual({ amounts: ['25.00', '50.00', '100.00'], usual: '25.00', isTooSmall: false })
+    expect(offer('-25.00').amounts).toEqual(['50.00', '100.00'])
+  })
+
+  it('are all offered where none is enough, and the page says so', () => {
+    expect(offer('-500.00')).toEqual({ amounts: AMOUNTS, usual: '100.00', isTooSmall: true })
+  })
+
+  it('do not depend on the balance where nobody pays in advance', () => {
+    expect(offer('-24.99', false).amounts).toEqual(AMOUNTS)
+  })
+
+  it('may be none', () => {
+    expect(offerOf({ isPrepaid: true, balance: '0.00', payments: { provider: 'manual', amounts: [] } }, euro.cent)).toEqual({
+      ...{ amounts: [], usual: '', isTooSmall: false },
+    })
+  })
+})
+
+describe('back from the payment provider', () => {
+  const topUp: Movement = { time: '2026-11-24T11:58:00Z', type: 'TopUp', id: 'x', reference: 'pi_1', amount: '50.00', balance: '50.00' }
+  const billing = (more: Partial<Billing> = {}) => ({ movements: [], asOf: '2026-11-24T12:00:00Z', ...more })
+  const pending = [{ time: '2026-11-24T11:59:00Z', amount: '100.00', method: 'SEPA debit' }]
+
+  it.each([
+    ['?top-up=paid', 'paid'],
+    ['?top-up=cancelled', 'cancelled'],
+    ['?top-up=free', undefined],
+    ['', undefined],
+  ])('%s means %s', (search, outcome) => {
+    expect(returnOf(search)).toBe(outcome)
+  })
+
+  it('without paying, nothing was charged, and nothing is waited for', () => {
+    expect(paymentNotice(billing(), 'cancelled', euro)?.title).toBe('Nothing was charged')
+    expect(isWaiting(billing(), 'cancelled')).toBe(false)
+  })
+
+  it('the page waits until the amount is in the balance, and then names the amount', () => {
+    expect([paymentNotice(billing(), 'paid', euro)?.title, isWaiting(billing(), 'paid')]).toEqual(['The payment is being confirmed', true])
+    const credited = billing({ movements: [topUp] })
+    expect(paymentNotice(credited, 'paid', euro)).toMatchObject({ look: 'ok', title: '€50.00 is in the balance' })
+    expect(isWaiting(credited, 'paid')).toBe(false)
+  })
+
+  it('an older top-up is not taken for this one', () => {
+    expect(isWaiting(billing({ movements: [{ ...topUp, time: '2026-11-24T11:00:00Z' }] }), 'paid')).toBe(true)
+  })
+
+  it('a payment that takes days is named, and is not said to be in the balance', () => {
+    expect(paymentNotice(billing({ pending }), 'paid', euro)?.title).toBe('€100.00 is on its way')
+    expect(paymentNotice(billing({ pending: [...pending, ...pending] }), undefined, euro)?.title).toBe(
+      '€200.00 in 2 payments is on its way',
+    )
+    expect(isWaiting(billing({ pending }), undefined)).toBe(true)
+  })
+
+  it('nothing is said to a person who comes from elsewhere', () => {
+    expect(paymentNotice(billing({ movements: [topUp] }), undefined, euro)).toBeUndefined()
+  })
+})

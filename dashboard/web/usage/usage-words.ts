@@ -1,0 +1,67 @@
+/** The words of the usage page. Pure. */
+import type { UsageRow } from '../../server/page-data/usage.ts'
+import { highestColumn, type Stacks, totalOf, type Units } from '../charts/stacks.ts'
+import { shortCount } from '../counts.ts'
+import { type DayRange, longDay, monthName, rangeText } from '../days.ts'
+import type { Money } from '../micros.ts'
+import { whole } from '../money.ts'
+import type { Filters } from './filters.ts'
+import { coveredRange, isOfMonth, type Unit } from './periods.ts'
+import type { Parts } from './usage-sums.ts'
+
+const SHOW: Readonly<Record<Filters['show'], string>> = { spend: 'Spend', tokens: 'Tokens', requests: 'Requests' }
+const PARTS: Readonly<Record<Parts, string>> = { model: ', by model', key: ', by key', kind: '', outcome: ', by outcome' }
+const COLUMN: Readonly<Record<Unit, string>> = { day: 'Day', week: 'Week', month: 'Month' }
+
+/** `Spend per day` */
+export function chartName(show: Filters['show'], unit: Unit): string {
+  return `${SHOW[show]} per ${unit}`
+}
+
+/** `Spend per day, by model` */
+export function chartTitle(show: Filters['show'], unit: Unit, parts: Parts): string {
+  return `${chartName(show, unit)}${PARTS[parts]}`
+}
+
+/** Head of the first column of the table. */
+export function columnTitle(unit: Unit): string {
+  return COLUMN[unit]
+}
+
+/** `Spend per day, 26 October to 24 November: €120.61 in all, most on Thu 12 Nov. The table below has the figures.` */
+export function chartSummary(name: string, stacks: Stacks, { units, range }: { readonly units: Units; readonly range: string }): string {
+  const most = highestColumn(stacks)
+  const peak = most === undefined ? '' : `, most on ${most.name}`
+  return `${name}, ${range}: ${units.text(totalOf(stacks))} in all${peak}. The table below has the figures.`
+}
+
+export function unitsOf(show: Filters['show'], money: Money): Units {
+  if (show === 'spend') return { name: money.currency, text: money.text, cell: money.cell, mark: money.exact }
+  const count = (value: bigint): string => whole(String(value))
+  const text = show === 'tokens' ? shortCount : count
+  return { name: SHOW[show], text, cell: count, mark: shortCount }
+}
+
+/** The days that the figures stand for. */
+export function coveredText(rows: readonly UsageRow[], range: DayRange): string {
+  return rangeText(coveredRange(rows, range), range.to)
+}
+
+/** Why a range may have more days than were asked for. @returns '' if it has not */
+export function monthsNote(rows: readonly UsageRow[]): string {
+  const first = rows.filter(isOfMonth).map(({ day }) => day).toSorted()[0] // prettier-ignore
+  return first === undefined ? '' : `Days older than five weeks are kept by month, so ${monthName(first)} counts from its first day.`
+}
+
+/** Names the days of which counts are lost. @returns '' if there is none */
+export function incompleteNote(days: readonly string[]): string {
+  if (days.length === 0) return ''
+  const names = days.map(longDay)
+  const list = names.length === 1 ? names[0] : `${names.slice(0, -1).join(', ')} and ${names.at(-1) ?? ''}`
+  return `Up to ten seconds of calls are missing on ${list}, because counts were lost before they were kept.`
+}
+
+/** What a row of models is called. */
+export function modelName(model: string): string {
+  return model === '' ? 'Other' : model
+}
