@@ -10,7 +10,7 @@ import type {
   Sessions,
   TwoFactorStart,
 } from '../server/page-data/people.ts'
-import type { Billing } from '../server/page-data/billing.ts'
+import type { Billing, TopUpState } from '../server/page-data/billing.ts'
 import type { Usage } from '../server/page-data/usage.ts'
 import { signInPath } from './sign-in-path.ts'
 
@@ -86,6 +86,7 @@ export function createAPI(surroundings: Surroundings) {
     usage: (from: string, to: string) => json<Usage>('GET', `/usage?from=${id(from)}&to=${id(to)}`),
     billing: () => json<Billing>('GET', '/billing'),
     topUp: (amount: string, attempt: string) => json<{ readonly url: string }>('POST', '/billing/top-up', { amount, attempt }),
+    checkTopUp: (session: string) => json<TopUpState>('POST', '/billing/top-up/check', { session }),
     /** @param path of a file below the origin: `/api/billing/ledger.csv` */
     file: async (path: string) => (await send('GET', path)).blob(),
   }

@@ -1,6 +1,6 @@
 /** What the pages of usage and billing read from the server. */
 import { keepPreviousData, useQuery, type UseQueryResult } from '@tanstack/react-query'
-import type { Billing } from '../server/page-data/billing.ts'
+import type { Billing, TopUpState } from '../server/page-data/billing.ts'
 import type { Usage } from '../server/page-data/usage.ts'
 import type { DayRange } from './days.ts'
 import { useSurroundings } from './surroundings.ts'
@@ -28,5 +28,16 @@ export function useBilling(isWaited: (billing: Billing) => boolean = () => false
     queryKey: ['billing'],
     queryFn: () => api.billing(),
     refetchInterval: ({ state: { data } }) => (data !== undefined && isWaited(data) ? SOON_MS : LATER_MS),
+  })
+}
+
+/** Asks how the payment stands from which a person comes back, until that is decided. The question settles the payment. @param session '' for none */
+export function useTopUpState(session: string): UseQueryResult<TopUpState> {
+  const { api } = useSurroundings()
+  return useQuery({
+    queryKey: ['top-up', session],
+    queryFn: () => api.checkTopUp(session),
+    enabled: session !== '',
+    refetchInterval: ({ state: { data } }) => (data?.state === 'open' || data?.state === 'processing' ? SOON_MS : false),
   })
 }

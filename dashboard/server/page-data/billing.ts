@@ -23,6 +23,11 @@ export interface PendingTopUp {
   readonly method: string
 }
 
+/** How a payment stands. `open`: the person has not finished paying. `processing`: the bank has not confirmed it. */
+export interface TopUpState {
+  readonly state: 'open' | 'processing' | 'paid' | 'failed' | 'expired'
+}
+
 /** GET /api/billing */
 export interface Billing {
   readonly account: string
@@ -53,6 +58,7 @@ export interface Billing {
  *   GET  /api/billing/ledger.csv     → a CSV file, oldest first
  *   POST /api/billing/top-up {amount, attempt} → {url}: the page of the payment provider (with `stripe`). `attempt` is drawn once for
  *                                each amount that a person picks, so that a retry pays nothing twice
+ *   POST /api/billing/top-up/check {session} → TopUpState: settles the payment; 404 for one of another account
  *
- * The provider leads back to `/billing?top-up=paid` or `/billing?top-up=cancelled`.
+ * The provider leads back to `/billing?top-up=paid&session=…` or `/billing?top-up=cancelled`.
  */

@@ -17,7 +17,7 @@ export interface UsageCountsView {
 }
 
 export interface UsageRow extends UsageCountsView {
-  /** `2026-11-24`; `2026-10` for a month of which the days are no longer kept apart: the page counts such rows in 90 days alone. */
+  /** `2026-11-24`; `2026-10` for a month that is older than 35 days and kept as a whole, with its days before `from` too. */
   readonly day: string
   /** Served name; '' for calls that were refused before their model was known, and for what found no room. */
   readonly model: string

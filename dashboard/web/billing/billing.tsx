@@ -1,7 +1,7 @@
 /** Billing: the balance, the way to top up, and every movement. The plan is the second tab. */
 import type { ReactNode } from 'react'
 import { useSearch } from 'wouter'
-import type { Billing } from '../../server/page-data/billing.ts'
+import type { Billing, TopUpState } from '../../server/page-data/billing.ts'
 import { Figure, Figures } from '../components/figures.tsx'
 import { Footnote } from '../components/footnote.tsx'
 import { Bar, Loading } from '../components/loading.tsx'
@@ -10,7 +10,7 @@ import { Page } from '../components/page.tsx'
 import { LoadProblem } from '../components/problem.tsx'
 import { momentText, monthName, utcDay } from '../days.ts'
 import { microsOf, type Money, moneyIn, sumOf } from '../micros.ts'
-import { useBilling } from '../money-queries.ts'
+import { useBilling, useTopUpState } from '../money-queries.ts'
 import { incompleteNote } from '../usage/usage-words.ts'
 import { paceWords, sinceWords } from './balance.ts'
 import { BILLING_TABS } from './billing-tabs.ts'
@@ -23,12 +23,13 @@ import { UsedUpBanner } from './used-up-banner.tsx'
 
 export function BillingPage(): ReactNode {
   const returned = returnOf(useSearch())
-  const { data, error, isFetching, refetch } = useBilling((billing) => isWaiting(billing, returned))
+  const state = useTopUpState(returned?.session ?? '').data?.state
+  const { data, error, isFetching, refetch } = useBilling((billing) => isWaiting(billing, returned, state))
   return (
     <Page name="Billing">
       <PageTabs label="Billing" tabs={BILLING_TABS} />
       {error && <LoadProblem what="The balance" error={error} isBusy={isFetching} again={() => void refetch()} />}
-      {data && <BillingOf billing={data} returned={returned} />}
+      {data && <BillingOf billing={data} returned={returned} state={state} />}
       {!data && !error && (
         <Loading>
           <Bar size="tall" />
@@ -43,15 +44,17 @@ export function BillingPage(): ReactNode {
 interface BillingOfProps {
   readonly billing: Billing
   readonly returned: Return | undefined
+  /** Of the payment from which the person comes. */
+  readonly state: TopUpState['state'] | undefined
 }
 
-export function BillingOf({ billing, returned }: BillingOfProps): ReactNode {
+export function BillingOf({ billing, returned, state }: BillingOfProps): ReactNode {
   const money = moneyIn(billing.currency)
-  const notice = paymentNotice(billing, returned, money)
+  const notice = paymentNotice(billing, { returned, state, money })
   return (
     <>
       {notice && (
-        <div className={notice.look === 'ok' ? 'banner ok' : 'banner'} role="status">
+        <div className={notice.look === 'info' ? 'banner' : `banner ${notice.look}`} role={notice.look === 'danger' ? 'alert' : 'status'}>
           <div>
             <b>{notice.title}</b>
             <p>{notice.text}</p>

@@ -38,40 +38,55 @@ describe('back from the payment provider', () => {
   const billing = (more: Partial<Billing> = {}) => ({ movements: [], asOf: '2026-11-24T12:00:00Z', ...more })
   const pending = [{ time: '2026-11-24T11:59:00Z', amount: '100.00', method: 'SEPA debit' }]
 
+  const paid = { outcome: 'paid', session: 'cs_1' } as const
+  const cancelled = { outcome: 'cancelled', session: '' } as const
+  type State = Parameters<typeof isWaiting>[2]
+  const notice = (each: ReturnType<typeof billing>, returned: typeof paid | typeof cancelled | undefined, state?: State) =>
+    paymentNotice(each, { returned, state, money: euro })
+
   it.each([
-    ['?top-up=paid', 'paid'],
-    ['?top-up=cancelled', 'cancelled'],
+    ['?top-up=paid&session=cs_1', paid],
+    ['?top-up=cancelled', cancelled],
     ['?top-up=free', undefined],
     ['', undefined],
-  ])('%s means %s', (search, outcome) => {
-    expect(returnOf(search)).toBe(outcome)
+  ])('%s means %j', (search, outcome) => {
+    expect(returnOf(search)).toEqual(outcome)
   })
 
   it('without paying, nothing was charged, and nothing is waited for', () => {
-    expect(paymentNotice(billing(), 'cancelled', euro)?.title).toBe('Nothing was charged')
-    expect(isWaiting(billing(), 'cancelled')).toBe(false)
+    expect(notice(billing(), cancelled)?.title).toBe('Nothing was charged')
+    expect(isWaiting(billing(), cancelled, undefined)).toBe(false)
   })
 
   it('the page waits until the amount is in the balance, and then names the amount', () => {
-    expect([paymentNotice(billing(), 'paid', euro)?.title, isWaiting(billing(), 'paid')]).toEqual(['The payment is being confirmed', true])
+    for (const state of [undefined, 'open', 'paid'] as const) {
+      expect([notice(billing(), paid, state)?.title, isWaiting(billing(), paid, state)]).toEqual(['The payment is being confirmed', true])
+    }
     const credited = billing({ movements: [topUp] })
-    expect(paymentNotice(credited, 'paid', euro)).toMatchObject({ look: 'ok', title: '€50.00 is in the balance' })
-    expect(isWaiting(credited, 'paid')).toBe(false)
+    expect(notice(credited, paid, 'paid')).toMatchObject({ look: 'ok', title: '€50.00 is in the balance' })
+    expect(isWaiting(credited, paid, 'paid')).toBe(false)
   })
 
   it('an older top-up is not taken for this one', () => {
-    expect(isWaiting(billing({ movements: [{ ...topUp, time: '2026-11-24T11:00:00Z' }] }), 'paid')).toBe(true)
+    expect(isWaiting(billing({ movements: [{ ...topUp, time: '2026-11-24T11:00:00Z' }] }), paid, undefined)).toBe(true)
+  })
+
+  it.each([
+    ['failed', 'danger', 'The payment failed'],
+    ['expired', 'info', 'Nothing was charged'],
+  ] as const)('a payment that has %s is said to have added nothing, and is not waited for', (state, look, title) => {
+    expect(notice(billing(), paid, state)).toMatchObject({ look, title })
+    expect(isWaiting(billing(), paid, state)).toBe(false)
   })
 
   it('a payment that takes days is named, and is not said to be in the balance', () => {
-    expect(paymentNotice(billing({ pending }), 'paid', euro)?.title).toBe('€100.00 is on its way')
-    expect(paymentNotice(billing({ pending: [...pending, ...pending] }), undefined, euro)?.title).toBe(
-      '€200.00 in 2 payments is on its way',
-    )
-    expect(isWaiting(billing({ pending }), undefined)).toBe(true)
+    expect(notice(billing(), paid, 'processing')?.title).toBe('The payment is on its way')
+    expect(notice(billing({ pending }), paid)?.title).toBe('€100.00 is on its way')
+    expect(notice(billing({ pending: [...pending, ...pending] }), undefined)?.title).toBe('€200.00 in 2 payments is on its way')
+    expect(isWaiting(billing({ pending }), undefined, undefined)).toBe(true)
   })
 
   it('nothing is said to a person who comes from elsewhere', () => {
-    expect(paymentNotice(billing({ movements: [topUp] }), undefined, euro)).toBeUndefined()
+    expect(notice(billing({ movements: [topUp] }), undefined)).toBeUndefined()
   })
 })

@@ -1,5 +1,5 @@
 /** What a person may top up, and what the way to the payment provider and back has led to. Pure. */
-import type { Billing } from '../../server/page-data/billing.ts'
+import type { Billing, PendingTopUp, TopUpState } from '../../server/page-data/billing.ts'
 import { microsOf, type Money, sumOf } from '../micros.ts'
 import { leastTopUp } from './balance.ts'
 
@@ -24,43 +24,71 @@ export function offerOf({ isPrepaid, balance, payments }: Pick<Billing, 'isPrepa
   return { amounts, usual: enough.length > 0 ? usual : (amounts.at(-1) ?? ''), isTooSmall: enough.length === 0 && amounts.length > 0 }
 }
 
-export type Return = 'paid' | 'cancelled'
+/** With what the payment provider has sent the person back. */
+export interface Return {
+  readonly outcome: 'paid' | 'cancelled'
+  /** The provider's id of the payment; '' if there is none. */
+  readonly session: string
+}
 
-/** With what the provider has sent the person back. @param search the query of the URL @returns undefined: the person comes from elsewhere */
+/** @param search the query of the URL @returns undefined: the person comes from elsewhere */
 export function returnOf(search: string): Return | undefined {
-  const outcome = new URLSearchParams(search).get('top-up')
-  return outcome === 'paid' || outcome === 'cancelled' ? outcome : undefined
+  const query = new URLSearchParams(search)
+  const outcome = query.get('top-up')
+  return outcome === 'paid' || outcome === 'cancelled' ? { outcome, session: query.get('session') ?? '' } : undefined
 }
 
 export interface Notice {
-  readonly look: 'info' | 'ok'
+  readonly look: 'info' | 'ok' | 'danger'
   readonly title: string
   readonly text: string
 }
 
-/** Whether a payment is expected to reach the balance at any moment. */
-export function isWaiting(billing: Pick<Billing, 'movements' | 'pending' | 'asOf'>, returned: Return | undefined): boolean {
-  return (billing.pending ?? []).length > 0 || (returned === 'paid' && newTopUp(billing) === undefined)
+type Payments = Pick<Billing, 'movements' | 'pending' | 'asOf'>
+
+/** Whether the balance is expected to change at any moment. @param state of the payment from which the person comes; undefined: not known */
+export function isWaiting(billing: Payments, returned: Return | undefined, state: TopUpState['state'] | undefined): boolean {
+  if ((billing.pending ?? []).length > 0) return true
+  return returned?.outcome === 'paid' && isUnfinished(state) && newTopUp(billing) === undefined
+}
+
+/** Whether a payment may still be confirmed. */
+function isUnfinished(state: TopUpState['state'] | undefined): boolean {
+  return state !== 'failed' && state !== 'expired'
+}
+
+export interface PaymentFacts {
+  readonly returned: Return | undefined
+  readonly state: TopUpState['state'] | undefined
+  readonly money: Money
 }
 
 /** What the page says about the payment from which the person comes, or that is on its way. */
-export function paymentNotice(
-  billing: Pick<Billing, 'movements' | 'pending' | 'asOf'>,
-  returned: Return | undefined,
-  money: Money,
-): Notice | undefined {
-  const { pending = [] } = billing
-  if (pending.length > 0) {
-    const sum = money.text(sumOf(pending.map(({ amount }) => microsOf(amount))))
-    const title = pending.length === 1 ? `${sum} is on its way` : `${sum} in ${pending.length} payments is on its way`
-    return { look: 'info', title, text: 'The bank has not confirmed the payment yet. Then the amount is in the balance.' }
-  }
-  if (returned === 'cancelled')
+export function paymentNotice(billing: Payments, { returned, state, money }: PaymentFacts): Notice | undefined {
+  if (returned?.outcome === 'cancelled')
     return { look: 'info', title: 'Nothing was charged', text: 'You came back without paying. The balance is as before.' }
-  if (returned === undefined) return undefined
+  if (returned !== undefined && state === 'failed')
+    return { look: 'danger', title: 'The payment failed', text: 'Nothing was added to the balance. Top up again, or pay in another way.' }
+  if (returned !== undefined && state === 'expired')
+    return { look: 'info', title: 'Nothing was charged', text: 'The page of the payment was open for too long. Top up again.' }
+  const pending = pendingNotice(billing.pending ?? [], money)
+  return pending ?? (returned && returnNotice(billing, state, money))
+}
+
+function pendingNotice(pending: readonly PendingTopUp[], money: Money): Notice | undefined {
+  if (pending.length === 0) return undefined
+  const sum = money.text(sumOf(pending.map(({ amount }) => microsOf(amount))))
+  const title = pending.length === 1 ? `${sum} is on its way` : `${sum} in ${pending.length} payments is on its way`
+  return { look: 'info', title, text: NOT_CONFIRMED }
+}
+
+const NOT_CONFIRMED = 'The bank has not confirmed the payment yet, which may take some working days. Then the amount is in the balance.'
+
+function returnNotice(billing: Payments, state: TopUpState['state'] | undefined, money: Money): Notice {
   const added = newTopUp(billing)
   if (added !== undefined)
     return { look: 'ok', title: `${money.text(microsOf(added.amount))} is in the balance`, text: 'Your keys can use it from now on.' }
+  if (state === 'processing') return { look: 'info', title: 'The payment is on its way', text: NOT_CONFIRMED }
   return {
     look: 'info',
     title: 'The payment is being confirmed',
