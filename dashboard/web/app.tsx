@@ -1,38 +1,40 @@
 /** The app: its pages by path, within the frame. */
 import { QueryClientProvider } from '@tanstack/react-query'
-import { type ReactNode, useState } from 'react'
+import { type ReactNode, Suspense, useEffect, useState } from 'react'
 import { Route, Switch, useLocation } from 'wouter'
 import { createAPI } from './api.ts'
-import { BillingPage } from './billing/billing.tsx'
-import { PlanPage } from './billing/plan.tsx'
 import { ErrorBoundary } from './components/error-boundary.tsx'
+import { useFocusAfterNavigation } from './components/focus-after-navigation.ts'
 import { Frame } from './components/frame.tsx'
+import { Bar, Loading } from './components/loading.tsx'
 import { createDrafts } from './drafts.ts'
-import { KeyPage } from './keys/key-page.tsx'
-import { KeysPage } from './keys/keys-page.tsx'
+import { BillingPage, KeyPage, KeysPage, loadPages, PlanPage, Settings, UsagePage } from './lazy-pages.ts'
 import { NotFound } from './not-found.tsx'
 import { Overview } from './overview/overview.tsx'
 import { createQueries } from './queries.ts'
-import { Settings } from './settings/settings.tsx'
 import { type Surroundings, SurroundingsContext } from './surroundings.ts'
-import { UsagePage } from './usage/usage.tsx'
 
 export function App(): ReactNode {
   const [queries] = useState(createQueries)
   const [surroundings] = useState(ofBrowser)
+  useEffect(() => void loadPages(), [])
   return (
     <SurroundingsContext value={surroundings}>
       <QueryClientProvider client={queries}>
         <Frame>
-          <Pages />
+          <Suspense fallback={<LoadingPage />}>
+            <Pages />
+          </Suspense>
         </Frame>
       </QueryClientProvider>
     </SurroundingsContext>
   )
 }
 
+/** Within the boundary of pages that are being fetched: the focus moves once the page is there. */
 function Pages(): ReactNode {
   const [here] = useLocation()
+  useFocusAfterNavigation()
   return (
     <ErrorBoundary key={here}>
       <Switch>
@@ -46,6 +48,15 @@ function Pages(): ReactNode {
         <Route component={NotFound} />
       </Switch>
     </ErrorBoundary>
+  )
+}
+
+function LoadingPage(): ReactNode {
+  return (
+    <Loading>
+      <Bar size="tall" />
+      <Bar />
+    </Loading>
   )
 }
 

@@ -29,6 +29,11 @@ test('the app page holds no inline script and no inline style, and loads only it
   expect(loaded.filter((url) => !/^\/(assets\/|icon\.svg$)/.test(url ?? ''))).toEqual([])
 })
 
+test('the first load is one script, whose size .size-limit.json bounds', () => {
+  const scripts = [...text('index.html').matchAll(/\s(?:src|href)="([^"]*\.js)"/g)].map(([, url]) => url)
+  expect(scripts).toEqual([expect.stringMatching(/^\/assets\/app-[\w-]+\.js$/)])
+})
+
 test('the server finds the script and the styles of the pages before sign-in, with all their shared styles', () => {
   const { file = '', css = [], isEntry } = manifest['door.ts'] ?? {}
   expect(isEntry).toBe(true)

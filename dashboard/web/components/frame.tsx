@@ -1,5 +1,5 @@
 /** What stands around every page: skip link, page-wide banner, navigation, the person and `Sign out`. */
-import { type ReactNode, useEffect, useRef } from 'react'
+import type { ReactNode } from 'react'
 import { Link, useLocation } from 'wouter'
 import { useMe } from '../queries.ts'
 import styles from './frame.module.css'
@@ -16,7 +16,6 @@ const PAGES = [
 ] as const
 
 export function Frame({ children }: { readonly children: ReactNode }): ReactNode {
-  useFocusAfterNavigation()
   return (
     <div className={styles.app}>
       <a className="skip" href="#main">
@@ -76,16 +75,4 @@ function Person(): ReactNode {
       <SignOut />
     </div>
   )
-}
-
-/** Moves the focus to the heading of the new page, where a screen reader goes on. The first page keeps the focus of the browser. */
-function useFocusAfterNavigation(): void {
-  const [here] = useLocation()
-  const last = useRef(here)
-  useEffect(() => {
-    if (last.current === here) return
-    last.current = here
-    scrollTo(0, 0)
-    document.querySelector('h1')?.focus()
-  }, [here])
 }
