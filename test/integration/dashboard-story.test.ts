@@ -166,7 +166,7 @@ it('sign up, the mail, and the proof of the address end signed in, with an Accou
   await button('Verify email').click()
   await page.getByRole('navigation').waitFor()
   await stack.untilCondition('Account', await accountName(), 'Ready')
-  await page.getByText('Your account is ready.').waitFor()
+  await heading(/steps to your first answer|Overview/)
   await checked()
 })
 

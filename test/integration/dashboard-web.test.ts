@@ -149,7 +149,7 @@ test('a session that ended leads to sign-in and back, with what was typed; no pa
 
 test('navigation moves the focus to the heading and changes the title; the first page leaves the focus alone', async () => {
   await open('/')
-  await page.getByRole('heading', { name: 'Welcome, Maya' }).waitFor()
+  await page.getByRole('heading', { name: 'Four steps to your first answer' }).waitFor()
   expect([await page.title(), await page.evaluate('document.activeElement === document.body')]).toEqual(['Overview · Headgate', true])
   await page.getByRole('link', { name: 'Settings' }).press('Enter')
   await expect.poll(() => page.evaluate('document.activeElement.outerHTML')).toMatch(/^<h1.*Settings/)

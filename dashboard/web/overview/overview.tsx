@@ -10,6 +10,7 @@ import { LinkButton } from '../components/link-button.tsx'
 import { Bar, Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
 import { LoadProblem } from '../components/problem.tsx'
+import { listed } from '../listed.ts'
 import { useBilling } from '../money-queries.ts'
 import { useKeys, useMe, usePlan } from '../queries.ts'
 import { AccountBanner } from './account-banner.tsx'
@@ -64,9 +65,7 @@ function UsualOverview({ me, keys, billing, plan }: UsualOverviewProps): ReactNo
           <TopUpLink billing={billing.data} />
         </UsedUpBanner>
       )}
-      <QueryProblem what="The balance" query={billing} />
-      <QueryProblem what="The keys" query={keys} />
-      <QueryProblem what="The plan" query={plan} />
+      <QueryProblem queries={{ balance: billing, keys, plan }} />
       {billing.isPending || keys.isPending ? (
         <LoadingOverview />
       ) : (
@@ -78,10 +77,24 @@ function UsualOverview({ me, keys, billing, plan }: UsualOverviewProps): ReactNo
   )
 }
 
-/** What could not be loaded, and the button that tries again. What was loaded before stays below. */
-function QueryProblem({ what, query }: { readonly what: string; readonly query: UseQueryResult<unknown> }): ReactNode {
-  const { error, isFetching, refetch } = query
-  return error && <LoadProblem what={what} error={error} isBusy={isFetching} again={() => void refetch()} />
+/** One banner for all that could not be loaded. What was loaded before stays below. @param queries by the noun of their data */
+function QueryProblem({ queries }: { readonly queries: Readonly<Record<string, UseQueryResult<unknown>>> }): ReactNode {
+  const failed = Object.entries(queries).filter(([, { error }]) => error !== null)
+  const error = failed[0]?.[1].error
+  if (!error) return null
+  const again = (): void => failed.forEach(([, { refetch }]) => void refetch())
+  return (
+    <LoadProblem
+      what={capitalized(listed(failed.map(([noun]) => `the ${noun}`)))}
+      error={error}
+      isBusy={failed.some(([, { isFetching }]) => isFetching)}
+      again={again}
+    />
+  )
+}
+
+function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1)
 }
 
 interface NewOverviewProps {

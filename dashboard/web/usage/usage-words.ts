@@ -3,6 +3,7 @@ import type { UsageRow } from '../../server/page-data/usage.ts'
 import { highestColumn, type Stacks, totalOf, type Units } from '../charts/stacks.ts'
 import { shortCount } from '../counts.ts'
 import { type DayRange, longDay, monthName, rangeText } from '../days.ts'
+import { listed } from '../listed.ts'
 import type { Money } from '../micros.ts'
 import { whole } from '../money.ts'
 import type { Filters } from './filters.ts'
@@ -56,9 +57,7 @@ export function monthsNote(rows: readonly UsageRow[]): string {
 /** Names the days of which counts are lost. @returns '' if there is none */
 export function incompleteNote(days: readonly string[]): string {
   if (days.length === 0) return ''
-  const names = days.map(longDay)
-  const list = names.length === 1 ? names[0] : `${names.slice(0, -1).join(', ')} and ${names.at(-1) ?? ''}`
-  return `Up to ten seconds of calls are missing on ${list}, because counts were lost before they were kept.`
+  return `Up to ten seconds of calls are missing on ${listed(days.map(longDay))}, because counts were lost before they were kept.`
 }
 
 /** What a row of models is called. */
