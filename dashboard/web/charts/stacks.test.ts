@@ -6,7 +6,14 @@ const column = (label: string) => ({ label, name: `day ${label}` })
 
 describe('series', () => {
   it('stand by their size, so that the largest is at the bottom, and equal ones by name', () => {
-    const series = bySize(new Map([['b', [1n, 1n]], ['a', [2n, 0n]], ['c', [0n, 9n]]]), nameOf) // prettier-ignore
+    const series = bySize(
+      new Map([
+        ['b', [1n, 1n]],
+        ['a', [2n, 0n]],
+        ['c', [0n, 9n]],
+      ]),
+      nameOf,
+    )
     expect(series.map(({ name, look }) => [name, look])).toEqual([
       ['c', 1],
       ['a', 2],
@@ -24,7 +31,15 @@ describe('series', () => {
   })
 
   it('without anything in them are left out', () => {
-    expect(bySize(new Map([['a', [0n]], ['', [0n]]]), nameOf)).toEqual([]) // prettier-ignore
+    expect(
+      bySize(
+        new Map([
+          ['a', [0n]],
+          ['', [0n]],
+        ]),
+        nameOf,
+      ),
+    ).toEqual([])
   })
 })
 

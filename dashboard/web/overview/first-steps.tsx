@@ -91,7 +91,7 @@ function TopUpStep({ billing, state }: { readonly billing: Billing; readonly sta
       <>
         <p>{balance} Calls are answered once there is credit; nothing renews by itself.</p>
         <div className="actions">
-          <LinkButton href="/billing" text="Top up" {...(state === 'now' && { look: 'primary' })} />
+          <LinkButton href="/billing" text="Top up" look="primary" />
         </div>
       </>
     )

@@ -3,6 +3,7 @@ import { type ReactNode, useId } from 'react'
 import { Link } from 'wouter'
 import type { UsageRow } from '../../server/page-data/usage.ts'
 import { Select } from '../components/select.tsx'
+import { useKeys } from '../queries.ts'
 import { type Filters, PERIODS, SHOWN, usagePath } from './filters.ts'
 import styles from './usage-filters.module.css'
 import { choices } from './usage-sums.ts'
@@ -17,8 +18,13 @@ interface UsageFiltersProps {
 const SHOW: Readonly<Record<Filters['show'], string>> = { spend: 'Spend', tokens: 'Tokens', requests: 'Requests' }
 
 export function UsageFilters({ filters, rows, onChange }: UsageFiltersProps): ReactNode {
-  const keys = choices(rows.map(({ key, keyName }) => [key, keyName]), filters.key) // prettier-ignore
-  const models = choices(rows.map(({ model }) => [model, model]), filters.model) // prettier-ignore
+  const revoked = useRevokedKeys()
+  const used = rows.map(({ key, keyName }): [string, string] => [key, revoked.has(key) ? `${keyName} (revoked)` : keyName])
+  const keys = choices(used, filters.key)
+  const models = choices(
+    rows.map(({ model }) => [model, model]),
+    filters.model,
+  )
   const periods = PERIODS.map((days) => ({ text: `${days} days`, filters: { ...filters, days } }))
   const shown = SHOWN.map((show) => ({ text: SHOW[show], filters: { ...filters, show } }))
   return (
@@ -29,6 +35,12 @@ export function UsageFilters({ filters, rows, onChange }: UsageFiltersProps): Re
       <List label="Model" all="All models" value={filters.model} options={models} onChange={(model) => onChange({ ...filters, model })} />
     </div>
   )
+}
+
+/** Ids of revoked keys, of which the usage stays; none while the keys are not known. */
+function useRevokedKeys(): ReadonlySet<string> {
+  const keys = useKeys().data?.keys ?? []
+  return new Set(keys.filter(({ wanted }) => wanted === 'Revoked').map(({ id }) => id))
 }
 
 interface SegmentsProps {

@@ -50,7 +50,10 @@ export function coveredText(rows: readonly UsageRow[], range: DayRange): string 
 
 /** Why a range may have more days than were asked for. @returns '' if it has not */
 export function monthsNote(rows: readonly UsageRow[]): string {
-  const first = rows.filter(isOfMonth).map(({ day }) => day).toSorted()[0] // prettier-ignore
+  const first = rows
+    .filter(isOfMonth)
+    .map(({ day }) => day)
+    .toSorted()[0]
   return first === undefined ? '' : `Days older than five weeks are kept by month, so ${monthName(first)} counts from its first day.`
 }
 

@@ -28,7 +28,14 @@ function html(path = '/usage', more: Partial<Usage> = {}): string {
   const days = Number(new URLSearchParams(path.split('?')[1]).get('days') ?? 30)
   const asked = daysUntil(utcDay(new Date()), days)
   const usage: Usage = { ...daysUntil(DAY, days), asOf: `${DAY}T12:03:00Z`, incomplete: [], currency: 'EUR', rows: ROWS, ...more }
-  return htmlOf(createElement(UsagePage), { path, data: [[['usage', asked.from, asked.to], usage]] })
+  const revoked = { id: 'k-2', wanted: 'Revoked', state: 'Revoked', budgets: [] }
+  return htmlOf(createElement(UsagePage), {
+    path,
+    data: [
+      [['usage', asked.from, asked.to], usage],
+      [['keys'], { keys: [revoked], used: 0 }],
+    ],
+  })
 }
 const shown = (...args: Parameters<typeof html>): string => wordsOf(html(...args))
 
@@ -81,7 +88,7 @@ describe('the filters', () => {
     expect(page).toContain('<a href="/usage?days=7&amp;show=tokens&amp;model=qwen">7 days</a>')
     expect(page).toContain('<a aria-current="true" href="/usage?show=tokens&amp;model=qwen">30 days</a>')
     expect(page).toMatch(/<option value="qwen" selected="">/)
-    expect(wordsOf(page)).toContain('All keys bot docs Model All models llama qwen')
+    expect(wordsOf(page)).toContain('All keys bot docs (revoked) Model All models llama qwen')
   })
 
   it('go into the CSV file', () => {
