@@ -60,7 +60,7 @@ const PROBLEMS: Readonly<Record<string, string>> = {
 }
 
 /** Known reasons in words for the person, others as the cluster tells them. */
-function problemWords(problem: KeyView['problem']): string {
+export function problemWords(problem: KeyView['problem']): string {
   if (problem === undefined) return 'The cluster gives no reason. Ask your administrator.'
   return PROBLEMS[problem.reason] ?? sentence(problem.message === '' ? problem.reason : problem.message)
 }

@@ -75,13 +75,13 @@ describe('a key', () => {
   })
 
   it('that is not accepted says why', () => {
-    expect(
-      concerns([key({ state: 'NotAccepted', problem: { reason: 'TooManyKeys', message: 'The plan allows 20 keys' } })])[0],
-    ).toMatchObject({
-      text: 'The plan allows 20 keys.',
-      state: { word: 'Not accepted' },
-      action: 'Open',
-    })
+    expect(concerns([key({ state: 'NotAccepted', problem: { reason: 'PlanNotFound', message: 'The plan is missing' } })])[0]).toMatchObject(
+      {
+        text: 'The plan is missing.',
+        state: { word: 'Not accepted' },
+        action: 'Open',
+      },
+    )
   })
 
   it.each(['Revoked', 'Revoking', 'Expired', 'Suspended', 'Suspending'] as const)('that is %s needs nothing', (state) => {

@@ -3,6 +3,7 @@ import type { BudgetView, BudgetWindow, Keys, KeyView, PlanView } from '../../se
 import { budgetAmount, resetTime } from '../budget-words.ts'
 import type { StateLook } from '../components/state.tsx'
 import { longDay, utcDay } from '../days.ts'
+import { problemWords } from '../keys/key-banner.ts'
 import { clockTime } from '../times.ts'
 
 export interface Concern {
@@ -53,8 +54,16 @@ interface Facts {
 
 function problemConcern({ id, name, state, problem }: KeyView): readonly Concern[] {
   if (state !== 'NotAccepted') return []
-  const text = sentence(problem?.message ?? 'The key is not issued')
-  return [{ id: `${id}/problem`, name, path: keyPath(id), text, state: { look: 'danger', word: 'Not accepted' }, action: 'Open' }]
+  return [
+    {
+      id: `${id}/problem`,
+      name,
+      path: keyPath(id),
+      text: problemWords(problem),
+      state: { look: 'danger', word: 'Not accepted' },
+      action: 'Open',
+    },
+  ]
 }
 
 function expiryConcern({ id, name, expiresAt }: KeyView, now: Date): readonly Concern[] {
@@ -108,8 +117,4 @@ function forecast({ percent = 0, window, resetsAt }: BudgetView, now: Date): str
 function startOf(window: BudgetWindow, end: Date): number {
   if (window === 'Month') return Date.UTC(end.getUTCFullYear(), end.getUTCMonth() - 1, end.getUTCDate(), end.getUTCHours())
   return end.getTime() - (window === 'Week' ? SOON_DAYS : 1) * DAY_MS
-}
-
-function sentence(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`
 }
