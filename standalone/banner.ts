@@ -91,6 +91,8 @@ export function dashboardLines(url: string, missingPlan: string | undefined): st
   const lines = [
     `Dashboard: ${url}`,
     `  Sign up there; the mails to you are at ${url}/dev/mail.`,
+    `  To top up an account: ${creditLine('ACCOUNT', 'ID')}`,
+    '  The page Billing has this line with the name of the account. An id counts once.',
     ...(missingPlan === undefined
       ? []
       : [
@@ -98,6 +100,11 @@ export function dashboardLines(url: string, missingPlan: string | undefined): st
         ]),
   ]
   return `${lines.join('\n')}\n\n`
+}
+
+/** The command that adds money to an account. */
+export function creditLine(account: string, id: string): string {
+  return `node cli/main.ts credit add ${account} 10.00 --id ${id} --local`
 }
 
 /** The line after Ctrl-C. */

@@ -112,13 +112,13 @@ export async function startStandalone(deps: StandaloneDeps): Promise<Running> {
   while (!gateway.health.isReady()) await Promise.race([sleep(POLL_MS), failed])
   announce(world, baseURL, usageURL)
   status.start()
-  await openDashboard(world, baseURL)
+  await openDashboard(world, baseURL, usageURL)
   const running = parts.move()
   return { stop: () => stop(deps, running), failed }
 }
 
 /** After the keys work, so that they are ready as soon as without the dashboard. */
-async function openDashboard({ config, store, log, print, parts }: World, apiURL: string): Promise<void> {
+async function openDashboard({ config, store, log, print, parts }: World, apiURL: string, usageURL: string): Promise<void> {
   if (!config.dashboard) return
   const { DEFAULT_PLAN, startLocalDashboard } = await import('./dashboard.ts')
   const deps = {
@@ -127,6 +127,7 @@ async function openDashboard({ config, store, log, print, parts }: World, apiURL
     host: config.host,
     port: config.dashboardPort,
     apiURL,
+    usageURL,
     keysNamespace: KEYS_NAMESPACE,
     currency: OPERATOR_SETTINGS.billingCurrency,
     log,

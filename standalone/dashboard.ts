@@ -22,6 +22,7 @@ import { readWebFiles } from '../dashboard/server/web-files.ts'
 import type { StubClient } from '../examples/stub-identity/authorize.ts'
 import { createStubGitHub } from '../examples/stub-identity/github.ts'
 import { createStubOidc } from '../examples/stub-identity/oidc.ts'
+import { creditLine } from './banner.ts'
 import { mailboxRoutes } from './mailbox.ts'
 import { namespaceObject } from './manifest-kinds.ts'
 import type { ObjectStore } from './object-store.ts'
@@ -34,9 +35,11 @@ export interface LocalDashboardDeps {
   readonly port: number
   /** Base URL of the API, without /v1. */
   readonly apiURL: string
+  /** Base URL of the usage of accounts. */
+  readonly usageURL: string
   /** Namespace of the keys that people make. */
   readonly keysNamespace: string
-  /** Currency of all balances, for example `USD`. */
+  /** Currency of the installation. */
   readonly currency: string
   readonly log: Log
 }
@@ -76,10 +79,10 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
       plans: deps.store.informer(plans),
       models: deps.store.informer(servedModels),
     },
-    currency: deps.currency,
     auth: { origin: url, secret: secretOf(deps.stateFolder), providers, hasPasswords: true },
     database: { file: join(deps.stateFolder, 'dashboard.db') },
     newAccounts: { defaultPlan: DEFAULT_PLAN, billing: 'Prepaid', keysNamespace: deps.keysNamespace },
+    money: { url: deps.usageURL, currency: deps.currency, payments: { provider: 'manual', command: creditLine } },
     apiURL: deps.apiURL,
     web,
     transport: folderTransport(mailFolder, { from: 'Headgate <no-reply@localhost>', site: { name: 'Headgate', url } }),

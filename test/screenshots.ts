@@ -37,6 +37,7 @@ async function main(): Promise<void> {
     port: 0,
     apiURL: 'http://127.0.0.1:8080',
     keysNamespace: 'headgate-accounts',
+    usageURL: 'http://127.0.0.1:9', // nothing answers there
     currency: 'EUR',
     log: LOG,
   })

@@ -42,7 +42,7 @@ const OUTAGE_RETRY_SECONDS = 10
 /** Retry-After while too many passwords are being checked, s. */
 const BUSY_RETRY_SECONDS = 5
 /** Paths of the single-page app. */
-const APP_PATHS = ['/', '/settings']
+const APP_PATHS = ['/', '/usage', '/billing', '/settings']
 const ASSET_MAX_AGE_MS = 365 * 86_400_000
 
 export function createDashboardApp(deps: AppDeps): Express {

@@ -152,17 +152,32 @@ export const DASHBOARD_SETTINGS = z.object({
     remedy: 'set it to the name of a namespace',
     chart: 'dashboard.keysNamespace',
   }),
+  usageURL: setting(webURL, {
+    about: "Base URL of the operator's usage interface.",
+    remedy: 'set it to http://<Service of the usage>:9091',
+    chart: BY_CHART,
+  }),
+  usageTokenFile: optionalText({
+    about: 'File with a token of the ServiceAccount for the audience `headgate-usage`; it is read again at each question.',
+    remedy: 'set it to the path of a projected token',
+    chart: BY_CHART,
+  }),
   billingCurrency: setting(
     z
       .string()
-      .regex(/^[A-Z]{3}$/, 'is no currency of three capital letters')
+      .regex(/^[A-Z]{3}$/, 'is no code of a currency')
       .default('USD'),
     {
-      about: 'Currency of all amounts, as the operator has it.',
-      remedy: 'set it to the three letters of the currency, such as EUR',
+      about: 'Currency of the installation, as the operator has it.',
+      remedy: 'set it to three capital letters, such as EUR',
       chart: 'billing.currency',
     },
   ),
+  payments: oneOf(['none', 'manual'], {
+    default: 'none',
+    about: 'How people pay. `none` and `manual`: the page says whom to ask, and an administrator creates Credits.',
+    chart: 'dashboard.payments.provider',
+  }),
   logLevel: logLevel(),
 })
 

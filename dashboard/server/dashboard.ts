@@ -7,6 +7,7 @@ import type { Informer, KubePort } from '#kube/port.ts'
 import { type Clock, sleep } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
+import { OutageLog } from '#platform/outage-log.ts'
 import type { RequestListener } from 'node:http'
 import { Accounts, type NewAccountSettings } from './accounts/accounts.ts'
 import { createDashboardApp } from './app.ts'
@@ -21,7 +22,17 @@ import type { MailTransport } from './mail/transport.ts'
 import { createDashboardMetrics, type DashboardMetrics } from './metrics.ts'
 import type { Site } from './pages/layout.ts'
 import type { Route } from './routes/route.ts'
+import { OperatorUsage, type OperatorUsageDeps } from './usage/operator-usage.ts'
+import type { PaymentSettings } from './usage/payments.ts'
+import type { Money } from './usage/routes.ts'
 import type { WebFiles } from './web-files.ts'
+
+/** Where the figures about usage and money come from, and how money is taken. */
+export interface MoneySettings extends Omit<OperatorUsageDeps, 'outage'> {
+  /** Of the installation, `EUR`. */
+  readonly currency: string
+  readonly payments: PaymentSettings
+}
 
 export interface DashboardDeps {
   readonly kube: KubePort
@@ -36,8 +47,7 @@ export interface DashboardDeps {
   readonly auth: AuthSettings
   readonly database: DatabasePlace
   readonly newAccounts: NewAccountSettings
-  /** Currency of the installation, for example `USD`. */
-  readonly currency: string
+  readonly money: MoneySettings
   /** Base URL of the API, without /v1. */
   readonly apiURL: string
   readonly web: WebFiles
@@ -87,7 +97,7 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
   })
   const { apiKeys, plans, models } = deps.caches
   const { keysNamespace: namespace } = deps.newAccounts
-  const keys = new Keys({ kube: deps.kube, apiKeys, plans, models, namespace, currency: deps.currency, clock })
+  const keys = new Keys({ kube: deps.kube, apiKeys, plans, models, namespace, currency: deps.money.currency, clock })
   const site: Site = {
     publicHost: new URL(auth.origin).host,
     providers: auth.providers.map(({ id, name }) => ({ id, name })),
@@ -95,7 +105,7 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     styles: web.styles,
     scripts: web.scripts,
   }
-  const routeDeps = { identity, accounts, keys, outage: deps.outage, site, apiURL: deps.apiURL, clock, log, metrics }
+  const routeDeps = { identity, accounts, keys, outage: deps.outage, site, money: moneyOf(deps, keys), apiURL: deps.apiURL, clock, log, metrics }
   const extraRoutes = deps.extraRoutes?.(site) ?? []
   const app = createDashboardApp({ ...routeDeps, web, trustedProxies: deps.trustedProxies, extraRoutes })
   const stopping = new AbortController()
@@ -123,4 +133,10 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
       await identity.close()
     },
   }
+}
+
+function moneyOf({ money: { currency, payments, ...operator }, newAccounts, clock, log }: DashboardDeps, keys: Keys): Money {
+  const outage = new OutageLog('usage', log, clock)
+  const keyName = (id: string): string | undefined => keys.displayName(id)
+  return { operator: new OperatorUsage({ ...operator, outage }), currency, payments, namespace: newAccounts.keysNamespace, keyName }
 }

@@ -63,6 +63,12 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     auth: config.auth,
     database: config.database,
     newAccounts: { defaultPlan: config.defaultPlan, billing: config.accountBilling, keysNamespace: config.keysNamespace },
+    money: {
+      url: config.usageURL,
+      tokenFile: config.usageTokenFile,
+      currency: config.billingCurrency,
+      payments: { provider: config.payments },
+    },
     apiURL: config.publicURL,
     web: readWebFiles(join(import.meta.dirname, 'web')),
     transport: smtpTransport(config.smtp, { from: config.from, site: { name: 'Headgate', url: config.auth.origin } }),

@@ -20,6 +20,7 @@ import { getCallback, postNewPassword, postProvider, postReset, postSignIn, post
 import { showReset, showSignIn, showTwoFactor } from './routes/sign-in.ts'
 import { postCheckYourMail, postSignUp, postVerify, showCheckYourMail, showSignUp, showVerify } from './routes/sign-up.ts'
 import { AUTH_PATH } from './identity/auth.ts'
+import { MONEY_ROUTES } from './usage/routes.ts'
 
 export const ROUTES: readonly Route[] = [
   { method: 'GET', path: '/sign-up', access: 'anyone', handler: showSignUp },
@@ -68,4 +69,6 @@ export const ROUTES: readonly Route[] = [
 
   { method: 'GET', path: '/api/export', access: 'account.read', handler: getExport },
   { method: 'POST', path: '/api/account/delete', access: 'account.delete', isSensitive: true, handler: postAccountDelete },
+
+  ...MONEY_ROUTES,
 ]

@@ -17,6 +17,7 @@ async function linesOf(env: Readonly<Record<string, string>>): Promise<{ readonl
 const RIGHT = {
   DASHBOARD_URL: 'https://dashboard.example.com',
   PUBLIC_URL: 'https://api.example.com',
+  USAGE_URL: 'http://usage.example.com:9091',
   DASHBOARD_SECRET: 'a secret of the tests that is long enough to be taken',
   DATABASE_FILE: '/tmp/none/dashboard.db',
   SMTP_HOST: 'smtp.example.com',

@@ -43,6 +43,7 @@ async function prepared(env: Readonly<Record<string, string>> = {}): Promise<Pro
     env: {
       KUBECONFIG: stack.site.plane.adminKubeconfig,
       PUBLIC_URL: 'http://gateway.example',
+      USAGE_URL: stack.operator.usageUrl,
       DASHBOARD_SECRET: SECRET,
       DATABASE_FILE: join(folder, `${pod}.db`),
       SMTP_HOST: '127.0.0.1',

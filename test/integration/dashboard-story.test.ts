@@ -88,6 +88,7 @@ beforeAll(async () => {
     },
     database: { file: join(folder, 'dashboard.db') },
     newAccounts: { defaultPlan: 'default', billing: 'Unmetered', keysNamespace: stack.namespace },
+    money: { url: 'http://127.0.0.1:9', currency: 'USD', payments: { provider: 'none' } },
     apiURL: 'https://api.example.com',
     web: readWebFiles(WEB),
     transport: smtpTransport(

@@ -9,7 +9,7 @@ import { accounts, apiKeys, plans, servedModels } from '#api/resources.ts'
 import type { Informer, KubePort } from '#kube/port.ts'
 import { type Cancel, type Clock, systemClock } from '#platform/clock.ts'
 import { createLog } from '#platform/log.ts'
-import { createDashboard, type Dashboard } from '../../dashboard/server/dashboard.ts'
+import { createDashboard, type Dashboard, type MoneySettings } from '../../dashboard/server/dashboard.ts'
 import type { DatabasePlace } from '../../dashboard/server/identity/database.ts'
 import type { ProviderSettings } from '../../dashboard/server/identity/providers.ts'
 import type { Letter, MailTransport } from '../../dashboard/server/mail/transport.ts'
@@ -45,6 +45,9 @@ export interface DashboardWorldOptions {
   readonly outage?: { readonly sinceMs: number | undefined }
   /** Hashes as in production. Cheap ones save a test most of its time. */
   readonly hasRealHashes?: boolean
+  /** Where usage and ledger are asked for; absent: nothing answers there. */
+  readonly money?: Partial<MoneySettings>
+  readonly keyName?: (id: string) => string | undefined
   /** Another secret than that of the tests. */
   readonly secret?: string
 }
@@ -209,6 +212,8 @@ export class DashboardWorld implements AsyncDisposable {
       },
       database: options.database ?? { file: join(options.folder, 'dashboard.db'), open: (path) => new QuickDatabase(path) },
       newAccounts: { defaultPlan: 'default', billing: 'Prepaid', keysNamespace: 'headgate-accounts' },
+      money: { url: 'http://127.0.0.1:9', currency: 'EUR', payments: { provider: 'manual' }, ...options.money },
+      ...(options.keyName && { keyName: options.keyName }),
       apiURL: 'http://api.example.com',
       web: webFiles(options.folder),
       transport: options.transport ?? this.mails,

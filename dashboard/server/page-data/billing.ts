@@ -45,7 +45,7 @@ export interface Billing {
   readonly pending?: readonly PendingTopUp[]
   readonly payments: {
     readonly provider: PaymentProvider
-    /** Amounts that the page offers, decimal; '' of them with `none` and `manual`. */
+    /** Amounts that the page offers, decimal; none with `none` and `manual`. */
     readonly amounts: readonly string[]
     /** The line that an administrator runs, with `manual` in `make run`. */
     readonly command?: string

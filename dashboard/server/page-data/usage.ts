@@ -40,6 +40,6 @@ export interface Usage {
 
 /*
  * Routes:
- *   GET /api/usage?from=&to=                → Usage; at most 90 days, 30 by default
+ *   GET /api/usage?from=&to=&key=&model=     → Usage; at most 90 days, 30 by default; a wrong day is 422 with `fields`
  *   GET /api/usage.csv?from=&to=&key=&model= → a CSV file
  */

@@ -9,6 +9,7 @@ import type { Keys } from '../keys/keys.ts'
 import type { Session } from '../identity/sessions.ts'
 import type { DashboardMetrics } from '../metrics.ts'
 import type { Site } from '../pages/layout.ts'
+import type { Money } from '../usage/routes.ts'
 
 export interface RouteDeps {
   readonly identity: Identity
@@ -17,6 +18,7 @@ export interface RouteDeps {
   /** Since when the API server does not answer. */
   readonly outage: { readonly sinceMs: number | undefined } | undefined
   readonly site: Site
+  readonly money: Money
   /** Base URL of the API, without /v1. */
   readonly apiURL: string
   readonly clock: Clock
