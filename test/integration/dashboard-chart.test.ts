@@ -75,7 +75,16 @@ describe('the dashboard in the chart', () => {
 
   it('has the defaults of the program, so that docs/settings.md is right about both', () => {
     const env = environmentOf(render())
-    const needed = ['DASHBOARD_URL', 'PUBLIC_URL', 'DASHBOARD_SECRET', 'DATABASE_FILE', 'SMTP_HOST', 'MAIL_FROM']
+    const needed = [
+      'DASHBOARD_URL',
+      'PUBLIC_URL',
+      'DASHBOARD_SECRET',
+      'DATABASE_FILE',
+      'SMTP_HOST',
+      'MAIL_FROM',
+      'USAGE_URL',
+      'USAGE_TOKEN_FILE',
+    ]
     const bare = Object.fromEntries(Object.entries(env).filter(([name]) => needed.includes(name)))
     expect(loadConfig({ ...env, OIDC_PROVIDERS: '', SMTP_USERNAME: '', SMTP_PASSWORD: '' })).toEqual(loadConfig(bare))
   })
@@ -190,8 +199,8 @@ describe('the dashboard in the chart', () => {
     const policy = (name: string): Rendered => named(objectsOf(template(MATRIX[name] ?? [])), 'NetworkPolicy', NAME)
     const egress = (name: string): readonly unknown[] => policy(name).spec['egress'] as readonly unknown[]
     const ports = (...numbers: readonly number[]): object => ({ ports: numbers.map((port) => expect.objectContaining({ port })) })
-    expect(egress('dashboard')).toMatchObject([ports(53, 53), ports(443, 6443), ports(587), ports(443)])
-    expect(egress('dashboard-postgres')).toMatchObject([ports(53, 53), ports(443, 6443), ports(465), ports(5432), ports(443)])
+    expect(egress('dashboard')).toMatchObject([ports(53, 53), ports(443, 6443), ports(587), ports(9091), ports(443)])
+    expect(egress('dashboard-postgres')).toMatchObject([ports(53, 53), ports(443, 6443), ports(465), ports(9091), ports(5432), ports(443)])
     expect(JSON.stringify(egress('dashboard'))).not.toContain('6379')
     expect(policy('dashboard').spec['ingress']).toMatchObject([ports(8090), ports(9090)])
   })
@@ -245,6 +254,11 @@ describe('values of the dashboard that cannot work are refused, with the remedy:
       'an HTTPRoute without a parent',
       'dashboard.httpRoute.enabled=true,dashboard.trustedProxies={10.0.0.0/8}',
       /dashboard\.httpRoute\.parentRefs/,
+    ],
+    [
+      'payments into no balance',
+      'dashboard.payments.provider=manual',
+      /Unmetered Accounts have none; add --set dashboard\.billing=Prepaid/,
     ],
     ['the host of the gateway', 'dashboard.url=https://models.example.net', /models\.example\.net is a host of the gateway too/],
     ['the namespace of the release', 'dashboard.keysNamespace=headgate', /headgate is the namespace of the release/],

@@ -147,7 +147,6 @@ describe('rights', () => {
     ['DELETE', PATH],
     ['PUT', `${PATH}/acme`],
     ['PATCH', `${PATH}/acme/status`],
-    ['GET', `${PATH}/acme/usage`],
     ['POST', '/apis/headgate.dev/v1alpha1/credits'],
     ['GET', '/apis/headgate.dev/v1alpha1/credits'],
     ['POST', '/apis/headgate.dev/v1alpha1/plans'],

@@ -39,7 +39,10 @@
 - { name: DEFAULT_PLAN, value: {{ $values.defaultPlan | quote }} }
 - { name: ACCOUNT_BILLING, value: {{ $values.billing }} }
 - { name: KEYS_NAMESPACE, value: {{ $values.keysNamespace | quote }} }
+- { name: USAGE_URL, value: "http://{{ include "headgate.operator" . }}-usage.{{ .Release.Namespace }}.svc:9091" }
+- { name: USAGE_TOKEN_FILE, value: /var/run/secrets/headgate-usage/token }
 - { name: BILLING_CURRENCY, value: {{ .Values.billing.currency | quote }} }
+- { name: PAYMENTS, value: {{ $values.payments.provider }} }
 {{- include "headgate.commonEnv" (list . $values) }}
 {{- end -}}
 
@@ -79,6 +82,9 @@
 {{- $gatewayHosts := concat .Values.gateway.ingress.hosts .Values.gateway.httpRoute.hostnames (list (regexReplaceAll "^https?://([^:/]+).*$" .Values.gateway.publicURL "${1}")) }}
 {{- if has $host $gatewayHosts }}
 {{- fail (printf "dashboard.url: %s is a host of the gateway too; cookies and content policy of the dashboard need a host of their own" $host) }}
+{{- end }}
+{{- if and (ne $values.payments.provider "none") (ne $values.billing "Prepaid") }}
+{{- fail (printf "dashboard.payments.provider=%s: people pay into a balance, and Unmetered Accounts have none; add --set dashboard.billing=Prepaid" $values.payments.provider) }}
 {{- end }}
 {{- if eq $values.keysNamespace .Release.Namespace }}
 {{- fail (printf "dashboard.keysNamespace: %s is the namespace of the release, whose Secrets are the operator's; choose another one" .Release.Namespace) }}
