@@ -5,7 +5,7 @@ import { join, relative } from 'node:path'
 import { build, type BuildOptions } from 'esbuild'
 
 /** The programs; each becomes `dist/<name>.js`. */
-export const PROGRAMS = ['gateway', 'operator', 'dashboard', 'standalone', 'headgate'] as const
+export const PROGRAMS = ['gateway', 'operator', 'dashboard', 'payments', 'standalone', 'headgate'] as const
 export type Program = (typeof PROGRAMS)[number]
 
 /** The worker threads of each program: bundle name → source. The bundle lies beside that of the program. */
@@ -13,12 +13,17 @@ const WORKERS: Readonly<Record<Program, Readonly<Record<string, string>>>> = {
   gateway: { 'body-worker': 'gateway/dialects/body-worker.ts' },
   operator: {},
   dashboard: {},
+  payments: {},
   standalone: { 'body-worker': 'gateway/dialects/body-worker.ts' },
   headgate: {},
 }
 
 /** The folders of programs that are not in a folder of their own name. */
-const FOLDERS: Readonly<Partial<Record<Program, string>>> = { headgate: 'cli', dashboard: 'dashboard/server' }
+const FOLDERS: Readonly<Partial<Record<Program, string>>> = {
+  headgate: 'cli',
+  dashboard: 'dashboard/server',
+  payments: 'dashboard/payments',
+}
 
 const ROOT = import.meta.dirname
 

@@ -1,5 +1,6 @@
 /** What is generated from the settings of the programs: the page docs/settings.md, and their part of the chart's schema of values. Pure. */
 import type { z } from 'zod'
+import { PAYMENTS_SETTINGS } from './dashboard/payments/config.ts'
 import { DASHBOARD_SETTINGS } from './dashboard/server/config.ts'
 import { GATEWAY_SETTINGS } from './gateway/config.ts'
 import { OPERATOR_SETTINGS } from './operator/config.ts'
@@ -15,7 +16,7 @@ const INTRODUCTION = `# Settings
 Every program reads its settings from environment variables. An empty variable counts as absent. A program with wrong settings prints all errors
 at once, one per line with the remedy, and exits with 1.
 
-The chart sets the variables of operator, gateways and dashboard from its values. A value \`gateway.settings.NAME\`, \`operator.settings.NAME\` or
+The chart sets the variables of operator, gateways, dashboard and payments from its values. A value \`gateway.settings.NAME\`, \`operator.settings.NAME\` or
 \`dashboard.settings.NAME\` that is absent leaves the default of the program.
 `
 
@@ -25,6 +26,7 @@ export function settingsPage(): string {
     section('Gateway', table(GATEWAY_SETTINGS, 'gateway')),
     section('Operator', table(OPERATOR_SETTINGS, 'operator')),
     section('Dashboard', table(DASHBOARD_SETTINGS, 'dashboard')),
+    section('Payments', table(PAYMENTS_SETTINGS, 'dashboard')),
     section('make run', table(STANDALONE_SETTINGS)),
   ]
   return [INTRODUCTION, ...sections].join('\n')

@@ -34,6 +34,7 @@ const FENCED_PACKAGES = [
   'prom-client',
   'nodemailer',
   'helmet',
+  'stripe',
   ...IDENTITY_PACKAGES,
 ]
 
@@ -57,7 +58,7 @@ const GATEWAY_RULE = 'gateway/ imports lib/contract, lib/policy and lib/platform
 const OPERATOR: Omit<Zone, 'at'> = { rooms: ROOMS, deny: outside('operator'), why: 'operator/ imports api/ and lib/, and no other program' }
 const DASHBOARD: Omit<Zone, 'at'> = {
   rooms: ['api', 'contract', 'kube', 'platform', 'policy'],
-  deny: [...outside('dashboard'), '**/web/**'],
+  deny: [...outside('dashboard'), '**/web/**', '**/payments/*.ts', '!**/payments/protocol.ts'],
   why: 'dashboard/server/ imports api/ and lib/, and no other program; of dashboard/web/ it serves the build',
 }
 const IO = [
@@ -150,9 +151,16 @@ const ZONES: readonly Zone[] = [
     why: 'pages are pure functions of their views',
   },
   {
+    at: 'dashboard/payments/',
+    rooms: ['api', 'contract', 'kube', 'platform'],
+    deny: [...outside('dashboard'), '**/web/**', '**/server/**'],
+    packages: ['stripe'],
+    why: 'dashboard/payments/ is a program of its own, and alone talks to the payment provider',
+  },
+  {
     at: 'dashboard/web/',
     rooms: [],
-    deny: [...outside('dashboard'), 'node:*'],
+    deny: [...outside('dashboard'), 'node:*', '**/payments/**'],
     types: ['**/server/**'],
     why: 'dashboard/web/ runs in the browser: of the server it imports types alone, and of the rest nothing',
   },

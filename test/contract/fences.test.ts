@@ -66,8 +66,19 @@ const FENCES: Readonly<Record<string, { readonly may?: string; readonly mayNot?:
   'dashboard/server/app.ts': { may: 'express helmet ./routes.ts #api/account.ts', mayNot: 'better-auth kysely pg ../../operator/app.ts' },
   'dashboard/server/routes/person.ts': { may: '../identity/person.ts', mayNot: 'express better-auth kysely nodemailer ../../web/api.ts' },
   'dashboard/server/identity/auth.ts': { may: 'better-auth better-auth/api kysely pg', mayNot: 'express @kubernetes/client-node' },
+  'dashboard/payments/stripe-provider.ts': {
+    may: 'stripe ./payment.ts #api/credit.ts #kube/port.ts',
+    mayNot: 'express kysely nodemailer ../server/usage/csv.ts ../web/api.ts ../../operator/app.ts',
+  },
+  'dashboard/server/usage/top-up.ts': {
+    may: '../../payments/protocol.ts',
+    mayNot: 'stripe ../../payments/stripe-provider.ts ../../payments/credits-of-payment.ts',
+  },
   'dashboard/server/mail/transport.ts': { may: 'nodemailer', mayNot: 'kysely' },
-  'dashboard/server/pages/sign-in.ts': { may: './html.ts ../page-data/people.ts', mayNot: '../identity/auth.ts #platform/clock.ts node:fs' },
+  'dashboard/server/pages/sign-in.ts': {
+    may: './html.ts ../page-data/people.ts',
+    mayNot: '../identity/auth.ts #platform/clock.ts node:fs',
+  },
   'test/integration/a.test.ts': { may: '#kube/transport.ts' },
   'gateway/app.test.ts': { may: '../test/support/builders.ts' },
 }
