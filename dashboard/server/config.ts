@@ -1,5 +1,6 @@
 /** The settings of the dashboard: one entry each. */
 import { z } from 'zod'
+import { type Micros, MAX_MICROS, parseMicros } from '#contract/values/micros.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import { BY_CHART, flag, logLevel, oneOf, optionalText, port, readEnv, setting } from '#platform/settings.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
@@ -7,11 +8,13 @@ import type { AuthSettings } from './identity/auth.ts'
 import type { DatabasePlace } from './identity/database.ts'
 import type { ProviderSettings } from './identity/providers.ts'
 import type { SmtpSettings } from './mail/transport.ts'
+import type { PaymentSettings } from './usage/payments.ts'
 
 const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernetes object')
 const webURL = z.url({ protocol: /^https?$/, error: 'is no http(s) URL' }).transform((url) => url.replace(/\/+$/, ''))
 const ownOrigin = webURL.refine((url) => new URL(url).origin === url, 'has a path, and the dashboard has a host name of its own')
 const MIN_SECRET = 32
+const money = z.string().refine((text) => (parseMicros(text) ?? 0) > 0, 'is no amount of money')
 
 const oidcProvider = z.strictObject({
   id: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'must be a short lower-case word'),
@@ -173,17 +176,45 @@ export const DASHBOARD_SETTINGS = z.object({
       chart: 'billing.currency',
     },
   ),
-  payments: oneOf(['none', 'manual'], {
+  payments: oneOf(['none', 'manual', 'stripe'], {
     default: 'none',
-    about: 'How people pay. `none` and `manual`: the page says whom to ask, and an administrator creates Credits.',
+    about:
+      'How people pay. `none` and `manual`: the page says whom to ask, and an administrator creates Credits. `stripe`: at Stripe, through the payments program.',
     chart: 'dashboard.payments.provider',
+  }),
+  paymentsURL: setting(webURL.optional(), {
+    about: 'Base URL of the payments program, at its port for the dashboard. Needed with `stripe`.',
+    remedy: 'set it to http://<Service of payments>:8092',
+    chart: BY_CHART,
+  }),
+  paymentsToken: setting(z.string().min(MIN_SECRET, `is shorter than ${MIN_SECRET} characters`).optional(), {
+    about: 'Shared with the payments program. Needed with `stripe`.',
+    remedy: 'set it to at least 32 random characters, such as the output of `openssl rand -hex 24`',
+    secret: true,
+    chart: 'dashboard.payments.existingSecret',
+  }),
+  topUpAmounts: setting(z.string().default('10,25,50,100').transform(listOf).pipe(z.array(money).min(1).max(8)), {
+    about: 'Amounts that the page offers, separated by commas, in the currency of the installation.',
+    remedy: 'set it to amounts such as 10,25,50',
+    chart: 'dashboard.payments.amounts',
+  }),
+  topUpLeast: setting(money.default('5'), {
+    about: 'Least amount of one payment.',
+    remedy: 'set it to an amount such as 5.00',
+    chart: 'dashboard.payments.least',
+  }),
+  topUpMost: setting(money.default('1000'), {
+    about: 'Largest amount of one payment.',
+    remedy: 'set it to an amount such as 1000.00',
+    chart: 'dashboard.payments.most',
   }),
   logLevel: logLevel(),
 })
 
 type Read = z.output<typeof DASHBOARD_SETTINGS>
 
-export interface DashboardConfig extends Read {
+export interface DashboardConfig extends Omit<Read, 'payments'> {
+  readonly payments: PaymentSettings
   readonly auth: AuthSettings
   readonly database: DatabasePlace
   readonly smtp: SmtpSettings
@@ -204,7 +235,21 @@ export function loadConfig(env: NodeJS.ProcessEnv): DashboardConfig {
     database: place,
     smtp: { host: smtpHost, port: smtpPort, security: smtpSecurity, username: smtpUsername, password: smtpPassword },
     from: mailFrom,
+    payments: paymentsOf(read),
   }
+}
+
+function paymentsOf({
+  payments: provider,
+  paymentsURL: url = '',
+  paymentsToken: token = '',
+  topUpAmounts,
+  ...read
+}: Read): PaymentSettings {
+  if (provider !== 'stripe') return { provider }
+  const micros = (text: string): Micros => parseMicros(text) ?? MAX_MICROS // the form was checked
+  const amounts = topUpAmounts.toSorted((a, b) => micros(a) - micros(b))
+  return { provider, url, token, amounts, least: micros(read.topUpLeast), most: micros(read.topUpMost) }
 }
 
 /** What the settings lack together. */
@@ -218,6 +263,9 @@ function problemsOf(read: Read): readonly string[] {
       ? ['SMTP_HOST: is not set, and nobody could verify an address; set it to the host name of an SMTP server']
       : []),
     ...(mailFrom === undefined ? ['MAIL_FROM: is not set; set it to Name <address>'] : []),
+    ...(read.payments === 'stripe' && (read.paymentsURL === undefined || read.paymentsToken === undefined)
+      ? ['PAYMENTS: stripe needs PAYMENTS_URL and PAYMENTS_TOKEN of the payments program; set both']
+      : []),
     ...halfProvider('GITHUB', read.githubClientID, read.githubClientSecret),
     ...halfProvider('GOOGLE', read.googleClientID, read.googleClientSecret),
     ...(read.localPasswords || providersOf(read).length > 0

@@ -23,6 +23,7 @@ import { createDashboardMetrics, type DashboardMetrics } from './metrics.ts'
 import type { Site } from './pages/layout.ts'
 import type { Route } from './routes/route.ts'
 import { OperatorUsage, type OperatorUsageDeps } from './usage/operator-usage.ts'
+import { PaymentsClient } from './usage/payments-client.ts'
 import type { PaymentSettings } from './usage/payments.ts'
 import type { Money } from './usage/routes.ts'
 import type { WebFiles } from './web-files.ts'
@@ -136,7 +137,16 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
 }
 
 function moneyOf({ money: { currency, payments, ...operator }, newAccounts, clock, log }: DashboardDeps, keys: Keys): Money {
-  const outage = new OutageLog('usage', log, clock)
-  const keyName = (id: string): string | undefined => keys.displayName(id)
-  return { operator: new OperatorUsage({ ...operator, outage }), currency, payments, namespace: newAccounts.keysNamespace, keyName }
+  const outageOf = (what: string): OutageLog => new OutageLog(what, log, clock)
+  return {
+    operator: new OperatorUsage({ ...operator, outage: outageOf('usage') }),
+    currency,
+    payments,
+    paymentsClient:
+      payments.provider === 'stripe'
+        ? new PaymentsClient({ url: payments.url, token: payments.token, outage: outageOf('payments') })
+        : undefined,
+    namespace: newAccounts.keysNamespace,
+    keyName: (id) => keys.displayName(id),
+  }
 }

@@ -67,7 +67,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
       url: config.usageURL,
       tokenFile: config.usageTokenFile,
       currency: config.billingCurrency,
-      payments: { provider: config.payments },
+      payments: config.payments,
     },
     apiURL: config.publicURL,
     web: readWebFiles(join(import.meta.dirname, 'web')),

@@ -70,7 +70,7 @@ const FENCES: Readonly<Record<string, { readonly may?: string; readonly mayNot?:
     may: 'stripe ./payment.ts #api/credit.ts #kube/port.ts',
     mayNot: 'express kysely nodemailer ../server/usage/csv.ts ../web/api.ts ../../operator/app.ts',
   },
-  'dashboard/server/usage/top-up.ts': {
+  'dashboard/server/usage/payments-client.ts': {
     may: '../../payments/protocol.ts',
     mayNot: 'stripe ../../payments/stripe-provider.ts ../../payments/credits-of-payment.ts',
   },

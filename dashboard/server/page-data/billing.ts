@@ -52,13 +52,18 @@ export interface Billing {
   }
 }
 
+/** POST /api/billing/top-up */
+export interface TopUpStart {
+  /** The page of the payment provider. It leads back to `/billing?top-up=paid&session=…` or `/billing?top-up=cancelled`. */
+  readonly url: string
+}
+
 /*
  * Routes:
  *   GET  /api/billing                → Billing
  *   GET  /api/billing/ledger.csv     → a CSV file, oldest first
- *   POST /api/billing/top-up {amount, attempt} → {url}: the page of the payment provider (with `stripe`). `attempt` is drawn once for
- *                                each amount that a person picks, so that a retry pays nothing twice
- *   POST /api/billing/top-up/check {session} → TopUpState: settles the payment; 404 for one of another account
- *
- * The provider leads back to `/billing?top-up=paid&session=…` or `/billing?top-up=cancelled`.
+ *   POST /api/billing/top-up {amount, attempt} → TopUpStart (with `stripe`). `attempt` is 8 to 64 letters, digits, - and _, drawn once for
+ *                                each amount that a person picks: a retry gets the same page. 422 with `fields.amount`; 409 where nothing is prepaid
+ *   POST /api/billing/top-up/check {session} → TopUpState: credits a payment that is paid, so that a person need not wait for the provider's
+ *                                message; 404 for one of another account
  */
