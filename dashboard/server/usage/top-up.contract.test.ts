@@ -5,7 +5,7 @@ import { systemClock } from '#platform/clock.ts'
 import { createLog } from '#platform/log.ts'
 import { StubStripe } from '../../../examples/stub-stripe/stub-stripe.ts'
 import { ObjectStore } from '../../../standalone/object-store.ts'
-import { DashboardWorld, type FormBrowser } from '../../../test/support/dashboard-world.ts'
+import { DashboardWorld, type FormBrowser, type Visit } from '../../../test/support/dashboard-world.ts'
 import { listening } from '../../../test/support/listening.ts'
 import { temporaryFolder } from '../../../test/support/temporary-folder.ts'
 import { parseMicros, type Micros } from '#contract/values/micros.ts'
@@ -58,17 +58,20 @@ const topUp = async (browser: FormBrowser, more: object = {}) =>
   await browser.call('POST', '/api/billing/top-up', { amount: '25', attempt: ATTEMPT, ...more })
 const sessionIn = (url: string): string => url.split('/').at(-1) ?? ''
 
+async function check(browser: FormBrowser, session: string): Promise<Visit> {
+  return await browser.call('POST', '/api/billing/top-up/check', { session })
+}
+
 describe('a person', () => {
   test('goes to the page of the provider, pays, comes back, and has one Credit for the own account', async () => {
     const { world, stripe } = await opened()
     const browser = await world.person(MAYA)
     const { url } = (await topUp(browser)).json()
     const session = sessionIn(url)
-    const path = `/api/billing/top-up/${session}`
-    expect((await browser.get(path)).json()).toEqual({ state: 'open' })
+    expect((await check(browser, session)).json()).toEqual({ state: 'open' })
     const payment = stripe.state.pay(session)
-    expect((await browser.get(path)).json()).toEqual({ state: 'paid' })
-    expect((await browser.get(path)).json()).toEqual({ state: 'paid' })
+    expect((await check(browser, session)).json()).toEqual({ state: 'paid' })
+    expect((await check(browser, session)).json()).toEqual({ state: 'paid' })
     const [account] = await world.store.list(accounts, '')
     const accountRef = { name: account?.metadata.name, uid: account?.metadata.uid }
     expect(await world.store.list(credits, '')).toMatchObject([{ spec: { accountRef, amount: '25', type: 'TopUp', reference: payment } }])
@@ -108,7 +111,7 @@ describe('a person', () => {
     const session = sessionIn((await topUp(maya)).json().url)
     stripe.state.pay(session)
     for (const id of [session, 'cs_test_unknown', '..%2f..%2fcheckout'])
-      expect((await sam.get(`/api/billing/top-up/${id}`)).json().error.code).toBe('not-found')
+      expect((await check(sam, id)).json().error.code).toBe('not-found')
     expect(await world.store.list(credits, '')).toEqual([])
   })
 
@@ -139,5 +142,5 @@ test('without a session, and where an administrator takes the money, there is no
   expect((await topUp(world.browser())).status).toBe(401)
   const browser = await world.person(MAYA)
   expect((await topUp(browser)).status).toBe(404)
-  expect((await browser.get('/api/billing/top-up/cs_test_1')).status).toBe(404)
+  expect((await check(browser, 'cs_test_1')).status).toBe(404)
 })
