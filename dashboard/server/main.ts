@@ -58,7 +58,6 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
       plans: watches.createInformer(plans),
       models: watches.createInformer(servedModels),
     },
-    currency: config.billingCurrency,
     outage,
     auth: config.auth,
     database: config.database,

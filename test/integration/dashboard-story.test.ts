@@ -76,7 +76,6 @@ beforeAll(async () => {
       plans: watches.createInformer(plans),
       models: watches.createInformer(servedModels),
     },
-    currency: 'USD',
     auth: {
       origin,
       secret: SECRET,

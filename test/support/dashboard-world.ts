@@ -47,7 +47,6 @@ export interface DashboardWorldOptions {
   readonly hasRealHashes?: boolean
   /** Where usage and ledger are asked for; absent: nothing answers there. */
   readonly money?: Partial<MoneySettings>
-  readonly keyName?: (id: string) => string | undefined
   /** Another secret than that of the tests. */
   readonly secret?: string
 }
@@ -201,7 +200,6 @@ export class DashboardWorld implements AsyncDisposable {
         plans: store.informer(plans),
         models: store.informer(servedModels),
       },
-      currency: 'USD',
       ...(options.outage && { outage: options.outage }),
       auth: {
         origin,
@@ -213,7 +211,6 @@ export class DashboardWorld implements AsyncDisposable {
       database: options.database ?? { file: join(options.folder, 'dashboard.db'), open: (path) => new QuickDatabase(path) },
       newAccounts: { defaultPlan: 'default', billing: 'Prepaid', keysNamespace: 'headgate-accounts' },
       money: { url: 'http://127.0.0.1:9', currency: 'EUR', payments: { provider: 'manual' }, ...options.money },
-      ...(options.keyName && { keyName: options.keyName }),
       apiURL: 'http://api.example.com',
       web: webFiles(options.folder),
       transport: options.transport ?? this.mails,

@@ -1,5 +1,6 @@
 /** What people see of usage and money, over the operator's own interface. */
-import { accounts } from '#api/resources.ts'
+import { accounts, plans } from '#api/resources.ts'
+import { apiVersionOf } from '#kube/port.ts'
 import { describe, expect, test } from 'vitest'
 import { DashboardWorld, type DashboardWorldOptions, type FormBrowser } from '../../../test/support/dashboard-world.ts'
 import { temporaryFolder } from '../../../test/support/temporary-folder.ts'
@@ -18,12 +19,20 @@ const accountOf = async (browser: FormBrowser): Promise<string> => (await browse
 describe('a signed-in person', () => {
   test('sees what the keys of the own account have used, and the movements of its balance', async () => {
     using operator = await UsageOfAccounts.start()
-    await using world = await opened(operator, { keyName: (id) => (id === 'k-1' ? 'checkout bot' : undefined) })
+    await using world = await opened(operator)
     const browser = await world.person(MAYA)
     const account = await accountOf(browser)
+    await world.store.create(plans, {
+      apiVersion: apiVersionOf(plans),
+      kind: plans.kind,
+      metadata: { name: 'default' },
+      spec: { models: ['*'], maxKeys: 5 },
+    })
+    const form = { name: 'checkout bot', models: ['*'], attempt: 'the-only-attempt' }
+    const { id } = (await browser.call('POST', '/api/keys', form)).json().key
     operator.used.push({
       account,
-      key: 'headgate-accounts/k-1',
+      key: `headgate-accounts/${id}`,
       model: 'llama',
       counts: { requests: 3, refusedBudget: 1, costMicros: 1_500_000 },
     })
@@ -31,7 +40,7 @@ describe('a signed-in person', () => {
     const usage = (await browser.get('/api/usage')).json()
     expect(usage).toMatchObject({
       currency: 'EUR',
-      rows: [{ key: 'k-1', keyName: 'checkout bot', model: 'llama', requests: 3, refused: 1, cost: '1.50' }],
+      rows: [{ key: id, keyName: 'checkout bot', model: 'llama', requests: 3, refused: 1, cost: '1.50' }],
     })
     expect((await browser.get('/api/usage?key=k-2')).json().rows).toEqual([])
     const billing = (await browser.get('/api/billing')).json()

@@ -110,8 +110,7 @@ describe('a person', () => {
     const [maya, sam] = [await world.person(MAYA), await world.person('sam@fernwood.example')]
     const session = sessionIn((await topUp(maya)).json().url)
     stripe.state.pay(session)
-    for (const id of [session, 'cs_test_unknown', '..%2f..%2fcheckout'])
-      expect((await check(sam, id)).json().error.code).toBe('not-found')
+    for (const id of [session, 'cs_test_unknown', '..%2f..%2fcheckout']) expect((await check(sam, id)).json().error.code).toBe('not-found')
     expect(await world.store.list(credits, '')).toEqual([])
   })
 
