@@ -29,7 +29,7 @@ const AS = [
   USER,
   ...['serviceaccounts', 'serviceaccounts:headgate', 'authenticated'].flatMap((one) => ['--as-group', `system:${one}`]),
 ]
-const DENIED = /ValidatingAdmissionPolicy 'headgate-dashboard-headgate-accounts' .*denied request: the dashboard of Headgate may/s
+const DENIED = /ValidatingAdmissionPolicy 'headgate-dashboard-headgate-(?:accounts|keys)' .*denied request: the dashboard of Headgate may/s
 const PATH = '/apis/headgate.dev/v1alpha1/accounts'
 const CRD = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions/accounts.headgate.dev'
 /** A field that no version has so far. */
@@ -100,9 +100,7 @@ beforeAll(async () => {
   const rendered = parseAllDocuments(readFileSync(join(import.meta.dirname, '../golden/chart/dashboard.yaml'), 'utf8'))
     .map((document) => document.toJS() as TestObject | null)
     .filter((object): object is TestObject =>
-      /^(ServiceAccount|ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding|Namespace)$/.test(
-        object?.kind ?? '',
-      ),
+      /^(ServiceAccount|(Cluster)?Role(Binding)?|ValidatingAdmissionPolicy(Binding)?|Namespace)$/.test(object?.kind ?? ''),
     )
     .filter(({ metadata }) => (metadata['labels'] as Record<string, string>)['app.kubernetes.io/component'] === 'dashboard')
   const definition = (await admin.get(CRD))!
@@ -151,8 +149,11 @@ describe('rights', () => {
     ['GET', '/apis/headgate.dev/v1alpha1/credits'],
     ['POST', '/apis/headgate.dev/v1alpha1/plans'],
     ['PATCH', '/apis/headgate.dev/v1alpha1/plans/default'],
-    ['POST', '/apis/headgate.dev/v1alpha1/namespaces/headgate-accounts/apikeys'],
-    ['GET', '/apis/headgate.dev/v1alpha1/namespaces/headgate-accounts/apikeys'],
+    ['POST', '/apis/headgate.dev/v1alpha1/namespaces/headgate/apikeys'],
+    ['GET', '/apis/headgate.dev/v1alpha1/apikeys'],
+    ['DELETE', '/apis/headgate.dev/v1alpha1/namespaces/headgate-accounts/apikeys/any'],
+    ['PATCH', '/apis/headgate.dev/v1alpha1/namespaces/headgate-accounts/apikeys/any/status'],
+    ['PATCH', '/apis/headgate.dev/v1alpha1/namespaces/headgate-accounts/servedmodels/any'],
     ['POST', '/apis/rbac.authorization.k8s.io/v1/clusterrolebindings'],
     ['PATCH', '/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/headgate-dashboard-headgate-accounts'],
     ['POST', '/api/v1/namespaces/headgate/serviceaccounts/headgate-operator/token'],
