@@ -8,7 +8,7 @@ import { RawClient } from '#kube/raw-client.ts'
 import { Transport } from '#kube/transport.ts'
 import { systemClock as clock } from '#platform/clock.ts'
 import { listen, runProgram, type Running } from '#platform/lifecycle.ts'
-import { createLog, type ProcessLog } from '#platform/log.ts'
+import { createLog, type Log, type ProcessLog } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { processEnv } from '#platform/settings.ts'
@@ -19,7 +19,7 @@ import { createDashboard } from './dashboard.ts'
 import { lowerHashPriority } from './hash-priority.ts'
 import { createHealthServer } from './health.ts'
 import { smtpTransport } from './mail/transport.ts'
-import { createDashboardMetrics } from './metrics.ts'
+import { createDashboardMetrics, type DashboardMetrics } from './metrics.ts'
 import { readWebFiles } from './web-files.ts'
 
 /** Longest wait for answers under way at the end, ms. */
@@ -44,20 +44,11 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   // eslint-disable-next-line no-console -- the reason is above
   console.error = (...parts: unknown[]) => log.error({ error: parts.map(messageOf).join(' ') }, 'a library printed an error')
   const metrics = createDashboardMetrics()
-  const transport = new Transport({ credentials: new KubeCredentials(env.KUBECONFIG), clock, onAnswer: metrics.kubeAnswered })
-  const kube = new RawClient({ transport, clock })
-  const outage = new ClusterOutage(new OutageLog('the API server', log, clock), clock)
-  const source = { source: kube, clock, logger: log, random: Math.random, outage }
-  const watches = new InformerFactory(source, [])
-  const keyWatches = new InformerFactory(source, [config.keysNamespace])
+  const cluster = openCluster(env.KUBECONFIG, config.keysNamespace, { metrics, log })
+  const { kube, caches, outage } = cluster
   const dashboard = await createDashboard({
     kube,
-    caches: {
-      accounts: watches.createInformer(accounts),
-      apiKeys: keyWatches.createInformer(apiKeys),
-      plans: watches.createInformer(plans),
-      models: watches.createInformer(servedModels),
-    },
+    caches,
     outage,
     auth: config.auth,
     database: config.database,
@@ -77,14 +68,13 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     log,
   })
   const health = createHealthServer({
-    isDead: () => watches.dead || keyWatches.dead,
+    isDead: cluster.isDead,
     ping: () => dashboard.identity.ping(),
     registry: metrics.registry,
   })
   const server = createServer(dashboard.app)
   await listen(health, 'METRICS_PORT', { port: config.metricsPort })
-  watches.start()
-  keyWatches.start()
+  cluster.start()
   dashboard.start()
   log.info({ port: await listen(server, 'PORT', { port: config.port, backlog: BACKLOG }), url: config.auth.origin }, 'listening')
   const stop = async (): Promise<void> => {
@@ -93,11 +83,40 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     clock.after(DRAIN_MS, () => server.closeAllConnections())
     await closed
     await dashboard.stop()
-    watches.stop()
-    keyWatches.stop()
-    await transport.close()
+    await cluster.close()
     health.close()
     health.closeAllConnections()
   }
   return { stop, failed: new Promise<never>(() => undefined) }
+}
+
+/** The API server as the dashboard sees it. */
+function openCluster(
+  kubeconfig: string | undefined,
+  keysNamespace: string,
+  { metrics, log }: { readonly metrics: DashboardMetrics; readonly log: Log },
+) {
+  const transport = new Transport({ credentials: new KubeCredentials(kubeconfig), clock, onAnswer: metrics.kubeAnswered })
+  const kube = new RawClient({ transport, clock })
+  const outage = new ClusterOutage(new OutageLog('the API server', log, clock), clock)
+  const source = { source: kube, clock, logger: log, random: Math.random, outage }
+  const everywhere = new InformerFactory(source, [])
+  const ofKeys = new InformerFactory(source, [keysNamespace])
+  const factories = [everywhere, ofKeys]
+  return {
+    kube,
+    outage,
+    caches: {
+      accounts: everywhere.createInformer(accounts),
+      apiKeys: ofKeys.createInformer(apiKeys),
+      plans: everywhere.createInformer(plans),
+      models: everywhere.createInformer(servedModels),
+    },
+    isDead: () => factories.some(({ dead }) => dead),
+    start: () => factories.forEach((factory) => factory.start()),
+    close: async (): Promise<void> => {
+      for (const factory of factories) factory.stop()
+      await transport.close()
+    },
+  }
 }

@@ -272,7 +272,7 @@ describe('what holds', () => {
   })
 
   test('is said by the plan: how many keys, and which limits for each and for all', async () => {
-    expect((await maya.get('/api/plan')).json()).toMatchObject({ name: 'default', most: 3, models: [], currency: 'USD' })
+    expect((await maya.get('/api/plan')).json()).toMatchObject({ name: 'default', most: 3, models: [], currency: 'EUR' })
   })
 })
 
