@@ -116,16 +116,16 @@ describe('the dashboard in the chart', () => {
     expect(podOf(mine)['volumes']).toContainEqual({ name: 'database', persistentVolumeClaim: { claimName: 'mine' } })
   })
 
-  it('with Postgres has no volume, is replaced pod by pod, and then may have several replicas', () => {
+  it('with Postgres has no database volume, is replaced pod by pod, and then may have several replicas', () => {
     const objects = render('dashboard.postgres.enabled=true', 'dashboard.replicas=3')
     expect(named(objects, 'Deployment', NAME).spec).toMatchObject({ replicas: 3, strategy: { type: 'RollingUpdate' } })
-    expect(podOf(objects)).not.toHaveProperty('volumes')
+    expect(podOf(objects)['volumes']).toEqual([expect.objectContaining({ name: 'usage-token' })])
     expect(containerOf(objects).lifecycle).toEqual({ preStop: { sleep: { seconds: 5 } } })
     expect(named(objects, 'PodDisruptionBudget', NAME).spec).toMatchObject({ maxUnavailable: 1 })
     expect(own(render('dashboard.postgres.enabled=true')).map(({ kind }) => kind)).not.toContain('PodDisruptionBudget')
   })
 
-  it('grants the dashboard Accounts and Plans, and nothing in any namespace', () => {
+  it('grants the dashboard Accounts, Plans, models, usage, and ApiKeys in the namespace of the keys, and nothing else', () => {
     const objects = render('scope.watchNamespaces={shop}', 'accounts.enabled=true')
     const rights = own(objects).filter(({ kind }) => kind.endsWith('Role'))
     expect(rights.map(({ kind, rules }) => ({ kind, rules }))).toEqual([
@@ -133,12 +133,20 @@ describe('the dashboard in the chart', () => {
         kind: 'ClusterRole',
         rules: [
           { apiGroups: ['headgate.dev'], resources: ['accounts'], verbs: ['create', 'get', 'list', 'watch', 'patch'] },
-          { apiGroups: ['headgate.dev'], resources: ['plans'], verbs: ['get', 'list', 'watch'] },
+          { apiGroups: ['headgate.dev'], resources: ['plans', 'servedmodels'], verbs: ['get', 'list', 'watch'] },
+          { apiGroups: ['headgate.dev'], resources: ['accounts/usage', 'accounts/ledger'], verbs: ['get'] },
         ],
+      },
+      {
+        kind: 'Role',
+        rules: [{ apiGroups: ['headgate.dev'], resources: ['apikeys'], verbs: ['create', 'get', 'list', 'watch', 'patch'] }],
       },
     ])
     const bindings = objects.filter((object) => object.kind.endsWith('RoleBinding') && JSON.stringify(object).includes(`"name":"${NAME}"`))
-    expect(bindings.map(({ kind, metadata }) => [kind, metadata.name])).toEqual([['ClusterRoleBinding', 'headgate-dashboard-headgate']])
+    expect(bindings.map(({ kind, metadata }) => [kind, metadata.name])).toEqual([
+      ['ClusterRoleBinding', 'headgate-dashboard-headgate'],
+      ['RoleBinding', 'headgate-dashboard-headgate'],
+    ])
     expect(podOf(objects)).toMatchObject({ serviceAccountName: NAME, automountServiceAccountToken: true })
   })
 
