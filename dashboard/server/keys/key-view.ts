@@ -4,6 +4,7 @@ import { accountPolicy, planPolicy } from '#api/account-policy.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { keyPolicy } from '#api/key-policy.ts'
+import { CREATED_BY_DASHBOARD, CREATED_BY_LABEL } from '#api/metadata.ts'
 import type { Plan } from '#api/plan.ts'
 import { effective, sharedPolicy, type SubjectPolicy } from '#policy/effective.ts'
 import type { KeyState, KeyView, LimitName, LimitView } from '../page-data/keys.ts'
@@ -27,6 +28,7 @@ export function keyView(apiKey: ApiKey, facts: KeyFacts): KeyView {
     ...namesOf(apiKey),
     state,
     wanted: spec.state,
+    isManaged: isManaged(apiKey),
     problem: problemOf(apiKey, state),
     models: spec.models,
     limits: LIMIT_NAMES.flatMap((limit) => limitView(limit, policy, spec.limits?.[limit]) ?? []),
@@ -36,6 +38,11 @@ export function keyView(apiKey: ApiKey, facts: KeyFacts): KeyView {
     lastUsedAt: status?.lastUsedTime,
     programmed: isCurrent(apiKey) ? status?.programmed : undefined,
   }
+}
+
+/** Keys without the label of the dashboard have a manifest somewhere, which would undo each change. */
+export function isManaged({ metadata }: ApiKey): boolean {
+  return metadata.labels?.[CREATED_BY_LABEL] !== CREATED_BY_DASHBOARD
 }
 
 function namesOf({ metadata, spec, status }: ApiKey): Pick<KeyView, 'id' | 'name' | 'hint'> {

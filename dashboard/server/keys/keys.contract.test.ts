@@ -234,6 +234,21 @@ describe('a key', () => {
     expect((await maya.get('/api/keys')).json()).toMatchObject({ used: 0, most: 3, keys: [{ id }] })
   })
 
+  test('that an administrator made for the account is shown, and cannot be changed', async () => {
+    const [account] = await world.store.list(accounts, '')
+    const spec = { ...(await only()).spec, displayName: 'of GitOps', accountRef: { name: account?.metadata.name ?? '' } }
+    await world.store.create(apiKeys, { ...(await only()), metadata: { name: 'of-gitops', namespace: NAMESPACE }, spec })
+    const { keys } = (await maya.get('/api/keys')).json()
+    expect(keys.map((key: Record<string, unknown>) => [key['name'], key['isManaged']]).toSorted()).toEqual([
+      ['docs-search', false],
+      ['of GitOps', true],
+    ])
+    const calls = { suspend: {}, revoke: { name: 'of GitOps' }, replace: { overlapSeconds: 0 } }
+    for (const [path, body] of Object.entries(calls))
+      expect((await maya.call('POST', `/api/keys/of-gitops/${path}`, body)).status).toBe(409)
+    expect((await maya.call('PATCH', '/api/keys/of-gitops', FORM)).status).toBe(409)
+  })
+
   test('gets another value, and the former one works as long as the person says', async () => {
     const before = await only()
     const { value } = (await maya.call('POST', `/api/keys/${id}/replace`, { overlapSeconds: 3_600 })).json()

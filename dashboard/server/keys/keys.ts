@@ -11,7 +11,7 @@ import type { KeyForm, Keys as KeyList, KeyView, NewKey, PlanView } from '../pag
 import { type NewKeyForm, refusedFields } from './key-form.ts'
 import { editedSpec, keyNameOf, newApiKey } from './key-manifest.ts'
 import { drawValue } from './key-value.ts'
-import { keyView } from './key-view.ts'
+import { isManaged, keyView } from './key-view.ts'
 import { planView } from './plan-view.ts'
 
 export interface KeysDeps {
@@ -127,7 +127,8 @@ export class Keys {
   /** Writes a spec over the one that was read: an edit in between is a conflict, and nothing is lost. */
   async #change(account: Account, id: string, specAfter: (key: ApiKey) => ApiKeySpec): Promise<KeyView> {
     const { kube } = this.#deps
-    await this.#find(account, id)
+    const found = await this.#find(account, id)
+    if (isManaged(found)) throw new Refused('conflict', 'Your administrator made this key. Ask there for a change.')
     const key = await kube.get(apiKeys, this.#ref(id))
     if (key === undefined) throw notFound()
     try {

@@ -62,6 +62,8 @@ export interface KeyView {
   readonly hint: string
   readonly state: KeyState
   readonly wanted: KeyWanted
+  /** An administrator made the key, and nobody can change it here. */
+  readonly isManaged: boolean
   /** Reason and message of the condition that keeps the key from working. */
   readonly problem?: { readonly reason: string; readonly message: string } | undefined
   /** Entries of the allow-list; `['*']`: all models of the plan. */

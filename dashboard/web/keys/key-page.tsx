@@ -53,13 +53,14 @@ interface KeyPageOfProps {
 function KeyPageOf({ view, plan }: KeyPageOfProps): ReactNode {
   const { look, word } = stateWords(view, new Date())
   const isEnding = view.wanted === 'Revoked'
+  const isChangeable = !isEnding && !view.isManaged
   return (
     <Page
       name={view.name}
       crumb={<Crumb />}
       state={<State look={look} word={word} />}
       lead={<Facts view={view} />}
-      actions={isEnding ? undefined : <Actions view={view} plan={plan} />}
+      actions={isChangeable ? <Actions view={view} plan={plan} /> : undefined}
     >
       <KeyBanners view={view} />
       {!isEnding && (
@@ -73,7 +74,8 @@ function KeyPageOf({ view, plan }: KeyPageOfProps): ReactNode {
           {lastUsedFact(view)} · <Link href={`/usage?key=${encodeURIComponent(view.id)}`}>See usage</Link>
         </p>
       </PageSection>
-      {!isEnding && <KeyChanges view={view} plan={plan} />}
+      {view.isManaged && <p>Your administrator made this key. Ask there for a change.</p>}
+      {isChangeable && <KeyChanges view={view} plan={plan} />}
     </Page>
   )
 }

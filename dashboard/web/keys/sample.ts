@@ -7,6 +7,7 @@ export const KEY: KeyView = {
   hint: 'sk-hg1b7…Qm4T',
   state: 'Active',
   wanted: 'Active',
+  isManaged: false,
   models: ['llama-3.3-70b', 'llama-3.1-8b'],
   limits: [
     { limit: 'requestsPerMinute', value: 60, owner: 'key' },

@@ -9,7 +9,17 @@ const budget = (more: Partial<BudgetView> = {}): BudgetView => ({
   ...more,
 })
 const key = (more: Partial<KeyView> = {}): KeyView => ({
-  ...{ id: 'k-1', name: 'docs-search', hint: '', state: 'Active', wanted: 'Active', models: ['*'], limits: [], budgets: [] },
+  ...{
+    id: 'k-1',
+    name: 'docs-search',
+    hint: '',
+    state: 'Active',
+    wanted: 'Active',
+    isManaged: false,
+    models: ['*'],
+    limits: [],
+    budgets: [],
+  },
   createdAt: '2026-11-01T00:00:00Z',
   ...more,
 })

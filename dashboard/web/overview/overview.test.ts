@@ -23,7 +23,17 @@ const BILLING: Billing = {
   ...{ incomplete: [], movements: [], payments: { provider: 'stripe', amounts: ['10.00'] } },
 }
 const KEY: KeyView = {
-  ...{ id: 'k-1', name: 'docs-search', hint: 'hg_12345…wxyz', state: 'Active', wanted: 'Active', models: ['*'], limits: [], budgets: [] },
+  ...{
+    id: 'k-1',
+    name: 'docs-search',
+    hint: 'hg_12345…wxyz',
+    state: 'Active',
+    wanted: 'Active',
+    isManaged: false,
+    models: ['*'],
+    limits: [],
+    budgets: [],
+  },
   createdAt: '2026-11-01T00:00:00Z',
 }
 const PLAN: PlanView = { name: 'team', most: 20, models: [{ name: 'llama' }], limits: [], budgets: [], ttl: {}, currency: 'EUR' }

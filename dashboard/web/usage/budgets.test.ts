@@ -13,6 +13,7 @@ const key = (id: string, budgets: readonly BudgetView[], state: KeyState = 'Acti
     hint: '',
     state,
     wanted: 'Active',
+    isManaged: false,
     models: ['*'],
     limits: [],
     budgets,
