@@ -87,6 +87,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     deletingForMs: 0,
     revocationWaitMs: 30_000,
     retiresAtMs: undefined,
+    spareKey: undefined,
     revisionInMs: 0,
     namespaceLimit: undefined,
     isDuplicate: false,

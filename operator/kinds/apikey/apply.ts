@@ -170,8 +170,8 @@ async function deleteSecret({ uid }: Of<'delete-secret'>, { apiKey }: Observed, 
   })
 }
 
-async function deleteKey(_step: Step, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {
-  await deps.kube.remove(apiKeys, refOf(apiKey), { uid: uidOf(apiKey) })
+async function deleteKey({ ref, uid }: Of<'delete-key'>, _observed: Observed, deps: ApiKeyDeps): Promise<void> {
+  await deps.kube.remove(apiKeys, ref, { uid })
 }
 
 async function writeStatus(_step: Step, observed: Observed, deps: ApiKeyDeps): Promise<void> {

@@ -4,12 +4,12 @@ import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { createdMs, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { type Aged, isOlder } from '#policy/age-list.ts'
-import type { KeyAccount } from '../../accounts/accounts.ts'
+import { ACCOUNT_INDEX, type KeyAccount } from '../../accounts/accounts.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { HASH_INDEX, hashesOf, type HashSource, hashSource, isAliveAt, verifierOfHash } from './hash-source.ts'
 import { currentVerifier, policyOf, recordText } from './keyring-entry.ts'
 import type { AccountLimit, Observed } from './observed.ts'
-import { retiresAtMs } from './retirement.ts'
+import { firstToRetire, retiresAtMs } from './retirement.ts'
 
 /** Revoked and expired keys that an account may have beside as many as its plan allows. */
 const SPARE_KEYS = 20
@@ -73,13 +73,15 @@ function accountState(apiKey: ApiKey, own: ReturnType<typeof ownState>, deps: Ap
   const isFresh = isNew(apiKey, own)
   const hasAccount = apiKey.spec.accountRef !== undefined
   const required = settings.accountRequiredNamespaces
+  const accountLimit = accountLimitOf(apiKey, account, isFresh, deps)
   return {
     isNew: isFresh,
     account,
     plan: accounts.planOfAccount(account?.uid ?? own.entry?.account),
     isAccountRequired: required.includes('*') || required.includes(namespaceOf(apiKey)),
     hasAccounts: settings.hasAccounts,
-    accountLimit: accountLimitOf(apiKey, account, isFresh, deps),
+    accountLimit,
+    spareKey: accountLimit?.of === 'AllKeys' ? spareKeyOf(apiKey, deps) : undefined,
     namespaceLimit: isFresh && !hasAccount ? limitOf(namespaceOf(apiKey), deps) : undefined,
   }
 }
@@ -104,6 +106,11 @@ function fullAt({ uid, planSpec }: KeyAccount, ahead: number, { keys }: ApiKeyDe
   if (keys.activeOf(uid, maxKeys) + ahead >= maxKeys) return { most: maxKeys, of: 'ActiveKeys' }
   const most = 2 * maxKeys + SPARE_KEYS
   return keys.countOf(uid) + ahead >= most ? { most, of: 'AllKeys' } : undefined
+}
+
+function spareKeyOf({ spec }: ApiKey, { apiKeys, settings }: ApiKeyDeps): Observed['spareKey'] {
+  const spare = firstToRetire(apiKeys.byIndex(ACCOUNT_INDEX, spec.accountRef?.name ?? ''), settings.retirement)
+  return spare && { ref: refOf(spare), uid: uidOf(spare) }
 }
 
 function isEnding({ metadata, spec }: ApiKey): boolean {

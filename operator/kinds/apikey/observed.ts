@@ -3,7 +3,7 @@ import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-en
 import type { KeyHash } from '#contract/values/credential.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import type { KubeErrorCode } from '#kube/port.ts'
+import type { KubeErrorCode, ObjectRef } from '#kube/port.ts'
 import type { KeyAccount } from '../../accounts/accounts.ts'
 import type { Interval } from '../../shards/spend-entry.ts'
 import type { Confirmation } from '../../projection/acknowledgements.ts'
@@ -61,6 +61,8 @@ export interface Observed {
   readonly revocationWaitMs: number
   /** When the ApiKey of a revoked key may be deleted, ms since 1970; undefined: it stays. */
   readonly retiresAtMs: number | undefined
+  /** The revoked key whose ApiKey makes room for this one in the account; undefined: there is room, or no such key. */
+  readonly spareKey: { readonly ref: ObjectRef; readonly uid: string } | undefined
   /** ms until an edit that does not stop a value may make another revision; 0 = now. */
   readonly revisionInMs: number
   /** The bound of keys, if the namespace has reached it; undefined if there is room or the key exists. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import type { ApiKey } from '#api/apikey.ts'
 import { heldKey } from '../../../test/support/observed-key.ts'
-import { retiresAtMs } from './retirement.ts'
+import { firstToRetire, retiresAtMs } from './retirement.ts'
 
 const DAY_MS = 86_400_000
 const RULE = { namespace: 'people', afterMs: 90 * DAY_MS }
@@ -28,5 +28,21 @@ describe('the ApiKey of a revoked key', () => {
     ['of an installation without a dashboard', revokedKey(), undefined],
   ])('%s stays', (_which, key, rule) => {
     expect(retiresAtMs(key, rule)).toBeUndefined()
+  })
+})
+
+describe('where an account has no room for another ApiKey', () => {
+  const first = revokedKey({ revokedTime: '2026-01-01T00:00:00Z' })
+  const keys = [revokedKey(), revokedKey({ state: 'Active' }), first, revokedKey({ labels: {} })]
+
+  test('the one that was revoked first goes', () => {
+    expect(firstToRetire(keys, RULE)).toBe(first)
+  })
+
+  test('none goes while another one is being deleted, and none that works or that a manifest made', () => {
+    const leaving = { ...first, metadata: { ...first.metadata, deletionTimestamp: REVOKED_TIME } }
+    expect(firstToRetire([...keys, leaving], RULE)).toBeUndefined()
+    expect(firstToRetire([revokedKey({ state: 'Active' }), revokedKey({ labels: {} })], RULE)).toBeUndefined()
+    expect(firstToRetire(keys, undefined)).toBeUndefined()
   })
 })

@@ -1,6 +1,7 @@
 /** The steps of an ApiKey, and functions that several checks of `steps.ts` share. Pure. */
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import type { KeyHash } from '#contract/values/credential.ts'
+import type { ObjectRef } from '#kube/port.ts'
 import type { Level } from '../../loop/level.ts'
 import type { StepBase, Wait } from '../../loop/reconciler.ts'
 import type { Observed } from './observed.ts'
@@ -27,8 +28,8 @@ export type Step = StepBase &
     | { readonly do: 'write-secret'; readonly verifier: KeyringVerifier }
     | { readonly do: 'refresh-secret' }
     | { readonly do: 'delete-secret'; readonly uid: string }
-    /** Deletes the ApiKey of a key that was revoked long ago. */
-    | { readonly do: 'delete-key' }
+    /** Deletes the ApiKey of a key that was revoked: its own one, or one that makes room. */
+    | { readonly do: 'delete-key'; readonly ref: ObjectRef; readonly uid: string }
     | { readonly do: 'write-status' }
     | { readonly do: 'remove-finalizer'; readonly isConfirmed: boolean; readonly hadKey: boolean }
   )

@@ -6,6 +6,7 @@ import {
   failure,
   fresh,
   heldKey,
+  inAccount,
   issued,
   minted,
   NOW,
@@ -19,6 +20,7 @@ import {
   withStatus,
 } from '../../../test/support/observed-key.ts'
 import { FINALIZER } from '#api/apikey.ts'
+import { refOf, uidOf } from '#kube/port.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { isKeyLost } from './key-state.ts'
 import { withState } from './keyring-entry.ts'
@@ -458,10 +460,16 @@ describe('the ApiKey of a revoked key', () => {
 
   test('is deleted at its time, when every gateway has acknowledged the end of the key', () => {
     const settled = (retires: number | undefined): Observed => withStatus({ ...settledEdit(revoked({})), retiresAtMs: retires })
-    expect(nextStep(settled(NOW))).toEqual({ do: 'delete-key', level: 'background' })
+    expect(nextStep(settled(NOW))).toEqual({ do: 'delete-key', level: 'background', ref: refOf(idle().apiKey), uid: uidOf(idle().apiKey) })
     expect(nextStep(settled(NOW + 5_000))).toEqual({ do: 'wait', forMs: 5_000 })
     expect(nextStep(settled(NOW + 90 * 86_400_000))).toEqual({ do: 'wait', forMs: 86_400_000 })
     expect(nextStep(settled(undefined))).toBe(DONE)
+  })
+
+  test('makes room for another one of the account, before that one is told that there is no room', () => {
+    const spareKey = { ref: { namespace: 'people', name: 'k-1' }, uid: 'uid-1' }
+    const full = fresh({ spareKey, accountLimit: { most: 22, of: 'AllKeys' } })
+    expect(nextStep(inAccount(full))).toMatchObject({ do: 'delete-key', ...spareKey })
   })
 
   test('stays while a gateway may still admit the key', () => {

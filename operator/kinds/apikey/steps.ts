@@ -11,6 +11,7 @@ import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { type Check, firstAnswer } from '../../loop/reconciler.ts'
 import { hashFacts, hashRefusal, hashSource, isHashKey, isHashReported, verifierOfHash, wantedVerifiers } from './hash-source.ts'
 import { isDelivered, isKeyLost, isLateWrite, isNameTaken, restorable, wasProgrammed } from './key-state.ts'
+import { refOf, uidOf } from '#kube/port.ts'
 import { isSettled } from '../../projection/programmed.ts'
 import { accountRefusal } from './key-account.ts'
 import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
@@ -61,6 +62,7 @@ const LIVING: readonly KeyCheck[] = [
   awaitGateways,
   awaitDelivery,
   awaitAccount,
+  makeRoom,
   checkSecret,
   reportStep,
   recordRevocation,
@@ -319,11 +321,16 @@ function awaitEvents(observed: Observed): Answer {
   return isUnderWay || isUnproven ? { do: 'wait' } : undefined
 }
 
+/** Makes room for this ApiKey in its account, where revoked keys of a person fill it. */
+function makeRoom({ spareKey }: Observed): Answer {
+  return spareKey && { do: 'delete-key', level: 'change', ...spareKey }
+}
+
 /** Deletes the ApiKey of a key that was revoked long ago, and whose end every gateway has acknowledged. Its usage stays. */
-function retire({ retiresAtMs, now }: Observed): Answer {
+function retire({ apiKey, retiresAtMs, now }: Observed): Answer {
   if (retiresAtMs === undefined) return undefined
   return retiresAtMs <= now
-    ? { do: 'delete-key', level: 'background' }
+    ? { do: 'delete-key', level: 'background', ref: refOf(apiKey), uid: uidOf(apiKey) }
     : { do: 'wait', forMs: Math.min(retiresAtMs - now, RETIREMENT_CHECK_MS) }
 }
 
