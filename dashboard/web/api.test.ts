@@ -100,3 +100,8 @@ it('a server that does not answer is told apart from one that refuses', async ()
   const { api } = apiAnswering(() => Promise.reject(new TypeError('Failed to fetch')))
   expect(await rejection(api.me())).toBeInstanceOf(Unreachable)
 })
+
+it('an answer that is cut off counts as no answer, because the change may have been made', async () => {
+  const { api } = apiAnswering(() => new Response('{"value":"sk-'))
+  expect(await rejection(api.replaceKey('k-1', 0))).toBeInstanceOf(Unreachable)
+})

@@ -48,7 +48,10 @@ export function createAPI(surroundings: Surroundings) {
   const send = (method: string, path: string, body?: object): Promise<Response> => answered(surroundings, method, path, body)
   const json = async <T>(method: string, path: string, body?: object): Promise<T> => {
     const answer = await send(method, `/api${path}`, body)
-    return (await answer.json()) as T // the server's own type of this route
+    const read: unknown = await answer.json().catch((error: unknown) => {
+      throw new Unreachable('The answer of the dashboard was cut off.', { cause: error })
+    })
+    return read as T // the server's own type of this route
   }
   const done = async (method: string, path: string, body?: object): Promise<void> => void (await send(method, `/api${path}`, body))
   const id = encodeURIComponent

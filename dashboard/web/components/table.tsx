@@ -62,11 +62,13 @@ export interface CellProps {
   readonly isNumber?: boolean
   /** Takes the whole width where the row is stacked. */
   readonly isWhole?: boolean
+  /** For names of any length, which break within a word. */
+  readonly hasNames?: boolean
   readonly children?: ReactNode
 }
 
-export function Cell({ label, isNumber = false, isWhole = false, children }: CellProps): ReactNode {
-  const className = [isNumber && styles.end, isWhole && styles.whole].filter(Boolean).join(' ')
+export function Cell({ label, isNumber = false, isWhole = false, hasNames = false, children }: CellProps): ReactNode {
+  const className = [isNumber && styles.end, isWhole && styles.whole, hasNames && styles.names].filter(Boolean).join(' ')
   return (
     <td role="cell" className={className === '' ? undefined : className}>
       {label !== undefined && (

@@ -129,7 +129,9 @@ function KeyRow({ view, plan }: { readonly view: KeyView; readonly plan: PlanVie
         <State look={look} word={word} />
         {note !== undefined && <Sub>{note}</Sub>}
       </Cell>
-      <Cell label="Models">{modelsWords(view, plan)}</Cell>
+      <Cell label="Models" hasNames>
+        {modelsWords(view, plan)}
+      </Cell>
       <Cell label="Budget">
         <TightestBudget budgets={budgets} currency={plan?.currency} />
       </Cell>

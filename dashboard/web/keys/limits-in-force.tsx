@@ -15,9 +15,11 @@ export function LimitsInForce({ view, plan }: { readonly view: KeyView; readonly
         {limitRows(view, plan).map(({ title, value, owner, why }) => (
           <TableRow key={title}>
             <RowHead>{title}</RowHead>
-            <Cell label="In force">{value}</Cell>
+            <Cell label="In force" hasNames>
+              {value}
+            </Cell>
             <Cell label="Set by">{owner === undefined ? 'Nobody' : <Source owner={owner} />}</Cell>
-            <Cell isWhole>
+            <Cell isWhole hasNames>
               <span className="muted">{why}</span>
             </Cell>
           </TableRow>
