@@ -309,7 +309,7 @@ const STATES: ReadonlyArray<readonly [string, string, () => void]> = [
   ['Settings', '/settings', () => undefined],
   ['Settings, read only', '/settings', () => (server.me = { ...server.me, readOnlySince: '2026-11-24T12:03:00Z' })],
   ['Settings whose lists could not be loaded', '/settings', () => (server.refusals = { 'GET /api/sessions': 'internal' })],
-  ['a path that leads nowhere', '/keys/none', () => undefined],
+  ['a path that leads nowhere', '/nowhere', () => undefined],
 ]
 
 describe.each([

@@ -4,9 +4,10 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { build } from 'vite'
-import type { Me, RefusalCode, Sessions } from '../../dashboard/server/page-data/people.ts'
+import type { Me, Refusal, RefusalCode, Sessions } from '../../dashboard/server/page-data/people.ts'
 import { ROOT } from './documents.ts'
 import { REFUSAL_STATUS } from '../../dashboard/server/http/refused.ts'
+import { FakeKeys } from './fake-keys.ts'
 import { listening } from './listening.ts'
 
 /** As strict as the real server's. */
@@ -41,6 +42,9 @@ export class FakeDashboard {
   /** Whether changes need a fresh proof, until a right one comes. */
   wantsProof = false
   hasSession = true
+  readonly keys = new FakeKeys()
+  /** Routes whose next answer gets lost on its way: the change is made. */
+  readonly lost = new Set<string>()
   /** Pages besides the app, by path. */
   readonly pages: Record<string, string> = { '/sign-in': '<!doctype html><html lang="en"><title>Sign in</title><h1>Sign in</h1></html>' }
   readonly #folder: string
@@ -64,6 +68,8 @@ export class FakeDashboard {
   reset(): void {
     Object.assign(this, { me: ME, refusals: {}, wantsProof: false, hasSession: true })
     this.changes.length = 0
+    this.keys.reset()
+    this.lost.clear()
   }
 
   /** A page before sign-in with this content, styled and scripted as the real ones. */
@@ -95,13 +101,11 @@ export class FakeDashboard {
   #answer(response: ServerResponse, route: string, body: string): void {
     if (!route.startsWith('GET ')) this.changes.push(`${route} ${body}`)
     const code = this.#refusal(route, body)
-    response.statusCode = code === undefined ? 200 : REFUSAL_STATUS[code]
+    const result = code === undefined ? this.#result(route, body) : { error: { code, message: `Refused: ${code}.`, requestID: 'req_7' } }
+    if (this.lost.delete(route)) return void response.write('{', () => response.destroy()) // a browser would repeat a request without headers
+    response.statusCode = isRefusal(result) ? REFUSAL_STATUS[result.error.code] : 200
     response.setHeader('content-type', 'application/json')
-    response.end(
-      JSON.stringify(
-        code === undefined ? this.#result(route, body) : { error: { code, message: `Refused: ${code}.`, requestID: 'req_7' } },
-      ),
-    )
+    response.end(JSON.stringify(result))
   }
 
   #refusal(route: string, body: string): RefusalCode | undefined {
@@ -132,7 +136,11 @@ export class FakeDashboard {
         this.me = { ...this.me, person: { ...this.me.person, twoFactor: { isOn: true, backupCodesLeft: 3 } } }
         return {}
       default:
-        return {}
+        return this.keys.answer(route, body) ?? {}
     }
   }
+}
+
+function isRefusal(result: object): result is Refusal {
+  return 'error' in result
 }
