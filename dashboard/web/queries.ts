@@ -55,12 +55,13 @@ export function useSessions(): UseQueryResult<Sessions> {
   return useQuery({ queryKey: ['sessions'], queryFn: () => api.sessions() })
 }
 
-export function useKeys(): UseQueryResult<Keys> {
+/** @param isWaited whether a person waits for a key or for its first use */
+export function useKeys(isWaited = false): UseQueryResult<Keys> {
   const { api } = useSurroundings()
   return useQuery({
     queryKey: ['keys'],
     queryFn: () => api.keys(),
-    refetchInterval: ({ state: { data } }) => (data?.keys.some(isMoving) ? AT_ONCE_MS : LATER_MS),
+    refetchInterval: ({ state: { data } }) => (data?.keys.some(isMoving) ? AT_ONCE_MS : isWaited ? SOON_MS : LATER_MS),
   })
 }
 

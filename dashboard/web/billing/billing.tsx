@@ -9,6 +9,7 @@ import { PageTabs } from '../components/page-tabs.tsx'
 import { Page } from '../components/page.tsx'
 import { LoadProblem } from '../components/problem.tsx'
 import { momentText, monthName, utcDay } from '../days.ts'
+import { loadErrorOf } from '../load-error.ts'
 import { microsOf, type Money, moneyIn, sumOf } from '../micros.ts'
 import { useBilling, useTopUpState } from '../money-queries.ts'
 import { incompleteNote } from '../usage/usage-words.ts'
@@ -24,7 +25,9 @@ import { UsedUpBanner } from './used-up-banner.tsx'
 export function BillingPage(): ReactNode {
   const returned = returnOf(useSearch())
   const state = useTopUpState(returned?.session ?? '').data?.state
-  const { data, error, isFetching, refetch } = useBilling((billing) => isWaiting(billing, returned, state))
+  const billing = useBilling((known) => isWaiting(known, returned, state))
+  const { data, isFetching, refetch } = billing
+  const error = loadErrorOf(billing)
   return (
     <Page name="Billing">
       <PageTabs label="Billing" tabs={BILLING_TABS} />

@@ -9,12 +9,15 @@ import { Page } from '../components/page.tsx'
 import { LoadProblem } from '../components/problem.tsx'
 import { Source } from '../components/source.tsx'
 import { Cell, RowHead, Table, TableRow } from '../components/table.tsx'
+import { loadErrorOf } from '../load-error.ts'
 import { useKeys, usePlan } from '../queries.ts'
 import { BILLING_TABS } from './billing-tabs.ts'
 import { contextWords, planRows, priceWords } from './plan-words.ts'
 
 export function PlanPage(): ReactNode {
-  const { data, error, isFetching, refetch } = usePlan()
+  const plan = usePlan()
+  const { data, isFetching, refetch } = plan
+  const error = loadErrorOf(plan)
   const used = useKeys().data?.used
   return (
     <Page name="Plan" heading="Billing">

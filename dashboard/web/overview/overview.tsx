@@ -11,6 +11,7 @@ import { Bar, Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
 import { LoadProblem } from '../components/problem.tsx'
 import { listed } from '../listed.ts'
+import { loadErrorOf } from '../load-error.ts'
 import { useBilling } from '../money-queries.ts'
 import { useKeys, useMe, usePlan } from '../queries.ts'
 import { AccountBanner } from './account-banner.tsx'
@@ -35,9 +36,9 @@ export function Overview(): ReactNode {
 }
 
 function OverviewOf({ me }: { readonly me: Me }): ReactNode {
-  const keys = useKeys()
+  const billing = useBilling(isNew)
+  const keys = useKeys(billing.data !== undefined && isNew(billing.data))
   const plan = usePlan()
-  const billing = useBilling((data) => !hasCalled(data, keys.data?.keys ?? []))
   if (me.account.state === 'Suspended' || me.account.state === 'Closed')
     return (
       <Page name="Overview">
@@ -47,6 +48,11 @@ function OverviewOf({ me }: { readonly me: Me }): ReactNode {
   if (keys.data && billing.data && !hasCalled(billing.data, keys.data.keys))
     return <NewOverview me={me} keys={keys.data} billing={billing.data} plan={plan.data} />
   return <UsualOverview me={me} keys={keys} billing={billing} plan={plan} />
+}
+
+/** Whether the page waits for the first call: the steps tick soon after they were done. */
+function isNew(billing: Billing): boolean {
+  return !hasCalled(billing, [])
 }
 
 interface UsualOverviewProps {
@@ -79,7 +85,7 @@ function UsualOverview({ me, keys, billing, plan }: UsualOverviewProps): ReactNo
 
 /** One banner for all that could not be loaded. What was loaded before stays below. @param queries by the noun of their data */
 function QueryProblem({ queries }: { readonly queries: Readonly<Record<string, UseQueryResult<unknown>>> }): ReactNode {
-  const failed = Object.entries(queries).filter(([, { error }]) => error !== null)
+  const failed = Object.entries(queries).filter(([, query]) => loadErrorOf(query) !== undefined)
   const error = failed[0]?.[1].error
   if (!error) return null
   const again = (): void => failed.forEach(([, { refetch }]) => void refetch())

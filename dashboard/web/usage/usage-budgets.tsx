@@ -3,6 +3,7 @@ import type { ReactNode } from 'react'
 import { Budget, Budgets } from '../components/budget.tsx'
 import { PageSection } from '../components/page-section.tsx'
 import { LoadProblem } from '../components/problem.tsx'
+import { loadErrorOf } from '../load-error.ts'
 import { useKeys, usePlan } from '../queries.ts'
 import { budgetsOf } from './budgets.ts'
 
@@ -10,7 +11,7 @@ import { budgetsOf } from './budgets.ts'
 export function UsageBudgets({ picked }: { readonly picked: string }): ReactNode {
   const keys = useKeys()
   const plan = usePlan()
-  const error = keys.error ?? plan.error
+  const error = loadErrorOf(keys) ?? loadErrorOf(plan)
   const again = (): void => void Promise.all([keys.refetch(), plan.refetch()])
   if (keys.data === undefined || plan.data === undefined)
     return error && <LoadProblem what="The budgets" error={error} isBusy={keys.isFetching || plan.isFetching} again={again} />

@@ -1,4 +1,5 @@
 /** Usage: what was spent, on what, by which key, for 7, 30 or 90 days. The filters are in the URL. */
+import type { UseQueryResult } from '@tanstack/react-query'
 import type { ReactNode } from 'react'
 import { Link, useLocation, useSearch } from 'wouter'
 import type { Usage } from '../../server/page-data/usage.ts'
@@ -8,9 +9,11 @@ import { Bar, Loading } from '../components/loading.tsx'
 import { Page } from '../components/page.tsx'
 import { LoadProblem } from '../components/problem.tsx'
 import { daysUntil, utcDay } from '../days.ts'
+import { loadErrorOf } from '../load-error.ts'
 import { useUsage } from '../money-queries.ts'
 import { csvPath, type Filters, filtersOf, usagePath } from './filters.ts'
 import { rowsIn } from './periods.ts'
+import { UsageBudgets } from './usage-budgets.tsx'
 import { UsageFilters } from './usage-filters.tsx'
 import { UsageReport } from './usage-report.tsx'
 import { rowsFor } from './usage-sums.ts'
@@ -19,16 +22,25 @@ export function UsagePage(): ReactNode {
   const filters = filtersOf(useSearch())
   const [, navigate] = useLocation()
   const range = daysUntil(utcDay(new Date()), filters.days)
-  const { data, error, isFetching, refetch } = useUsage(range)
-  const hasCalls = data !== undefined && data.rows.length > 0
+  const usage = useUsage(range)
+  const rows = usage.data?.rows ?? []
+  const file = `usage-${range.from}-${range.to}.csv`
   return (
-    <Page
-      name="Usage"
-      actions={hasCalls ? <CsvLink path={csvPath(range, filters)} name={`usage-${range.from}-${range.to}.csv`} isButton /> : undefined}
-    >
-      <UsageFilters filters={filters} rows={data?.rows ?? []} onChange={(next) => navigate(usagePath(next))} />
+    <Page name="Usage" actions={rows.length === 0 ? undefined : <CsvLink path={csvPath(range, filters)} name={file} isButton />}>
+      <UsageFilters filters={filters} rows={rows} onChange={(next) => navigate(usagePath(next))} />
+      <UsageContent query={usage} filters={filters} />
+    </Page>
+  )
+}
+
+function UsageContent({ query, filters }: { readonly query: UseQueryResult<Usage>; readonly filters: Filters }): ReactNode {
+  const { data, isFetching, refetch } = query
+  const error = loadErrorOf(query)
+  return (
+    <>
       {error && <LoadProblem what="The usage" error={error} isBusy={isFetching} again={() => void refetch()} />}
       {data && <UsageOf usage={data} filters={filters} />}
+      {!data && error && <UsageBudgets picked={filters.key} />}
       {!data && !error && (
         <Loading>
           <Bar size="tall" />
@@ -36,7 +48,7 @@ export function UsagePage(): ReactNode {
           <Bar size="short" />
         </Loading>
       )}
-    </Page>
+    </>
   )
 }
 
