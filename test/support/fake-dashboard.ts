@@ -8,6 +8,7 @@ import type { Me, Refusal, RefusalCode, Sessions } from '../../dashboard/server/
 import { ROOT } from './documents.ts'
 import { REFUSAL_STATUS } from '../../dashboard/server/http/refused.ts'
 import { FakeKeys } from './fake-keys.ts'
+import { FakeMoney } from './fake-money.ts'
 import { listening } from './listening.ts'
 
 /** As strict as the real server's. */
@@ -32,6 +33,13 @@ const session = (id: string, agent: string): Sessions['sessions'][number] => ({
   ...{ createdAt: '2026-11-20T08:00:00Z', lastUsedAt: '2026-11-24T08:00:00Z' },
 })
 
+interface Asked {
+  /** `GET /api/me`, without its query. */
+  readonly route: string
+  readonly body: string
+  readonly search: URLSearchParams
+}
+
 export class FakeDashboard {
   /** `POST /api/confirm {"password":…}`, in order, without the reads. */
   readonly changes: string[] = []
@@ -43,6 +51,7 @@ export class FakeDashboard {
   wantsProof = false
   hasSession = true
   readonly keys = new FakeKeys()
+  readonly money = new FakeMoney()
   /** Routes whose next answer gets lost on its way: the change is made. */
   readonly lost = new Set<string>()
   /** Pages besides the app, by path. */
@@ -69,6 +78,7 @@ export class FakeDashboard {
     Object.assign(this, { me: ME, refusals: {}, wantsProof: false, hasSession: true })
     this.changes.length = 0
     this.keys.reset()
+    this.money.reset()
     this.lost.clear()
   }
 
@@ -89,23 +99,24 @@ export class FakeDashboard {
 
   async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const body = await text(request)
-    const path = new URL(request.url ?? '/', this.origin).pathname
+    const { pathname: path, searchParams } = new URL(request.url ?? '/', this.origin)
     response.setHeader('content-security-policy', POLICY)
-    if (path.startsWith('/api/')) return this.#answer(response, `${request.method} ${path}`, body)
+    if (path.startsWith('/api/')) return this.#answer(response, { route: `${request.method} ${path}`, body, search: searchParams })
     const type = TYPES[path.split('.').at(-1) ?? '']
     response.setHeader('content-type', type ?? 'text/html')
     const page = (): string | Buffer => this.pages[path] ?? readFileSync(join(this.#folder, 'index.html'))
     response.end(type === undefined ? page() : readFileSync(join(this.#folder, path))) // the browser has taken `..` out of the path
   }
 
-  #answer(response: ServerResponse, route: string, body: string): void {
+  #answer(response: ServerResponse, asked: Asked): void {
+    const { route, body } = asked
     if (!route.startsWith('GET ')) this.changes.push(`${route} ${body}`)
     const code = this.#refusal(route, body)
-    const result = code === undefined ? this.#result(route, body) : { error: { code, message: `Refused: ${code}.`, requestID: 'req_7' } }
+    const result = code === undefined ? this.#result(asked) : { error: { code, message: `Refused: ${code}.`, requestID: 'req_7' } }
     if (this.lost.delete(route)) return void response.write('{', () => response.destroy()) // a browser would repeat a request without headers
-    response.statusCode = isRefusal(result) ? REFUSAL_STATUS[result.error.code] : 200
-    response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify(result))
+    response.statusCode = typeof result === 'object' && isRefusal(result) ? REFUSAL_STATUS[result.error.code] : 200
+    response.setHeader('content-type', typeof result === 'string' ? 'text/csv' : 'application/json')
+    response.end(typeof result === 'string' ? result : JSON.stringify(result))
   }
 
   #refusal(route: string, body: string): RefusalCode | undefined {
@@ -117,7 +128,8 @@ export class FakeDashboard {
     return this.wantsProof && route !== 'PATCH /api/me' ? 'confirm' : undefined
   }
 
-  #result(route: string, body: string): object {
+  /** @returns text for a file */
+  #result({ route, body, search }: Asked): object | string {
     switch (route) {
       case 'PATCH /api/me':
         return (this.me = { ...this.me, person: { ...this.me.person, ...(JSON.parse(body) as { name: string }) } })
@@ -136,7 +148,7 @@ export class FakeDashboard {
         this.me = { ...this.me, person: { ...this.me.person, twoFactor: { isOn: true, backupCodesLeft: 3 } } }
         return {}
       default:
-        return this.keys.answer(route, body) ?? {}
+        return this.money.answer(route, search) ?? this.keys.answer(route, body) ?? {}
     }
   }
 }

@@ -50,14 +50,14 @@ function namesOf({ metadata, spec, status }: ApiKey): Pick<KeyView, 'id' | 'name
 }
 
 /** When the key ends, and when its former value does. */
-function endsOf({ spec, status }: ApiKey): Pick<KeyView, 'expiresAt' | 'formerValueUntil'> {
+function endsOf({ spec, status }: ApiKey): Pick<KeyView, 'expiresAt' | 'ownExpiresAt' | 'formerValueUntil'> {
   const expiresAt = status?.expirationTime ?? spec.expirationTime
   const ends = (status?.verifiers ?? []).flatMap(({ expireTime }) => expireTime ?? [])
   const formerValueUntil = ends
     .filter((end) => end !== expiresAt)
     .toSorted()
     .at(-1)
-  return { expiresAt, formerValueUntil }
+  return { expiresAt, ownExpiresAt: spec.expirationTime, formerValueUntil }
 }
 
 /** Whether the status describes the newest edit. */

@@ -123,7 +123,9 @@ describe('a new key', () => {
   })
 
   test('is refused where the plan has no room, and revoked ones take none', async () => {
-    for (let made = 0; made < 3; made += 1) await create(maya)
+    for (let made = 0; made < 2; made += 1) await create(maya)
+    await create(maya, FORM, ATTEMPT)
+    expect((await create(maya, FORM, ATTEMPT)).json().error.message).toContain('Already created')
     const refused = await create(maya)
     expect([refused.status, refused.json().error.message]).toEqual([
       409,

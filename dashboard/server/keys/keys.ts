@@ -61,15 +61,16 @@ export class Keys {
    */
   async create(account: Account, { attempt, ...form }: NewKeyForm): Promise<NewKey> {
     const { kube, namespace } = this.#deps
-    this.#assertRoom(account)
     const name = keyNameOf(account.metadata.name, attempt)
+    if (await this.#read(name)) throw alreadyCreated(name) // before the room is counted, of which this key may be the last
+    this.#assertRoom(account)
     const { value, hash } = drawValue({ namespace, name })
     const manifest = newApiKey(form, { name, namespace, account: account.metadata.name, hash })
     try {
       return { key: this.#view(await kube.create(apiKeys, manifest), account), value }
     } catch (error) {
       if (!isKubeError(error, 'AlreadyExists')) throw error
-      throw new Refused('conflict', 'Already created. Its value cannot be shown again.', { fields: { key: name } })
+      throw alreadyCreated(name)
     }
   }
 
@@ -117,9 +118,13 @@ export class Keys {
   }
 
   /** The cache first, and a live read where the cache has nothing, because a new key may not have reached it. */
-  async #find({ metadata }: Account, id: string): Promise<ApiKey> {
+  async #read(id: string): Promise<ApiKey | undefined> {
     const { kube, apiKeys: cache } = this.#deps
-    const key = cache.get(this.#ref(id)) ?? (await kube.get(apiKeys, this.#ref(id)))
+    return cache.get(this.#ref(id)) ?? (await kube.get(apiKeys, this.#ref(id)))
+  }
+
+  async #find({ metadata }: Account, id: string): Promise<ApiKey> {
+    const key = await this.#read(id)
     if (key === undefined || key.spec.accountRef?.name !== metadata.name) throw notFound()
     return key
   }
@@ -167,6 +172,10 @@ export class Keys {
   #ref(name: string): ObjectRef {
     return { namespace: this.#deps.namespace, name }
   }
+}
+
+function alreadyCreated(name: string): Refused {
+  return new Refused('conflict', 'Already created. Its value cannot be shown again.', { fields: { key: name } })
 }
 
 function accountNames({ spec }: ApiKey): readonly string[] {

@@ -73,6 +73,8 @@ export interface KeyView {
   readonly createdAt: string
   /** RFC 3339; absent: never. */
   readonly expiresAt?: string | undefined
+  /** The end that the key itself asks for; absent: none of its own. */
+  readonly ownExpiresAt?: string | undefined
   /** To the hour; absent: never used. */
   readonly lastUsedAt?: string | undefined
   /** The former value works until this time. */

@@ -53,7 +53,7 @@ describe('what is sent', () => {
   })
 
   it('of an edit that changes nothing is what the key has already', () => {
-    const key = { ...KEY, expiresAt: '2027-02-22T10:00:00Z' }
+    const key = { ...KEY, ownExpiresAt: '2027-02-22T10:00:00Z' }
     expect(formOf(valuesOf(key), NOW, key)).toEqual({
       name: KEY.name,
       models: KEY.models,

@@ -38,8 +38,8 @@ export function valuesOf(key: KeyView): KeyValues {
     window: budget?.window ?? NEW_KEY.window,
     requestsPerMinute: askedOf(key, 'requestsPerMinute'),
     tokensPerMinute: askedOf(key, 'tokensPerMinute'),
-    expires: key.expiresAt === undefined ? EXPIRES.never : EXPIRES.date,
-    expiresAt: key.expiresAt === undefined ? '' : key.expiresAt.slice(0, '2026-11-24'.length),
+    expires: key.ownExpiresAt === undefined ? EXPIRES.never : EXPIRES.date,
+    expiresAt: key.ownExpiresAt === undefined ? '' : key.ownExpiresAt.slice(0, '2026-11-24'.length),
   }
 }
 
@@ -77,7 +77,7 @@ export function formOf(values: KeyValues, now: Date, former?: KeyView): KeyForm 
 export function endOf({ expires, expiresAt }: Pick<KeyValues, 'expires' | 'expiresAt'>, now: Date, former?: KeyView): string | undefined {
   if (expires === EXPIRES.never) return undefined
   if (expires !== EXPIRES.date) return rfc3339(new Date(now.getTime() + Number(expires) * DAY_MS))
-  if (former?.expiresAt?.startsWith(expiresAt) && expiresAt !== '') return former.expiresAt
+  if (former?.ownExpiresAt?.startsWith(expiresAt) && expiresAt !== '') return former.ownExpiresAt
   return `${expiresAt}T23:59:59Z`
 }
 
