@@ -1,6 +1,7 @@
 /** The dashboard in the chart, as Helm renders it. `chart.test.ts` compares the renders with golden files; here are the promises. */
 import { beforeEach, describe, expect, it } from 'vitest'
 import { variableOf } from '#platform/settings.ts'
+import { loadConfig as loadPayments, PAYMENTS_SETTINGS } from '../../dashboard/payments/config.ts'
 import { DASHBOARD_SETTINGS, loadConfig } from '../../dashboard/server/config.ts'
 import { DASHBOARD, MATRIX } from '../support/chart-matrix.ts'
 import { CHART, findHelm, helm, named, NEEDED, objectsOf, type Rendered, template, templateOf } from '../support/chart.ts'
@@ -27,6 +28,9 @@ const SECRET: Readonly<Record<string, string>> = {
   SMTP_PASSWORD: 'secret',
   GITHUB_CLIENT_SECRET: 'secret',
   GOOGLE_CLIENT_SECRET: 'secret',
+  PAYMENTS_TOKEN: '0123456789abcdef0123456789abcdef',
+  STRIPE_SECRET_KEY: 'sk_live_0123456789',
+  STRIPE_WEBHOOK_SECRET: 'whsec_0123456789abcdef',
   OIDC_PROVIDERS: '[{"id":"acme","name":"Acme","issuer":"https://id.example.net","clientId":"a","clientSecret":"secret"}]',
 }
 
@@ -207,7 +211,7 @@ describe('the dashboard in the chart', () => {
     const policy = (name: string): Rendered => named(objectsOf(template(MATRIX[name] ?? [])), 'NetworkPolicy', NAME)
     const egress = (name: string): readonly unknown[] => policy(name).spec['egress'] as readonly unknown[]
     const ports = (...numbers: readonly number[]): object => ({ ports: numbers.map((port) => expect.objectContaining({ port })) })
-    expect(egress('dashboard')).toMatchObject([ports(53, 53), ports(443, 6443), ports(587), ports(9091), ports(443)])
+    expect(egress('dashboard')).toMatchObject([ports(53, 53), ports(443, 6443), ports(587), ports(9091), ports(8092), ports(443)])
     expect(egress('dashboard-postgres')).toMatchObject([ports(53, 53), ports(443, 6443), ports(465), ports(9091), ports(5432), ports(443)])
     expect(JSON.stringify(egress('dashboard'))).not.toContain('6379')
     expect(policy('dashboard').spec['ingress']).toMatchObject([ports(8090), ports(9090)])
@@ -226,6 +230,80 @@ describe('the dashboard in the chart', () => {
     expect(text).toContain('kubectl get plan default')
     expect(text).not.toContain('dashboard.url is http://')
     expect(notes('dashboard.url=http://localhost:8090')).toContain('WARNING: dashboard.url is http://')
+  })
+})
+
+describe('the payments program in the chart', () => {
+  const PAYMENTS = 'headgate-payments'
+  const stripe = (...set: readonly string[]): readonly Rendered[] =>
+    render('dashboard.billing=Prepaid', 'dashboard.payments.provider=stripe', 'dashboard.payments.existingSecret=pay', ...set)
+  const secretsOf = (objects: readonly Rendered[], name: string): readonly string[] =>
+    containerOf(objects, name).env.flatMap(({ valueFrom }) =>
+      valueFrom ? [`${valueFrom.secretKeyRef.name}/${valueFrom.secretKeyRef.key}`] : [],
+    )
+
+  it('is there with a payment provider alone', () => {
+    const isThere = (objects: readonly Rendered[]): boolean => objects.some(({ metadata }) => metadata.name.startsWith(PAYMENTS))
+    expect([
+      isThere(stripe()),
+      isThere(render()),
+      isThere(render('dashboard.billing=Prepaid', 'dashboard.payments.provider=manual')),
+    ]).toEqual([...[true, false, false]])
+  })
+
+  it('gets values that the program accepts, and the settings that it has by itself', () => {
+    const objects = stripe('billing.currency=EUR', 'dashboard.payments.installation=prod', 'dashboard.settings.logLevel=debug')
+    const env = environmentOf(objects, PAYMENTS)
+    expect(Object.keys(PAYMENTS_SETTINGS.shape).map(variableOf)).toEqual(expect.arrayContaining(Object.keys(env)))
+    expect(loadPayments(env)).toMatchObject({ installation: 'prod', billingCurrency: 'EUR', isLive: true, logLevel: 'debug' })
+    expect(loadPayments(environmentOf(stripe(), PAYMENTS)).installation).toBe('dashboard.example.net')
+    expect(loadConfig(environmentOf(stripe('dashboard.payments.amounts={50,20}')))).toMatchObject({
+      payments: {
+        provider: 'stripe',
+        url: 'http://headgate-payments-checkout.headgate.svc:8092',
+        amounts: ['20', '50'],
+        most: 1_000_000_000,
+      },
+    })
+  })
+
+  it('alone holds the secrets of the provider, and none of the dashboard', () => {
+    const objects = stripe()
+    expect(secretsOf(objects, PAYMENTS)).toEqual(['pay/STRIPE_SECRET_KEY', 'pay/STRIPE_WEBHOOK_SECRET', 'pay/PAYMENTS_TOKEN'])
+    expect(secretsOf(objects, NAME).filter((one) => one.startsWith('pay/'))).toEqual(['pay/PAYMENTS_TOKEN'])
+    expect(JSON.stringify(podOf(objects, PAYMENTS))).not.toMatch(/headgate-dashboard"|database|persistentVolumeClaim/)
+  })
+
+  it('may create, get and list Credits, and nothing else; the dashboard may do nothing with them', () => {
+    const objects = stripe()
+    const rules = (name: string) => named(objects, 'ClusterRole', name).rules
+    expect(rules('headgate-payments-headgate')).toEqual([
+      { apiGroups: ['headgate.dev'], resources: ['credits'], verbs: ['create', 'get', 'list'] },
+    ])
+    expect(JSON.stringify(rules('headgate-dashboard-headgate'))).not.toContain('credits')
+    expect(objects.filter(({ kind, metadata }) => kind === 'Role' && metadata.name.startsWith(PAYMENTS))).toEqual([])
+  })
+
+  it('takes events at the host of the dashboard, and questions from the dashboard alone (rendered, not enforced here)', () => {
+    const objects = stripe('dashboard.ingress.enabled=true', 'dashboard.trustedProxies={10.0.0.0/8}')
+    expect(named(objects, 'Ingress', NAME).spec['rules']).toMatchObject([
+      {
+        host: 'dashboard.example.net',
+        http: {
+          paths: [
+            { path: '/webhooks/stripe', pathType: 'Exact', backend: { service: { name: PAYMENTS, port: { name: 'webhooks' } } } },
+            { path: '/', backend: { service: { name: NAME } } },
+          ],
+        },
+      },
+    ])
+    const [webhooks, checkout, metrics] = named(objects, 'NetworkPolicy', PAYMENTS).spec['ingress'] as readonly object[]
+    expect(webhooks).toEqual({ ports: [{ port: 8091, protocol: 'TCP' }] })
+    expect(checkout).toMatchObject({
+      ports: [{ port: 8092 }],
+      from: [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'dashboard' } } }],
+    })
+    expect(metrics).toMatchObject({ ports: [{ port: 9090 }] })
   })
 })
 
@@ -268,6 +346,12 @@ describe('values of the dashboard that cannot work are refused, with the remedy:
       'dashboard.payments.provider=manual',
       /Unmetered Accounts have none; add --set dashboard\.billing=Prepaid/,
     ],
+    [
+      'Stripe without its secrets',
+      'dashboard.billing=Prepaid,dashboard.payments.provider=stripe',
+      /dashboard\.payments\.existingSecret: it is empty.*STRIPE_WEBHOOK_SECRET.*openssl rand -hex 24/,
+    ],
+    ['an amount that is none', 'dashboard.payments.most=1e9', /most/],
     ['the host of the gateway', 'dashboard.url=https://models.example.net', /models\.example\.net is a host of the gateway too/],
     ['the namespace of the release', 'dashboard.keysNamespace=headgate', /headgate is the namespace of the release/],
     [

@@ -27,7 +27,7 @@ node_binary() {
 
 runtime() { [[ -d $WORK/node ]] || "$HERE/image.sh" program "$WORK/node" "$(node_binary)"; }
 
-app() { # app NAME BUNDLE [SECOND BUNDLE]: the one layer that differs between our programs
+app() { # app NAME BUNDLE [MORE]: the one layer that differs between our programs
   local file
   for file in "${@:2}"; do [[ -f $file ]] || die "no $file: run \`make build\` first"; done
   mkdir -p "$WORK/$1/app"
@@ -44,8 +44,12 @@ node_config() { # node_config NAME: the entrypoint comes from the Dockerfile, if
 
 files() {
   runtime
-  touch "$WORK"/{bundle,body-worker}.js # the list does not depend on their content
-  if [[ $1 == gateway ]]; then app gateway "$WORK"/{bundle,body-worker}.js; else app "$1" "$WORK/bundle.js"; fi
+  touch "$WORK"/{bundle,body-worker,payments}.js # the list does not depend on their content
+  case $1 in
+    gateway) app gateway "$WORK"/{bundle,body-worker}.js ;;
+    dashboard) app dashboard "$WORK"/{bundle,payments}.js ;;
+    *) app "$1" "$WORK/bundle.js" ;;
+  esac
   [[ $1 != dashboard ]] || touch "$WORK/dashboard/app/web" # the names of the built pages hold hashes
   (cd "$WORK/node" && find . -type f; cd "$WORK/$1" && find . -type f) | sed 's|^\.||' | sort
 }
@@ -59,7 +63,7 @@ headgate() {
   runtime
   app gateway "$DIST"/{gateway,body-worker}.js
   app operator "$DIST/operator.js"
-  app dashboard "$DIST/dashboard.js"
+  app dashboard "$DIST"/{dashboard,payments}.js
   [[ -f $DIST/web/index.html ]] || die "no $DIST/web: run \`make build\` first"
   cp -r "$DIST/web" "$WORK/dashboard/app/web"
   bundle examples/stub-model/stub-model-server.ts stub-model

@@ -16,6 +16,7 @@
 {{- define "headgate.operator" -}}{{ include "headgate.fullname" . }}-operator{{- end -}}
 {{- define "headgate.gateway" -}}{{ include "headgate.fullname" . }}-gateway{{- end -}}
 {{- define "headgate.dashboard" -}}{{ include "headgate.fullname" . }}-dashboard{{- end -}}
+{{- define "headgate.payments" -}}{{ include "headgate.fullname" . }}-payments{{- end -}}
 {{- define "headgate.redis" -}}{{ include "headgate.fullname" . }}-redis{{- end -}}
 {{/* Name of an object without a namespace. It holds the release namespace, so releases of the same name in two namespaces do not collide. */}}
 {{- define "headgate.clusterName" -}}{{ include "headgate.operator" . }}-{{ .Release.Namespace }}{{- end -}}

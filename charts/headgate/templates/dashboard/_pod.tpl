@@ -43,7 +43,49 @@
 - { name: USAGE_TOKEN_FILE, value: /var/run/secrets/headgate-usage/token }
 - { name: BILLING_CURRENCY, value: {{ .Values.billing.currency | quote }} }
 - { name: PAYMENTS, value: {{ $values.payments.provider }} }
+{{- if include "headgate.hasPayments" . }}
+- { name: PAYMENTS_URL, value: "http://{{ include "headgate.payments" . }}-checkout.{{ .Release.Namespace }}.svc:8092" }
+- { name: PAYMENTS_TOKEN, valueFrom: { secretKeyRef: { name: {{ $values.payments.existingSecret }}, key: PAYMENTS_TOKEN } } }
+{{- $amounts := list }}
+{{- range $values.payments.amounts }}{{ $amounts = append $amounts (include "headgate.amount" .) }}{{ end }}
+- { name: TOP_UP_AMOUNTS, value: {{ join "," $amounts | quote }} }
+- { name: TOP_UP_LEAST, value: {{ include "headgate.amount" $values.payments.least | quote }} }
+- { name: TOP_UP_MOST, value: {{ include "headgate.amount" $values.payments.most | quote }} }
+{{- end }}
 {{- include "headgate.commonEnv" (list . $values) }}
+{{- end -}}
+
+{{/* An amount as text; Helm would write a large number with an exponent. */}}
+{{- define "headgate.amount" -}}
+{{- if kindIs "string" . }}{{ . }}{{ else }}{{ int64 . }}{{ end -}}
+{{- end -}}
+
+{{/* The environment of the payments program. */}}
+{{- define "headgate.paymentsEnv" -}}
+{{- $payments := .Values.dashboard.payments -}}
+- { name: PORT, value: "8091" }
+- { name: CHECKOUT_PORT, value: "8092" }
+- { name: METRICS_PORT, value: "9090" }
+- { name: DASHBOARD_URL, value: {{ .Values.dashboard.url | quote }} }
+{{- with $payments.installation }}
+- { name: INSTALLATION, value: {{ . | quote }} }
+{{- end }}
+- { name: BILLING_CURRENCY, value: {{ .Values.billing.currency | quote }} }
+{{- range list "STRIPE_SECRET_KEY" "STRIPE_WEBHOOK_SECRET" "PAYMENTS_TOKEN" }}
+- { name: {{ . }}, valueFrom: { secretKeyRef: { name: {{ $payments.existingSecret }}, key: {{ . }} } } }
+{{- end }}
+{{- with $payments.url }}
+- { name: STRIPE_URL, value: {{ . | quote }} }
+{{- end }}
+{{- with .Values.dashboard.settings.logLevel }}
+- { name: LOG_LEVEL, value: {{ . | quote }} }
+{{- end }}
+{{- include "headgate.commonEnv" (list . (dict "settings" dict "extraEnv" $payments.extraEnv)) }}
+{{- end -}}
+
+{{/* `true` with a payment provider, so with the payments program. */}}
+{{- define "headgate.hasPayments" -}}
+{{- if and .Values.dashboard.enabled (eq .Values.dashboard.payments.provider "stripe") }}true{{ end -}}
 {{- end -}}
 
 {{/* Host of dashboard.url, without a port. */}}
@@ -85,6 +127,9 @@
 {{- end }}
 {{- if and (ne $values.payments.provider "none") (ne $values.billing "Prepaid") }}
 {{- fail (printf "dashboard.payments.provider=%s: people pay into a balance, and Unmetered Accounts have none; add --set dashboard.billing=Prepaid" $values.payments.provider) }}
+{{- end }}
+{{- if and (eq $values.payments.provider "stripe") (not $values.payments.existingSecret) }}
+{{- fail (printf "dashboard.payments.existingSecret: it is empty. Run `kubectl create secret generic headgate-payments --namespace %s --from-literal=STRIPE_SECRET_KEY=sk_… --from-literal=STRIPE_WEBHOOK_SECRET=whsec_… --from-literal=PAYMENTS_TOKEN=\"$(openssl rand -hex 24)\"`, and add --set dashboard.payments.existingSecret=headgate-payments" .Release.Namespace) }}
 {{- end }}
 {{- if eq $values.keysNamespace .Release.Namespace }}
 {{- fail (printf "dashboard.keysNamespace: %s is the namespace of the release, whose Secrets are the operator's; choose another one" .Release.Namespace) }}
