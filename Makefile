@@ -34,7 +34,7 @@ clean: ## remove everything built or installed inside the clone (the cache outsi
 
 ##@ Develop
 .PHONY: run status run-gateway run-operator generate format lint typecheck build web sizes screenshots picture
-run: $(STAMP) $(if $(filter 0 false,$(DASHBOARD)),,$(WEB)) ## start everything on this machine from examples/standalone (PORT, HOST, MANIFESTS, REDIS_URL, MODEL_URL, DASHBOARD=0)
+run: $(STAMP) $(if $(filter 0 false,$(DASHBOARD)),,$(WEB)) ## start everything on this machine from examples/standalone (PORT, HOST, MANIFESTS, REDIS_URL, MODEL_URL, DASHBOARD=0, PAYMENTS=stand-in)
 	@exec node standalone/main.ts
 
 status: $(STAMP) ## print the keys and models of `make run` with their conditions, as kubectl get does

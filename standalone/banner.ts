@@ -86,13 +86,24 @@ export function moreKeysLine(count: number): string {
   return `${count} more ${count === 1 ? 'key is' : 'keys are'} ready; \`make status\` lists them.\n\n`
 }
 
-/** Where people sign up, and where their mails are. */
-export function dashboardLines(url: string, missingPlan: string | undefined): string {
+export interface DashboardFacts {
+  readonly url: string
+  /** Plan that people who sign up need, and that is not there. */
+  readonly missingPlan: string | undefined
+  readonly payments: StandaloneConfig['payments']
+}
+
+/** Where people sign up, where their mails are, and how they pay. */
+export function dashboardLines({ url, missingPlan, payments }: DashboardFacts): string {
   const lines = [
     `Dashboard: ${url}`,
     `  Sign up there; the mails to you are at ${url}/dev/mail.`,
-    `  To top up an account: ${creditLine('ACCOUNT', 'ID')}`,
-    '  The page Billing has this line with the name of the account. An id counts once.',
+    ...(payments === 'manual'
+      ? [
+          `  To top up an account: ${creditLine('ACCOUNT', 'ID')}`,
+          '  The page Billing has this line with the name of the account. An id counts once.',
+        ]
+      : ['  Top up on the page Billing: it leads to a page that stands for Stripe, where nobody pays.']),
     ...(missingPlan === undefined
       ? []
       : [
@@ -124,6 +135,7 @@ function startCommand(config: StandaloneConfig): string {
     REDIS_URL: 'redisURL',
     MODEL_URL: 'modelURL',
     DASHBOARD_PORT: 'dashboardPort',
+    PAYMENTS: 'payments',
   } as const
   const changed = Object.entries(names).filter(([, name]) => config[name] !== usual[name])
   const shown = changed.map(([variable, name]) => `${variable}=${name === 'redisURL' ? '...' : quoted(String(config[name]))} `) // may hold a password

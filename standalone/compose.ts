@@ -130,11 +130,12 @@ async function openDashboard({ config, store, log, print, parts }: World, apiURL
     usageURL,
     keysNamespace: KEYS_NAMESPACE,
     currency: OPERATOR_SETTINGS.billingCurrency,
+    payments: config.payments,
     log,
   }
   const dashboard = parts.adopt(await startLocalDashboard(deps), (one) => one.stop())
   const missingPlan = store.informer(plans).get({ namespace: '', name: DEFAULT_PLAN }) === undefined ? DEFAULT_PLAN : undefined
-  print(dashboardLines(dashboard.url, missingPlan))
+  print(dashboardLines({ url: dashboard.url, missingPlan, payments: config.payments }))
 }
 
 async function stop({ isText, print, config, log }: StandaloneDeps, running: AsyncDisposableStack): Promise<void> {

@@ -46,6 +46,10 @@ export const STANDALONE_SETTINGS = z.object({
     { about: 'Whether the dashboard is started. 0: without it.', remedy: 'set it to 0 or 1' },
   ),
   dashboardPort: port({ default: 8090, about: 'Port of the dashboard. 0: any free one.' }),
+  payments: oneOf(['manual', 'stand-in'], {
+    default: 'manual',
+    about: 'How people pay: `manual` by `headgate credit add`, `stand-in` at a page that stands for Stripe.',
+  }),
   accessLog: oneOf(['errors', 'sample', 'all'], {
     default: 'all',
     about: 'Which requests are logged: failures, failures and 1 in 100, or all.',

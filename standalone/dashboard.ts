@@ -8,6 +8,7 @@ import { createServer, type RequestListener, type Server } from 'node:http'
 import { join } from 'node:path'
 import type { Credit } from '#api/credit.ts'
 import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
+import { MAX_MICROS, parseMicros } from '#contract/values/micros.ts'
 import { apiVersionOf } from '#kube/port.ts'
 import { namespaces } from '#kube/resources.ts'
 import { listen } from '#platform/lifecycle.ts'
@@ -18,6 +19,7 @@ import { CREATED_BY_DASHBOARD, CREATED_BY_LABEL } from '#api/metadata.ts'
 import { createDashboard } from '../dashboard/server/dashboard.ts'
 import type { ProviderSettings } from '../dashboard/server/identity/providers.ts'
 import { folderTransport } from '../dashboard/server/mail/transport.ts'
+import type { PaymentSettings } from '../dashboard/server/usage/payments.ts'
 import { readWebFiles } from '../dashboard/server/web-files.ts'
 import type { StubClient } from '../examples/stub-identity/authorize.ts'
 import { createStubGitHub } from '../examples/stub-identity/github.ts'
@@ -41,6 +43,7 @@ export interface LocalDashboardDeps {
   readonly keysNamespace: string
   /** Currency of the installation. */
   readonly currency: string
+  readonly payments: 'manual' | 'stand-in'
   readonly log: Log
 }
 
@@ -54,6 +57,9 @@ export interface LocalDashboard {
 const WELCOME_AMOUNT = '5.00'
 /** Plan of the people who sign up. */
 export const DEFAULT_PLAN = 'default'
+const TOP_UP_AMOUNTS = ['10', '25', '50', '100']
+/** Least and largest amount of one payment. */
+const TOP_UP_BOUNDS = ['5', '1000']
 const CREDIT_DIGITS = 40
 const SECRET_BYTES = 48
 const LOOPBACK = '127.0.0.1'
@@ -82,7 +88,7 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
     auth: { origin: url, secret: secretOf(deps.stateFolder), providers, hasPasswords: true },
     database: { file: join(deps.stateFolder, 'dashboard.db') },
     newAccounts: { defaultPlan: DEFAULT_PLAN, billing: 'Prepaid', keysNamespace: deps.keysNamespace },
-    money: { url: deps.usageURL, currency: deps.currency, payments: { provider: 'manual', command: creditLine } },
+    money: { url: deps.usageURL, currency: deps.currency, payments: await paymentsOf(deps, url, parts) },
     apiURL: deps.apiURL,
     web,
     transport: folderTransport(mailFolder, { from: 'Headgate <no-reply@localhost>', site: { name: 'Headgate', url } }),
@@ -100,9 +106,16 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
   return { url, stop: () => running.disposeAsync() }
 }
 
-/** Keys of people need a namespace, which Accounts admit by its name. */
-async function createNamespace({ store, keysNamespace: name }: LocalDashboardDeps): Promise<void> {
-  if (store.informer(namespaces).get({ namespace: '', name }) === undefined) await store.create(namespaces, namespaceObject(name))
+async function paymentsOf(
+  { payments, store, currency, log }: LocalDashboardDeps,
+  dashboardURL: string,
+  parts: AsyncDisposableStack,
+): Promise<PaymentSettings> {
+  if (payments === 'manual') return { provider: 'manual', command: creditLine }
+  const { startLocalPayments } = await import('./payments.ts')
+  const { url, token } = parts.adopt(await startLocalPayments({ store, dashboardURL, currency, log }), (one) => one.stop())
+  const [least = MAX_MICROS, most = MAX_MICROS] = TOP_UP_BOUNDS.map((text) => parseMicros(text))
+  return { provider: 'stripe', url, token, amounts: TOP_UP_AMOUNTS, least, most }
 }
 
 /** Gives each Account that the dashboard creates a first Credit. The name is that of the Account's uid, so that it is given once. */

@@ -38,7 +38,8 @@ async function main(): Promise<void> {
     apiURL: 'http://127.0.0.1:8080',
     keysNamespace: 'headgate-accounts',
     usageURL: 'http://127.0.0.1:9', // nothing answers there
-    currency: 'EUR',
+    currency: 'USD',
+    payments: 'manual',
     log: LOG,
   })
   const browser = await TestBrowser.start()

@@ -19,6 +19,8 @@ export interface PaymentsDeps {
   readonly clock: Clock
   readonly log: Log
   readonly metrics: Pick<PaymentsMetrics, 'event' | 'alarm' | 'swept'>
+  /** Pause between two sweeps, ms. */
+  readonly sweepMs?: number
 }
 
 export interface Payments {
@@ -29,7 +31,7 @@ export interface Payments {
   readonly sweep: Sweep
 }
 
-export function createPayments({ stripe, isLive, token, kube, clock, log, metrics }: PaymentsDeps): Payments {
+export function createPayments({ stripe, isLive, token, kube, clock, log, metrics, sweepMs: everyMs }: PaymentsDeps): Payments {
   const { installation, currency } = stripe
   const provider = new StripeProvider(stripe)
   const expected = { installation, currency, isLive }
@@ -38,6 +40,6 @@ export function createPayments({ stripe, isLive, token, kube, clock, log, metric
   return {
     webhooks: createWebhookServer(deps),
     checkout: createCheckoutServer(deps),
-    sweep: new Sweep({ provider, settlement, clock, log, onSwept: metrics.swept }),
+    sweep: new Sweep({ provider, settlement, clock, log, everyMs, onSwept: metrics.swept }),
   }
 }

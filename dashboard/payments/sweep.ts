@@ -10,11 +10,13 @@ export interface SweepDeps {
   readonly settlement: Settlement
   readonly clock: Clock
   readonly log: Log
+  /** Pause between two sweeps, ms. */
+  readonly everyMs?: number | undefined
   /** After each sweep. */
   readonly onSwept: (isWhole: boolean) => void
 }
 
-/** Pause between two sweeps, ms. */
+/** Pause between two sweeps of a program in a cluster, ms. */
 const EVERY_MS = 600_000
 /** How far back a sweep looks, s. */
 const BACK = 48 * 3_600
@@ -31,7 +33,7 @@ export class Sweep {
   async runUntil(signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
       await this.once()
-      await sleep(this.#deps.clock, EVERY_MS, signal)
+      await sleep(this.#deps.clock, this.#deps.everyMs ?? EVERY_MS, signal)
     }
   }
 

@@ -18,8 +18,8 @@ describe('the dashboard of make run', { timeout: 60_000 }, () => {
   afterEach(async () => {
     for (const program of running.splice(0)) await program.stop('SIGKILL')
   })
-  const start = async (): Promise<FormBrowser> => {
-    const program = new StandaloneProcess(cwd, { DASHBOARD: '1', DASHBOARD_PORT: '0' })
+  const start = async (env: Readonly<Record<string, string>> = {}): Promise<FormBrowser> => {
+    const program = new StandaloneProcess(cwd, { DASHBOARD: '1', DASHBOARD_PORT: '0', ...env })
     running.push(program)
     const [, origin = ''] = await program.printed(/^Dashboard: (http:\/\/localhost:\d+)$/m)
     return new FormBrowser(origin)
@@ -87,5 +87,29 @@ describe('the dashboard of make run', { timeout: 60_000 }, () => {
     await browser.call('POST', `/api/keys/${key.id}/revoke`, { name: form.name })
     await answers(replaced.value).toBe(401)
     await expect.poll(view, { timeout: 20_000, interval: 50 }).toMatchObject({ state: 'Revoked', programmed: { ready: 1, total: 1 } })
+  })
+
+  it('shows the movements of the balance, and the line that tops it up', async () => {
+    const browser = await start()
+    await verified(browser)
+    const billing = async () => (await browser.get('/api/billing')).json()
+    await expect.poll(async () => (await billing()).balance, { timeout: 20_000, interval: 50 }).toBe('5.00')
+    const { account, movements, payments } = await billing()
+    expect(movements).toMatchObject([{ type: 'Grant', reference: 'welcome', amount: '5.00', balance: '5.00' }])
+    expect(payments).toEqual({
+      ...{ provider: 'manual', amounts: [], command: `node cli/main.ts credit add ${account} 10.00 --id top-up-${account}-2 --local` },
+    })
+    expect((await browser.get('/api/usage')).json()).toMatchObject({ currency: 'USD', rows: [] })
+  })
+
+  it('takes payments at a stand-in, each once, while events are lost, repeated, late and forged', async () => {
+    const browser = await start({ PAYMENTS: 'stand-in' })
+    await verified(browser)
+    for (const attempt of ['attempt-1', 'attempt-2', 'attempt-3', 'attempt-4']) {
+      const { url } = (await browser.call('POST', '/api/billing/top-up', { amount: '10', attempt })).json()
+      const paid = await fetch(url, { method: 'POST', body: new URLSearchParams({ act: 'pay' }), redirect: 'manual' })
+      expect(paid.headers.get('location')).toContain('/billing?top-up=paid&session=cs_test_')
+    }
+    await balance(browser).toBe('45.00')
   })
 })
