@@ -106,7 +106,18 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     styles: web.styles,
     scripts: web.scripts,
   }
-  const routeDeps = { identity, accounts, keys, outage: deps.outage, site, money: moneyOf(deps, keys), apiURL: deps.apiURL, clock, log, metrics }
+  const routeDeps = {
+    identity,
+    accounts,
+    keys,
+    outage: deps.outage,
+    site,
+    money: moneyOf(deps, keys),
+    apiURL: deps.apiURL,
+    clock,
+    log,
+    metrics,
+  }
   const extraRoutes = deps.extraRoutes?.(site) ?? []
   const app = createDashboardApp({ ...routeDeps, web, trustedProxies: deps.trustedProxies, extraRoutes })
   const stopping = new AbortController()

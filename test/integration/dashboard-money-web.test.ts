@@ -109,7 +109,10 @@ describe('usage', () => {
     const tokens = await figure('Tokens')
     await page.reload()
     expect(await figure('Tokens')).toBe(tokens)
-    expect([await page.getByLabel('Key', { exact: true }).inputValue(), await page.getByLabel('Model', { exact: true }).inputValue()]).toEqual(['k-2', 'gpt-oss-120b'])
+    expect([
+      await page.getByLabel('Key', { exact: true }).inputValue(),
+      await page.getByLabel('Model', { exact: true }).inputValue(),
+    ]).toEqual(['k-2', 'gpt-oss-120b'])
     expect(await page.locator('[aria-current="true"]').allInnerTexts()).toEqual(['7 days', 'Tokens'])
     await page.goBack()
     await expect.poll(() => page.getByLabel('Model', { exact: true }).inputValue()).toBe('')

@@ -226,7 +226,14 @@ describe('faults', () => {
       ['GET', '/apis/headgate.dev/v1alpha1/accounts'],
       ['GET', '/api/v1/namespaces/headgate/secrets'],
     ] as const)
-      expect(await thief.answer(method, path, method === 'PATCH' ? {} : undefined, method === 'PATCH' ? 'application/merge-patch+json' : undefined)).toMatchObject({
+      expect(
+        await thief.answer(
+          method,
+          path,
+          method === 'PATCH' ? {} : undefined,
+          method === 'PATCH' ? 'application/merge-patch+json' : undefined,
+        ),
+      ).toMatchObject({
         status: 403,
       })
     await thief.close()

@@ -36,14 +36,7 @@ export interface Members {
 
 /** What somebody may do. Every route asks for one of them. */
 export type Action =
-  | 'account.read'
-  | 'account.delete'
-  | 'person.edit'
-  | 'keys.read'
-  | 'keys.edit'
-  | 'usage.read'
-  | 'billing.read'
-  | 'billing.pay'
+  'account.read' | 'account.delete' | 'person.edit' | 'keys.read' | 'keys.edit' | 'usage.read' | 'billing.read' | 'billing.pay'
 
 const MAY: Readonly<Record<Role, ReadonlySet<Action>>> = {
   owner: new Set<Action>([
