@@ -118,6 +118,11 @@ async function paymentsOf(
   return { provider: 'stripe', url, token, amounts: TOP_UP_AMOUNTS, least, most }
 }
 
+/** Keys of people need a namespace, which Accounts admit by its name. */
+async function createNamespace({ store, keysNamespace: name }: LocalDashboardDeps): Promise<void> {
+  if (store.informer(namespaces).get({ namespace: '', name }) === undefined) await store.create(namespaces, namespaceObject(name))
+}
+
 /** Gives each Account that the dashboard creates a first Credit. The name is that of the Account's uid, so that it is given once. */
 function welcome({ store, log }: LocalDashboardDeps): void {
   store.informer(accounts).subscribe((_before, account) => {

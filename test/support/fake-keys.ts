@@ -44,7 +44,7 @@ export function budget(more: Partial<BudgetView>): BudgetView {
 /** A key that works, with these differences. */
 export function keyView(more: Partial<KeyView>): KeyView {
   return {
-    ...{ id: 'k-1', name: 'checkout-bot production', hint: 'sk-hg1b7…Qm4T', state: 'Active', wanted: 'Active' },
+    ...{ id: 'k-1', name: 'checkout-bot production', hint: 'sk-hg1b7…Qm4T', state: 'Active', isManaged: false, wanted: 'Active' },
     models: ['llama-3.3-70b', 'llama-3.1-8b'],
     limits: [
       { limit: 'requestsPerMinute', value: 60, owner: 'key' },
