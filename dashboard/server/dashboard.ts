@@ -81,14 +81,7 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
   const identity = await openIdentity({ settings: auth, database: deps.database, clock, log }, (rows, sealing) => {
     return new Outbox({ rows, sealing, transport, clock, log, onSent: metrics.mail })
   })
-  metrics.watch({
-    waitingMails: () => identity.outboxRows.waiting(),
-    oldestMailSeconds: () => identity.outboxRows.oldestSeconds(),
-    pendingAccounts: () => identity.members.pending(),
-    waitingHashes: () => identity.hashes.waiting,
-    ping: () => identity.ping(),
-    isClusterAway: () => deps.outage?.sinceMs !== undefined,
-  })
+  watchDashboard(metrics, identity, deps)
   const accounts = new Accounts({
     kube: deps.kube,
     informer: deps.caches.accounts,
@@ -99,13 +92,7 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
   const { apiKeys, plans, models } = deps.caches
   const { keysNamespace: namespace } = deps.newAccounts
   const keys = new Keys({ kube: deps.kube, apiKeys, plans, models, namespace, currency: deps.money.currency, clock })
-  const site: Site = {
-    publicHost: new URL(auth.origin).host,
-    providers: auth.providers.map(({ id, name }) => ({ id, name })),
-    hasPasswords: auth.hasPasswords,
-    styles: web.styles,
-    scripts: web.scripts,
-  }
+  const site = siteOf(deps)
   const routeDeps = {
     identity,
     accounts,
@@ -145,6 +132,22 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
       await identity.close()
     },
   }
+}
+
+function watchDashboard(metrics: DashboardMetrics, identity: Identity, { outage }: DashboardDeps): void {
+  metrics.watch({
+    waitingMails: () => identity.outboxRows.waiting(),
+    oldestMailSeconds: () => identity.outboxRows.oldestSeconds(),
+    pendingAccounts: () => identity.members.pending(),
+    waitingHashes: () => identity.hashes.waiting,
+    ping: () => identity.ping(),
+    isClusterAway: () => outage?.sinceMs !== undefined,
+  })
+}
+
+/** Facts that every page before sign-in shows. */
+function siteOf({ auth: { origin, providers, hasPasswords }, web: { styles, scripts } }: DashboardDeps): Site {
+  return { publicHost: new URL(origin).host, providers: providers.map(({ id, name }) => ({ id, name })), hasPasswords, styles, scripts }
 }
 
 function moneyOf({ money: { currency, payments, ...operator }, newAccounts, clock, log }: DashboardDeps, keys: Keys): Money {

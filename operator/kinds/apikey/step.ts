@@ -54,3 +54,11 @@ export function isWaitingForKeyring({ failures }: Observed): boolean {
 export function keyringRetryMs({ failures }: Observed): number {
   return Math.max(...failures.map(({ retryInMs }) => retryInMs))
 }
+
+/** Records that the values of a revoked key are over, so that no other key of the namespace revives one. A failure delays no deletion. */
+export function recordRevocation(observed: Observed): Answer {
+  const { apiKey, unrecordedHashes: hashes, failures } = observed
+  const isGivenUp = apiKey.metadata.deletionTimestamp !== undefined && failures.some(({ topic }) => topic === 'Keyring')
+  if (hashes.length === 0 || isGivenUp || isWaitingForKeyring(observed)) return undefined
+  return { do: 'record-values', level: 'change', hashes, isRevoked: true }
+}

@@ -7,18 +7,18 @@ import { type KeyringEntry, type KeyringVerifier, sameEntry } from '#contract/re
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { budgetsWithoutZone } from '#api/key-policy.ts'
 import { sameStatus } from '#api/condition-list.ts'
-import { tombstoneOf } from '#contract/records/tombstone.ts'
 import { type Check, firstAnswer } from '../../loop/reconciler.ts'
 import { hashFacts, hashRefusal, hashSource, isHashKey, isHashReported, verifierOfHash, wantedVerifiers } from './hash-source.ts'
 import { isDelivered, isKeyLost, isLateWrite, isNameTaken, restorable, wasProgrammed } from './key-state.ts'
 import { refOf, uidOf } from '#kube/port.ts'
 import { isSettled } from '../../projection/programmed.ts'
+import { DELETED_STEPS } from './deletion-steps.ts'
 import { accountRefusal } from './key-account.ts'
 import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
 import { RETIREMENT_CHECK_MS } from './retirement.ts'
 import { statusOf } from './status.ts'
-import { type Answer, deleteOwnSecret, isWaitingForKeyring, keyringRetryMs, levelOf, type Step } from './step.ts'
+import { type Answer, deleteOwnSecret, isWaitingForKeyring, keyringRetryMs, levelOf, recordRevocation, type Step } from './step.ts'
 
 /** Longest wait for the gateways before a new key is issued, ms: one stuck pod must not block issuing. */
 const ISSUE_WAIT_MS = 5_000
@@ -34,7 +34,7 @@ type KeyCheck = Check<Observed, Step>
 
 /** @returns the next step, a wait for an event, or undefined if the cluster matches the manifest */
 export function nextStep(observed: Observed): Answer {
-  return firstAnswer(observed.apiKey.metadata.deletionTimestamp === undefined ? LIVING : DELETED, observed)
+  return firstAnswer(observed.apiKey.metadata.deletionTimestamp === undefined ? LIVING : DELETED_STEPS, observed)
 }
 
 export function reportStep(observed: Observed): Step | undefined {
@@ -68,17 +68,6 @@ const LIVING: readonly KeyCheck[] = [
   recordRevocation,
   awaitEvents,
   retire,
-]
-
-const DELETED: readonly KeyCheck[] = [
-  leaveAlone,
-  revokeDeleted,
-  projectDeletion,
-  awaitProof,
-  readSecretOfDeleted,
-  deleteOwnSecret,
-  recordRevocation,
-  removeFinalizer,
 ]
 
 /**
@@ -250,14 +239,6 @@ function deliver(observed: Observed): Answer {
     : { do: 'wait', forMs: ISSUE_WAIT_MS - projected.forMs }
 }
 
-/** Records that the values of a revoked key are over, so that no other key of the namespace revives one. A failure delays no deletion. */
-function recordRevocation(observed: Observed): Answer {
-  const { apiKey, unrecordedHashes: hashes, failures } = observed
-  const isGivenUp = apiKey.metadata.deletionTimestamp !== undefined && failures.some(({ topic }) => topic === 'Keyring')
-  if (hashes.length === 0 || isGivenUp || isWaitingForKeyring(observed)) return undefined
-  return { do: 'record-values', level: 'change', hashes, isRevoked: true }
-}
-
 /** Deletes the Secret of a revoked key when the gateways refuse the key, or after a bounded wait. */
 function removeRevoked(observed: Observed): Answer {
   const { apiKey, secret, projected } = observed
@@ -341,43 +322,6 @@ function recheckMs(observed: Observed): number | undefined {
   const { namespaceLimit, accountLimit, isDuplicate } = observed
   const isBlocked = isNameTaken(observed) || namespaceLimit !== undefined || accountLimit !== undefined || isDuplicate
   return isBlocked ? BLOCKED_RETRY_MS : undefined
-}
-
-function leaveAlone({ apiKey }: Observed): Answer {
-  return apiKey.metadata.finalizers?.includes(FINALIZER) ? undefined : { do: 'wait' }
-}
-
-function revokeDeleted(observed: Observed): Answer {
-  const { entry, now } = observed
-  if (entry === undefined || entry.deletedMs !== null) return undefined
-  if (isWaitingForKeyring(observed)) return { do: 'wait', forMs: keyringRetryMs(observed) }
-  return { do: 'commit', level: 'urgent', entry: tombstoneOf(entry, now), isUncounted: true }
-}
-
-/** Removes the record. For an unreadable entry, too: the entry stays for the version that can read it. */
-function projectDeletion({ projected, isProjecting, storeAvailable }: Observed): Answer {
-  return projected === undefined && !isProjecting && storeAvailable ? { do: 'project', level: 'urgent' } : undefined
-}
-
-/** Waits until every serving pod has acknowledged the deletion, or until the bound of the wait. The tombstone must be durable in any case. */
-function awaitProof(observed: Observed): Answer {
-  if (observed.isCommitting) return { do: 'wait' }
-  if (isSettled(observed) || observed.deletingForMs >= observed.revocationWaitMs) return undefined
-  return { do: 'wait', forMs: observed.revocationWaitMs - observed.deletingForMs }
-}
-
-/** Best effort: garbage collection removes the Secret too, so a failed read delays nothing. */
-function readSecretOfDeleted(observed: Observed): Answer {
-  const { apiKey, secret, entry } = observed
-  return !isHashKey(apiKey) && secret.state === 'Unknown' && hadKey(entry) ? { do: 'read-secret', level: 'change' } : undefined
-}
-
-function removeFinalizer(observed: Observed): Answer {
-  return { do: 'remove-finalizer', level: 'change', isConfirmed: isSettled(observed), hadKey: hadKey(observed.entry) }
-}
-
-function hadKey(entry: KeyringEntry | undefined): boolean {
-  return entry !== undefined && entry.verifiers.length > 0
 }
 
 function wantedEntry(observed: Observed, verifiers: readonly KeyringVerifier[]): KeyringEntry {
