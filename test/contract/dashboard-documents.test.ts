@@ -6,6 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { expect, test } from 'vitest'
 import { commandsOf, read } from '../support/documents.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
+import { PAYMENTS_SETTINGS } from '../../dashboard/payments/config.ts'
 import { DASHBOARD_SETTINGS } from '../../dashboard/server/config.ts'
 import { variableOf } from '#platform/settings.ts'
 
@@ -41,8 +42,9 @@ test('a backup that is taken while the dashboard runs holds the newest rows, and
   expect(readdirSync(join(folder, 'database'))).toEqual(['dashboard.db'])
 })
 
-test('the key names of the Secret in the page are variables that the program reads', () => {
-  const variables = new Set(Object.keys(DASHBOARD_SETTINGS.shape).map(variableOf))
+test('the key names of the Secrets in the page are variables that the programs read', () => {
+  const settings = { ...DASHBOARD_SETTINGS.shape, ...PAYMENTS_SETTINGS.shape }
+  const variables = new Set(Object.keys(settings).map(variableOf))
   const named = [...read(PAGE).matchAll(/--from-literal=([A-Z_]+)=|`([A-Z]+_[A-Z_]+)`/g)].map(([, literal, code]) => literal ?? code ?? '')
   expect(new Set(named).size).toBeGreaterThan(5)
   expect(named.filter((name) => !variables.has(name))).toEqual([])

@@ -27,7 +27,18 @@ interface Container {
   readonly readinessProbe: { readonly httpGet: { readonly port: string } }
 }
 
-const OTHERS = ['account-rights', 'accounts', 'dashboard', 'standalone', 'quickstart', 'budget', 'litellm', 'stub-model', 'stub-identity']
+const OTHERS = [
+  'account-rights',
+  'accounts',
+  'dashboard',
+  'standalone',
+  'quickstart',
+  'budget',
+  'litellm',
+  'stub-model',
+  'stub-identity',
+  'stub-stripe',
+]
 const folders = readdirSync(`${ROOT}/examples`, { withFileTypes: true })
   .filter((entry) => entry.isDirectory() && !OTHERS.includes(entry.name))
   .map(({ name }) => `examples/${name}`)
