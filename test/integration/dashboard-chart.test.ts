@@ -192,10 +192,15 @@ describe('the dashboard in the chart', () => {
   it('is reached at the host of its URL alone, on its own port alone', () => {
     const ingress = objectsOf(template(MATRIX['dashboard'] ?? []))
     const backend = { service: { name: NAME, port: { name: 'http' } } }
+    const events = { service: { name: 'headgate-payments', port: { name: 'webhooks' } } }
+    const paths = [
+      { path: '/webhooks/stripe', pathType: 'Exact', backend: events },
+      { path: '/', pathType: 'Prefix', backend },
+    ]
     expect(named(ingress, 'Ingress', NAME).spec).toEqual({
       ingressClassName: 'nginx',
       tls: [{ secretName: 'dashboard-tls', hosts: ['dashboard.example.net'] }],
-      rules: [{ host: 'dashboard.example.net', http: { paths: [{ path: '/', pathType: 'Prefix', backend }] } }],
+      rules: [{ host: 'dashboard.example.net', http: { paths } }],
     })
     const route = objectsOf(template(MATRIX['dashboard-postgres'] ?? []))
     expect(named(route, 'HTTPRoute', NAME).spec).toMatchObject({

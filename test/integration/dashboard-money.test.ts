@@ -148,13 +148,13 @@ describe('a person', () => {
   let payment = ''
 
   it('pays once for 50 equal events at once and the way back, and the balance has it', async () => {
-    await stack.untilCondition('Account', account, 'Ready')
+    await stack.untilCondition('Account', account, 'Programmed')
     const { url } = (await maya.call('POST', '/api/billing/top-up', { amount: '10', attempt: 'attempt-of-maya' })).json()
     const session = String(url).split('/').at(-1) ?? ''
     payment = stripe.state.pay(session)
     const statuses = await Promise.all([
       ...Array.from({ length: 50 }, deliver),
-      maya.get(`/api/billing/top-up/${session}`).then(({ status }) => status),
+      maya.call('POST', '/api/billing/top-up/check', { session }).then(({ status }) => status),
     ])
     expect(new Set(statuses)).toEqual(new Set([200]))
     const stored = (await plane.admin.list(CREDITS)).filter(({ spec }) => (spec as { reference?: string }).reference === payment)
