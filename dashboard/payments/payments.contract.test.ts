@@ -345,6 +345,19 @@ describe('the port for the dashboard', () => {
     expect(await world.credits()).toEqual([])
   })
 
+  test('leads to the receipt of a payment, and to none of another account', async () => {
+    const world = await World.open()
+    const session = await world.session()
+    const payment = world.stripe.state.pay(session, 'later')
+    expect((await world.ask('/receipt', { account: ACCOUNT, payment })).status).toBe(404)
+    world.stripe.state.endTransfer(session, 'succeeded')
+    const answer = await world.ask('/receipt', { account: ACCOUNT, payment })
+    expect([answer.status, answer.body]).toEqual([200, { url: `${world.stripe.url}/receipts/${payment}` }])
+    expect((await world.ask('/receipt', { account: { ...ACCOUNT, uid: 'uid-2' }, payment })).status).toBe(404)
+    expect((await world.ask('/receipt', { account: ACCOUNT, payment: 'pi_unknown' })).status).toBe(404)
+    expect((await world.ask('/receipt', { account: ACCOUNT, payment: '../refunds' })).status).toBe(400)
+  })
+
   test('takes no event, and the port for events takes no question', async () => {
     const world = await World.open()
     expect((await world.ask('/webhooks/stripe', {})).status).toBe(404)

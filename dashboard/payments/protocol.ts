@@ -16,6 +16,11 @@ export type CheckoutRequest = z.output<typeof checkoutRequest>
 /** Where the person pays. */
 export const checkoutAnswer = z.object({ url: z.url({ protocol: /^https?$/ }).max(4_096) })
 
+/** POST /receipt: where the provider shows the receipt of a payment. 404 for a payment of another account, and without a receipt. */
+export const receiptRequest = z.strictObject({ account, payment: z.string().regex(/^pi_[0-9A-Za-z_]{1,250}$/) })
+export type ReceiptRequest = z.output<typeof receiptRequest>
+export const receiptAnswer = checkoutAnswer
+
 /** POST /top-up: settles a payment and says how it stands. 404 for one of another account. */
 export const topUpRequest = z.strictObject({ account, session: z.string().regex(/^cs_[0-9A-Za-z_]{1,250}$/) })
 export type TopUpRequest = z.output<typeof topUpRequest>

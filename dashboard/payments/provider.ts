@@ -22,6 +22,12 @@ export interface ProviderEvent {
   readonly about: { readonly session: string } | { readonly payment: string } | undefined
 }
 
+export interface Receipt {
+  readonly url: string
+  /** Of the payment. */
+  readonly metadata: Readonly<Record<string, string>>
+}
+
 export interface PaymentProvider {
   /** @returns where the person pays */
   open(order: Order): Promise<{ readonly id: string; readonly url: string }>
@@ -29,6 +35,8 @@ export interface PaymentProvider {
   bySession(id: string): Promise<Payment | undefined>
   /** @returns undefined for a payment that no session asked for */
   byPayment(id: string): Promise<Payment | undefined>
+  /** Where the provider shows the receipt of a payment. @returns undefined without such a payment, and for one without a receipt */
+  receipt(payment: string): Promise<Receipt | undefined>
   /** Events that may move money, since a time. @param since s since 1970 */
   events(since: number): AsyncIterable<ProviderEvent>
   /** Reads an event that was sent to us. @throws ForgedEvent unless the provider has signed exactly this body in the last five minutes */

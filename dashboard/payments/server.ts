@@ -9,7 +9,7 @@ import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { minorOf } from './minor-units.ts'
 import { METADATA } from './payment.ts'
-import { checkoutRequest, type CheckoutRequest, topUpRequest, type TopUpRequest } from './protocol.ts'
+import { checkoutRequest, type CheckoutRequest, type ReceiptRequest, receiptRequest, topUpRequest, type TopUpRequest } from './protocol.ts'
 import { ForgedEvent, type PaymentProvider } from './provider.ts'
 import type { Settlement } from './settlement.ts'
 
@@ -60,8 +60,16 @@ export function createCheckoutServer(deps: ServerDeps): Server {
     if (request.method !== 'POST') return { status: 404 }
     const body = await bodyOf(request, MAX_QUESTION_BYTES)
     if (body === undefined) return { status: 413 }
-    if (request.url === '/checkout') return await checkout(deps, parsed(checkoutRequest, body))
-    return request.url === '/top-up' ? await topUp(deps, parsed(topUpRequest, body)) : { status: 404 }
+    switch (request.url) {
+      case '/checkout':
+        return await checkout(deps, parsed(checkoutRequest, body))
+      case '/top-up':
+        return await topUp(deps, parsed(topUpRequest, body))
+      case '/receipt':
+        return await receipt(deps, parsed(receiptRequest, body))
+      default:
+        return { status: 404 }
+    }
   })
 }
 
@@ -76,14 +84,21 @@ async function checkout({ provider, currency }: ServerDeps, asked: CheckoutReque
 async function topUp({ provider, settlement, installation }: ServerDeps, asked: TopUpRequest | undefined): Promise<Answer> {
   if (asked === undefined) return { status: 400 }
   const payment = await provider.bySession(asked.session)
-  const { metadata, state } = payment?.session ?? {}
-  const isTheirs =
-    metadata?.[METADATA.installation] === installation &&
-    metadata[METADATA.account] === asked.account.name &&
-    metadata[METADATA.uid] === asked.account.uid
-  if (payment === undefined || !isTheirs) return { status: 404 }
+  if (payment === undefined || !isOf(asked.account, payment.session.metadata, installation)) return { status: 404 }
   await settlement.settle(payment)
-  return { status: 200, body: { state } }
+  return { status: 200, body: { state: payment.session.state } }
+}
+
+async function receipt({ provider, installation }: ServerDeps, asked: ReceiptRequest | undefined): Promise<Answer> {
+  if (asked === undefined) return { status: 400 }
+  const found = await provider.receipt(asked.payment)
+  if (found === undefined || !isOf(asked.account, found.metadata, installation)) return { status: 404 }
+  return { status: 200, body: { url: found.url } }
+}
+
+/** Whether a payment is of an account of this installation. */
+function isOf({ name, uid }: TopUpRequest['account'], metadata: Readonly<Record<string, string>>, installation: string): boolean {
+  return metadata[METADATA.installation] === installation && metadata[METADATA.account] === name && metadata[METADATA.uid] === uid
 }
 
 function isFromDashboard({ headers }: IncomingMessage, token: string): boolean {

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 import Stripe from 'stripe'
 import { METADATA, type DisputeFact, type Payment, type RefundFact, type SessionFact } from './payment.ts'
-import { ForgedEvent, type Order, type PaymentProvider, type ProviderEvent, ProviderFailed } from './provider.ts'
+import { ForgedEvent, type Order, type PaymentProvider, type ProviderEvent, ProviderFailed, type Receipt } from './provider.ts'
 
 export interface StripeSettings {
   readonly key: string
@@ -84,6 +84,13 @@ export class StripeProvider implements PaymentProvider {
       this.#stripe.checkout.sessions.list({ payment_intent: id, limit: 1, expand: ['data.payment_intent'] }),
     )
     return await this.#facts(data[0])
+  }
+
+  async receipt(payment: string): Promise<Receipt | undefined> {
+    const intent = await found(() => this.#stripe.paymentIntents.retrieve(payment, { expand: ['latest_charge'] }))
+    const charge = intent?.latest_charge
+    const url = typeof charge === 'object' ? charge?.receipt_url : undefined
+    return intent && url ? { url, metadata: intent.metadata } : undefined
   }
 
   async #facts(session: Stripe.Checkout.Session | undefined): Promise<Payment | undefined> {

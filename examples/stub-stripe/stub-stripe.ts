@@ -99,35 +99,31 @@ export class StubStripe {
       const session = sessions.find((one) => one.id === id)
       return session ? { status: 200, body: session } : refusal(404, 'resource_missing')
     }
-    const payment = query.get('payment_intent')
-    switch (kind) {
-      case 'checkout/sessions':
-        return listOf(
-          sessions.filter((one) => one.payment_intent?.id === payment),
-          query,
-        )
-      case 'refunds':
-        return listOf(
-          refunds.filter((one) => one.payment_intent === payment),
-          query,
-        )
-      case 'disputes':
-        return listOf(
-          disputes.filter((one) => one.payment_intent === payment),
-          query,
-        )
-      case 'events':
-        return listOf(
-          events.filter((one) => isAsked(one, query)),
-          query,
-        )
-      default:
-        return refusal(404, 'unknown')
+    const payment = query.get('payment_intent') ?? ''
+    const [, intent] = /^\/v1\/payment_intents\/(\w+)$/.exec(pathname) ?? []
+    if (intent !== undefined) return this.#intent(intent)
+    const lists: Readonly<Record<string, readonly { readonly id: string }[]>> = {
+      'checkout/sessions': sessions.filter((one) => one.payment_intent?.id === payment),
+      refunds: refunds.filter((one) => one.payment_intent === payment),
+      disputes: disputes.filter((one) => one.payment_intent === payment),
+      events: events.filter((one) => isAsked(one, query)),
     }
+    const list = lists[kind]
+    return list ? listOf(list, query) : refusal(404, 'unknown')
+  }
+
+  #intent(id: string): Answer {
+    const session = this.state.sessions.find((one) => one.payment_intent?.id === id)
+    if (session === undefined) return refusal(404, 'resource_missing')
+    const receipt = session.payment_status === 'paid' ? `${this.url}/receipts/${id}` : null
+    const charge = { id: id.replace('pi_', 'ch_'), object: 'charge', receipt_url: receipt }
+    return { status: 200, body: { ...session.payment_intent, metadata: session.metadata, latest_charge: charge } }
   }
 
   /** The page where a person pays, and where a trial refunds and disputes. */
   #page(method: string, pathname: string, form: URLSearchParams): Answer {
+    const [, paid] = /^\/receipts\/(\w+)$/.exec(pathname) ?? []
+    if (paid !== undefined) return { status: 200, html: `<!doctype html><title>Receipt</title><h1>Receipt of ${paid}</h1>` }
     const [, id = ''] = /^\/pay\/(\w+)$/.exec(pathname) ?? []
     const session = this.state.sessions.find((one) => one.id === id)
     if (session === undefined) return { status: 404, html: '<!doctype html><title>Not found</title>' }

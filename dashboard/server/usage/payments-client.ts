@@ -2,7 +2,15 @@
 import type { z } from 'zod'
 import type { OutageLog } from '#platform/outage-log.ts'
 import { messageOf } from '#platform/message-of.ts'
-import { checkoutAnswer, type CheckoutRequest, topUpAnswer, type TopUpAnswer, type TopUpRequest } from '../../payments/protocol.ts'
+import {
+  checkoutAnswer,
+  type CheckoutRequest,
+  receiptAnswer,
+  type ReceiptRequest,
+  topUpAnswer,
+  type TopUpAnswer,
+  type TopUpRequest,
+} from '../../payments/protocol.ts'
 import { notFound, Refused } from '../http/refused.ts'
 
 export interface PaymentsClientDeps {
@@ -32,6 +40,11 @@ export class PaymentsClient {
   /** Credits the payment, if it is paid. @throws Refused; 404 for a payment of another account */
   async topUp(request: TopUpRequest): Promise<TopUpAnswer> {
     return await this.#ask('/top-up', request, topUpAnswer)
+  }
+
+  /** @returns where the provider shows the receipt @throws Refused; 404 for a payment of another account, and without a receipt */
+  async receipt(request: ReceiptRequest): Promise<string> {
+    return (await this.#ask('/receipt', request, receiptAnswer)).url
   }
 
   async #ask<T>(path: string, request: object, schema: z.ZodType<T>): Promise<T> {

@@ -1,7 +1,7 @@
 /** Routes below /api/usage and /api/billing. The account is that of the session; nothing in a request names another one. */
 import type { Account } from '#api/account.ts'
 import type { Accounts, AccountOwner } from '../accounts/accounts.ts'
-import { type Answer, json } from '../http/exchange.ts'
+import { type Answer, json, redirect } from '../http/exchange.ts'
 import { notFound, Refused } from '../http/refused.ts'
 import type { TopUpStart, TopUpState } from '../page-data/billing.ts'
 import type { Usage } from '../page-data/usage.ts'
@@ -27,6 +27,7 @@ const CSV = 'text/csv; charset=utf-8'
 const MOST_AMOUNT = 20
 const MOST_ATTEMPT = 64
 const ATTEMPT = /^[0-9A-Za-z_-]{8,64}$/
+const PAYMENT = /^pi_[0-9A-Za-z_]{1,250}$/
 const SESSION = /^cs_[0-9A-Za-z_]{1,250}$/
 
 /** @throws Refused where the person has no Account now */
@@ -99,11 +100,19 @@ const postTopUpCheck: MemberHandler = async (deps, exchange, { person }) => {
   return json(body)
 }
 
+/** A page, so that the receipt opens in a tab of its own. The payments program refuses payments of other accounts. */
+const showReceipt: MemberHandler = async (deps, { params: { payment = '' } }, { person }) => {
+  const { client, id } = await payer(deps, person)
+  if (!PAYMENT.test(payment)) throw notFound()
+  return redirect(await client.receipt({ account: id, payment }))
+}
+
 export const MONEY_ROUTES: readonly Route[] = [
   { method: 'GET', path: '/api/usage', access: 'usage.read', handler: getUsage },
   { method: 'GET', path: '/api/usage.csv', access: 'usage.read', handler: getUsageCsv },
   { method: 'GET', path: '/api/billing', access: 'billing.read', handler: getBilling },
   { method: 'GET', path: '/api/billing/ledger.csv', access: 'billing.read', handler: getLedgerCsv },
+  { method: 'GET', path: '/receipts/:payment', access: 'billing.read', handler: showReceipt },
   { method: 'POST', path: '/api/billing/top-up', access: 'billing.pay', handler: postTopUp },
   { method: 'POST', path: '/api/billing/top-up/check', access: 'billing.pay', handler: postTopUpCheck },
 ]

@@ -78,6 +78,16 @@ describe('a person', () => {
     expect(world.lines.some((line) => line.includes('"audit":"billing.top-up"'))).toBe(true)
   })
 
+  test('opens the receipt of an own payment, and of no other one', async () => {
+    const { world, stripe } = await opened()
+    const [maya, sam] = [await world.person(MAYA), await world.person('sam@fernwood.example')]
+    const payment = stripe.state.pay(sessionIn((await topUp(maya)).json().url))
+    const receipt = await maya.get(`/receipts/${payment}`)
+    expect([receipt.status, receipt.location]).toEqual([303, `${stripe.url}/receipts/${payment}`])
+    for (const id of [payment, 'pi_unknown', '..%2frefunds']) expect((await sam.get(`/receipts/${id}`)).status).toBe(404)
+    expect((await world.browser().get(`/receipts/${payment}`)).status).toBe(401)
+  })
+
   test('who clicks twice gets one page', async () => {
     const { world, stripe } = await opened()
     const browser = await world.person(MAYA)

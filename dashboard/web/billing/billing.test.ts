@@ -28,7 +28,7 @@ describe('the ledger', () => {
     expect(text).toContain('Balance €138.14')
     expect(text).toContain('24 Nov Usage So far, as of 12:03 UTC −1.86 138.14')
     expect(text).toContain('24 Nov Refund re_1 −10.00 140.00')
-    expect(text).toContain('3 Nov Top-up pi_1 +150.00 150.00')
+    expect(text).toContain('3 Nov Top-up pi_1 · Receipt +150.00 150.00')
     expect(text).toContain('Sum of all movements = balance 138.14')
   })
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Movement } from '../../server/page-data/billing.ts'
+import type { Movement, PaymentProvider } from '../../server/page-data/billing.ts'
 import { ledgerRows, ledgerSum } from './ledger-rows.ts'
 
 const movement = (more: Partial<Movement>): Movement => ({
@@ -8,7 +8,11 @@ const movement = (more: Partial<Movement>): Movement => ({
 })
 const spend = (time: string, amount = '-1.00'): Movement => movement({ type: 'Spend', time, amount, id: '' })
 const words = (...movements: Movement[]) =>
-  ledgerRows({ movements, asOf: '2026-11-24T12:03:40Z' }).map(({ date, title, note }) => [date, title, note])
+  ledgerRows({ movements, asOf: '2026-11-24T12:03:40Z', payments: { provider: 'stripe', amounts: [] } }).map(({ date, title, note }) => [
+    date,
+    title,
+    note,
+  ])
 
 describe('a movement', () => {
   it.each<[Movement, string, string]>([
@@ -20,6 +24,16 @@ describe('a movement', () => {
     [movement({ type: 'Adjustment' }), 'Adjustment', ''],
   ])('%j says what it was', (each, title, note) => {
     expect(words(each)).toEqual([['24 Nov', title, note]])
+  })
+
+  it.each<[PaymentProvider, Movement, string | undefined]>([
+    ['stripe', movement({ reference: 'pi_7' }), '/receipts/pi_7'],
+    ['stripe', movement({ reference: 'Bank transfer of 3 November' }), undefined],
+    ['stripe', movement({ type: 'Refund', reference: 're_7' }), undefined],
+    ['manual', movement({ reference: 'pi_7' }), undefined],
+  ])('has a receipt where the payment provider took it: %s %j', (provider, each, receipt) => {
+    const [row] = ledgerRows({ movements: [each], asOf: '2026-11-24T12:03:40Z', payments: { provider, amounts: [] } })
+    expect(row?.receipt).toBe(receipt)
   })
 
   it('of last year says the year', () => {
@@ -55,6 +69,9 @@ describe('usage', () => {
 
 it('the amounts and balances are exact, and the sum is that of all amounts', () => {
   const movements = [spend('2026-11-24', '-0.000012'), movement({})]
-  expect(ledgerRows({ movements, asOf: '2026-11-24T12:00:00Z' })[0]).toMatchObject({ amount: -12n, balance: 10_000_000n })
+  expect(ledgerRows({ movements, asOf: '2026-11-24T12:00:00Z', payments: { provider: 'stripe', amounts: [] } })[0]).toMatchObject({
+    amount: -12n,
+    balance: 10_000_000n,
+  })
   expect(ledgerSum(movements)).toBe(9_999_988n)
 })

@@ -1,5 +1,5 @@
 /** The ledger as the page lists it: what each movement was, in words, and the sum of all. Pure. */
-import type { Billing, Movement } from '../../server/page-data/billing.ts'
+import type { Billing, Movement, PaymentProvider } from '../../server/page-data/billing.ts'
 import { daysAfter, longDay, monthName, monthRange, shortDay, withYear } from '../days.ts'
 import { microsOf, sumOf } from '../micros.ts'
 import { clockTime } from '../times.ts'
@@ -14,6 +14,8 @@ export interface LedgerRow {
   readonly amount: bigint
   /** After the movement. */
   readonly balance: bigint
+  /** Path of the page that leads to the provider's receipt; absent where there is none. */
+  readonly receipt?: string
 }
 
 const DAY_LENGTH = '2026-11-24'.length
@@ -26,7 +28,11 @@ const TITLES: Readonly<Record<Exclude<Movement['type'], 'Spend' | 'Dispute'>, st
 }
 
 /** @returns the rows, newest first, as the movements are */
-export function ledgerRows({ movements, asOf }: Pick<Billing, 'movements' | 'asOf'>): readonly LedgerRow[] {
+export function ledgerRows({
+  movements,
+  asOf,
+  payments: { provider },
+}: Pick<Billing, 'movements' | 'asOf' | 'payments'>): readonly LedgerRow[] {
   const today = asOf.slice(0, DAY_LENGTH)
   const firstDay = oldestSpendDay(movements)
   return movements.map((movement) => ({
@@ -34,6 +40,7 @@ export function ledgerRows({ movements, asOf }: Pick<Billing, 'movements' | 'asO
     ...wordsOf(movement, { today, firstDay, asOf }),
     amount: microsOf(movement.amount),
     balance: microsOf(movement.balance),
+    ...receiptOf(movement, provider),
   }))
 }
 
@@ -54,6 +61,11 @@ function wordsOf(movement: Movement, times: Times): Pick<LedgerRow, 'title' | 'n
   if (type === 'Spend') return spendWords(movement.time, times)
   const title = type === 'Dispute' ? (amount.startsWith('-') ? 'Dispute opened by the bank' : 'Dispute decided for you') : TITLES[type]
   return { title, note: reference }
+}
+
+/** The receipt of a payment also says what was refunded. */
+function receiptOf({ type, reference }: Movement, provider: PaymentProvider): Pick<LedgerRow, 'receipt'> {
+  return provider === 'stripe' && type === 'TopUp' && reference.startsWith('pi_') ? { receipt: `/receipts/${reference}` } : {}
 }
 
 function spendWords(time: string, { today, firstDay, asOf }: Times): Pick<LedgerRow, 'title' | 'note'> {

@@ -49,11 +49,27 @@ function MovementRow({ row, money }: { readonly row: LedgerRow; readonly money: 
       <Cell>{row.date || '–'}</Cell>
       <RowHead>
         {row.title}
-        {row.note !== '' && <Sub>{row.note}</Sub>}
+        {row.note !== '' && (
+          <Sub>
+            {row.note}
+            {row.receipt && <Receipt of={row} path={row.receipt} />}
+          </Sub>
+        )}
       </RowHead>
       <Cell isNumber>{money.change(row.amount)}</Cell>
       <Cell isNumber>{money.cell(row.balance)}</Cell>
     </TableRow>
+  )
+}
+
+function Receipt({ of, path }: { readonly of: LedgerRow; readonly path: string }): ReactNode {
+  return (
+    <>
+      {' · '}
+      <a href={path} target="_blank" rel="noreferrer" aria-label={`Receipt: ${of.title}, ${of.date}`}>
+        Receipt
+      </a>
+    </>
   )
 }
 
