@@ -45,7 +45,7 @@ interface Storm {
 export async function dashboardPart(site: BenchSite): Promise<PartResult> {
   return await withControlPlane(site, 'dashboard-plane', async (plane) => {
     const mails = await MailServer.start()
-    const served = await prepared(site, plane.adminKubeconfig, mails)
+    const served = await dashboardProcess(site, { kubeconfig: plane.adminKubeconfig, mails })
     try {
       return await measure(site, served, mails)
     } finally {
@@ -55,15 +55,21 @@ export async function dashboardPart(site: BenchSite): Promise<PartResult> {
   })
 }
 
-interface Served {
+export interface Served {
   readonly process: ManagedProcess
   readonly origin: string
   /** Base URL of probes and metrics. */
   readonly health: string
 }
 
-/** A process as the image starts it, with the heap that Node takes in the chart's memory limit. */
-async function prepared({ folder }: BenchSite, kubeconfig: string, mails: MailServer): Promise<Served> {
+/**
+ * A process as the image starts it, with the heap that Node takes in the chart's memory limit.
+ * @param more settings beside those of its own
+ */
+export async function dashboardProcess(
+  { folder }: BenchSite,
+  { kubeconfig, mails, more = {} }: { readonly kubeconfig: string; readonly mails: MailServer; readonly more?: Record<string, string> },
+): Promise<Served> {
   const [port = 0, metricsPort = 0] = await freePorts(2)
   const origin = `http://localhost:${port}`
   const env = {
@@ -81,6 +87,8 @@ async function prepared({ folder }: BenchSite, kubeconfig: string, mails: MailSe
     SMTP_SECURITY: 'none',
     MAIL_FROM: 'Headgate <no-reply@example.com>',
     TRUSTED_PROXIES: 'loopback',
+    USAGE_URL: 'http://127.0.0.1:9',
+    ...more,
   }
   const argv = [process.execPath, '--disable-sigusr1', join(folder, 'dist/dashboard.js')]
   return {
@@ -94,9 +102,9 @@ async function measure(site: BenchSite, served: Served, mails: MailServer): Prom
   const { origin, process } = served
   const began = performance.now()
   await process.start()
-  await waitFor('the dashboard to be ready', async () => (await fetch(`${served.health}/readyz`)).ok, { everyMs: 5 })
+  await untilReady(served)
   const readyMs = performance.now() - began
-  const person = await signedUp(origin, KNOWN, mails)
+  const person = await signedUp({ origin, mails }, KNOWN)
   const firstLoad = await firstLoadBytes(person)
   const probes = await startProbes(served, person)
   try {
@@ -125,8 +133,15 @@ async function measure(site: BenchSite, served: Served, mails: MailServer): Prom
   }
 }
 
-async function signedUp(origin: string, email: string, mails: MailServer): Promise<FormBrowser> {
-  const browser = new FormBrowser(origin)
+export async function untilReady({ health }: Served): Promise<void> {
+  await waitFor('the dashboard to be ready', async () => (await fetch(`${health}/readyz`)).ok, { everyMs: 5 })
+}
+
+export async function signedUp(
+  { origin, mails, source = '203.0.113.1' }: { readonly origin: string; readonly mails: MailServer; readonly source?: string },
+  email: string,
+): Promise<FormBrowser> {
+  const browser = new FormBrowser(origin, { 'x-forwarded-for': source })
   await browser.post('/sign-up', { email, password: PASSWORD })
   const { links } = await mails.nextMail(email)
   const { status } = await browser.post('/verify', { token: tokenOf(links[0] ?? '') })

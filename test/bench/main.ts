@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path'
 import { runInside, type Inside } from './inside.ts'
 import { accountsPart } from './accounts.ts'
 import { creditsPart } from './credits.ts'
+import { customersPart } from './customers.ts'
 import { dashboardPart } from './dashboard.ts'
 import { LIMIT_PARTS } from './limits.ts'
 import { issuingPart } from './issuing.ts'
@@ -30,7 +31,10 @@ const PROGRAMS: Readonly<Record<string, readonly Part[]>> = {
   requests: REQUEST_PARTS,
   operator: OPERATOR_PARTS,
   limits: LIMIT_PARTS,
-  dashboard: [{ name: 'sign-ups', needs: 'control-plane', run: dashboardPart }],
+  dashboard: [
+    { name: 'sign-ups', needs: 'control-plane', run: dashboardPart },
+    { name: 'customers', needs: 'control-plane', run: customersPart },
+  ],
 }
 /** Above this load average before the start the machine is busy: numbers are printed, and no bound counts. */
 const MAX_LOAD_AVERAGE = 2
