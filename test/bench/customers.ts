@@ -35,7 +35,7 @@ interface Times {
 interface Busy {
   made: number
   edited: number
-  /** 409 at the bound of the plan, and others. */
+  /** Answers beside 200: 409 at the bound of the plan, 429 above the rate at which keys may change. */
   readonly refused: Record<string, number>
 }
 
@@ -159,7 +159,7 @@ async function probed({ gateways }: Stack, browser: FormBrowser, count: number):
   return times
 }
 
-/** Makes keys until the plan allows no more, and then edits them in a loop. */
+/** Makes keys until the plan allows no more, and then edits them in a loop. Waits for nothing but the answer. */
 async function hurry(
   browser: FormBrowser,
   { worker, work, isOver }: { readonly worker: string; readonly work: Busy; readonly isOver: () => boolean },
@@ -195,8 +195,13 @@ async function made(browser: FormBrowser, name: string): Promise<{ readonly key:
   }
 }
 
+/** Waits as long as the dashboard asks. */
 async function expectDone(browser: FormBrowser, path: string, body: object): Promise<object> {
-  const { status, text } = await browser.call('POST', path, body)
+  const { status, text, headers } = await browser.call('POST', path, body)
+  if (status === 429) {
+    await sleep(Number(headers.get('retry-after')) * 1_000)
+    return await expectDone(browser, path, body)
+  }
   if (status !== 200) throw new Error(`POST ${path} answers ${status}: ${text.slice(0, 200)}`)
   return JSON.parse(text) as object
 }

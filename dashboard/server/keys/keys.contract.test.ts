@@ -162,6 +162,18 @@ describe('a new key', () => {
 })
 
 describe('a key', () => {
+  test('is edited as often as a person would, and is suspended and revoked however often it was edited', async () => {
+    const { key } = (await create(maya)).json()
+    const edit = async (): Promise<Visit> => await maya.call('PATCH', `/api/keys/${key.id}`, FORM)
+    const statuses = await Promise.all(Array.from({ length: 60 }, async () => (await edit()).status))
+    expect(statuses).toContain(429)
+    expect(Number((await edit()).headers.get('retry-after'))).toBe(1)
+    for (const act of ['suspend', 'revoke'])
+      expect((await maya.call('POST', `/api/keys/${key.id}/${act}`, { name: FORM.name })).status).toBe(200)
+    const sam = await world.person('sam@fernwood.example')
+    expect((await create(sam)).status).toBe(200)
+  })
+
   let id: string
   beforeEach(async () => (id = (await create(maya)).json().key.id))
 
