@@ -116,10 +116,19 @@ describe('money that is taken back', () => {
     expect(movements(decide({}, rest)).at(-1)).toBe('re_1 -50 Refund')
   })
 
-  test('a refund that fails after a dispute has taken the rest gives its amount again, and no more', () => {
+  test('a refund that fails after a dispute has taken the rest gives nothing, since the bank has all of the payment', () => {
     const before = { refunds: [refund('re_1', 2_000)], disputes: [dispute('du_1', 5_000)] }
     const after = { ...before, refunds: [refund('re_1', 2_000, { returned: 300 })] }
-    expect(movements(decide({}, after))).toEqual([...movements(decide({}, before)), 're_1:failed 20 Refund'])
+    expect(movements(decide({}, after))).toEqual(movements(decide({}, before)))
+    const won = { ...after, disputes: [dispute('du_1', 5_000, { reinstated: 400 })] }
+    expect(movements(decide({}, won))).toEqual([...movements(decide({}, before)), 'du_1:reinstated 50 Dispute'])
+  })
+
+  test('a refund that fails after a dispute over a part gives what the dispute has left', () => {
+    const facts = { refunds: [refund('re_1', 4_000, { returned: 300 })], disputes: [dispute('du_1', 3_000)] }
+    expect(movements(decide({}, facts))).toEqual([
+      ...['pi_1 50 TopUp', 're_1 -40 Refund', 'du_1:withdrawn -10 Dispute', 're_1:failed 20 Refund'],
+    ])
   })
 
   test('what is known later never changes an earlier Credit', () => {

@@ -78,7 +78,7 @@ interface Reversal {
   readonly at: number
   readonly type: 'Refund' | 'Dispute'
   readonly reference: string
-  /** Minor units to take; undefined: what `of` has taken is given again. */
+  /** Minor units that `of` asks for; undefined: they are given again. */
   readonly takes: number | undefined
   /** Id of the refund or the dispute. */
   readonly of: string
@@ -86,7 +86,8 @@ interface Reversal {
 
 /**
  * The payment, and all that was taken back and given again, in the order in which the money moved: so what comes later never changes an earlier
- * amount. What is taken back is never more than what is left of the payment: a dispute over all of a payment that was refunded in part takes the rest.
+ * amount. What is taken back is never more than the payment: a dispute over all of a payment that was refunded in part takes the rest. If that refund
+ * then fails, its amount stays taken, since the bank has taken all of the payment.
  */
 function movementsOf({ session, refunds, disputes }: Payment, account: WantedCredit['account']): Decision {
   const { currency, payment, total, beside } = session
@@ -96,24 +97,21 @@ function movementsOf({ session, refunds, disputes }: Payment, account: WantedCre
   const reversals = [...refunds.flatMap(reversalsOfRefund), ...disputes.flatMap(reversalsOfDispute)].toSorted(byTime)
   const takenBy = new Map<string, number>()
   let left = granted
-  for (const reversal of reversals) {
-    const change = changeBy(reversal, { currency, left, taken: takenBy.get(reversal.of) ?? 0 })
-    if (change === undefined) return { kind: 'refused', why: `${reversal.reference} has no amount` }
-    takenBy.set(reversal.of, -change)
-    left += change
-    if (change !== 0) moves.push([reversal.reference, change, reversal.type])
+  for (const { of, reference, takes, type } of reversals) {
+    const taken = takes === undefined ? 0 : microsOfMinor(takes, currency)
+    if (taken === undefined) return { kind: 'refused', why: `${reference} has no amount` }
+    takenBy.set(of, taken)
+    const now = Math.max(0, granted - sumOf(takenBy.values()))
+    if (now !== left) moves.push([reference, now - left, type])
+    left = now
   }
   return creditsFor(moves, account)
 }
 
-/** @returns micro-units; undefined for an amount that is none */
-function changeBy(
-  { takes }: Reversal,
-  { currency, left, taken }: { readonly currency: string; readonly left: number; readonly taken: number },
-): number | undefined {
-  if (takes === undefined) return taken
-  const asked = microsOfMinor(takes, currency)
-  return asked === undefined ? undefined : -Math.min(asked, left)
+function sumOf(numbers: Iterable<number>): number {
+  let sum = 0
+  for (const number of numbers) sum += number
+  return sum
 }
 
 function reversalsOfRefund({ id, amount, created, returned }: RefundFact): readonly Reversal[] {

@@ -1,103 +1,13 @@
 /** The payments program over a stand-in for Stripe and the object store: what reaches the balance, whatever happens to events. */
 import { request as httpRequest } from 'node:http'
-import { describe, expect, onTestFinished, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { credits } from '#api/resources.ts'
-import { parseSignedAmount } from '#contract/values/signed-micros.ts'
 import { KubeError } from '#kube/port.ts'
-import { createLog } from '#platform/log.ts'
 import type { StubEvent } from '../../examples/stub-stripe/state.ts'
-import { StubStripe } from '../../examples/stub-stripe/stub-stripe.ts'
-import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
-import { listening } from '../../test/support/listening.ts'
-import { ManualClock } from '../../test/support/manual-clock.ts'
+import { ACCOUNT, INSTALLATION, PaymentsWorld as World, TOKEN } from '../../test/support/payments-world.ts'
 import { creditName } from './credits-of-payment.ts'
-import { createPayments, type Payments } from './payments.ts'
 
-const KEY = 'sk_test_of_the_tests'
-const WEBHOOK_SECRET = 'whsec_of_the_tests_0123456789'
-const TOKEN = 'a token of the tests that is long enough'
-const ACCOUNT = { name: 'u-1', uid: 'uid-1' }
-const INSTALLATION = 'dashboard.example.net'
 const TWO_DAYS_MS = 48 * 3_600_000
-
-class World {
-  readonly stripe = new StubStripe({ key: KEY, webhookSecret: WEBHOOK_SECRET })
-  readonly kube = new FakeKubePort()
-  readonly clock = new ManualClock(Date.now())
-  readonly lines: string[] = []
-  readonly outcomes: string[] = []
-  readonly sweeps: boolean[] = []
-  alarms = 0
-  payments: Payments | undefined
-  webhookURL = ''
-  checkoutURL = ''
-
-  static async open({ currency = 'EUR', isLive = false } = {}): Promise<World> {
-    const world = new World()
-    const { stripe, kube, clock, lines } = world
-    stripe.url = `http://127.0.0.1:${await listening(stripe.server)}`
-    const payments = createPayments({
-      stripe: {
-        ...{ key: KEY, webhookSecret: WEBHOOK_SECRET, installation: INSTALLATION, currency },
-        ...{ dashboardURL: 'https://dashboard.example.net', apiURL: stripe.url },
-      },
-      ...{ isLive, token: TOKEN, kube, clock },
-      log: createLog('payments', 'debug', { write: (line) => void lines.push(line) }).log,
-      metrics: {
-        event: (type, outcome) => void world.outcomes.push(`${type} ${outcome}`),
-        alarm: () => void (world.alarms += 1),
-        swept: (isWhole) => void world.sweeps.push(isWhole),
-      },
-    })
-    world.payments = payments
-    world.webhookURL = `http://127.0.0.1:${await listening(payments.webhooks)}/webhooks/stripe`
-    world.checkoutURL = `http://127.0.0.1:${await listening(payments.checkout)}`
-    onTestFinished(() => {
-      for (const server of [stripe.server, payments.webhooks, payments.checkout]) {
-        server.close()
-        server.closeAllConnections()
-      }
-    })
-    return world
-  }
-
-  async ask(path: string, body: unknown, token = TOKEN): Promise<{ status: number; body: Record<string, string> }> {
-    const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
-    const response = await fetch(`${this.checkoutURL}${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-    return { status: response.status, body: (await response.json()) as Record<string, string> }
-  }
-
-  /** @returns the id of the session */
-  async session(amount = '50.00', attempt = 'attempt-1', account = ACCOUNT): Promise<string> {
-    const { status, body } = await this.ask('/checkout', { account, amount, email: 'maya@x.example', attempt })
-    if (status !== 200) throw new Error(`the answer is ${status}`)
-    return body['url']?.split('/').at(-1) ?? ''
-  }
-
-  async send(body: string, signature: string | undefined): Promise<number> {
-    const headers = { 'content-type': 'application/json', ...(signature === undefined ? {} : { 'stripe-signature': signature }) }
-    return (await fetch(this.webhookURL, { method: 'POST', headers, body })).status
-  }
-
-  async deliver(event: StubEvent | undefined = this.stripe.state.events.at(-1)): Promise<number> {
-    if (event === undefined) throw new Error('nothing has happened')
-    const { body, signature } = this.stripe.signed(event)
-    return await this.send(body, signature)
-  }
-
-  async sweep(): Promise<void> {
-    await this.payments?.sweep.once()
-  }
-
-  /** `TopUp 50 pi_1` by creation. */
-  async credits(): Promise<readonly string[]> {
-    return (await this.kube.store.list(credits, '')).map(({ spec }) => `${spec.type} ${spec.amount} ${spec.reference}`)
-  }
-
-  async sum(): Promise<number> {
-    return (await this.kube.store.list(credits, '')).reduce((sum, { spec }) => sum + (parseSignedAmount(spec.amount) ?? NaN), 0) / 1_000_000
-  }
-}
 
 describe('a payment', () => {
   test('is one Credit, for 50 equal events at once, the return of the person and two sweeps', async () => {
@@ -177,6 +87,52 @@ describe('money that is taken back', () => {
     expect(await world.sum()).toBe(30)
     expect(await world.credits()).toHaveLength(6)
     expect(world.alarms).toBe(0)
+  })
+
+  test('is exact when a refund and then a dispute come between the two questions of one event', async () => {
+    const world = await World.open()
+    const { state, server } = world.stripe
+    const payment = state.pay(await world.session())
+    const [answer] = server.listeners('request')
+    if (answer === undefined) throw new Error('nothing answers')
+    const refundsAnswered = Promise.withResolvers<void>()
+    let disputesAsked = 0
+    server.removeAllListeners('request').on('request', (request, response) => {
+      const goOn = (): unknown => answer.call(server, request, response)
+      if (request.url?.startsWith('/v1/refunds')) response.once('finish', () => refundsAnswered.resolve())
+      if (!request.url?.startsWith('/v1/disputes') || ++disputesAsked > 1) return void goOn()
+      void refundsAnswered.promise.then(() => {
+        state.refund(payment, 2_000) // after the answer, which has no refund
+        state.moveDispute(state.dispute(payment).id, 'withdrawn')
+        goOn()
+      })
+    })
+    await world.deliver(state.events[0])
+    for (const event of state.events) expect(await world.deliver(event)).toBe(200)
+    const [, refund, dispute] = await world.credits()
+    expect([refund, dispute]).toEqual([expect.stringMatching(/^Refund -20 /), expect.stringMatching(/^Dispute -30 /)])
+    expect(world.alarms).toBe(0)
+  })
+
+  test('of a refund that fails after a dispute took the rest is nothing, and all of the payment when the dispute is won', async () => {
+    const world = await World.open()
+    const { state } = world.stripe
+    const payment = state.pay(await world.session())
+    const seconds = (step: number): number => Math.floor(Date.now() / 1_000) + step
+    const refund = Object.assign(state.refund(payment, 2_000), { created: seconds(1) })
+    await world.deliver()
+    const dispute = state.dispute(payment)
+    state.moveDispute(dispute.id, 'withdrawn')
+    Object.assign(dispute.balance_transactions[0] ?? {}, { created: seconds(2) })
+    await world.deliver()
+    state.failRefund(refund.id)
+    Object.assign(refund.failure_balance_transaction ?? {}, { created: seconds(3) })
+    await world.deliver()
+    expect([await world.sum(), world.alarms]).toEqual([0, 0])
+    state.moveDispute(dispute.id, 'reinstated')
+    Object.assign(dispute.balance_transactions[1] ?? {}, { created: seconds(4) })
+    await world.deliver()
+    expect([await world.sum(), world.alarms]).toEqual([50, 0])
   })
 
   test('of a payment whose own event never came comes with the payment', async () => {

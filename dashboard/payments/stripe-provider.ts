@@ -20,6 +20,8 @@ const RETRIES = 2
 /** Age of an event that is still taken, s. */
 const TOLERANCE = 300
 const MOST_OF_A_PAYMENT = 1_000
+/** Questions about what was taken back of one payment. */
+const MOST_QUESTIONS = 5
 /** Events that may move money. */
 export const EVENT_TYPES = [
   'checkout.session.completed',
@@ -97,14 +99,33 @@ export class StripeProvider implements PaymentProvider {
     if (session?.mode !== 'payment') return undefined
     const fact = sessionFact(session)
     if (fact.state !== 'paid' || fact.payment === undefined) return { session: fact, refunds: [], disputes: [] }
-    const of = { payment_intent: fact.payment, limit: 100 }
+    return { session: fact, ...(await this.#reversals(fact.payment)) }
+  }
+
+  /**
+   * What was taken back, as it was at one moment. Refunds and disputes are two lists: a refund that comes between the two questions, and is older than a
+   * dispute, would be missing. So what is not empty is asked for again, until two answers are the same.
+   */
+  async #reversals(payment: string): Promise<Pick<Payment, 'refunds' | 'disputes'>> {
+    let last = await this.#listReversals(payment)
+    if (last.refunds.length + last.disputes.length === 0) return last
+    for (let question = 1; question < MOST_QUESTIONS; question += 1) {
+      const next = await this.#listReversals(payment)
+      if (JSON.stringify(next) === JSON.stringify(last)) return last
+      last = next
+    }
+    throw new ProviderFailed('the refunds and disputes of a payment change too often')
+  }
+
+  async #listReversals(payment: string): Promise<Pick<Payment, 'refunds' | 'disputes'>> {
+    const of = { payment_intent: payment, limit: 100 }
     const [refunds, disputes] = await asked(() =>
       Promise.all([
         this.#stripe.refunds.list({ ...of, expand: ['data.failure_balance_transaction'] }).autoPagingToArray({ limit: MOST_OF_A_PAYMENT }),
         this.#stripe.disputes.list(of).autoPagingToArray({ limit: MOST_OF_A_PAYMENT }),
       ]),
     )
-    return { session: fact, refunds: refunds.map(refundFact), disputes: disputes.map(disputeFact) }
+    return { refunds: refunds.map(refundFact), disputes: disputes.map(disputeFact) }
   }
 
   async *events(since: number): AsyncIterable<ProviderEvent> {
