@@ -2,6 +2,7 @@ import type { Registry } from 'prom-client'
 import { describe, expect, test } from 'vitest'
 import { createMetrics } from '../../gateway/metrics.ts'
 import { apiKeys } from '#api/resources.ts'
+import { createPaymentsMetrics } from '../../dashboard/payments/metrics.ts'
 import { createDashboardMetrics } from '../../dashboard/server/metrics.ts'
 import { createMetricsRegistry } from '../../operator/metrics.ts'
 import { ObjectStore } from '../../standalone/object-store.ts'
@@ -56,6 +57,8 @@ async function dashboardMetrics(): Promise<string[]> {
   return metricsOf(metrics.registry)
 }
 
+const paymentsMetrics = async (): Promise<string[]> => metricsOf(createPaymentsMetrics().registry)
+
 const documented = (of: string): string[] =>
   metricRows()
     .filter((row) => row.of === of)
@@ -84,8 +87,17 @@ describe('docs/metrics.md names every metric with its type and its labels, and n
     expect((await dashboardMetrics()).filter((metric) => !OF_PROCESS.test(metric)).toSorted()).toEqual(documented('dashboard'))
   })
 
+  test('payments', async () => {
+    expect((await paymentsMetrics()).filter((metric) => !OF_PROCESS.test(metric)).toSorted()).toEqual(documented('payments'))
+  })
+
   test.skipIf(!isLinux)('process, in all programs', async () => {
-    for (const metrics of [(await gatewayMetrics()).registered, await operatorMetrics(), await dashboardMetrics()]) {
+    for (const metrics of [
+      (await gatewayMetrics()).registered,
+      await operatorMetrics(),
+      await dashboardMetrics(),
+      await paymentsMetrics(),
+    ]) {
       expect(metrics.filter((metric) => OF_PROCESS.test(metric)).toSorted()).toEqual(documented('process'))
     }
   })

@@ -123,7 +123,7 @@ describe('monitoring', () => {
     const groups = spec['groups'] as ReadonlyArray<{ readonly rules: ReadonlyArray<Record<string, unknown>> }>
     const rendered = groups.flatMap(({ rules }) => rules)
     const expected = alerts()
-      .filter(({ alert }) => alert !== 'HeadgateSpendRestored' && !alert.startsWith('HeadgateDashboard'))
+      .filter(({ alert }) => alert !== 'HeadgateSpendRestored' && !/^Headgate(Dashboard|Payment)/.test(alert))
       .map((rule) => ({
         ...rule,
         annotations: { ...rule.annotations, runbook_url: `https://docs.example.net/metrics.md#${rule.alert.toLowerCase()}` },
@@ -131,6 +131,9 @@ describe('monitoring', () => {
     expect(rendered).toEqual(expected)
     const withDashboard = template(['monitoring.prometheusRule.enabled=true', ...(MATRIX['dashboard'] ?? [])])
     for (const { alert } of alerts()) expect(withDashboard.stdout).toContain(`alert: ${alert}\n`)
+    const withoutPayments = template(['monitoring.prometheusRule.enabled=true', ...(MATRIX['dashboard-postgres'] ?? [])])
+    expect(withoutPayments.stdout).toContain('alert: HeadgateDashboardAbsent\n')
+    expect(withoutPayments.stdout).not.toContain('alert: HeadgatePayment')
     const { stdout } = template(['monitoring.prometheusRule.enabled=true', 'nameOverride=hg'])
     expect(stdout).toContain('namespace="headgate"')
   })

@@ -1,6 +1,7 @@
 /** Alerts and dashboard, compared with the metrics that the programs export after calls, refusals, failures and a revocation. */
 import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
+import { createPaymentsMetrics } from '../../dashboard/payments/metrics.ts'
 import { ask } from '../support/ask.ts'
 import { DashboardWorld } from '../support/dashboard-world.ts'
 import { openLab } from '../support/lab.ts'
@@ -54,6 +55,9 @@ beforeAll(async () => {
   await using people = await DashboardWorld.open({ folder: join(lab.folder, 'monitoring') })
   await people.person('maya@fernwood.example')
   read(await people.dashboard.metrics.registry.metrics())
+  const payments = createPaymentsMetrics()
+  payments.event('refund.created', 'credits')
+  read(await payments.registry.metrics())
 })
 
 const queries = [

@@ -89,6 +89,20 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   HeadgateDashboardDatabaseAway: gauge('headgate_dashboard_database_up', '0x30', '1x30'),
   HeadgateDashboardMailsStuck: { ...gauge('headgate_dashboard_outbox_oldest_seconds', '0+60x40', '0+60x5 0x40'), after: 30 },
   HeadgateDashboardAccountsStuck: { ...gauge('headgate_dashboard_pending_accounts', '1x40', '1x5 0 2x5 0x30'), after: 30 },
+  HeadgatePaymentsAbsent: {
+    fires: [{}, { 'headgate_payments_last_sweep_timestamp_seconds{namespace="other",pod="a"}': '1x30' }],
+    silent: [{ [`headgate_payments_last_sweep_timestamp_seconds{${AT}}`]: '0x30' }],
+  },
+  HeadgatePaymentWrong: {
+    fires: [paymentAlarms('0x60 1x30'), paymentAlarms('_x60 1x30'), paymentAlarms('4x60 5x30')], // the first one of a pod, too
+    silent: [paymentAlarms('0x90'), paymentAlarms('5x90'), paymentAlarms('0 1x90'), {}],
+    after: 75,
+  },
+  HeadgatePaymentsUnsettled: {
+    fires: [sweeps('0x60'), sweeps('0 600 600x60')], // never, and not since ten minutes after the start
+    silent: [sweeps('0+60x60'), sweeps('0x29 1800x10 2400x20'), {}],
+    after: 50,
+  },
 }
 
 function requests(failed: string, answered: string): Situation {
@@ -99,6 +113,15 @@ function requests(failed: string, answered: string): Situation {
 
 function internalErrors(values: string): Situation {
   return { [`headgate_errors_total{${AT},row="34",error="internalError"}`]: values }
+}
+
+function paymentAlarms(values: string): Situation {
+  return { [`headgate_payments_alarms_total{${AT}}`]: values }
+}
+
+/** @param values when all payments were settled, s after the start of the situation */
+function sweeps(values: string): Situation {
+  return { [`headgate_payments_last_sweep_timestamp_seconds{${AT}}`]: values }
 }
 
 function decisions(outcome: string, limit: string): Situation {

@@ -9,7 +9,7 @@ export interface MetricRow {
   readonly name: string
   readonly type: string
   readonly labels: readonly string[]
-  readonly of: 'gateway' | 'operator' | 'dashboard' | 'process'
+  readonly of: 'gateway' | 'operator' | 'dashboard' | 'payments' | 'process'
   readonly meaning: string
 }
 
@@ -34,7 +34,7 @@ export function metricsPage(): string {
 
 export function metricRows(): MetricRow[] {
   const found = tables(metricsPage()).filter(({ columns }) => columns[0] === 'metric')
-  return (['gateway', 'operator', 'dashboard', 'process'] as const).flatMap((of, i) =>
+  return (['gateway', 'operator', 'dashboard', 'payments', 'process'] as const).flatMap((of, i) =>
     (found[i]?.rows ?? []).map((row) => ({
       name: codeSpans(row['metric'] ?? '')[0] ?? '',
       type: row['type'] ?? '',
