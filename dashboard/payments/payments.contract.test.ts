@@ -242,14 +242,29 @@ describe('a payment that is not ours', () => {
 
   test.each<readonly [string, (session: Record<string, unknown>) => void, number]>([
     ['of another program: no alarm', (session) => (session['metadata'] = { order: '4711' }), 0],
+    ['of another installation: no alarm', (session) => (session['metadata'] = { headgate_installation: 'staging.example.net' }), 0],
     ['of another kind of session: no alarm', (session) => (session['mode'] = 'subscription'), 0],
     ['in another currency: an alarm', (session) => (session['currency'] = 'usd'), 1],
     ['of real money: an alarm', (session) => (session['livemode'] = true), 1],
+    ['that names no account: an alarm', (session) => (session['metadata'] = { headgate_installation: INSTALLATION }), 1],
     ['for another account than its client reference: an alarm', (session) => (session['client_reference_id'] = 'uid-2'), 1],
   ])('%s', async (_, change, alarms) => {
     const world = await World.open()
     expect(await pay(world, change)).toBe(200)
-    expect([await world.credits(), world.alarms]).toEqual([[], alarms])
+    const lines = world.lines.filter((line) => line.includes('"audit":"payment.alarm"'))
+    expect([await world.credits(), world.alarms, lines.length]).toEqual([[], alarms, alarms])
+  })
+
+  test('by the event of another provider, or at the address of another one, gives nothing', async () => {
+    const world = await World.open()
+    world.stripe.state.pay(await world.session())
+    const { body, signature } = world.stripe.signed(world.stripe.state.events.at(-1) as StubEvent)
+    const statusAt = async (path: string, headers: Record<string, string>): Promise<number> =>
+      (await fetch(new URL(path, world.webhookURL), { method: 'POST', headers, body })).status
+    expect(await statusAt('/webhooks/paypal', { 'stripe-signature': signature })).toBe(404)
+    expect(await statusAt('/webhooks/stripe/', { 'stripe-signature': signature })).toBe(404)
+    expect(await statusAt('/webhooks/stripe', { 'paypal-transmission-sig': signature })).toBe(400)
+    expect(await world.credits()).toEqual([])
   })
 
   test('and an event of another kind changes nothing', async () => {
