@@ -15,21 +15,36 @@ export function shortMoney(amount: string, currency: string | undefined): string
 /** `40,000` */
 export function whole(number: number | string): string {
   const text = String(number)
-  return /^-?\d+$/.test(text) ? new Intl.NumberFormat('en-US').format(BigInt(text)).replace('-', '−') : text
+  return /^-?\d+$/.test(text) ? WHOLE.format(BigInt(text)).replace('-', '−') : text
 }
 
-function formatOf(currency: string | undefined, trailingZeroDisplay: 'auto' | 'stripIfInteger'): Intl.NumberFormat {
+const WHOLE = new Intl.NumberFormat('en-US')
+
+interface Format {
+  readonly intl: Intl.NumberFormat
+  readonly decimals: number
+}
+
+/** By currency and zeros: to make a format takes a browser longer than to use it a hundred times, and a list of keys has hundreds of amounts. */
+const formats = new Map<string, Format>()
+
+function formatOf(currency: string | undefined, trailingZeroDisplay: 'auto' | 'stripIfInteger'): Format {
+  const name = `${currency ?? ''} ${trailingZeroDisplay}`
+  const known = formats.get(name)
+  if (known !== undefined) return known
   const unit: Intl.NumberFormatOptions =
     currency === undefined ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { style: 'currency', currency }
-  return new Intl.NumberFormat('en-US', { ...unit, trailingZeroDisplay })
+  const intl = new Intl.NumberFormat('en-US', { ...unit, trailingZeroDisplay })
+  const format = { intl, decimals: intl.resolvedOptions().maximumFractionDigits ?? 2 }
+  formats.set(name, format)
+  return format
 }
 
-function written(amount: string, format: Intl.NumberFormat): string {
+function written(amount: string, { intl, decimals }: Format): string {
   if (!AMOUNT.test(amount)) return amount
-  const decimals = format.resolvedOptions().maximumFractionDigits ?? 2
-  if (!isTiny(amount, decimals)) return formatted(amount, format)
+  if (!isTiny(amount, decimals)) return formatted(amount, intl)
   const least = decimals === 0 ? '1' : `0.${'1'.padStart(decimals, '0')}`
-  return amount.startsWith('-') ? `> ${formatted(`-${least}`, format)}` : `< ${formatted(least, format)}`
+  return amount.startsWith('-') ? `> ${formatted(`-${least}`, intl)}` : `< ${formatted(least, intl)}`
 }
 
 /** Whether the amount is not zero, but smaller than the least amount that the format can write. */
