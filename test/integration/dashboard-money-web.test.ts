@@ -91,7 +91,7 @@ describe('usage', () => {
     const sums = (await chartTable()).at(-1) ?? []
     expect(sums.at(-1)).toBe(requests)
     expect(added(sums.slice(1, -1))).toBe(added([requests]))
-    expect((await cells('Requests, by outcome')).at(-1)).toEqual(['All', requests, '100.00 %'])
+    expect((await cells('Requests, by outcome')).at(-1)).toEqual(['All', requests, '100.00\u00a0%'])
     await link('Tokens').click()
     await page.getByRole('heading', { name: 'Tokens per day' }).waitFor()
     const tokens = await page.locator('details tfoot td').last().innerText()
@@ -126,16 +126,18 @@ describe('usage', () => {
   test('has a file of the rows that it shows', async () => {
     await open('/usage?days=7&key=k-2')
     const file = page.waitForEvent('download')
-    await link('Download CSV').click()
+    await link('Download CSV of the usage').click()
     const name = `usage-${dayBefore(6)}-${dayBefore(0)}.csv`
     expect((await file).suggestedFilename()).toBe(name)
-    expect(await link('Download CSV').getAttribute('href')).toBe(`/api/usage.csv?from=${dayBefore(6)}&to=${dayBefore(0)}&key=k-2`)
+    expect(await link('Download CSV of the usage').getAttribute('href')).toBe(
+      `/api/usage.csv?from=${dayBefore(6)}&to=${dayBefore(0)}&key=k-2`,
+    )
   })
 
   test('whose file is refused says why, and saves nothing', async () => {
     server.refusals = { 'GET /api/usage.csv': 'unavailable' }
     await open('/usage')
-    await link('Download CSV').click()
+    await link('Download CSV of the usage').click()
     expect(await page.getByRole('alert').innerText()).toContain('Refused: unavailable.')
     expect(here()).toBe('/usage')
   })

@@ -30,7 +30,7 @@ export function Ledger({ billing, money }: LedgerProps): ReactNode {
       </PageSection>
     )
   return (
-    <PageSection title="Ledger" fact={<CsvLink path="/api/billing/ledger.csv" name="ledger.csv" label="Download the ledger as CSV" />}>
+    <PageSection title="Ledger" fact={<CsvLink path="/api/billing/ledger.csv" name="ledger.csv" content="the ledger" />}>
       <Table label="Ledger" columns={columns} look="figures" foot={<SumRow sum={ledgerSum(movements)} billing={billing} money={money} />}>
         {pending.map((payment, index) => (
           <PendingRow payment={payment} money={money} key={index} />

@@ -10,12 +10,12 @@ export interface CsvLinkProps {
   readonly path: string
   /** Name of the file. */
   readonly name: string
-  /** For screen readers, where a page has several: `Download the ledger as CSV`. */
-  readonly label?: string
+  /** What the file has, for people who hear the link alone: `the ledger`. */
+  readonly content: string
   readonly isButton?: boolean
 }
 
-export function CsvLink({ path, name, label, isButton = false }: CsvLinkProps): ReactNode {
+export function CsvLink({ path, name, content, isButton = false }: CsvLinkProps): ReactNode {
   const { api } = useSurroundings()
   const { isBusy, error, perform } = useAction('Downloading', async () => saveAs(name, await api.file(path)))
   const onClick = (event: MouseEvent): void => {
@@ -25,8 +25,8 @@ export function CsvLink({ path, name, label, isButton = false }: CsvLinkProps): 
   }
   return (
     <>
-      <a className={isButton ? 'button' : undefined} href={path} download={name} aria-label={label} aria-busy={isBusy} onClick={onClick}>
-        Download CSV
+      <a className={isButton ? 'button' : undefined} href={path} download={name} aria-busy={isBusy} onClick={onClick}>
+        Download CSV<span className="visually-hidden"> of {content}</span>
       </a>
       {error && (
         <span className="error" role="alert">

@@ -26,7 +26,10 @@ export function UsagePage(): ReactNode {
   const rows = usage.data?.rows ?? []
   const file = `usage-${range.from}-${range.to}.csv`
   return (
-    <Page name="Usage" actions={rows.length === 0 ? undefined : <CsvLink path={csvPath(range, filters)} name={file} isButton />}>
+    <Page
+      name="Usage"
+      actions={rows.length === 0 ? undefined : <CsvLink path={csvPath(range, filters)} name={file} content="the usage" isButton />}
+    >
       <UsageFilters filters={filters} rows={rows} onChange={(next) => navigate(usagePath(next))} />
       <UsageContent query={usage} filters={filters} />
     </Page>
