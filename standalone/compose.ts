@@ -14,6 +14,7 @@ import { settingsWith } from '../gateway/config.ts'
 import { bodyLimits } from '../gateway/http/body-budget.ts'
 import { availableMemory } from '#platform/available-memory.ts'
 import { systemClock } from '#platform/clock.ts'
+import { parseMicros } from '#contract/values/micros.ts'
 import { shardSecretName } from '#contract/records/mounted-folder.ts'
 import { Misconfigured, type Running } from '#platform/lifecycle.ts'
 import type { Log } from '#platform/log.ts'
@@ -66,7 +67,7 @@ const RETIRED_AFTER_MS = 90 * 86_400_000
 const MAX_OBJECTS = 100_000
 const OPERATOR_SETTINGS = {
   billingCurrency: 'USD',
-  billingLowBalance: undefined,
+  billingLowBalance: parseMicros('1.00'),
   namespace: OPERATOR_NAMESPACE,
   gatewayService: 'headgate-gateway',
   keyringShards: 32,
@@ -130,6 +131,7 @@ async function openDashboard({ config, store, log, print, parts }: World, apiURL
     usageURL,
     keysNamespace: KEYS_NAMESPACE,
     currency: OPERATOR_SETTINGS.billingCurrency,
+    lowBalance: OPERATOR_SETTINGS.billingLowBalance,
     payments: config.payments,
     log,
   }

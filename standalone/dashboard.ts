@@ -43,6 +43,8 @@ export interface LocalDashboardDeps {
   readonly keysNamespace: string
   /** Currency of the installation. */
   readonly currency: string
+  /** A balance below it is low, micro-units. */
+  readonly lowBalance: number | undefined
   readonly payments: 'manual' | 'stand-in'
   readonly log: Log
 }
@@ -84,11 +86,12 @@ export async function startLocalDashboard(deps: LocalDashboardDeps): Promise<Loc
       apiKeys: deps.store.informer(apiKeys),
       plans: deps.store.informer(plans),
       models: deps.store.informer(servedModels),
+      credits: deps.store.informer(credits),
     },
     auth: { origin: url, secret: secretOf(deps.stateFolder), providers, hasPasswords: true },
     database: { file: join(deps.stateFolder, 'dashboard.db') },
     newAccounts: { defaultPlan: DEFAULT_PLAN, billing: 'Prepaid', keysNamespace: deps.keysNamespace },
-    money: { url: deps.usageURL, currency: deps.currency, payments: await paymentsOf(deps, url, parts) },
+    money: { url: deps.usageURL, currency: deps.currency, lowBalance: deps.lowBalance, payments: await paymentsOf(deps, url, parts) },
     apiURL: deps.apiURL,
     web,
     transport: folderTransport(mailFolder, { from: 'Headgate <no-reply@localhost>', site: { name: 'Headgate', url } }),

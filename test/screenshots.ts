@@ -39,6 +39,7 @@ async function main(): Promise<void> {
     keysNamespace: 'headgate-accounts',
     usageURL: 'http://127.0.0.1:9', // nothing answers there
     currency: 'USD',
+    lowBalance: undefined,
     payments: 'manual',
     log: LOG,
   })

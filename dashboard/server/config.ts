@@ -176,6 +176,11 @@ export const DASHBOARD_SETTINGS = z.object({
       chart: 'billing.currency',
     },
   ),
+  billingLowBalance: setting(money.transform((text) => parseMicros(text)).optional(), {
+    about: 'A prepaid account with less than this amount has a low balance, which a mail reports; empty: none has. As the operator has it.',
+    remedy: 'set it to a decimal number such as 5.00',
+    chart: 'billing.lowBalance',
+  }),
   payments: oneOf(['none', 'manual', 'stripe'], {
     default: 'none',
     about:

@@ -1,6 +1,7 @@
 /** Composes the dashboard of its parts, for the program and for `make run`. Makes no decisions. */
 import type { Account } from '#api/account.ts'
 import type { ApiKey } from '#api/apikey.ts'
+import type { Credit } from '#api/credit.ts'
 import type { Plan } from '#api/plan.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import type { Informer, KubePort } from '#kube/port.ts'
@@ -20,6 +21,7 @@ import { Keys } from './keys/keys.ts'
 import { Outbox } from './mail/outbox.ts'
 import type { MailTransport } from './mail/transport.ts'
 import { createDashboardMetrics, type DashboardMetrics } from './metrics.ts'
+import { Notifier } from './notifications/notifier.ts'
 import type { Site } from './pages/layout.ts'
 import type { Route } from './routes/route.ts'
 import { OperatorUsage, type OperatorUsageDeps } from './usage/operator-usage.ts'
@@ -32,6 +34,8 @@ import type { WebFiles } from './web-files.ts'
 export interface MoneySettings extends Omit<OperatorUsageDeps, 'outage'> {
   /** Of the installation, `EUR`. */
   readonly currency: string
+  /** A balance below it is low, micro-units; undefined: none is. */
+  readonly lowBalance: number | undefined
   readonly payments: PaymentSettings
 }
 
@@ -42,6 +46,7 @@ export interface DashboardDeps {
     readonly apiKeys: Informer<ApiKey>
     readonly plans: Informer<Plan>
     readonly models: Informer<ServedModel>
+    readonly credits: Informer<Credit>
   }
   /** Since when the API server does not answer; absent where the store is in this process. */
   readonly outage?: { readonly sinceMs: number | undefined }
@@ -67,6 +72,8 @@ export interface Dashboard {
   readonly metrics: DashboardMetrics
   /** Repairs once what a crash or an outage left half-done. */
   sweep(): Promise<void>
+  /** Looks once at what has happened to accounts, and stores the mails about it. */
+  notify(): Promise<void>
   /** Starts the work in the background: mails, and repair. */
   start(): void
   stop(): Promise<void>
@@ -93,6 +100,7 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
   const { keysNamespace: namespace } = deps.newAccounts
   const keys = new Keys({ kube: deps.kube, apiKeys, plans, models, namespace, currency: deps.money.currency, clock })
   const site = siteOf(deps)
+  const notifier = notifierOf(deps, identity)
   const routeDeps = {
     identity,
     accounts,
@@ -121,13 +129,15 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     identity,
     metrics,
     sweep,
+    notify: () => notifier.pass(),
     start: () => {
       identity.mail.start()
+      notifier.start()
       sweeping = sweepForEver()
     },
     stop: async () => {
       stopping.abort()
-      await Promise.all([identity.mail.stop(), sweeping])
+      await Promise.all([identity.mail.stop(), notifier.stop(), sweeping])
       transport.close()
       await identity.close()
     },
@@ -148,6 +158,14 @@ function watchDashboard(metrics: DashboardMetrics, identity: Identity, { outage 
 /** Facts that every page before sign-in shows. */
 function siteOf({ auth: { origin, providers, hasPasswords }, web: { styles, scripts } }: DashboardDeps): Site {
   return { publicHost: new URL(origin).host, providers: providers.map(({ id, name }) => ({ id, name })), hasPasswords, styles, scripts }
+}
+
+function notifierOf(
+  { caches, newAccounts, money: { currency, lowBalance }, clock, log }: DashboardDeps,
+  { told, mail }: Identity,
+): Notifier {
+  const low = lowBalance === undefined ? undefined : BigInt(lowBalance)
+  return new Notifier({ caches, told, mail, namespace: newAccounts.keysNamespace, currency, lowBalance: low, clock, log })
 }
 
 function moneyOf({ money: { currency, payments, ...operator }, newAccounts, clock, log }: DashboardDeps, keys: Keys): Money {

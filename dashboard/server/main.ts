@@ -1,7 +1,7 @@
 /** The dashboard program: reads the settings, connects to the Kubernetes API and the database, and listens on two ports. It only composes parts. */
 import { createServer } from 'node:http'
 import { join } from 'node:path'
-import { accounts, apiKeys, plans, servedModels } from '#api/resources.ts'
+import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
 import { KubeCredentials } from '#kube/kube-credentials.ts'
 import { RawClient } from '#kube/raw-client.ts'
@@ -57,6 +57,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
       url: config.usageURL,
       tokenFile: config.usageTokenFile,
       currency: config.billingCurrency,
+      lowBalance: config.billingLowBalance,
       payments: config.payments,
     },
     apiURL: config.publicURL,
@@ -111,6 +112,7 @@ function openCluster(
       apiKeys: ofKeys.createInformer(apiKeys),
       plans: everywhere.createInformer(plans),
       models: everywhere.createInformer(servedModels),
+      credits: everywhere.createInformer(credits),
     },
     isDead: () => factories.some(({ dead }) => dead),
     start: () => factories.forEach((factory) => factory.start()),

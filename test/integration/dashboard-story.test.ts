@@ -6,7 +6,7 @@ import { once } from 'node:events'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import type { AddressInfo } from 'node:net'
-import { accounts, apiKeys, plans, servedModels } from '#api/resources.ts'
+import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
 import { systemClock } from '#platform/clock.ts'
 import { createLog } from '#platform/log.ts'
@@ -75,6 +75,7 @@ beforeAll(async () => {
       apiKeys: watches.createInformer(apiKeys),
       plans: watches.createInformer(plans),
       models: watches.createInformer(servedModels),
+      credits: watches.createInformer(credits),
     },
     auth: {
       origin,
@@ -87,7 +88,7 @@ beforeAll(async () => {
     },
     database: { file: join(folder, 'dashboard.db') },
     newAccounts: { defaultPlan: 'default', billing: 'Unmetered', keysNamespace: stack.namespace },
-    money: { url: 'http://127.0.0.1:9', currency: 'USD', payments: { provider: 'none' } },
+    money: { url: 'http://127.0.0.1:9', currency: 'USD', lowBalance: undefined, payments: { provider: 'none' } },
     apiURL: 'https://api.example.com',
     web: readWebFiles(WEB),
     transport: smtpTransport(

@@ -5,7 +5,8 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Account } from '#api/account.ts'
-import { accounts, apiKeys, plans, servedModels } from '#api/resources.ts'
+import type { Credit } from '#api/credit.ts'
+import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import type { Informer, KubePort } from '#kube/port.ts'
 import { type Cancel, type Clock, systemClock } from '#platform/clock.ts'
 import { createLog } from '#platform/log.ts'
@@ -42,6 +43,8 @@ export interface DashboardWorldOptions {
   readonly publicOrigin?: string
   /** Wraps the cache of Accounts. */
   readonly informer?: (store: ObjectStore) => Informer<Account>
+  /** Wraps the cache of Credits. */
+  readonly credits?: (store: ObjectStore) => Informer<Credit>
   readonly outage?: { readonly sinceMs: number | undefined }
   /** Hashes as in production. Cheap ones save a test most of its time. */
   readonly hasRealHashes?: boolean
@@ -57,6 +60,7 @@ const DEFAULTS = {
   hasRealHashes: false,
   kube: (store: ObjectStore): KubePort => store,
   informer: (store: ObjectStore): Informer<Account> => store.informer(accounts),
+  credits: (store: ObjectStore): Informer<Credit> => store.informer(credits),
   trustedProxies: ['loopback'],
   secret: SECRET,
 } satisfies Partial<DashboardWorldOptions>
@@ -183,6 +187,11 @@ export class DashboardWorld implements AsyncDisposable {
     for (const replica of this.#replicas) replica.start()
   }
 
+  /** Lets all replicas look for news of accounts at the same moment. One that finds the file locked by another looks again later. */
+  async notifyAll(): Promise<void> {
+    await Promise.allSettled(this.#replicas.map((replica) => replica.notify()))
+  }
+
   async stop(): Promise<void> {
     const replicas = this.#replicas
     this.#replicas = []
@@ -199,6 +208,7 @@ export class DashboardWorld implements AsyncDisposable {
         apiKeys: store.informer(apiKeys),
         plans: store.informer(plans),
         models: store.informer(servedModels),
+        credits: options.credits(store),
       },
       ...(options.outage && { outage: options.outage }),
       auth: {
@@ -210,7 +220,7 @@ export class DashboardWorld implements AsyncDisposable {
       },
       database: options.database ?? { file: join(options.folder, 'dashboard.db'), open: (path) => new QuickDatabase(path) },
       newAccounts: { defaultPlan: 'default', billing: 'Prepaid', keysNamespace: 'headgate-accounts' },
-      money: { url: 'http://127.0.0.1:9', currency: 'EUR', payments: { provider: 'manual' }, ...options.money },
+      money: { url: 'http://127.0.0.1:9', currency: 'EUR', lowBalance: 5_000_000, payments: { provider: 'manual' }, ...options.money },
       apiURL: 'http://api.example.com',
       web: webFiles(options.folder),
       transport: options.transport ?? this.mails,

@@ -10,6 +10,7 @@ import { Door } from './door.ts'
 import type { HashQueue } from './hash-queue.ts'
 import { DatabaseMembers } from './database-members.ts'
 import { DatabaseOutbox } from './database-outbox.ts'
+import { DatabaseTold } from './database-told.ts'
 import { Sealing } from './sealing.ts'
 import { Sessions } from './sessions.ts'
 import { ping } from './tables.ts'
@@ -32,6 +33,8 @@ export interface Identity {
   readonly database: Database
   readonly members: DatabaseMembers
   readonly outboxRows: DatabaseOutbox
+  /** What the people of accounts were told by mail. */
+  readonly told: DatabaseTold
   readonly hashes: HashQueue
   /** Seals the proof that a browser signed up. */
   readonly proofs: Sealing
@@ -71,6 +74,7 @@ export async function openIdentity(
     database,
     members: new DatabaseMembers(database.db, clock),
     outboxRows,
+    told: new DatabaseTold(database.db, clock),
     hashes,
     proofs: new Sealing(settings.secret, 'sign-up'),
     mail,

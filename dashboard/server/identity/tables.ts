@@ -49,6 +49,23 @@ export interface ProofRow {
   readonly provenAt: number
 }
 
+/** What the people of an account were told, or need not be told: it is never mailed again. */
+export interface ToldRow {
+  readonly accountName: string
+  /** A word for the kind of news, and names: `credit stripe-3c1f9b`. */
+  readonly id: string
+  readonly toldAt: number
+}
+
+/** What else is kept about an account for its mails. */
+export interface ToldStateRow {
+  readonly accountName: string
+  /** Raised by each change, so that one of several replicas makes it. */
+  readonly revision: number
+  /** JSON: the state of the balance that people know, and the mails of the day. */
+  readonly state: string
+}
+
 /** One row: see database-version.ts. */
 export interface VersionRow {
   readonly id: number
@@ -61,6 +78,8 @@ export interface Tables {
   readonly headgateThrottle: ThrottleRow
   readonly headgateUsedCode: UsedCodeRow
   readonly headgateProof: ProofRow
+  readonly headgateTold: ToldRow
+  readonly headgateToldState: ToldStateRow
   readonly headgateVersion: VersionRow
 }
 
@@ -114,6 +133,25 @@ export async function createTables(db: Kysely<Tables>): Promise<void> {
     .ifNotExists()
     .addColumn('sessionId', 'text', (column) => column.primaryKey())
     .addColumn('provenAt', 'bigint', (column) => column.notNull())
+    .execute()
+  await createToldTables(db)
+}
+
+async function createToldTables({ schema }: Kysely<Tables>): Promise<void> {
+  await schema
+    .createTable('headgateTold')
+    .ifNotExists()
+    .addColumn('accountName', 'text', (column) => column.notNull())
+    .addColumn('id', 'text', (column) => column.notNull())
+    .addColumn('toldAt', 'bigint', (column) => column.notNull())
+    .addPrimaryKeyConstraint('headgateToldKey', ['accountName', 'id'])
+    .execute()
+  await schema
+    .createTable('headgateToldState')
+    .ifNotExists()
+    .addColumn('accountName', 'text', (column) => column.primaryKey())
+    .addColumn('revision', 'integer', (column) => column.notNull())
+    .addColumn('state', 'text', (column) => column.notNull())
     .execute()
 }
 

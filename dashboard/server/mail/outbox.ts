@@ -76,23 +76,29 @@ export class Outbox {
 
   /** Stores a mail; it is sent soon after. */
   async queue<Name extends MailName>(to: string, name: Name, parameters: MailParameters[Name]): Promise<void> {
-    await this.#deps.rows.add(this.#sealed({ to, name, parameters }))
-    this.#wake.abort()
+    await this.#deps.rows.add(this.seal({ to, name, parameters }))
+    this.wake()
   }
 
   /** Stores a mail that is sent once it is released. */
   async hold<Name extends MailName>({ to, name, parameters }: Letter<Name>, why: HeldFor): Promise<HeldMail> {
-    const sealed = this.#sealed({ to, name, parameters })
+    const sealed = this.seal({ to, name, parameters })
     return { id: await this.#deps.rows.hold(sealed, why), sealed }
   }
 
   async release({ id, sealed }: HeldMail): Promise<void> {
     await this.#deps.rows.release(id, sealed)
-    this.#wake.abort()
+    this.wake()
   }
 
-  #sealed<Name extends MailName>(letter: Letter<Name>): string {
-    return this.#deps.sealing.seal(JSON.stringify(letter))
+  /** A mail as a row has it, for rows that are stored together with what they report. */
+  seal<Name extends MailName>({ to, name, parameters }: Letter<Name>): string {
+    return this.#deps.sealing.seal(JSON.stringify({ to, name, parameters }))
+  }
+
+  /** Looks for due rows now. */
+  wake(): void {
+    this.#wake.abort()
   }
 
   start(): void {
@@ -102,7 +108,7 @@ export class Outbox {
   /** Resolves when the mails under way are sent. */
   async stop(): Promise<void> {
     this.#stopping.abort()
-    this.#wake.abort()
+    this.wake()
     await this.#running
   }
 

@@ -57,7 +57,7 @@ function linkOf(site: MailSite, path: string): string {
 }
 
 /** A subject is one line of a header: a line break in it would begin another header. */
-function oneLine(text: string): string {
+export function oneLine(text: string): string {
   return text
     .replaceAll(/[\p{Cc}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .trim()

@@ -4,6 +4,8 @@ import { MAILS, renderMail, type MailName, type MailParameters } from './mails.t
 
 const SITE = { name: 'Headgate', url: 'https://dashboard.fernwood.example' }
 const AT = { at: '2026-11-24T12:03:18Z' }
+const CREDIT = { ...AT, amount: '25.00', currency: 'EUR', type: 'TopUp', reference: 'pi_3QxYz' }
+const KEY = { ...AT, name: 'docs-search', prefix: 'sk-h-4f9' }
 const EXAMPLES: { readonly [Name in MailName]: MailParameters[Name] } = {
   verify: { path: '/verify?token=a.b-c' },
   'known-address': {},
@@ -18,6 +20,21 @@ const EXAMPLES: { readonly [Name in MailName]: MailParameters[Name] } = {
   'provider-unlinked': { ...AT, provider: 'GitHub' },
   'wrong-passwords': { tries: 10, minutes: 15 },
   'account-deleted': AT,
+  'credit-added': CREDIT,
+  'credit-reversed': { ...CREDIT, amount: '-10.50', type: 'Refund', reference: '', isLastToday: true },
+  credits: { currency: 'EUR', count: 12, added: '100.00', reversed: '10.50', newest: [CREDIT, { ...CREDIT, type: 'Grant' }] },
+  'balance-low': { amount: '4.20', bound: '5.00', currency: 'EUR' },
+  'balance-empty': {},
+  'key-created': KEY,
+  'key-expires': KEY,
+  'key-revoked': { ...KEY, at: '' },
+  keys: {
+    count: 3,
+    changes: [
+      { ...KEY, change: 'created' },
+      { ...KEY, at: '', change: 'revoked' },
+    ],
+  },
 }
 const NAMES = Object.keys(MAILS) as MailName[]
 const example = (name: MailName, site = SITE) => renderMail(site, name, EXAMPLES[name])
@@ -88,4 +105,21 @@ test('the old address learns no more of the new one than its owner needs', () =>
 
 test('notices say when', () => {
   expect(example('password-changed').text).toContain('on 24 Nov 2026, 12:03 UTC')
+})
+
+test('a movement of money says how much, why, and where to look', () => {
+  expect(example('credit-added').text).toMatch(/^25\.00 EUR was added [^]*Reason: top-up\. Reference: pi_3QxYz[^]*\/billing\n/)
+  expect(example('credit-reversed').text).toMatch(
+    /^10\.50 EUR was taken from [^]*Reason: refund\.\n[^]*answer 402[^]*last mail of this kind today/,
+  )
+  expect(example('credits').text).toMatch(/12 times: 100\.00 EUR was added, and 10\.50 EUR was taken away\.[^]*And 10 more/)
+  expect(example('credit-added').text).not.toContain('last mail')
+})
+
+test('a key is named by its name and the beginning of its value, as text', () => {
+  const { text, html } = renderMail(SITE, 'key-created', { ...KEY, name: '<b>docs</b>\r\nsearch' })
+  expect(text).toContain('The API key <b>docs</b> search (sk-h-4f9…) was created')
+  expect(html).toContain('&lt;b&gt;docs&lt;/b&gt; search')
+  expect(html).not.toContain('<b>')
+  expect(example('keys').text).toMatch(/3 changes[^]*docs-search \(sk-h-4f9…\): created on 24 Nov[^]*: revoked\n[^]*And 1 more\./)
 })

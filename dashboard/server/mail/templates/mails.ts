@@ -1,6 +1,18 @@
 /** All mails by name. The outbox stores name and parameters, and renders the mail when the mail is sent. */
 import { knownAddressMail, newAddressMail, resetMail, verifyMail, type LinkParameters } from './link-mails.ts'
+import { keyCreatedMail, keyExpiresMail, keyRevokedMail, keysMail, type KeyParameters, type KeysParameters } from './key-mails.ts'
 import type { Mail, MailSite } from './mail.ts'
+import {
+  balanceEmptyMail,
+  balanceLowMail,
+  creditAddedMail,
+  creditReversedMail,
+  creditsMail,
+  type CreditParameters,
+  type CreditsParameters,
+  type DailyParameters,
+  type LowBalanceParameters,
+} from './money-mails.ts'
 import {
   accountDeletedMail,
   addressChangedMail,
@@ -32,6 +44,15 @@ export interface MailParameters {
   'provider-unlinked': ProviderParameters
   'wrong-passwords': WrongPasswordsParameters
   'account-deleted': TimeParameters
+  'credit-added': CreditParameters
+  'credit-reversed': CreditParameters
+  credits: CreditsParameters
+  'balance-low': LowBalanceParameters
+  'balance-empty': DailyParameters
+  'key-created': KeyParameters
+  'key-expires': KeyParameters
+  'key-revoked': KeyParameters
+  keys: KeysParameters
 }
 export type MailName = keyof MailParameters
 
@@ -50,6 +71,15 @@ export const MAILS: { readonly [Name in MailName]: (site: MailSite, parameters: 
   'provider-unlinked': providerUnlinkedMail,
   'wrong-passwords': wrongPasswordsMail,
   'account-deleted': accountDeletedMail,
+  'credit-added': creditAddedMail,
+  'credit-reversed': creditReversedMail,
+  credits: creditsMail,
+  'balance-low': balanceLowMail,
+  'balance-empty': balanceEmptyMail,
+  'key-created': keyCreatedMail,
+  'key-expires': keyExpiresMail,
+  'key-revoked': keyRevokedMail,
+  keys: keysMail,
 }
 
 export function renderMail<Name extends MailName>(site: MailSite, name: Name, parameters: MailParameters[Name]): Mail {
