@@ -14,6 +14,10 @@ const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernete
 const webURL = z.url({ protocol: /^https?$/, error: 'is no http(s) URL' }).transform((url) => url.replace(/\/+$/, ''))
 const ownOrigin = webURL.refine((url) => new URL(url).origin === url, 'has a path, and the dashboard has a host name of its own')
 const MIN_SECRET = 32
+const lowBalance = z
+  .string()
+  .refine((text) => parseMicros(text) !== undefined, 'is no amount of money')
+  .transform((text) => parseMicros(text))
 const money = z.string().refine((text) => (parseMicros(text) ?? 0) > 0, 'is no amount of money')
 
 const oidcProvider = z.strictObject({
@@ -176,7 +180,7 @@ export const DASHBOARD_SETTINGS = z.object({
       chart: 'billing.currency',
     },
   ),
-  billingLowBalance: setting(money.transform((text) => parseMicros(text)).optional(), {
+  billingLowBalance: setting(lowBalance.optional(), {
     about: 'A prepaid account with less than this amount has a low balance, which a mail reports; empty: none has. As the operator has it.',
     remedy: 'set it to a decimal number such as 5.00',
     chart: 'billing.lowBalance',

@@ -96,9 +96,8 @@ export async function createDashboard(deps: DashboardDeps): Promise<Dashboard> {
     settings: deps.newAccounts,
     log,
   })
-  const { apiKeys, plans, models } = deps.caches
   const { keysNamespace: namespace } = deps.newAccounts
-  const keys = new Keys({ kube: deps.kube, apiKeys, plans, models, namespace, currency: deps.money.currency, clock })
+  const keys = new Keys({ ...deps.caches, kube: deps.kube, namespace, currency: deps.money.currency, clock })
   const site = siteOf(deps)
   const notifier = notifierOf(deps, identity)
   const routeDeps = {

@@ -129,7 +129,7 @@ describe('the dashboard in the chart', () => {
     expect(own(render('dashboard.postgres.enabled=true')).map(({ kind }) => kind)).not.toContain('PodDisruptionBudget')
   })
 
-  it('grants the dashboard Accounts, Plans, models, usage, and ApiKeys in the namespace of the keys, and nothing else', () => {
+  it('grants the dashboard Accounts, Plans, models, usage, the reading of Credits, and ApiKeys in the namespace of the keys, and nothing else', () => {
     const objects = render('scope.watchNamespaces={shop}', 'accounts.enabled=true')
     const rights = own(objects).filter(({ kind }) => kind.endsWith('Role'))
     expect(rights.map(({ kind, rules }) => ({ kind, rules }))).toEqual([
@@ -138,6 +138,7 @@ describe('the dashboard in the chart', () => {
         rules: [
           { apiGroups: ['headgate.dev'], resources: ['accounts'], verbs: ['create', 'get', 'list', 'watch', 'patch'] },
           { apiGroups: ['headgate.dev'], resources: ['plans', 'servedmodels'], verbs: ['get', 'list', 'watch'] },
+          { apiGroups: ['headgate.dev'], resources: ['credits'], verbs: ['get', 'list', 'watch'] },
           { apiGroups: ['headgate.dev'], resources: ['accounts/usage', 'accounts/ledger'], verbs: ['get'] },
         ],
       },
@@ -279,13 +280,19 @@ describe('the payments program in the chart', () => {
     expect(JSON.stringify(podOf(objects, PAYMENTS))).not.toMatch(/headgate-dashboard"|database|persistentVolumeClaim/)
   })
 
-  it('may create, get and list Credits, and nothing else; the dashboard may do nothing with them', () => {
+  it('may create, get and list Credits, and nothing else; the dashboard may only read them', () => {
     const objects = stripe()
     const rules = (name: string) => named(objects, 'ClusterRole', name).rules
     expect(rules('headgate-payments-headgate')).toEqual([
       { apiGroups: ['headgate.dev'], resources: ['credits'], verbs: ['create', 'get', 'list'] },
     ])
-    expect(JSON.stringify(rules('headgate-dashboard-headgate'))).not.toContain('credits')
+    const ofDashboard = rules('headgate-dashboard-headgate') as readonly {
+      readonly resources: readonly string[]
+      readonly verbs: readonly string[]
+    }[]
+    expect(ofDashboard.filter(({ resources }) => resources.includes('credits')).map(({ verbs }) => verbs)).toEqual([
+      ['get', 'list', 'watch'],
+    ])
     expect(objects.filter(({ kind, metadata }) => kind === 'Role' && metadata.name.startsWith(PAYMENTS))).toEqual([])
   })
 

@@ -146,7 +146,9 @@ describe('rights', () => {
     ['PUT', `${PATH}/acme`],
     ['PATCH', `${PATH}/acme/status`],
     ['POST', '/apis/headgate.dev/v1alpha1/credits'],
-    ['GET', '/apis/headgate.dev/v1alpha1/credits'],
+    ['PATCH', '/apis/headgate.dev/v1alpha1/credits/any'],
+    ['PATCH', '/apis/headgate.dev/v1alpha1/credits/any/status'],
+    ['DELETE', '/apis/headgate.dev/v1alpha1/credits/any'],
     ['POST', '/apis/headgate.dev/v1alpha1/plans'],
     ['PATCH', '/apis/headgate.dev/v1alpha1/plans/default'],
     ['POST', '/apis/headgate.dev/v1alpha1/namespaces/headgate/apikeys'],
@@ -388,7 +390,7 @@ describe('with a right that somebody added by mistake', () => {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'mistake' },
       subjects: [{ kind: 'ServiceAccount', name: 'headgate-dashboard', namespace: 'headgate' }],
     })
-    await eventually(async () => void (await thief.list('/apis/headgate.dev/v1alpha1/credits')))
+    await eventually(async () => expect((await thief.answer('DELETE', '/apis/headgate.dev/v1alpha1/credits/any')).status).toBe(404))
   })
 
   it('the policy still refuses status, deletion, Credits, Plans and keys', async () => {

@@ -42,6 +42,7 @@
 - { name: USAGE_URL, value: "http://{{ include "headgate.operator" . }}-usage.{{ .Release.Namespace }}.svc:9091" }
 - { name: USAGE_TOKEN_FILE, value: /var/run/secrets/headgate-usage/token }
 - { name: BILLING_CURRENCY, value: {{ .Values.billing.currency | quote }} }
+- { name: BILLING_LOW_BALANCE, value: {{ .Values.billing.lowBalance | quote }} }
 - { name: PAYMENTS, value: {{ $values.payments.provider }} }
 {{- if include "headgate.hasPayments" . }}
 - { name: PAYMENTS_URL, value: "http://{{ include "headgate.payments" . }}-checkout.{{ .Release.Namespace }}.svc:8092" }
