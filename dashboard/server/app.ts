@@ -42,7 +42,7 @@ const OUTAGE_RETRY_SECONDS = 10
 /** Retry-After while too many passwords are being checked, s. */
 const BUSY_RETRY_SECONDS = 5
 /** Paths of the single-page app. */
-const APP_PATHS = ['/', '/usage', '/billing', '/settings']
+const APP_PATHS = ['/', '/keys', '/keys/:key', '/usage', '/billing', '/billing/plan', '/settings']
 const ASSET_MAX_AGE_MS = 365 * 86_400_000
 
 export function createDashboardApp(deps: AppDeps): Express {
@@ -52,7 +52,7 @@ export function createDashboardApp(deps: AppDeps): Express {
   app.set('trust proxy', [...deps.trustedProxies])
   app.use(beginExchange(deps), securityHeaders(deps))
   app.use('/assets', express.static(join(deps.web.folder, 'assets'), { immutable: true, maxAge: ASSET_MAX_AGE_MS, fallthrough: false }))
-  app.get('/icon.svg', (_request, response) => response.sendFile(join(deps.web.folder, 'icon.svg')))
+  app.get('/icon.svg', (_request, response) => response.sendFile('icon.svg', { root: deps.web.folder }))
   app.use(noStore, ownOrigin(deps))
   for (const route of [...ROUTES, ...(deps.extraRoutes ?? [])])
     app[methodOf(route)](route.path, bodyOf(route), async (request: Request, response: Response) =>
