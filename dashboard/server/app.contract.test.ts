@@ -131,7 +131,8 @@ describe('the routes', () => {
       for (const cookie of ['', 'headgate.session_token=x', 'headgate.session_token=x.y; headgate.session_data=e30'])
         for (const extra of [{}, { authorization: 'Bearer x' }, { 'x-headgate-client': '127.0.0.1' }]) {
           const visit = await send(world, method, pathOf(path), { headers: { ...headers, ...extra, cookie }, ...body })
-          expect([visit.status, visit.json().error.code]).toEqual([401, 'session-ended'])
+          if (path.startsWith('/api/')) expect([visit.status, visit.json().error.code]).toEqual([401, 'session-ended'])
+          else expect([visit.status, visit.location]).toEqual([303, `/sign-in?next=${encodeURIComponent(pathOf(path))}`])
         }
     },
   )

@@ -12,7 +12,7 @@ import express, {
 } from 'express'
 import helmet from 'helmet'
 import { can } from './accounts/members.ts'
-import { type Answer, type Client, type Exchange, newRequestID } from './http/exchange.ts'
+import { type Answer, type Client, type Exchange, newRequestID, redirect } from './http/exchange.ts'
 import { notFound, Refused } from './http/refused.ts'
 import { isDatabaseFailure } from './identity/database-failure.ts'
 import { Busy } from './identity/busy.ts'
@@ -187,12 +187,14 @@ function clientOf(request: Request): Client {
 
 async function openApp({ identity, web }: AppDeps, request: Request, response: Response): Promise<void> {
   const session = await identity.sessions.read(clientOf(request))
-  if (session === undefined) {
-    const next = request.path === '/' ? '' : `?next=${encodeURIComponent(request.originalUrl)}`
-    return send(response, { kind: 'redirect', location: `/sign-in${next}` })
-  }
+  if (session === undefined) return send(response, signInFirst(request))
   for (const cookie of session.cookies) response.append('set-cookie', cookie)
   response.type('html').send(web.app)
+}
+
+/** Leads back to the page that was asked for. */
+function signInFirst({ path, originalUrl }: Request): Answer {
+  return redirect(path === '/' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(originalUrl)}`)
 }
 
 function send(response: Response, answer: Answer): void {
@@ -264,6 +266,7 @@ function answerErrors(deps: AppDeps): ErrorRequestHandler {
       const body: Refusal = { error: { code, message, ...(fields ? { fields } : {}), requestID } }
       return void response.json(body)
     }
+    if (refusal.code === 'session-ended') return send(response, signInFirst(request))
     response.type('html').send(String(pageOf(deps, refusal, { requestID, path: request.path })))
   }
 }

@@ -164,10 +164,9 @@ describe('a new key', () => {
 describe('a key', () => {
   test('is edited as often as a person would, and is suspended and revoked however often it was edited', async () => {
     const { key } = (await create(maya)).json()
-    const edit = async (): Promise<Visit> => await maya.call('PATCH', `/api/keys/${key.id}`, FORM)
-    const statuses = await Promise.all(Array.from({ length: 60 }, async () => (await edit()).status))
-    expect(statuses).toContain(429)
-    expect(Number((await edit()).headers.get('retry-after'))).toBe(1)
+    const edits = await Promise.all(Array.from({ length: 200 }, () => maya.call('PATCH', `/api/keys/${key.id}`, FORM)))
+    const refused = edits.find(({ status }) => status === 429)
+    expect(refused?.headers.get('retry-after')).toBe('1')
     for (const act of ['suspend', 'revoke'])
       expect((await maya.call('POST', `/api/keys/${key.id}/${act}`, { name: FORM.name })).status).toBe(200)
     const sam = await world.person('sam@fernwood.example')

@@ -85,7 +85,6 @@ describe('a person', () => {
     const receipt = await maya.get(`/receipts/${payment}`)
     expect([receipt.status, receipt.location]).toEqual([303, `${stripe.url}/receipts/${payment}`])
     for (const id of [payment, 'pi_unknown', '..%2frefunds']) expect((await sam.get(`/receipts/${id}`)).status).toBe(404)
-    expect((await world.browser().get(`/receipts/${payment}`)).status).toBe(401)
   })
 
   test('who clicks twice gets one page', async () => {
