@@ -299,7 +299,7 @@ describe('the port for the dashboard', () => {
 
   test.each(['0', '-5', '1e999', 'NaN', '10.005', '1000000000000', '', ' 5'])('refuses the amount %j', async (amount) => {
     const world = await World.open()
-    expect((await world.ask('/checkout', { ...QUESTION, amount })).status).toBe(400)
+    expect((await world.ask('/checkout', { ...QUESTION, amount })).status).toBe(422)
   })
 
   test('tells nobody of the payment of another account', async () => {

@@ -75,7 +75,8 @@ export function createCheckoutServer(deps: ServerDeps): Server {
 
 async function checkout({ provider, currency }: ServerDeps, asked: CheckoutRequest | undefined): Promise<Answer> {
   const amount = asked && minorOf(asked.amount, currency)
-  if (asked === undefined || amount === undefined) return { status: 400 }
+  if (asked === undefined) return { status: 400 }
+  if (amount === undefined) return { status: 422 } // the currency does not have it, such as half a cent
   const { account, email, attempt } = asked
   const { url } = await provider.open({ account, email, attempt, amount })
   return { status: 200, body: { url } }

@@ -71,6 +71,15 @@ const STATES: ReadonlyArray<readonly [string, string, () => void, string]> = [
     () => (server.money.billing = billing({ pending: [{ time: new Date().toISOString(), amount: '100.00', method: 'SEPA debit' }] })),
     'is on its way',
   ],
+  [
+    'Billing so far below zero that an amount must be typed',
+    '/billing',
+    () => {
+      const loss = { time: new Date().toISOString(), type: 'Dispute', id: 'x', reference: 'dp_1', amount: '-500.00' } as const
+      server.money.billing = billing({}, [loss])
+    },
+    'Other amount',
+  ],
   ['Billing below zero', '/billing', () => (server.money.billing = billingBelowZero()), 'the balance is below zero'],
   [
     'Billing by an administrator',

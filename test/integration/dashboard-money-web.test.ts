@@ -203,7 +203,30 @@ describe('billing', () => {
     await page.getByRole('radio', { name: '€50' }).focus()
     await page.keyboard.press('ArrowRight')
     await page.keyboard.press('Enter')
-    await expect.poll(() => server.changes[0]).toContain('"amount":"100.00"')
+    await page.getByRole('heading', { name: 'Pay here' }).waitFor()
+    expect(server.changes).toEqual([expect.stringContaining('"amount":"100.00"')])
+  })
+
+  test('another amount is typed by the keyboard: what is wrong is said at the field, and nothing is sent', async () => {
+    await open('/billing')
+    await page.getByRole('radio', { name: '€100' }).focus()
+    await page.keyboard.press('ArrowRight')
+    await page.keyboard.press('Tab')
+    await page.keyboard.type('4.99')
+    await page.keyboard.press('Enter')
+    const field = page.getByLabel('Other amount')
+    const words = async (): Promise<string | null> =>
+      await page.locator(`[id="${await field.getAttribute('aria-describedby')}"]`).textContent()
+    await expect.poll(words).toBe('Choose an amount from €5 to €1,000.')
+    expect(await page.evaluate('document.activeElement.name')).toBe('amount')
+    await field.fill('half')
+    await page.keyboard.press('Enter')
+    await expect.poll(words).toBe('Write an amount like 25.00.')
+    expect(server.changes).toEqual([])
+    await field.fill('42.50')
+    await page.keyboard.press('Enter')
+    await page.getByRole('heading', { name: 'Pay here' }).waitFor()
+    expect(server.changes).toEqual([expect.stringContaining('"amount":"42.50"')])
   })
 
   test('back from paying, the page waits until the amount is in the balance', async () => {

@@ -71,7 +71,7 @@ export function billing(more: Partial<Billing> = {}, movements: readonly Omit<Mo
   return {
     ...{ account: 'u-4kq7', currency: 'EUR', isPrepaid: true, balance: listed[0]?.balance ?? '0.00', spentThisMonth: '97.25' },
     ...{ asOf: new Date().toISOString(), incomplete: [], movements: listed },
-    payments: { provider: 'stripe', amounts: ['10.00', '25.00', '50.00', '100.00'] },
+    payments: { provider: 'stripe', amounts: ['10.00', '25.00', '50.00', '100.00'], least: '5.00', most: '1000.00' },
     ...more,
   }
 }

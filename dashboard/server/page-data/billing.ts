@@ -47,6 +47,9 @@ export interface Billing {
     readonly provider: PaymentProvider
     /** Amounts that the page offers, decimal; none with `none` and `manual`. */
     readonly amounts: readonly string[]
+    /** What one payment may be at least and at most, decimal, with `stripe`. */
+    readonly least?: string
+    readonly most?: string
     /** The line that an administrator runs, with `manual` in `make run`. */
     readonly command?: string
   }

@@ -25,6 +25,8 @@ const TIMEOUT_MS = 30_000
 const MAX_CHARACTERS = 10_000
 const RETRY_SECONDS = 10
 
+const NO_SUCH_AMOUNT = 'The currency has no such amount. Write one such as 25.00.'
+
 export class PaymentsClient {
   readonly #deps: PaymentsClientDeps
 
@@ -59,6 +61,7 @@ export class PaymentsClient {
       })
       const body = (await response.text()).slice(0, MAX_CHARACTERS)
       if (response.status === 404) throw notFound()
+      if (response.status === 422) throw new Refused('invalid', NO_SUCH_AMOUNT, { fields: { amount: NO_SUCH_AMOUNT } })
       if (!response.ok) throw new Error(`it answers ${response.status}`)
       const read = schema.parse(JSON.parse(body))
       outage.works()

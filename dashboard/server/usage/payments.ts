@@ -24,7 +24,8 @@ export type PaymentSettings =
  */
 export function paymentsView(settings: PaymentSettings, account: string, topUps: number): Billing['payments'] {
   const { provider } = settings
-  if (provider === 'stripe') return { provider, amounts: settings.amounts }
+  if (provider === 'stripe')
+    return { provider, amounts: settings.amounts, least: formatMicros(settings.least), most: formatMicros(settings.most) }
   const command = provider === 'manual' ? settings.command?.(account, `top-up-${account}-${topUps + 1}`) : undefined
   return { provider, amounts: [], ...(command === undefined ? {} : { command }) }
 }

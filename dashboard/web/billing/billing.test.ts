@@ -67,6 +67,13 @@ describe('top up', () => {
     expect(shown()).toContain('€10 €50 €100')
   })
 
+  it('offers another amount where the server says what one payment may be', () => {
+    const payments = { provider: 'stripe', amounts: ['10.00'], least: '5.00', most: '1000.00' } as const
+    expect(shown({ payments })).toContain('€10 Other')
+    expect(shown({ payments, balance: '-20.00' })).toContain('Other amount')
+    expect(html({ payments })).not.toContain('name="amount"')
+  })
+
   it.each([
     ['manual', 'Ask your administrator: credit is added by the people who run this installation.'],
     ['none', 'Nothing is paid here.'],

@@ -1,16 +1,10 @@
 /** How credit is added: at the payment provider, or by an administrator, who then needs the name of the account. */
-import { type ReactNode, useId, useRef, useState } from 'react'
+import { type ReactNode, useId } from 'react'
 import type { Billing } from '../../server/page-data/billing.ts'
-import { newAttempt } from '../keys/attempt.ts'
-import { ChangeButton } from '../components/button.tsx'
 import { CopyField } from '../components/copy-field.tsx'
-import { Problem } from '../components/problem.tsx'
-import { useAction } from '../components/use-action.ts'
-import { microsOf, type Money } from '../micros.ts'
-import { useSurroundings } from '../surroundings.ts'
-import { leastTopUp } from './balance.ts'
+import type { Money } from '../micros.ts'
 import styles from './billing.module.css'
-import { offerOf } from './top-up.ts'
+import { TopUpForm } from './top-up-form.tsx'
 
 interface TopUpPanelProps {
   readonly billing: Billing
@@ -43,49 +37,5 @@ function AskAdministrator({ billing: { account, payments } }: Pick<TopUpPanelPro
         </>
       )}
     </>
-  )
-}
-
-function TopUpForm({ billing, money }: TopUpPanelProps): ReactNode {
-  const { api, leave } = useSurroundings()
-  const { amounts, usual, isTooSmall } = offerOf(billing, money.cent)
-  const [picked, setPicked] = useState('')
-  const amount = amounts.includes(picked) ? picked : usual
-  const attempts = useRef(new Map<string, string>()) // an amount that is tried again is the same payment
-  const { isBusy, error, perform } = useAction('Topping up', async () => {
-    const attempt = attempts.current.get(amount) ?? newAttempt()
-    attempts.current.set(amount, attempt)
-    leave((await api.topUp(amount, attempt)).url)
-  })
-  return (
-    <form
-      className="form"
-      onSubmit={(event) => {
-        event.preventDefault()
-        perform()
-      }}
-    >
-      <fieldset className="field">
-        <legend>Amount</legend>
-        <div className={styles.chips}>
-          {amounts.map((each) => (
-            <label key={each}>
-              <input type="radio" name="amount" value={each} checked={each === amount} onChange={() => setPicked(each)} />
-              {money.exact(microsOf(each))}
-            </label>
-          ))}
-        </div>
-        {isTooSmall && (
-          <p className="hint">
-            One top-up is not enough: calls are answered again once {money.text(leastTopUp(microsOf(billing.balance), money.cent))} is paid.
-          </p>
-        )}
-      </fieldset>
-      <Problem error={error} />
-      <ChangeButton look="primary" type="submit" isBusy={isBusy}>
-        Top up
-      </ChangeButton>
-      <p className="small muted">You pay at Stripe and come back here. Nothing renews by itself.</p>
-    </form>
   )
 }

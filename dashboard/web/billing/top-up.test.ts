@@ -1,25 +1,34 @@
 import { describe, expect, it } from 'vitest'
 import type { Billing, Movement } from '../../server/page-data/billing.ts'
 import { moneyIn } from '../micros.ts'
-import { isWaiting, offerOf, paymentNotice, returnOf } from './top-up.ts'
+import { amountError, isWaiting, missingAfter, offerOf, OTHER, paymentNotice, returnOf } from './top-up.ts'
 
 const euro = moneyIn('EUR')
 const AMOUNTS = ['10.00', '25.00', '50.00', '100.00']
+const BOUNDS = { least: 5_000_000n, most: 1_000_000_000n }
 const offer = (balance: string, isPrepaid = true) =>
   offerOf({ isPrepaid, balance, payments: { provider: 'stripe', amounts: AMOUNTS } }, euro.cent)
 
 describe('the amounts', () => {
   it('are all that the server offers', () => {
-    expect(offer('5.00')).toEqual({ amounts: AMOUNTS, usual: '50.00', isTooSmall: false })
+    expect(offer('5.00')).toEqual({ amounts: AMOUNTS, usual: '50.00', isTooSmall: false, bounds: undefined })
   })
 
   it('start, below zero, where calls are answered again, and the least of them is picked', () => {
-    expect(offer('-24.99')).toEqual({ amounts: ['25.00', '50.00', '100.00'], usual: '25.00', isTooSmall: false })
+    expect(offer('-24.99')).toMatchObject({ amounts: ['25.00', '50.00', '100.00'], usual: '25.00', isTooSmall: false })
     expect(offer('-25.00').amounts).toEqual(['50.00', '100.00'])
   })
 
   it('are all offered where none is enough, and the page says so', () => {
-    expect(offer('-500.00')).toEqual({ amounts: AMOUNTS, usual: '100.00', isTooSmall: true })
+    expect(offer('-500.00')).toMatchObject({ amounts: AMOUNTS, usual: '100.00', isTooSmall: true })
+  })
+
+  it('give way to one that the person types, where none of them is enough and a typed one can be', () => {
+    const typed = (balance: string) =>
+      offerOf({ isPrepaid: true, balance, payments: { provider: 'stripe', amounts: AMOUNTS, least: '5.00', most: '1000.00' } }, euro.cent)
+    expect(typed('5.00')).toMatchObject({ usual: '50.00', bounds: BOUNDS })
+    expect(typed('-500.00')).toEqual({ amounts: AMOUNTS, usual: OTHER, isTooSmall: false, bounds: BOUNDS })
+    expect(typed('-1000.00')).toMatchObject({ usual: '100.00', isTooSmall: true })
   })
 
   it('do not depend on the balance where nobody pays in advance', () => {
@@ -28,8 +37,32 @@ describe('the amounts', () => {
 
   it('may be none', () => {
     expect(offerOf({ isPrepaid: true, balance: '0.00', payments: { provider: 'manual', amounts: [] } }, euro.cent)).toEqual({
-      ...{ amounts: [], usual: '', isTooSmall: false },
+      ...{ amounts: [], usual: '', isTooSmall: false, bounds: undefined },
     })
+  })
+})
+
+describe('an amount that the person types', () => {
+  it.each(['5', '5.00', ' 42.50 ', '1,000.00', '1000', '5.010000'])('%j may be paid', (text) => {
+    expect(amountError(text, BOUNDS, euro)).toBeUndefined()
+  })
+
+  it.each([
+    ...['', 'ten', '25,00', '-25', '1e3', '25.005', '0x19', '€25'].map((text) => [text, 'Write an amount like 25.00.']),
+    ...['0', '4.99', '1000.01', '99999999'].map((text) => [text, 'Choose an amount from €5 to €1,000.']),
+  ])('%j is not sent, and the page says: %s', (text, words) => {
+    expect(amountError(text, BOUNDS, euro)).toBe(words)
+  })
+
+  it('has no cents where the currency has none', () => {
+    const yen = moneyIn('JPY')
+    expect(amountError('500.50', BOUNDS, yen)).toBe('Write an amount like 2500.')
+    expect(amountError('500', BOUNDS, yen)).toBeUndefined()
+  })
+
+  it('that is not enough says what is missing, to the cent', () => {
+    const left = (text: string, isPrepaid = true) => missingAfter(text, { isPrepaid, balance: '-63.39' }, euro.cent)
+    expect([left('10'), left('63.39'), left('63.40'), left('ten'), left('10', false)]).toEqual([53_400_000n, 10_000n, 0n, 0n, 0n])
   })
 })
 

@@ -1,27 +1,67 @@
 /** What a person may top up, and what the way to the payment provider and back has led to. Pure. */
 import type { Billing, PendingTopUp, TopUpState } from '../../server/page-data/billing.ts'
 import { microsOf, type Money, sumOf } from '../micros.ts'
+import { plainNumber } from '../typed-number.ts'
 import { leastTopUp } from './balance.ts'
 
 /** Time in which a top-up counts as the one from which a person comes back. */
 const JUST_MS = 600_000
+const ONE = 1_000_000n
+/** As the server reads amounts. */
+const AMOUNT = /^(0|[1-9]\d{0,8})(\.\d{1,6})?$/
+
+/** In place of an amount: the person types one. */
+export const OTHER = 'other'
+
+/** What one payment may be. */
+export interface Bounds {
+  readonly least: bigint
+  readonly most: bigint
+}
 
 export interface Offer {
   /** Decimal, as the server has them. */
   readonly amounts: readonly string[]
-  /** The one that is picked at first; '' if there is none. */
+  /** The one that is picked at first, or `OTHER`; '' if there is none. */
   readonly usual: string
-  /** Whether no amount lets calls pass again. */
+  /** Whether no payment lets calls pass again. */
   readonly isTooSmall: boolean
+  /** For an amount that the person types; undefined where the server does not say. */
+  readonly bounds: Bounds | undefined
 }
 
 /** The amounts after which calls are answered; all of them where no amount is enough. */
 export function offerOf({ isPrepaid, balance, payments }: Pick<Billing, 'isPrepaid' | 'balance' | 'payments'>, cent: bigint): Offer {
-  const least = isPrepaid ? leastTopUp(microsOf(balance), cent) : 0n
-  const enough = payments.amounts.filter((amount) => microsOf(amount) >= least)
-  const amounts = enough.length > 0 ? enough : payments.amounts
-  const usual = (enough.length < payments.amounts.length ? amounts[0] : amounts[Math.floor(amounts.length / 2)]) ?? ''
-  return { amounts, usual: enough.length > 0 ? usual : (amounts.at(-1) ?? ''), isTooSmall: enough.length === 0 && amounts.length > 0 }
+  const missing = isPrepaid ? leastTopUp(microsOf(balance), cent) : 0n
+  const bounds = boundsOf(payments)
+  const enough = payments.amounts.filter((amount) => microsOf(amount) >= missing)
+  if (enough.length === 0) return offerOfNone(payments.amounts, missing, bounds)
+  const usual = enough.length < payments.amounts.length ? enough[0] : enough[Math.floor(enough.length / 2)]
+  return { amounts: enough, usual: usual ?? '', isTooSmall: false, bounds }
+}
+
+/** No amount of the server is enough; the person may type one that is. */
+function offerOfNone(amounts: readonly string[], missing: bigint, bounds: Bounds | undefined): Offer {
+  const isTyped = bounds !== undefined && bounds.most >= missing
+  return { amounts, usual: isTyped ? OTHER : (amounts.at(-1) ?? ''), isTooSmall: !isTyped && amounts.length > 0, bounds }
+}
+
+function boundsOf({ least, most }: Billing['payments']): Bounds | undefined {
+  return least === undefined || most === undefined ? undefined : { least: microsOf(least), most: microsOf(most) }
+}
+
+/** What is wrong with the amount that a person typed. @returns undefined for one that may be paid */
+export function amountError(text: string, { least, most }: Bounds, money: Money): string | undefined {
+  const amount = plainNumber(text)
+  if (!AMOUNT.test(amount) || microsOf(amount) % money.cent !== 0n) return `Write an amount like ${money.cent < ONE ? '25.00' : '2500'}.`
+  const micros = microsOf(amount)
+  return micros < least || micros > most ? `Choose an amount from ${money.exact(least)} to ${money.exact(most)}.` : undefined
+}
+
+/** What a payment of this amount leaves missing until calls are answered again. @returns 0 if nothing, and for text that is no amount */
+export function missingAfter(text: string, { isPrepaid, balance }: Pick<Billing, 'isPrepaid' | 'balance'>, cent: bigint): bigint {
+  const amount = plainNumber(text)
+  return isPrepaid && AMOUNT.test(amount) ? leastTopUp(microsOf(balance) + microsOf(amount), cent) : 0n
 }
 
 /** With what the payment provider has sent the person back. */

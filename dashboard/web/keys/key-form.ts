@@ -3,6 +3,7 @@ import type { BudgetWindow, KeyForm, KeyView, LimitName, Owner, PlanView } from 
 import type { Check } from '../components/use-form.ts'
 import { whole } from '../money.ts'
 import { day, dayAndTime } from '../times.ts'
+import { plainNumber } from '../typed-number.ts'
 import { daysOf } from './limit-rows.ts'
 
 /** The fields by name. The names are those of `KeyForm`, so that a refusal of the server lands at its field. */
@@ -83,12 +84,6 @@ export function endOf({ expires, expiresAt }: Pick<KeyValues, 'expires' | 'expir
 
 function rfc3339(time: Date): string {
   return `${time.toISOString().slice(0, '2026-11-24T12:03:00'.length)}Z`
-}
-
-/** A number as people write it: `40,000` has no comma for the server, while `25,0` stays wrong. */
-function plainNumber(text: string): string {
-  const trimmed = text.trim()
-  return /^\d{1,3}(,\d{3})+$/.test(trimmed) ? trimmed.replaceAll(',', '') : trimmed
 }
 
 export function keyChecks(now: () => Date): Partial<Record<KeyField, Check<KeyField>>> {
