@@ -390,7 +390,7 @@ describe('with a right that somebody added by mistake', () => {
       roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: 'mistake' },
       subjects: [{ kind: 'ServiceAccount', name: 'headgate-dashboard', namespace: 'headgate' }],
     })
-    await eventually(async () => expect((await thief.answer('DELETE', '/apis/headgate.dev/v1alpha1/credits/any')).status).toBe(404))
+    await waitFor('the right', async () => (await thief.answer('DELETE', '/apis/headgate.dev/v1alpha1/credits/any')).status === 404)
   })
 
   it('the policy still refuses status, deletion, Credits, Plans and keys', async () => {

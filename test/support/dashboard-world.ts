@@ -5,12 +5,11 @@ import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import type { Account } from '#api/account.ts'
-import type { Credit } from '#api/credit.ts'
 import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import type { Informer, KubePort } from '#kube/port.ts'
 import { type Cancel, type Clock, systemClock } from '#platform/clock.ts'
 import { createLog } from '#platform/log.ts'
-import { createDashboard, type Dashboard, type MoneySettings } from '../../dashboard/server/dashboard.ts'
+import { createDashboard, type Dashboard, type DashboardDeps, type MoneySettings } from '../../dashboard/server/dashboard.ts'
 import type { DatabasePlace } from '../../dashboard/server/identity/database.ts'
 import type { ProviderSettings } from '../../dashboard/server/identity/providers.ts'
 import type { Letter, MailTransport } from '../../dashboard/server/mail/transport.ts'
@@ -43,8 +42,8 @@ export interface DashboardWorldOptions {
   readonly publicOrigin?: string
   /** Wraps the cache of Accounts. */
   readonly informer?: (store: ObjectStore) => Informer<Account>
-  /** Wraps the cache of Credits. */
-  readonly credits?: (store: ObjectStore) => Informer<Credit>
+  /** Other caches than those of the store, made for each replica. */
+  readonly caches?: () => Partial<DashboardDeps['caches']>
   readonly outage?: { readonly sinceMs: number | undefined }
   /** Hashes as in production. Cheap ones save a test most of its time. */
   readonly hasRealHashes?: boolean
@@ -60,7 +59,7 @@ const DEFAULTS = {
   hasRealHashes: false,
   kube: (store: ObjectStore): KubePort => store,
   informer: (store: ObjectStore): Informer<Account> => store.informer(accounts),
-  credits: (store: ObjectStore): Informer<Credit> => store.informer(credits),
+  caches: () => ({}),
   trustedProxies: ['loopback'],
   secret: SECRET,
 } satisfies Partial<DashboardWorldOptions>
@@ -208,7 +207,8 @@ export class DashboardWorld implements AsyncDisposable {
         apiKeys: store.informer(apiKeys),
         plans: store.informer(plans),
         models: store.informer(servedModels),
-        credits: options.credits(store),
+        credits: store.informer(credits),
+        ...options.caches(),
       },
       ...(options.outage && { outage: options.outage }),
       auth: {
