@@ -53,12 +53,13 @@ describe('an answer', () => {
     ])
   })
 
-  test('has the counts of the operator, and all refusals as one', () => {
+  test('has the counts of the operator, and refusals by reason and as a sum', () => {
     const { asOf, incomplete, currency, rows } = usageOf(answer(row('headgate-accounts/k-1')), ALL, NAMING)
     expect([asOf, incomplete, currency]).toEqual(['2026-11-24T11:59:58.000Z', ['2026-11-20'], 'EUR'])
     expect(rows[0]).toEqual({
       ...{ day: '2026-11-24', model: 'llama', key: 'k-1', keyName: 'checkout bot', requests: 10, failed: 2, refused: 10 },
       ...{ inputTokens: 1_000, cachedInputTokens: 400, outputTokens: 200, cost: '1.25', estimated: 1 },
+      refusals: { model: 1, rate: 2, budget: 3, other: 4 },
     })
   })
 

@@ -80,8 +80,9 @@ function rowOf(row: OperatorUsageAnswer['rows'][number], { namespace, keyName }:
   const { day, model, requests, failed, inputTokens, cachedInputTokens, outputTokens, cost, estimated } = row
   const isOwn = row.key.startsWith(`${namespace}/`)
   const key = isOwn ? row.key.slice(namespace.length + 1) : row.key
-  const refused = row.refusedModel + row.refusedRate + row.refusedBudget + row.refusedOther
-  const counts = { requests, failed, refused, inputTokens, cachedInputTokens, outputTokens, cost, estimated }
+  const refusals = { model: row.refusedModel, rate: row.refusedRate, budget: row.refusedBudget, other: row.refusedOther }
+  const refused = refusals.model + refusals.rate + refusals.budget + refusals.other
+  const counts = { requests, failed, refused, refusals, inputTokens, cachedInputTokens, outputTokens, cost, estimated }
   return { day, model, key, keyName: (isOwn ? keyName(key) : undefined) ?? key, ...counts }
 }
 
