@@ -35,6 +35,11 @@ it('models have their prices; one without a cheaper price for the cache costs th
   expect(text).toContain('qwen – – – – A model without prices cannot be called with a key that pays in advance.')
 })
 
+it('the context of models has a column only where one is known', () => {
+  const text = shown({ ...PLAN, models: [{ name: 'llama', price: { input: '0.55', output: '0.8' } }] })
+  expect(text).toContain('Model In Cached Out llama 0.55 0.55 0.80')
+})
+
 it('a plan that does not exist says whom to ask, and shows no limits', () => {
   const text = shown({ ...PLAN, most: undefined, models: [], limits: [] })
   expect(text).toContain('The plan team does not exist')

@@ -85,14 +85,16 @@ function Models({ models, currency }: { readonly models: readonly ModelView[]; r
         <p className="muted">This plan has no model that your keys may call. Ask your administrator.</p>
       </PageSection>
     )
-  const columns = [{ title: 'Model' }, ...['Context', 'In', 'Cached', 'Out'].map((title) => ({ title, isNumber: true }))]
+  const hasContexts = models.some(({ contextTokens }) => contextTokens !== undefined)
+  const numbers = [...(hasContexts ? ['Context'] : []), 'In', 'Cached', 'Out']
+  const columns = [{ title: 'Model' }, ...numbers.map((title) => ({ title, isNumber: true }))]
   return (
     <PageSection title="Models" fact={`${currency} per million tokens`}>
       <Table label="Models" columns={columns} look="figures">
         {models.map(({ name, price, contextTokens }) => (
           <TableRow key={name}>
             <RowHead>{name}</RowHead>
-            <Cell isNumber>{contextWords(contextTokens)}</Cell>
+            {hasContexts && <Cell isNumber>{contextWords(contextTokens)}</Cell>}
             <Cell isNumber>{priceWords(price?.input)}</Cell>
             <Cell isNumber>{priceWords(price && (price.cachedInput ?? price.input))}</Cell>
             <Cell isNumber>{priceWords(price?.output)}</Cell>

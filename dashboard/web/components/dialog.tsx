@@ -7,7 +7,7 @@ import { Icon } from './icons.tsx'
 export interface DialogProps {
   readonly title: string
   /** One or two sentences below the title. */
-  readonly about?: string
+  readonly about?: ReactNode
   /** The button beside `Cancel`. */
   readonly action?: ReactNode
   /** Replaces `Cancel` and the action. */

@@ -29,7 +29,7 @@ export function Proof({ ready, total, isOpen, words, note }: ProofProps): ReactN
         </span>
       )}
       <span>
-        <b>{words}</b> {note !== undefined && <span className="muted">{note}</span>}
+        <b>{note === undefined ? words : `${words}.`}</b> {note !== undefined && <span className="muted">{note}</span>}
       </span>
       <span className="visually-hidden" role="status">
         {ready === 0 || ready === total ? words : '' /* every count in between would only be noise */}

@@ -12,12 +12,13 @@ import { State } from '../components/state.tsx'
 import { NotFound } from '../not-found.tsx'
 import { useKey, usePlan } from '../queries.ts'
 import { day } from '../times.ts'
+import { KeyUsage } from '../usage/key-usage.tsx'
 import { EditButton } from './edit-key.tsx'
 import { KeyBanners } from './key-banners.tsx'
 import { KeyChanges, ResumeButton } from './key-changes.tsx'
 import { KeyProof } from './key-proof.tsx'
 import { stateWords } from './key-state.ts'
-import { lastUsedWords } from './key-words.ts'
+import { lastUsedFact } from './key-words.ts'
 import { LimitsInForce } from './limits-in-force.tsx'
 import styles from './key-page.module.css'
 
@@ -69,20 +70,11 @@ function KeyPageOf({ view, plan }: KeyPageOfProps): ReactNode {
           <LimitsInForce view={view} plan={plan} />
         </>
       )}
-      <PageSection title="Usage">
-        <p>
-          {lastUsedFact(view)} · <Link href={`/usage?key=${encodeURIComponent(view.id)}`}>See usage</Link>
-        </p>
-      </PageSection>
+      <KeyUsage id={view.id} lastUsed={lastUsedFact(view.lastUsedAt, new Date())} />
       {view.isManaged && <p>Your administrator made this key. Ask there for a change.</p>}
       {isChangeable && <KeyChanges view={view} plan={plan} />}
     </Page>
   )
-}
-
-function lastUsedFact({ lastUsedAt }: KeyView): string {
-  const words = lastUsedWords(lastUsedAt, new Date())
-  return lastUsedAt === undefined ? words : `Last used ${words.charAt(0).toLowerCase()}${words.slice(1)}`
 }
 
 function Facts({ view }: { readonly view: KeyView }): ReactNode {

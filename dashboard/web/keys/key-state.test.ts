@@ -22,6 +22,13 @@ describe('the state of a key', () => {
     expect(stateWords(key({ state: 'Expired', expiresAt: '2026-11-20T08:00:00Z' }), NOW)).toEqual({ look: 'off', word: 'Expired 20 Nov' })
   })
 
+  it('with a used-up budget says when the budget starts again', () => {
+    const budget = { name: 'own', owner: 'key', unit: 'Currency', window: 'Month', amount: '20', percent: 100 } as const
+    const used = { ...budget, resetsAt: '2026-12-01T00:00:00Z', timeZone: 'UTC', isAudit: false, isShared: false }
+    expect(stateWords(key({ state: 'BudgetUsedUp', budgets: [used] }), NOW)).toMatchObject({ word: 'Budget used up', note: 'Resets 1 Dec' })
+    expect(stateWords(key({ state: 'BudgetUsedUp', budgets: [] }), NOW).note).toBeUndefined()
+  })
+
   it('with a former value says until when that value works', () => {
     expect(stateWords(key({ formerValueUntil: '2026-11-25T12:03:00Z' }), NOW).note).toBe('Old value until 25 Nov')
   })

@@ -3,6 +3,7 @@ import type { KeyState, KeyView } from '../../server/page-data/keys.ts'
 import type { ProofProps } from '../components/proof.tsx'
 import type { StateLook } from '../components/state.tsx'
 import { dayAndTime, shortDay } from '../times.ts'
+import { usedUpBudget } from './key-banner.ts'
 
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -33,9 +34,15 @@ const STATES: Readonly<Record<KeyState, StateWords>> = {
 export function stateWords(key: KeyView, now: Date): StateWords {
   const words = STATES[key.state]
   if (key.state === 'Expired' && key.expiresAt !== undefined) return { ...words, word: `Expired ${shortDay(new Date(key.expiresAt))}` }
+  if (key.state === 'BudgetUsedUp') return { ...words, ...resetNote(key) }
   if (key.state !== 'Active') return words
   if (expiresSoon(key, now)) return { look: 'warn', word: `Expires in ${timeLeft(key.expiresAt, now)}` }
   return { ...words, ...(key.formerValueUntil !== undefined && { note: `Old value until ${shortDay(new Date(key.formerValueUntil))}` }) }
+}
+
+function resetNote({ budgets }: KeyView): Pick<StateWords, 'note'> {
+  const resetsAt = usedUpBudget(budgets)?.resetsAt
+  return resetsAt === undefined ? {} : { note: `Resets ${shortDay(new Date(resetsAt))}` }
 }
 
 export function expiresSoon({ expiresAt }: KeyView, now: Date): boolean {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { callableModels, lastUsedWords, modelsWords, shortLimit } from './key-words.ts'
+import { callableModels, lastUsedFact, lastUsedWords, modelsWords, shortLimit } from './key-words.ts'
 import { PLAN } from './sample.ts'
 
 it.each([
@@ -14,6 +14,15 @@ it.each([
   ['2025-11-24T12:00:00Z', '24 Nov 2025'],
 ])('a key last used at %s was used "%s"', (time, words) => {
   expect(lastUsedWords(time, new Date('2026-11-24T12:30:00Z'))).toBe(words)
+})
+
+it.each([
+  [undefined, 'Never used'],
+  ['2026-11-24T09:00:00Z', 'Last used 3 h ago'],
+  ['2026-11-24T12:00:00Z', 'Last used within the hour'],
+  ['2026-11-22T23:00:00Z', 'Last used 22 Nov'],
+])('in a sentence, a key last used at %s reads "%s"', (time, words) => {
+  expect(lastUsedFact(time, new Date('2026-11-24T12:30:00Z'))).toBe(words)
 })
 
 describe('the models of a key', () => {

@@ -19,6 +19,12 @@ export function lastUsedWords(lastUsedAt: string | undefined, now: Date): string
   return time.getUTCFullYear() === now.getUTCFullYear() ? shortDay(time) : day(time)
 }
 
+/** `Last used 21 Nov`, `Last used within the hour`, `Never used`. */
+export function lastUsedFact(lastUsedAt: string | undefined, now: Date): string {
+  const words = lastUsedWords(lastUsedAt, now)
+  return lastUsedAt === undefined ? words : `Last used ${words.charAt(0).toLowerCase()}${words.slice(1)}`
+}
+
 export function expiryWords(expiresAt: string | undefined): string {
   return expiresAt === undefined ? 'Never' : day(new Date(expiresAt))
 }

@@ -1,6 +1,7 @@
 /** Allowed models: all of the plan, or ticks with prices. */
 import { type ReactNode, useId, useState } from 'react'
 import type { ModelView, PlanView } from '../../server/page-data/keys.ts'
+import { priceWords } from '../billing/plan-words.ts'
 import { Choice } from '../components/choice.tsx'
 import { Help } from '../components/field.tsx'
 import type { Form } from '../components/use-form.ts'
@@ -101,9 +102,9 @@ function Picks({ models, currency, name, ticked, tick, isWrong }: PicksProps): R
                     {model}
                   </Choice>
                 </th>
-                <td>{price?.input ?? '–'}</td>
-                <td>{price?.cachedInput ?? '–'}</td>
-                <td>{price?.output ?? '–'}</td>
+                <td>{priceWords(price?.input)}</td>
+                <td>{priceWords(price && (price.cachedInput ?? price.input))}</td>
+                <td>{priceWords(price?.output)}</td>
               </tr>
             ))}
           </tbody>

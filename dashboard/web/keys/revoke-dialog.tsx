@@ -7,7 +7,7 @@ import { Field } from '../components/field.tsx'
 import { Problem } from '../components/problem.tsx'
 import { useForm } from '../components/use-form.ts'
 import { useSurroundings } from '../surroundings.ts'
-import { lastUsedWords } from './key-words.ts'
+import { lastUsedFact } from './key-words.ts'
 import { useKeptKey } from './use-key-change.ts'
 
 export function RevokeDialog({ view, close }: { readonly view: KeyView; readonly close: () => void }): ReactNode {
@@ -29,11 +29,11 @@ export function RevokeDialog({ view, close }: { readonly view: KeyView; readonly
       Revoke
     </ChangeButton>
   )
-  const lastUsed = lastUsedAt === undefined ? 'It was never used.' : `Last used: ${lastUsedWords(lastUsedAt, new Date()).toLowerCase()}.`
   return (
     <Dialog title={`Revoke ${name}?`} action={button} onClose={close}>
       <p>
-        Every call with <code>{hint}</code> will answer 401, at once and for good. {lastUsed} Your other keys go on.
+        Every call with <code>{hint}</code> will answer 401, at once and for good. {lastUsedFact(lastUsedAt, new Date())}. Your other keys
+        go on.
       </p>
       <form className="form" id="revoke-form" {...form}>
         <Field label="Type the name to confirm" autoComplete="off" hint={name} {...field('name')} />

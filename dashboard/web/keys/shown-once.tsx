@@ -49,7 +49,11 @@ export function ShownOnce({ issued: { key, value }, plan, close }: ShownOnceProp
   return (
     <Dialog
       title="Copy your key now"
-      about={`The value of ${key.name} is shown this once. We keep only its hash.`}
+      about={
+        <>
+          The value of <b>{key.name}</b> is shown this once. We keep only its hash.
+        </>
+      }
       isWide
       onClose={leave}
       footer={<Footer {...{ isAsked, copying, close, leave }} copy={() => void copy()} />}
