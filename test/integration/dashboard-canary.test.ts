@@ -1,23 +1,25 @@
 /**
- * Every secret of a story, of people and of the installation, is searched in all that the dashboard writes: its log at level debug, its database and a
- * backup, metrics, objects of the cluster, and the heads of its answers. The dashboard is a process of its own over a real API server.
+ * Every secret of a story, of people, of their keys and of the installation, is searched in all that the programs write: logs at level debug, the
+ * database and a backup, Redis, metrics, objects of the cluster, mails, answers, and what a real browser keeps. The programs are processes of their own
+ * over a real API server.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { backup, DatabaseSync } from 'node:sqlite'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { WITH_BACKUP_CODE } from '../../dashboard/server/pages/two-factor.ts'
 import { createStubGitHub } from '../../examples/stub-identity/github.ts'
+import { missingBrowser } from '../support/browser.ts'
 import { Canaries } from '../support/canaries.ts'
 import { CanaryBrowser } from '../support/canary-browser.ts'
+import { CanaryKeyLife } from '../support/canary-keys.ts'
 import { anyAddress, chooseAtProvider, startAtProvider, turnOnTwoFactor } from '../support/dashboard-requests.ts'
+import { DashboardSite, KEYS_NAMESPACE, SITE_SECRETS } from '../support/dashboard-site.ts'
 import { tokenOf } from '../support/dashboard-world.ts'
 import { read } from '../support/documents.ts'
 import { openLab } from '../support/lab.ts'
 import { listening } from '../support/listening.ts'
-import { MailServer } from '../support/mail-server.ts'
 import { OidcServer } from '../support/oidc-server.ts'
-import { Program } from '../support/program.ts'
 import type { Stack } from '../support/stack.ts'
 import { tapAnswers, type Tapped } from '../support/tapped-answers.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
@@ -30,6 +32,10 @@ const STATED = [
   { found: 'the first part of the cookie headgate.two_factor, its SHA-256', words: 'hashes of sign-ins that wait for a code' },
 ] as const
 
+/** Names of the values of keys. */
+const OF_KEYS = /value of a key$/
+/** An ApiKey and the books of the operator recognize a value by its hash. */
+const HASHES_OF_KEYS: readonly string[] = ['the next value of a key, its SHA-256', 'the value of a key, its SHA-256']
 const EMAIL = 'canary@c.example'
 const NEW_EMAIL = 'canary-new@c.example'
 const HUB_EMAIL = 'canary-hub@c.example'
@@ -42,39 +48,41 @@ const SECRETS = {
   'the client secret of GitHub': 'canary of the client secret of GitHub',
   'the client secret of the issuer': 'canary-of-the-client-secret-of-the-issuer',
   'the password of the mail server': 'canary of the mail server +/="',
+  ...SITE_SECRETS,
 } as const
 const lab = openLab()
 const folder = temporaryFolderOfFile()
-const file = join(folder, 'dashboard.db')
 const canaries = new Canaries()
 const kept = { canaries, heads: [] as string[], bodies: [] as string[] }
 const closers: (() => unknown)[] = []
+const withoutBrowser = missingBrowser()
+const MODEL = 'canary-model'
 let stack: Stack
-let mails: MailServer
+let site: DashboardSite
 let issuer: OidcServer
-let program: Program
-let origin: string
+let life: CanaryKeyLife | undefined
 
 beforeAll(async () => {
-  stack = await lab.stack({ gateways: 1, operatorEnv: { ACCOUNTS: 'true' } }, await lab.ownControlPlane())
+  const env = { LOG_LEVEL: 'debug' }
+  const plane = await lab.ownControlPlane()
+  const programs = { gateways: 1, namespaces: [KEYS_NAMESPACE], operatorEnv: { ...env, ACCOUNTS: 'true' }, gatewayEnv: env }
+  stack = await lab.stack(programs, plane)
+  const pricing = { inputPerMillion: '1', outputPerMillion: '1' }
+  await stack.serveModel(MODEL, { pricing, contextTokens: 16_384 })
   await stack.apply('Plan', 'default')
-  mails = await MailServer.start()
-  closers.push(() => mails.stop())
+  site = await DashboardSite.prepare(lab, stack, folder)
   for (const [what, value] of Object.entries(SECRETS)) canaries.note(what, value)
-  await startProgram()
+  await startPrograms()
   await liveThroughAll()
 })
 afterAll(async () => {
-  await program.stop()
+  await site.close()
   for (const close of closers) await close()
 })
 
-/** Ports are known only after the preparation, and both providers are told where the dashboard is. */
-async function startProgram(): Promise<void> {
-  const env: Record<string, string> = {}
-  const pod = 'dashboard-canary-1'
-  program = await Program.prepare({ program: 'dashboard', pod, ip: lab.address.ip, folder: lab.folder, env })
-  origin = `http://localhost:${program.port}`
+/** The port of the dashboard is known before its start, and both providers are told where it is. */
+async function startPrograms(): Promise<void> {
+  const { origin } = site
   const redirectURIs = (id: string): string[] => [`${origin}/api/auth/callback/${id}`]
   const github = createStubGitHub({
     client: { id: 'headgate', secret: SECRETS['the client secret of GitHub'], redirectURIs: redirectURIs('github') },
@@ -91,20 +99,10 @@ async function startProgram(): Promise<void> {
     () => github.close(),
     () => issuer.stop(),
   )
-  await program.start({
-    KUBECONFIG: stack.site.plane.adminKubeconfig,
-    LOG_LEVEL: 'debug',
-    DASHBOARD_URL: origin,
-    PUBLIC_URL: 'http://gateway.example',
-    TRUSTED_PROXIES: 'loopback',
+  await site.start({
     DASHBOARD_SECRET: SECRETS.DASHBOARD_SECRET,
-    DATABASE_FILE: file,
-    SMTP_HOST: '127.0.0.1',
-    SMTP_PORT: String(mails.port),
-    SMTP_SECURITY: 'none',
     SMTP_USERNAME: 'headgate',
     SMTP_PASSWORD: SECRETS['the password of the mail server'],
-    MAIL_FROM: 'Headgate <no-reply@example.com>',
     GITHUB_CLIENT_ID: 'headgate',
     GITHUB_CLIENT_SECRET: SECRETS['the client secret of GitHub'],
     GITHUB_URL: gitHubURL,
@@ -126,10 +124,10 @@ function noteExchange({ path, authorization, asked, answered }: Tapped): void {
   for (const [name, token] of tokens) canaries.note(`the ${name} of a provider`, String(token))
 }
 
-const browser = (): CanaryBrowser => new CanaryBrowser(origin, { 'x-forwarded-for': anyAddress() }, kept)
+const browser = (): CanaryBrowser => new CanaryBrowser(site.origin, { 'x-forwarded-for': anyAddress() }, kept)
 
 async function linkOf(to: string, what: string, subject: RegExp): Promise<string> {
-  const token = tokenOf((await mails.nextMail(to, subject)).links[0] ?? '')
+  const token = tokenOf((await site.mails.nextMail(to, subject)).links[0] ?? '')
   canaries.note(what, token)
   if (token.includes('.')) canaries.note(`the signature of ${what}`, token.split('.').at(-1))
   return token
@@ -156,6 +154,7 @@ async function liveThroughAll(): Promise<void> {
   await browser().post('/sign-in', { email: EMAIL, password: SECRETS['the wrong password'] })
   await signedIn(EMAIL, SECRETS['the password'], { code: app.freshCode })
   await throughProviders()
+  if (withoutBrowser === undefined) life = await CanaryKeyLife.lived({ lab, site, owner, model: MODEL, canaries })
   expect((await owner.call('POST', '/api/email', { email: NEW_EMAIL })).status).toBe(202)
   const change = await linkOf(NEW_EMAIL, 'the link to change the address', /Verify/)
   expect((await owner.post('/verify', { token: change })).location).toBe('/settings')
@@ -199,7 +198,7 @@ function filesOfDatabase(): string {
 /** A backup as docs/dashboard.md takes it. */
 async function backedUp(): Promise<string> {
   const copy = join(folder, 'copy')
-  const source = new DatabaseSync(file, { readOnly: true })
+  const source = new DatabaseSync(site.database, { readOnly: true })
   await backup(source, copy)
   source.close()
   return readFileSync(copy).toString('latin1')
@@ -212,6 +211,11 @@ async function cluster(): Promise<string> {
   return await plane.kubectl('get', kinds.join(','), '--all-namespaces', '--show-managed-fields', '--output=json')
 }
 
+async function everyMetric(): Promise<string> {
+  const programs = [site.dashboard, site.payments, stack.gateway, stack.operator]
+  return (await Promise.all(programs.map((one) => one.metrics()))).join('\n')
+}
+
 function logs(): string {
   const folders = [join(lab.folder, 'logs'), join(stack.site.plane.address.folder, 'audit')]
   return folders.flatMap((one) => readdirSync(one).map((name) => readFileSync(join(one, name), 'utf8'))).join('\n')
@@ -220,7 +224,7 @@ function logs(): string {
 describe('the secrets of a story', () => {
   test('are known to this test', () => {
     expect(canaries.size).toBeGreaterThan(50)
-    expect(canaries.names.toSorted()).toMatchInlineSnapshot(`
+    expect(canaries.names.filter((name) => !OF_KEYS.test(name)).toSorted()).toMatchInlineSnapshot(`
       [
         "DASHBOARD_SECRET",
         "a backup code",
@@ -237,6 +241,7 @@ describe('the secrets of a story', () => {
         "the first part of the cookie headgate.session_token",
         "the first part of the cookie headgate.two_factor",
         "the id_token of a provider",
+        "the key of Stripe",
         "the link that waits",
         "the link to a new password",
         "the link to change the address",
@@ -246,11 +251,13 @@ describe('the secrets of a story', () => {
         "the password",
         "the password of the mail server",
         "the secret of the app",
+        "the secret of the events of Stripe",
         "the signature of the cookie headgate.session_token",
         "the signature of the cookie headgate.two_factor",
         "the signature of the link to change the address",
         "the signature of the link to verify",
         "the state of a sign-in through a provider",
+        "the token between dashboard and payments",
         "the verifier of PKCE",
         "the wrong password",
       ]
@@ -258,14 +265,14 @@ describe('the secrets of a story', () => {
   })
 
   test('are in no log, of whatever program, also at level debug', async () => {
-    await eventually(() => expect(program.process.log()).toContain('"audit":"person.sign-in"'))
-    expect(program.process.log()).toContain('"level":"debug"')
+    await eventually(() => expect(site.dashboard.process.log()).toContain('"audit":"person.sign-in"'))
+    expect(site.dashboard.process.log()).toContain('"level":"debug"')
     expect(canaries.foundIn(logs())).toEqual([])
     expect(logs()).not.toContain('@c.example') // no address either
   })
 
   test('are in no metric, and in no address, header or answer to scripts', async () => {
-    expect(canaries.foundIn(await program.metrics())).toEqual([])
+    expect(canaries.foundIn(await everyMetric())).toEqual([])
     expect(kept.heads.length).toBeGreaterThan(25)
     expect(canaries.foundIn(kept.heads.join('\n'))).toEqual([])
     expect(canaries.foundIn(kept.bodies.join('\n'))).toEqual([])
@@ -277,7 +284,7 @@ describe('the secrets of a story', () => {
       return [NEW_EMAIL, HUB_EMAIL, ISSUER_EMAIL].every((email) => all.includes(`"email": "${email}"`)) ? all : undefined
     })
     expect(text).toContain('"managedFields"')
-    expect(canaries.foundIn(text)).toEqual([])
+    expect(canaries.foundIn(text).filter((found) => !HASHES_OF_KEYS.includes(found))).toEqual([])
   })
 
   test('are neither in the files of the database nor in a backup, but for what the document states', async () => {
@@ -285,6 +292,51 @@ describe('the secrets of a story', () => {
     expect(canaries.foundIn(filesOfDatabase())).toEqual(stated)
     expect(canaries.foundIn(await backedUp())).toEqual(stated)
     for (const { words } of STATED) expect(read('docs/dashboard.md')).toContain(words)
+  })
+})
+
+describe('a key that was made and replaced in a real browser', () => {
+  const lived = (): CanaryKeyLife => {
+    if (life === undefined) throw new Error('no key was made')
+    return life
+  }
+  beforeEach(({ skip }) => skip(withoutBrowser !== undefined, withoutBrowser))
+
+  test('worked, was refused a model that is not there, and ended with its value', () => {
+    expect(lived().statuses).toEqual([200, 404, 200, 401, 401])
+    expect(canaries.names.filter((name) => OF_KEYS.test(name)).toSorted()).toEqual(['the next value of a key', 'the value of a key'])
+  })
+
+  test('is found by this search in the answers that handed it out', () => {
+    expect(lived().handedOut).toHaveLength(2)
+    expect(lived().values.foundIn(lived().handedOut.join('\n'))).toEqual(['the next value of a key', 'the value of a key'])
+  })
+
+  test('is in no other answer, and in nothing that the browser kept: page, fields, storage, history, address', () => {
+    expect(lived().answers.length).toBeGreaterThan(10)
+    expect(lived().answers.join('\n')).toContain('canary-key')
+    expect(lived().values.foundIn(lived().answers.join('\n'))).toEqual([])
+    expect(lived().kept).toHaveLength(4)
+    for (const kept of lived().kept) expect([lived().values.foundIn(kept), kept.includes('headgate.session_token')]).toEqual([[], true])
+  })
+
+  test('is in no mail', () => {
+    const mails = site.mails.mails.map(({ raw, text, html }) => [raw, text, html].join('\n')).join('\n')
+    expect(mails).toContain('Verify')
+    expect(lived().values.foundIn(mails)).toEqual([])
+  })
+
+  test('is in Redis and in the objects of the cluster as its hash alone', async () => {
+    const places = [await stack.redis.dump(), await cluster()]
+    for (const text of places) {
+      expect(text.length).toBeGreaterThan(1_000)
+      expect(
+        lived()
+          .values.foundIn(text)
+          .filter((found) => !HASHES_OF_KEYS.includes(found)),
+      ).toEqual([])
+    }
+    expect(lived().values.foundIn(places.join('\n'))).toContain('the next value of a key, its SHA-256')
   })
 })
 
@@ -302,7 +354,7 @@ test('after the deletion of a person, a backup has nothing of the person but cou
   traces.note('the session', decodeURIComponent(owner.cookies.get('headgate.session_token') ?? '').split('.')[0])
   expect(traces.foundIn(await backedUp())).toEqual(['the address', counts, 'the id', 'the name', 'the session'])
   expect((await owner.call('POST', '/api/account/delete', { email })).status).toBe(204)
-  await mails.nextMail(email, /deleted/)
+  await site.mails.nextMail(email, /deleted/)
   expect(traces.foundIn(await backedUp())).toEqual([counts])
 })
 
