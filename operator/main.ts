@@ -57,7 +57,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   return { failed: failed.promise, stop: () => stop(operator, connections, [health, usage]) }
 }
 
-function usageServer({ kube }: Connections, { namespace, billingCurrency }: OperatorConfig, { log }: ProcessLog): Server {
+function usageServer({ kube, redis }: Connections, { namespace, billingCurrency }: OperatorConfig, { log }: ProcessLog): Server {
   const usage = new UsageReader({ kube, namespace })
   const ledger = new LedgerReader({ kube, namespace, usage })
   return createUsageServer({
@@ -65,6 +65,7 @@ function usageServer({ kube }: Connections, { namespace, billingCurrency }: Oper
     read: (account) => usage.read(account),
     readLedger: (account) => ledger.read(account),
     currency: () => readCurrency({ kube, namespace, currency: billingCurrency }),
+    isStoreAway: () => !redis.isReady,
     clock,
     outage: new OutageLog('usage', log, clock),
   })

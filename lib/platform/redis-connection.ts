@@ -69,13 +69,18 @@ export class RedisConnection {
     return this.#unavailable(error).message
   }
 
+  /** Whether a command can be sent now. */
+  get isReady(): boolean {
+    return this.client.status === 'ready'
+  }
+
   /** Closes the connection. Running commands reject. */
   close(): void {
     this.client.disconnect()
   }
 
   async #ready(waitMs: number): Promise<void> {
-    if (this.#isReady()) return
+    if (this.isReady) return
     if (this.client.status === 'end') throw new Error('Connection is closed.') // this process has closed it, so it does not come back
     const { promise, resolve } = Promise.withResolvers<void>()
     const timer = setTimeout(resolve, waitMs)
@@ -84,11 +89,7 @@ export class RedisConnection {
     await promise
     clearTimeout(timer)
     for (const event of events) this.client.off(event, resolve)
-    if (!this.#isReady()) throw this.#lastError ?? new Error('connect ETIMEDOUT')
-  }
-
-  #isReady(): boolean {
-    return this.client.status === 'ready'
+    if (!this.isReady) throw this.#lastError ?? new Error('connect ETIMEDOUT')
   }
 
   /**

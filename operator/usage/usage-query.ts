@@ -35,6 +35,8 @@ export interface UsageAnswer {
   readonly asOf: string | null
   /** Days of which up to 10 s of counts are lost, because Redis lost data. */
   readonly incomplete: readonly string[]
+  /** Redis does not answer now, so newer counts are missing until it does. */
+  readonly isLate?: true
   readonly rows: readonly Readonly<Record<string, string | number>>[]
 }
 

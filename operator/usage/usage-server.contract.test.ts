@@ -18,6 +18,7 @@ let url: string
 let reviews: { readonly kind: string; readonly spec: Record<string, unknown> }[]
 let isAway: boolean
 let lines: string[]
+let isStoreAway = false
 let readLedger: (account: string) => Promise<AccountLedger | undefined>
 
 /** An API server that knows the token `good-<name>`, whose user may read the account <name>. */
@@ -38,6 +39,7 @@ beforeEach(async () => {
   lines = []
   isAway = false
   readLedger = () => Promise.resolve(undefined)
+  isStoreAway = false
   const kube = {
     create: <T extends KubeObject>(_: unknown, object: T) =>
       new Promise<T>((resolve) => resolve({ ...object, status: review(object as unknown as Parameters<typeof review>[0]) })),
@@ -49,6 +51,7 @@ beforeEach(async () => {
     read: (account) => Promise.resolve({ open: account === 'acme' ? open : undefined, closed: undefined }),
     readLedger: (account) => readLedger(account),
     currency: () => Promise.resolve('EUR'),
+    isStoreAway: () => isStoreAway,
     clock,
     outage: { failed: (line) => void lines.push(line), works: () => undefined },
   })
@@ -85,6 +88,12 @@ describe('the usage of an account', () => {
         true,
       ])
     }
+  })
+
+  test('says while Redis is away that newer counts are missing', async () => {
+    expect(JSON.parse((await get(USAGE, 'good-acme')).text)).not.toHaveProperty('isLate')
+    isStoreAway = true
+    expect(JSON.parse((await get(USAGE, 'good-acme')).text)).toMatchObject({ isLate: true, rows: [{ requests: 2 }] })
   })
 
   test('shows to callers whose token the API server knows for this audience, and who may get accounts/usage', async () => {

@@ -20,6 +20,8 @@ export interface UsageServerDeps {
   readonly readLedger: (account: string) => Promise<AccountLedger | undefined>
   /** Currency of all balances of this installation, for example `USD`. @throws errors that pass; the answer is then 503 */
   readonly currency: () => Promise<string>
+  /** Whether the counts of gateways cannot be read now; absent: they always can. */
+  readonly isStoreAway?: () => boolean
   readonly clock: Pick<Clock, 'now'>
   readonly outage: { failed(line: string): void; works(): void }
 }
@@ -88,12 +90,13 @@ function formatOf(search: URLSearchParams, { accept = '' }: IncomingMessage['hea
   return search.get('format') ?? (accept.includes('text/csv') ? 'csv' : 'json')
 }
 
-async function usageAnswer({ account, search, isCsv }: Question, { read, clock, outage }: UsageServerDeps): Promise<Answer> {
+async function usageAnswer({ account, search, isCsv }: Question, deps: UsageServerDeps): Promise<Answer> {
+  const { read, isStoreAway = () => false, clock, outage } = deps
   const question = questionOf(search, clock.now())
   if (typeof question === 'string') return failure(400, question)
   const { open, closed } = await read(account)
   outage.works()
-  const found = answerOf(account, open, closed, question)
+  const found = { ...answerOf(account, open, closed, question), ...(isStoreAway() ? { isLate: true as const } : {}) }
   return isCsv ? { status: 200, body: csvOf(found, question.by), type: CSV } : json(found)
 }
 

@@ -34,6 +34,8 @@ export interface Usage {
   readonly asOf?: string
   /** Days of which up to 10 s of counts are lost. */
   readonly incomplete: readonly string[]
+  /** Newer counts cannot be read now. Absent: they can. */
+  readonly isLate?: boolean
   readonly currency: string
   readonly rows: readonly UsageRow[]
 }

@@ -29,6 +29,7 @@ const usageAnswer = z.object({
   to: text,
   asOf: z.iso.datetime().nullable(),
   incomplete: z.array(text),
+  isLate: z.boolean().optional(),
   rows: z.array(
     z.object({
       day: z.string().regex(/^\d{4}-\d{2}(-\d{2})?$/),

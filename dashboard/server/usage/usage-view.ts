@@ -64,13 +64,14 @@ export function usageOf(
   { key, model }: Pick<UsageQuestion, 'key' | 'model'>,
   { currency, ...naming }: KeyNaming & { readonly currency: string },
 ): Usage {
-  const { from, to, asOf, incomplete } = answer
+  const { from, to, asOf, incomplete, isLate = false } = answer
   const rows = answer.rows.map((row) => rowOf(row, naming))
   return {
     from,
     to,
     ...(asOf === null ? {} : { asOf }),
     incomplete,
+    ...(isLate ? { isLate } : {}),
     currency,
     rows: rows.filter((row) => (key === undefined || row.key === key) && (model === undefined || row.model === model)),
   }

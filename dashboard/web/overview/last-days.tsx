@@ -8,12 +8,12 @@ import { Footnote } from '../components/footnote.tsx'
 import { Bar, Loading } from '../components/loading.tsx'
 import { PageSection } from '../components/page-section.tsx'
 import { LoadProblem } from '../components/problem.tsx'
-import { daysUntil, momentText, rangeText, utcDay, weekday } from '../days.ts'
+import { daysUntil, rangeText, utcDay, weekday } from '../days.ts'
 import { moneyIn } from '../micros.ts'
 import { useUsage } from '../money-queries.ts'
 import { periodsOf, rowsIn } from '../usage/periods.ts'
 import { stacksOf, totalsOf } from '../usage/usage-sums.ts'
-import { chartSummary, incompleteNote, unitsOf } from '../usage/usage-words.ts'
+import { asOfNote, chartSummary, incompleteNote, unitsOf } from '../usage/usage-words.ts'
 
 const DAYS = 7
 
@@ -42,7 +42,7 @@ export function LastDaysOf({ usage }: { readonly usage: Usage }): ReactNode {
       {units.text(totalsOf(rows).spend)} · <Link href="/usage?days=7">See usage</Link>
     </>
   )
-  const asOf = usage.asOf === undefined ? '' : `As of ${momentText(usage.asOf, today)}.`
+  const asOf = asOfNote(usage, today)
   return (
     <>
       <PageSection title="Spend, last 7 days" fact={fact}>

@@ -6,7 +6,7 @@ import { Figure, Figures } from '../components/figures.tsx'
 import { Footnote } from '../components/footnote.tsx'
 import { PageSection } from '../components/page-section.tsx'
 import { share, shortCount } from '../counts.ts'
-import { momentText, utcDay } from '../days.ts'
+import { utcDay } from '../days.ts'
 import { type Money, moneyIn } from '../micros.ts'
 import { whole } from '../money.ts'
 import type { Filters } from './filters.ts'
@@ -14,7 +14,17 @@ import { periodsOf, unitOf } from './periods.ts'
 import { ModelTable, OutcomeTable } from './usage-tables.tsx'
 import { UsageBudgets } from './usage-budgets.tsx'
 import { partsOf, stacksOf, totalsOf, type UsageTotals } from './usage-sums.ts'
-import { chartName, chartSummary, chartTitle, columnTitle, coveredText, incompleteNote, monthsNote, unitsOf } from './usage-words.ts'
+import {
+  asOfNote,
+  chartName,
+  chartSummary,
+  chartTitle,
+  columnTitle,
+  coveredText,
+  incompleteNote,
+  monthsNote,
+  unitsOf,
+} from './usage-words.ts'
 
 interface UsageReportProps {
   readonly usage: Usage
@@ -86,7 +96,7 @@ function UsageChart({ usage, rows, filters, money }: UsageReportProps & { readon
 
 function UsageNotes({ usage, rows }: Pick<UsageReportProps, 'usage' | 'rows'>): ReactNode {
   const today = utcDay(new Date())
-  const asOf = usage.asOf === undefined ? '' : `As of ${momentText(usage.asOf, today)}; a call shows up within ten seconds.`
+  const asOf = asOfNote(usage, today)
   const estimates = rows.some(({ estimated }) => estimated > 0) ? '≈ marks sums with an estimate in them.' : ''
   const notes = ['Days are UTC.', asOf, monthsNote(rows), incompleteNote(usage.incomplete), estimates]
   return (

@@ -1,8 +1,8 @@
 /** The words of the usage page. Pure. */
-import type { UsageRow } from '../../server/page-data/usage.ts'
+import type { Usage, UsageRow } from '../../server/page-data/usage.ts'
 import { highestColumn, type Stacks, totalOf, type Units } from '../charts/stacks.ts'
 import { shortCount } from '../counts.ts'
-import { type DayRange, longDay, monthName, rangeText } from '../days.ts'
+import { type DayRange, longDay, momentText, monthName, rangeText } from '../days.ts'
 import { listed } from '../listed.ts'
 import type { Money } from '../micros.ts'
 import { whole } from '../money.ts'
@@ -10,6 +10,7 @@ import type { Filters } from './filters.ts'
 import { coveredRange, isOfMonth, type Unit } from './periods.ts'
 import type { Parts } from './usage-sums.ts'
 
+export const LATE_NOTE = 'Newer calls are missing, because their counts cannot be read now.'
 const SHOW: Readonly<Record<Filters['show'], string>> = { spend: 'Spend', tokens: 'Tokens', requests: 'Requests' }
 const PARTS: Readonly<Record<Parts, string>> = { model: ', by model', key: ', by key', kind: '', outcome: ', by outcome' }
 const COLUMN: Readonly<Record<Unit, string>> = { day: 'Day', week: 'Week', month: 'Month' }
@@ -55,6 +56,13 @@ export function monthsNote(rows: readonly UsageRow[]): string {
     .map(({ day }) => day)
     .toSorted()[0]
   return first === undefined ? '' : `Days older than five weeks are kept by month, so ${monthName(first)} counts from its first day.`
+}
+
+/** Says how old the figures are. @returns '' for an account that was never used */
+export function asOfNote({ asOf, isLate = false }: Pick<Usage, 'asOf' | 'isLate'>, today: string): string {
+  const moment = asOf === undefined ? '' : `As of ${momentText(asOf, today)}`
+  if (isLate) return `${moment === '' ? '' : `${moment}. `}${LATE_NOTE}`
+  return moment === '' ? '' : `${moment}; a call shows up within ten seconds.`
 }
 
 /** Names the days of which counts are lost. @returns '' if there is none */

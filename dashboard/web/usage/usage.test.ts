@@ -82,6 +82,16 @@ describe('the figures', () => {
   })
 })
 
+describe('the age of the figures', () => {
+  it('is said, and so is that newer calls are missing while their counts cannot be read', () => {
+    expect(shown()).toContain('a call shows up within ten seconds.')
+    for (const late of [shown('/usage', { isLate: true }), shown('/usage', { isLate: true, rows: [] })]) {
+      expect(late).toContain('Newer calls are missing, because their counts cannot be read now.')
+      expect(late).not.toContain('within ten seconds')
+    }
+  })
+})
+
 describe('the filters', () => {
   it('offer what was used, and are kept in every link', () => {
     const page = html('/usage?model=qwen&show=tokens')

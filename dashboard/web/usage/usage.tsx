@@ -17,6 +17,7 @@ import { UsageBudgets } from './usage-budgets.tsx'
 import { UsageFilters } from './usage-filters.tsx'
 import { UsageReport } from './usage-report.tsx'
 import { rowsFor } from './usage-sums.ts'
+import { LATE_NOTE } from './usage-words.ts'
 
 export function UsagePage(): ReactNode {
   const filters = filtersOf(useSearch())
@@ -63,7 +64,7 @@ export function UsageOf({ usage, filters }: { readonly usage: Usage; readonly fi
     return (
       <Empty
         title={`No calls in these ${filters.days} days`}
-        text="The first call shows up here within ten seconds. Neither prompts nor answers are stored."
+        text={`${usage.isLate ? LATE_NOTE : 'The first call shows up here within ten seconds.'} Neither prompts nor answers are stored.`}
       >
         <Link className="button" href="/keys">
           Go to API Keys
