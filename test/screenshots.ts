@@ -1,6 +1,7 @@
 /**
- * `make screenshots`: draws each page of the dashboard into docs/images/, light and dark, at 1280 and 360 pixels, from a real dashboard in a real
- * browser. Prints the size of each picture.
+ * `make screenshots`: draws each page of the dashboard into docs/images/, light and dark, at 1280 and 360 pixels, in a real browser: sign-in,
+ * verification and settings from a real dashboard, and the pages of an account in use from one whose cluster is invented. Prints the size of each
+ * picture.
  */
 import { mkdirSync, mkdtempSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -11,7 +12,9 @@ import type { Cookie, Page } from 'playwright-core'
 import type { Refusal } from '../dashboard/server/page-data/people.ts'
 import { startLocalDashboard, type LocalDashboard } from '../standalone/dashboard.ts'
 import { ObjectStore } from '../standalone/object-store.ts'
+import { drawAccount } from './support/account-pictures.ts'
 import { missingBrowser, TestBrowser } from './support/browser.ts'
+import { FakeDashboard } from './support/fake-dashboard.ts'
 
 const IMAGES = join(import.meta.dirname, '../docs/images')
 const EMAIL = 'maya@fernwood.example'
@@ -50,6 +53,9 @@ async function main(): Promise<void> {
     await story(dashboard, store, page)
     const cookies = await page.context().cookies()
     for (const look of LOOKS) await drawAll(browser, look, { url: dashboard.url, cookies })
+    const inUse = await FakeDashboard.start(join(folder, 'pages'))
+    await drawAccount(browser, inUse, shoot)
+    inUse.stop()
   } finally {
     await browser.close()
     await dashboard.stop()
@@ -92,7 +98,7 @@ const BEFORE = {
   'two-factor': '/two-factor',
   'not-found': '/nothing',
 }
-const AFTER = { overview: '/', settings: '/settings' }
+const AFTER = { settings: '/settings' }
 
 /** Signs up, verifies and waits for the Account, with a picture of each page that only a story shows. */
 async function story({ url }: LocalDashboard, store: ObjectStore, page: Page): Promise<void> {
@@ -111,8 +117,6 @@ async function story({ url }: LocalDashboard, store: ObjectStore, page: Page): P
   await shoot(page, 'verify')
   await page.getByRole('button', { name: 'Verify email' }).click()
   await page.getByRole('heading', { level: 1 }).waitFor()
-  await page.waitForLoadState('networkidle')
-  await shoot(page, 'overview-new')
   await makeReady(store)
 }
 
@@ -132,9 +136,9 @@ async function draw(page: Page, url: string, name: string): Promise<void> {
   await shoot(page, name)
 }
 
-async function shoot(page: Page, name: string): Promise<void> {
+async function shoot(page: Page, name: string, isWhole = true): Promise<void> {
   const path = join(IMAGES, `${name}.png`)
-  await page.screenshot({ path, fullPage: true })
+  await page.screenshot({ path, fullPage: isWhole })
   print(`screenshots: docs/images/${name}.png ${Math.round(statSync(path).size / 1024)} KiB`)
 }
 
