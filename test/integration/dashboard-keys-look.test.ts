@@ -41,7 +41,11 @@ const dialog = (name: string) => page.getByRole('dialog', { name })
 async function looksRight(): Promise<void> {
   await noViolations(page)
   await noSidewaysScroll(page)
+  expect(await page.evaluate(CUT_OFF)).toEqual([])
 }
+/** Parts of an open dialog that are wider than the dialog, which cuts them off. */
+const CUT_OFF =
+  '[...document.querySelectorAll("dialog[open], dialog[open] > *")].filter((part) => part.scrollWidth > part.clientWidth).map((part) => part.textContent)'
 
 const withAllKeys = (): void => void (server.keys.list = KEYS_OF_ALL_STATES)
 /** [name, path, what the server answers, what the page then shows] */
@@ -118,6 +122,25 @@ describe.each([
     }
     await page.keyboard.press('Escape')
     await page.getByText('The key has not been copied.').waitFor()
+    await looksRight()
+  })
+
+  test('the dialogs of a key whose name has no space', async () => {
+    const name = 'x'.repeat(63)
+    server.keys.list = [keyView({ name })]
+    await open('/keys/k-1', options)
+    for (const [words, title] of [
+      ['Replace', `Replace ${name}`],
+      ['Revoke', `Revoke ${name}?`],
+    ] as const) {
+      await button(words).click()
+      await dialog(title).waitFor()
+      await looksRight()
+      await page.keyboard.press('Escape')
+    }
+    await button('Replace').click()
+    await dialog(`Replace ${name}`).getByRole('button', { name: 'Replace' }).click()
+    await dialog('Copy your key now').waitFor()
     await looksRight()
   })
 

@@ -2,6 +2,7 @@
 import type { BrowserContext, Locator, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { missingBrowser, TestBrowser, type BrowserOptions } from '../support/browser.ts'
+import { microsOf } from '../../dashboard/web/micros.ts'
 import { FakeDashboard } from '../support/fake-dashboard.ts'
 import { budget, KEY_VALUE, KEYS_OF_ALL_STATES, keyView } from '../support/fake-keys.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
@@ -71,6 +72,7 @@ test('the keyboard alone makes the first key, copies its value, and comes back t
   await expect.poll(focused).toBe('Copy')
   await page.keyboard.press('Enter')
   await button('Copied').waitFor()
+  expect(await shownOnce().getByRole('status').allTextContents()).toContain('Copied')
   expect(await clipboard()).toBe(KEY_VALUE)
   await button('Done').press('Enter')
   await shownOnce().waitFor({ state: 'detached' })
@@ -441,6 +443,31 @@ describe('the page of a key', () => {
     await page.getByText('Calls answer 402: this key’s budget is used up').waitFor()
     await button('Raise budget').click()
     await dialog('Edit limits').waitFor()
+  })
+
+  test('without the plan says so, and its form opens once the plan is there', async () => {
+    server.refusals = { 'GET /api/plan': 'internal' }
+    await open('/keys/k-1')
+    await page.getByText('The plan could not be loaded').waitFor()
+    await button('Edit limits').click()
+    server.refusals = {}
+    await button('Try again').click()
+    await dialog('Edit limits').waitFor()
+    expect(await page.getByRole('alert').count()).toBe(0)
+  })
+
+  test('shows what this key has spent, with the same sum in its table', async () => {
+    server.money.use()
+    await open('/keys/k-1')
+    await page.getByText('Last 30 days as a table').click()
+    const sums = await page.locator('details tfoot td').allInnerTexts()
+    const parts = sums.slice(0, -1).reduce((sum, text) => sum + microsOf(text), 0n)
+    expect(parts).toBeGreaterThan(0n)
+    const all = microsOf(sums.at(-1) ?? '')
+    expect(parts - all).toBeLessThan(BigInt(sums.length) * 10_000n) // each cell is rounded to a cent
+    expect(all - parts).toBeLessThan(BigInt(sums.length) * 10_000n)
+    await page.getByRole('link', { name: 'See usage' }).click()
+    expect(page.url()).toBe(`${server.origin}/usage?key=k-1`)
   })
 
   test('of somebody else is the page of nothing', async () => {

@@ -89,6 +89,11 @@ describe('top up', () => {
     expect(shown({ payments: { provider: 'manual', amounts: [], command } })).toContain(command)
   })
 
+  it('offers nothing to an account that does not pay in advance', () => {
+    expect(html({ isPrepaid: false })).not.toContain('Top up')
+    expect(shown({ isPrepaid: false })).toContain('this account does not pay in advance')
+  })
+
   it('below zero starts where calls are answered again', () => {
     const below = [movement({ type: 'Dispute', amount: '-213.39', balance: '-63.39' }), movement({})]
     const text = shown({ balance: '-63.39', movements: below })

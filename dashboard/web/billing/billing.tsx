@@ -67,7 +67,7 @@ export function BillingOf({ billing, returned, state }: BillingOfProps): ReactNo
       <UsedUpBanner billing={billing} />
       <div className={styles.split}>
         <BalanceFigures billing={billing} money={money} />
-        <TopUpPanel billing={billing} money={money} />
+        {billing.isPrepaid && <TopUpPanel billing={billing} money={money} />}
       </div>
       <Ledger billing={billing} money={money} />
       <Footnote>

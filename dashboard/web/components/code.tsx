@@ -36,6 +36,9 @@ export function Code({ name, text, onCopied }: CodeProps): ReactNode {
       <p className={styles.note} role="status">
         {outcome === 'selected' ? 'The browser refused the clipboard. The text is selected: copy it with the keyboard.' : ''}
       </p>
+      <span className="visually-hidden" role="status">
+        {outcome === 'copied' ? 'Copied' : ''}
+      </span>
     </div>
   )
 }

@@ -10,6 +10,13 @@ export interface CopyFieldProps {
   readonly shown?: string
 }
 
+/** What is said of a copy. The button alone changes its name, which most screen readers keep to themselves. */
+const OUTCOMES = {
+  none: '',
+  copied: 'Copied',
+  selected: 'The browser refused the clipboard. The value is selected: copy it with the keyboard.',
+}
+
 export function CopyField({ label, value, shown = value }: CopyFieldProps): ReactNode {
   const id = useId()
   const code = useRef<HTMLElement>(null)
@@ -31,8 +38,8 @@ export function CopyField({ label, value, shown = value }: CopyFieldProps): Reac
           <span className="visually-hidden">: {label}</span>
         </button>
       </div>
-      <p className="hint" role="status" hidden={outcome !== 'selected'}>
-        {outcome === 'selected' ? 'The browser refused the clipboard. The value is selected: copy it with the keyboard.' : ''}
+      <p className={outcome === 'copied' ? 'visually-hidden' : 'hint'} role="status" hidden={outcome === 'none'}>
+        {OUTCOMES[outcome]}
       </p>
     </div>
   )

@@ -17,6 +17,7 @@ import { EditButton } from './edit-key.tsx'
 import { KeyBanners } from './key-banners.tsx'
 import { KeyChanges, ResumeButton } from './key-changes.tsx'
 import { KeyProof } from './key-proof.tsx'
+import { PlanProblem } from './plan-problem.tsx'
 import { stateWords } from './key-state.ts'
 import { lastUsedFact } from './key-words.ts'
 import { LimitsInForce } from './limits-in-force.tsx'
@@ -24,9 +25,9 @@ import styles from './key-page.module.css'
 
 export function KeyPage({ id }: { readonly id: string }): ReactNode {
   const { data, error, isFetching, refetch } = useKey(id)
-  const plan = usePlan().data
+  const plan = usePlan()
   if (error instanceof Refused && error.code === 'not-found') return <NotFound />
-  if (data !== undefined) return <KeyPageOf view={data} plan={plan} />
+  if (data !== undefined) return <KeyPageOf view={data} plan={plan.data} planProblem={<PlanProblem plan={plan} />} />
   return (
     <Page name="API key" crumb={<Crumb />}>
       {error === null ? (
@@ -49,9 +50,11 @@ function Crumb(): ReactNode {
 interface KeyPageOfProps {
   readonly view: KeyView
   readonly plan: PlanView | undefined
+  /** Why there is no plan. */
+  readonly planProblem?: ReactNode
 }
 
-function KeyPageOf({ view, plan }: KeyPageOfProps): ReactNode {
+function KeyPageOf({ view, plan, planProblem }: KeyPageOfProps): ReactNode {
   const { look, word } = stateWords(view, new Date())
   const isEnding = view.wanted === 'Revoked'
   const isChangeable = !isEnding && !view.isManaged
@@ -63,6 +66,7 @@ function KeyPageOf({ view, plan }: KeyPageOfProps): ReactNode {
       lead={<Facts view={view} />}
       actions={isChangeable ? <Actions view={view} plan={plan} /> : undefined}
     >
+      {isChangeable && planProblem}
       <KeyBanners view={view} />
       {!isEnding && (
         <>

@@ -13,6 +13,7 @@ import { useKeys, useMe, usePlan } from '../queries.ts'
 import { KeyList, LoadingKeys } from './key-list.tsx'
 import styles from './keys-page.module.css'
 import { NewKey } from './new-key.tsx'
+import { PlanProblem } from './plan-problem.tsx'
 
 export function KeysPage(): ReactNode {
   const keys = useKeys()
@@ -31,7 +32,7 @@ export function KeysPage(): ReactNode {
       lead={<Fact keys={keys.data} plan={plan.data} isLoading={keys.isPending} />}
       actions={isEmpty ? undefined : button}
     >
-      {isOpen && plan.data === undefined && <PlanProblem plan={plan} />}
+      {isOpen && <PlanProblem plan={plan} />}
       <Content keys={keys} plan={plan.data} button={button} />
       {isOpen && isPersonKnown && plan.data && <NewKey plan={plan.data} keys={keys.data} close={() => setIsOpen(false)} />}
     </Page>
@@ -48,11 +49,6 @@ function Content({ keys: { data, error, isFetching, refetch }, plan, button }: C
   if (data !== undefined) return <KeysOrEmpty keys={data.keys} plan={plan} button={button} />
   if (error === null) return <LoadingKeys />
   return <LoadProblem what="The keys" error={error} isBusy={isFetching} again={() => void refetch()} />
-}
-
-/** The form needs the plan. It opens by itself once the plan is there. */
-function PlanProblem({ plan: { error, isFetching, refetch } }: { readonly plan: UseQueryResult<PlanView> }): ReactNode {
-  return error && <LoadProblem what="The plan" error={error} isBusy={isFetching} again={() => void refetch()} />
 }
 
 /** `/keys?new` opens the form: other pages link to it. */

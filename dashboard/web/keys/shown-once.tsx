@@ -107,6 +107,9 @@ function Value({ value, field, copying, copied, children }: ValueProps): ReactNo
         <ValueHelp copying={copying} />
         {children}
       </div>
+      <span className="visually-hidden" role="status">
+        {copying === 'copied' ? 'Copied' : ''}
+      </span>
     </div>
   )
 }
