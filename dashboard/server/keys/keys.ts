@@ -23,7 +23,7 @@ export interface KeysDeps {
   /** Namespace of all keys that people make. */
   readonly namespace: string
   readonly currency: string
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>
+  readonly clock: Clock
 }
 
 const BY_ACCOUNT = 'keysOfPeople'
@@ -63,7 +63,7 @@ export class Keys {
    * @throws Refused conflict for an attempt that has made its key already: its value cannot be shown again
    */
   async create(account: Account, { attempt, ...form }: NewKeyForm): Promise<NewKey> {
-    this.#rate.take(account.metadata.name)
+    await this.#rate.take(account.metadata.name)
     const { kube, namespace } = this.#deps
     const name = keyNameOf(account.metadata.name, attempt)
     if (await this.#read(name)) throw alreadyCreated(name) // before the room is counted, of which this key may be the last
@@ -80,13 +80,13 @@ export class Keys {
 
   /** @throws Refused */
   async edit(account: Account, id: string, form: KeyForm): Promise<KeyView> {
-    this.#rate.take(account.metadata.name)
+    await this.#rate.take(account.metadata.name)
     return await this.#change(account, id, (key) => editedSpec(form, key))
   }
 
   /** @throws Refused */
   async setState(account: Account, id: string, state: ApiKeySpec['state']): Promise<KeyView> {
-    if (state === 'Active') this.#rate.take(account.metadata.name)
+    if (state === 'Active') await this.#rate.take(account.metadata.name)
     return await this.#change(account, id, ({ spec }) => {
       if (spec.state === 'Revoked' && state !== 'Revoked') throw new Refused('conflict', 'The key is revoked, which is final.')
       return { ...spec, state }
@@ -100,7 +100,7 @@ export class Keys {
    */
   async replace(account: Account, id: string, overlapSeconds: number): Promise<NewKey> {
     if (!OVERLAPS.has(overlapSeconds)) throw refusedFields({ overlapSeconds: 'Choose how long the old value works.' })
-    this.#rate.take(account.metadata.name)
+    await this.#rate.take(account.metadata.name)
     const { value, hash } = drawValue(this.#ref(id))
     const key = await this.#change(account, id, ({ spec }) => {
       if (spec.state === 'Revoked') throw new Refused('conflict', 'The key is revoked, which is final.')
