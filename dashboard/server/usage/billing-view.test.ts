@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { MAX_MICROS, parseMicros } from '#contract/values/micros.ts'
 import { account } from '../../../test/support/objects.ts'
 import { billingOf, ledgerCsvOf } from './billing-view.ts'
 import type { OperatorLedger } from './operator-usage.ts'
@@ -49,6 +50,14 @@ describe('billing', () => {
     })
     expect(billingOf(facts(undefined, manual)).payments.command).toBe('credit add acme --id top-up-acme-1')
     expect(billingOf(facts(LEDGER, { provider: 'manual' })).payments).toEqual({ provider: 'manual', amounts: [] })
+  })
+
+  test('says which amounts may be paid, and between which bounds, and tells no secret of the payments program', () => {
+    const bounds = { amounts: ['10', '25'], least: parseMicros('5') ?? MAX_MICROS, most: parseMicros('1000') ?? MAX_MICROS }
+    const payments = { ...({ provider: 'stripe', url: 'http://payments', token: 'secret' } as const), ...bounds }
+    expect(billingOf(facts(LEDGER, payments)).payments).toEqual({
+      ...{ provider: 'stripe', amounts: ['10', '25'], least: '5.00', most: '1000.00' },
+    })
   })
 
   test('as a CSV file has the oldest movement first, and runs as no formula', () => {
