@@ -3,7 +3,7 @@ import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { missingBrowser, TestBrowser, type BrowserOptions } from '../support/browser.ts'
 import { FakeDashboard } from '../support/fake-dashboard.ts'
-import { keyView } from '../support/fake-keys.ts'
+import { budget, keyView } from '../support/fake-keys.ts'
 import { billing, billingBelowZero, dayBefore } from '../support/fake-money.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 
@@ -153,6 +153,18 @@ describe('usage', () => {
     await button('Try again').click()
     await page.getByRole('table', { name: 'Tokens, by model' }).waitFor()
     expect(await page.getByRole('alert').count()).toBe(0)
+  })
+
+  test('shows the fullest of many budgets, and all of them on demand', async () => {
+    server.keys.list = Array.from({ length: 40 }, (_, index) =>
+      keyView({ id: `k-${index}`, name: `bot-${index}`, budgets: [budget({ percent: index, used: String(index), amount: '100' })] }),
+    )
+    await open('/usage')
+    await page.getByText('bot-39, ').waitFor()
+    expect(await page.getByText('bot-0, ').count()).toBe(0)
+    await button('Show all 41 budgets').press('Enter')
+    await page.getByText('bot-0, ').waitFor()
+    expect(await page.evaluate('document.activeElement.textContent')).toBe('Show the fullest')
   })
 
   test('shows the first call by itself', async () => {

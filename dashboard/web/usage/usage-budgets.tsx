@@ -1,5 +1,5 @@
 /** The budgets that count now: those that all keys share, and each key's own. They count in their own windows and not in the period above. */
-import type { ReactNode } from 'react'
+import { type ReactNode, useState } from 'react'
 import { Budget, Budgets } from '../components/budget.tsx'
 import { PageSection } from '../components/page-section.tsx'
 import { LoadProblem } from '../components/problem.tsx'
@@ -7,10 +7,14 @@ import { loadErrorOf } from '../load-error.ts'
 import { useKeys, usePlan } from '../queries.ts'
 import { budgetsOf } from './budgets.ts'
 
+/** More budgets than these are shown on demand: an account may have hundreds, and the fullest come first. */
+const MOST_SHOWN = 12
+
 /** @param picked id of a key; '' for all */
 export function UsageBudgets({ picked }: { readonly picked: string }): ReactNode {
   const keys = useKeys()
   const plan = usePlan()
+  const [isWhole, setIsWhole] = useState(false)
   const error = loadErrorOf(keys) ?? loadErrorOf(plan)
   const again = (): void => void Promise.all([keys.refetch(), plan.refetch()])
   if (keys.data === undefined || plan.data === undefined)
@@ -21,10 +25,17 @@ export function UsageBudgets({ picked }: { readonly picked: string }): ReactNode
   return (
     <PageSection title="Budgets" fact="In their own windows, as of now">
       <Budgets>
-        {budgets.map(({ id, whose, budget }) => (
+        {(isWhole ? budgets : budgets.slice(0, MOST_SHOWN)).map(({ id, whose, budget }) => (
           <Budget whose={whose} budget={budget} currency={currency} key={id} />
         ))}
       </Budgets>
+      {budgets.length > MOST_SHOWN && (
+        <div className="actions">
+          <button className="button" type="button" aria-expanded={isWhole} onClick={() => setIsWhole(!isWhole)}>
+            {isWhole ? 'Show the fullest' : `Show all ${budgets.length} budgets`}
+          </button>
+        </div>
+      )}
     </PageSection>
   )
 }
