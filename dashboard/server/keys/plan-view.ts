@@ -1,6 +1,7 @@
 /** The plan of an account as pages show it. Pure. */
 import type { Account } from '#api/account.ts'
 import { accountPolicy, planPolicy } from '#api/account-policy.ts'
+import { findCondition } from '#api/condition-list.ts'
 import type { Plan } from '#api/plan.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { listAdmits, nameList } from '#policy/model-access.ts'
@@ -66,13 +67,18 @@ function nameOf({ metadata, spec }: ServedModel): string {
   return spec.servedName ?? metadata.name
 }
 
+function isOpenTo(model: ServedModel, namespace: string): boolean {
+  if (model.metadata.namespace === namespace) return true
+  const mayPublish = findCondition(model.status?.conditions, 'Accepted')?.reason !== 'PublishingNotAllowed'
+  return mayPublish && admits(model.spec.allowedNamespaces, namespace)
+}
+
 /** A selector of other labels than the name cannot be answered here: the dashboard reads no Namespaces, so such a model is left out. */
-function isOpenTo({ metadata, spec }: ServedModel, namespace: string): boolean {
-  const { from, selector } = spec.allowedNamespaces
-  if (metadata.namespace === namespace || from === 'All') return true
+function admits({ from, selector }: ServedModel['spec']['allowedNamespaces'], namespace: string): boolean {
   const labels = Object.entries(selector?.matchLabels ?? {})
   const isByName = labels.length > 0 && (selector?.matchExpressions ?? []).length === 0
-  return from === 'Selector' && isByName && labels.every(([label, value]) => label === 'kubernetes.io/metadata.name' && value === namespace)
+  if (from !== 'Selector') return from === 'All'
+  return isByName && labels.every(([label, value]) => label === 'kubernetes.io/metadata.name' && value === namespace)
 }
 
 function modelView(name: string, { spec: { pricing, contextTokens } }: ServedModel): ModelView {
