@@ -296,6 +296,22 @@ describe('failures', () => {
     expect(probe.synced()).toBe(false)
   })
 
+  test('an outage ends when the watch works, also after a server that starts has refused first', async () => {
+    const said: string[] = []
+    const outage = { failed: () => void said.push('failed'), works: () => void said.push('works') }
+    const deps = { source, clock, logger: pino({ level: 'silent' }), random: () => 0.5, outage }
+    reflector = new Reflector(things, { namespace: '' }, cache, deps)
+    reflector.start()
+    await settle()
+    source.refusals = [403, 429].map((status) => new StatusError(asked, { status, text: '{"kind":"Status","message":"not yet"}' }))
+    source.last.push(new KubeError('Unreachable', 0, 'refused'))
+    await clock.advance(20_000)
+    expect(said).toEqual(['failed'])
+    source.last.push(bookmark(11))
+    await settle()
+    expect(said).toEqual(['failed', 'works'])
+  })
+
   test('a list that never ends makes the reflector dead', async () => {
     source.answers = [new Promise(() => undefined)]
     reflector.start()

@@ -207,7 +207,7 @@ export class Reflector<T extends KubeObject> {
 
   #recovered(): void {
     if (this.#cutOff) this.#deps.outage?.works()
-    else if (this.#failing) this.#deps.logger.info(this.#where, 'the watch works again')
+    if (this.#failing) this.#deps.logger.info(this.#where, 'the watch works again')
     this.#failing = this.#cutOff = false
   }
 
@@ -227,10 +227,13 @@ export class Reflector<T extends KubeObject> {
     const retryInMs = this.#backOff.next({ nowMs: this.#deps.clock.monotonic(), atLeastMs: retryAfterMs(error) })
     const message = watchFailureRemedy(error, this.#name, this.#scope.namespace)
     if (this.#scope.mayBeRefused && isKubeError(error, 'Forbidden')) this.#firstList.resolve()
-    this.#failing = true
-    this.#cutOff = this.#deps.outage !== undefined && isKubeError(error, 'Unreachable')
-    if (this.#cutOff) this.#deps.outage?.failed(message)
-    else this.#deps.logger.warn({ ...this.#where, retryInMs }, message)
+    if (this.#deps.outage !== undefined && isKubeError(error, 'Unreachable')) {
+      this.#cutOff = true // until the watch works: a server that starts may refuse first
+      this.#deps.outage.failed(message)
+    } else {
+      this.#failing = true
+      this.#deps.logger.warn({ ...this.#where, retryInMs }, message)
+    }
     await sleep(this.#deps.clock, retryInMs, signal)
   }
 }
