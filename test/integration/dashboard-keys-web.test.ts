@@ -322,8 +322,9 @@ describe('the list', () => {
     await devtools.send('Performance.enable', { timeDomain: 'threadTicks' }) // other work of the machine does not count
     const before = await workOf(devtools)
     await page.getByRole('link', { name: 'API Keys' }).click()
-    await page.getByRole('link', { name: 'bot-199' }).waitFor()
+    await page.locator('tbody tr').nth(199).waitFor() // to look for the link by its name would be more work than the page's own
     const work = (await workOf(devtools)) - before
+    await page.getByRole('link', { name: 'bot-199' }).waitFor()
     expect(work).toBeGreaterThan(0)
     expect(work).toBeLessThan(0.5)
   })
