@@ -1,14 +1,16 @@
 /**
- * The story of a person in a cluster, from `helm install` to a deleted account: Chromium, the hosts and paths of the chart's Ingress over TLS, real
- * mails, and three providers. Each test needs those before it. No Ingress controller runs here; ingress-front.ts says what stands for one.
+ * The story of a person in a cluster, from `helm install` over a paid and a revoked key to a deleted account: Chromium, the hosts and paths of the
+ * chart's Ingresses over TLS, real mails, three providers, and a model server. Each test needs those before it. No Ingress controller runs here; ingress-front.ts says what stands for one.
  */
 import { chownSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeEach, describe, expect, it } from 'vitest'
 import { missingBrowser, type OpenedPage, type TestBrowser } from '../support/browser.ts'
+import { KeyPages, type MadeKey } from '../support/key-pages.ts'
 import { PrivateCa } from '../support/private-ca.ts'
 import { totpCode } from '../support/totp.ts'
+import { eventually } from '../support/wait-for.ts'
 import { type Cluster, timed } from './cluster.ts'
 import { startClusterBrowser } from './cluster-browser.ts'
 import { startIngressFront } from './ingress-front.ts'
@@ -22,6 +24,14 @@ const INSTALL = ['install', 'headgate', 'charts/headgate', '-n', 'headgate', ...
 const NON_ROOT = 65_532
 const HOST = 'dashboard.example.net'
 const ORIGIN = `https://${HOST}`
+const API_HOST = 'models.example.net'
+const KEY = 'invoice-reader'
+/** Longest wait for the figures of a page that has been opened, ms. */
+const LOADED_MS = 5_000
+/** Its heading until and after the first call. */
+const OVERVIEW = /^(.+ to your first answer|Overview)$/
+/** Pods of the gateway, as the chart has them. */
+const GATEWAYS = 2
 const CLIENT_SECRET = 'the secret of three clients'
 const PLAN = 'apiVersion: headgate.dev/v1alpha1\nkind: Plan\nmetadata: { name: default }\nspec: { models: [llama] }\n'
 const PROVIDERS: readonly ProviderName[] = ['GitHub', 'Google', 'Acme']
@@ -31,7 +41,7 @@ const PASSWORD = 'four quiet herons wade'
 const NEW_PASSWORD = 'five quiet herons wade'
 
 interface Account {
-  readonly metadata: { readonly name: string }
+  readonly metadata: { readonly name: string; readonly uid: string }
   readonly spec: Readonly<Record<string, unknown>>
 }
 
@@ -56,20 +66,24 @@ async function prepare(target: Cluster): Promise<void> {
   chownSync(volume, NON_ROOT, NON_ROOT) // a folder of the node does not get the group of the pod
   const labels = '{ pod-security.kubernetes.io/enforce: restricted }'
   await target.apply(
-    ['headgate', 'front'].map((name) => `apiVersion: v1\nkind: Namespace\nmetadata: { name: ${name}, labels: ${labels} }\n`).join('---\n'),
+    ['headgate', 'front', 'demo']
+      .map((name) => `apiVersion: v1\nkind: Namespace\nmetadata: { name: ${name}, labels: ${labels} }\n`)
+      .join('---\n'),
   )
   const manifest = (name: string): string => readFileSync(join(MANIFESTS, name), 'utf8')
   await target.apply(manifest('dashboard.yaml').replaceAll('VOLUME', volume))
   await target.apply(
     manifest('identity-providers.yaml').replace(': DASHBOARD ', `: ${ORIGIN} `).replace(': SECRET ', `: ${CLIENT_SECRET} `),
   )
+  await target.apply(manifest('model-server.yaml'))
   await createSecrets(target)
+  await target.kubectl('-n', 'demo', 'rollout', 'status', 'deployment/llama', '--timeout=60s')
   await target.kubectl('-n', 'front', 'wait', '--for=condition=Ready', 'pod/mail', 'pod/identity-providers', '--timeout=60s')
 }
 
 async function createSecrets(target: Cluster): Promise<void> {
   const acme = { id: 'acme', name: 'Acme', issuer: 'http://acme.front.svc', clientId: 'headgate', clientSecret: CLIENT_SECRET }
-  const { key, cert } = await (await PrivateCa.make(join(folder, 'ca'))).certify(`DNS:${HOST}`)
+  const { key, cert } = await (await PrivateCa.make(join(folder, 'ca'))).certify(`DNS:${HOST},DNS:${API_HOST}`)
   certificate = cert.toString('utf8')
   const secrets = {
     'headgate-dashboard': {
@@ -91,8 +105,12 @@ async function createSecrets(target: Cluster): Promise<void> {
 const secrets: string[] = [PASSWORD, NEW_PASSWORD, CLIENT_SECRET]
 /** Of all pods of the dashboard. A deleted pod has no logs. */
 let logs = ''
+/** Of all pods of gateway and operator. */
+let otherLogs = ''
 async function readLogs(): Promise<void> {
   logs += await cluster.kubectl('-n', 'headgate', 'logs', 'deployment/headgate-dashboard')
+  for (const component of ['gateway', 'operator'])
+    otherLogs += await cluster.kubectl('-n', 'headgate', 'logs', '-l', `app.kubernetes.io/component=${component}`, '--tail=-1')
 }
 
 /** A browser without cookies, as on another machine. */
@@ -101,6 +119,7 @@ async function newBrowser(): Promise<void> {
   await opened?.context.close()
   if (browser === undefined) throw new Error('the browser has not been started')
   opened = await browser.open()
+  await opened.context.grantPermissions(['clipboard-read', 'clipboard-write'], { origin: ORIGIN })
   maya = new Person(opened.page, ORIGIN)
 }
 
@@ -126,11 +145,36 @@ async function accountSpec(): Promise<Account['spec']> {
   return account?.spec ?? {}
 }
 
+function keyPages(): KeyPages {
+  if (opened === undefined) throw new Error('no page is open')
+  return new KeyPages(opened.page, ORIGIN)
+}
+
+/** Calls the model through the Ingress of the gateway, from a page of that host. @returns the status, and the tokens of the answer */
+async function call({ value, env }: MadeKey): Promise<{ readonly status: number; readonly tokens: number }> {
+  const page = await opened?.context.newPage()
+  if (page === undefined) throw new Error('no browser is open')
+  await page.goto(`https://${API_HOST}/`)
+  const body = { model: 'llama', max_tokens: 8, messages: [{ role: 'user', content: 'Say something.' }] }
+  const answer = await page.evaluate(
+    async ([url, credential, text]) => {
+      const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
+      const response = await fetch(`${url}/chat/completions`, { method: 'POST', headers, body: text })
+      const { usage } = (await response.json()) as { usage?: { total_tokens: number } }
+      return { status: response.status, tokens: usage?.total_tokens ?? 0 }
+    },
+    [env['SERVICE_BASE_URL'] ?? '', value, JSON.stringify(body)] as const,
+  )
+  await page.close()
+  return answer
+}
+
 async function answerOf(url: string): Promise<number | undefined> {
   return (await opened?.page.goto(url))?.status()
 }
 
 describe('the dashboard on a real node', () => {
+  let key: MadeKey | undefined
   let totpSecret = ''
   let backupCodes: readonly string[] = []
   const usedCodes = new Set<string>()
@@ -144,6 +188,8 @@ describe('the dashboard on a real node', () => {
   it('is installed by helm under the restricted profile, with its database on a volume', async () => {
     await timed('helm install', () => cluster.helm(...INSTALL))
     await cluster.apply(PLAN)
+    await cluster.apply(readFileSync(join(MANIFESTS, 'dashboard-model.yaml'), 'utf8'))
+    await cluster.kubectl('-n', 'demo', 'wait', '--for=condition=Ready', 'servedmodel/llama', '--timeout=60s')
     await cluster.kubectl('-n', 'headgate', 'rollout', 'status', 'deployment/headgate-dashboard', '--timeout=60s')
     expect(await cluster.kubectl('-n', 'headgate', 'get', 'pvc', 'headgate-dashboard', '-o', 'jsonpath={.status.phase}')).toBe('Bound')
   })
@@ -157,7 +203,7 @@ describe('the dashboard on a real node', () => {
     expect(await answerOf('https://other.example.net/sign-in')).toBe(404)
   })
 
-  it('takes a person from sign-up through a mail to an Account that is Ready', async () => {
+  it('takes a person from sign-up through a mail to an Account that gateways know', async () => {
     await maya.open('/sign-up')
     await maya.fill({ Email: MAYA.email, Password: PASSWORD })
     await maya.button('Sign up').click()
@@ -167,8 +213,8 @@ describe('the dashboard on a real node', () => {
     await maya.button('Verify email').click()
     await maya.isIn()
     const [account] = await accountsOfPeople()
-    await cluster.kubectl('wait', '--for=condition=Ready', `account/${account?.metadata.name ?? ''}`, '--timeout=60s')
-    await maya.reads('Your account is ready.')
+    await cluster.kubectl('wait', '--for=condition=Programmed', `account/${account?.metadata.name ?? ''}`, '--timeout=60s')
+    await maya.sees(OVERVIEW)
     expect(await accountSpec()).toMatchObject({ owner: { email: MAYA.email, emailVerification: 'Verified' }, planRef: { name: 'default' } })
   })
 
@@ -196,6 +242,39 @@ describe('the dashboard on a real node', () => {
     await cluster.kubectl('-n', 'headgate', 'rollout', 'restart', 'deployment/headgate-dashboard')
     await cluster.kubectl('-n', 'headgate', 'rollout', 'status', 'deployment/headgate-dashboard', '--timeout=60s')
     await expect.poll(() => answerOf(`${ORIGIN}/api/me`), { interval: 500 }).toBe(200)
+  })
+
+  it('shows the credit that an administrator has created, with its reason', async () => {
+    const [account] = await accountsOfPeople()
+    const accountRef = { name: account?.metadata.name, uid: account?.metadata.uid }
+    const spec = { accountRef, amount: '10', type: 'TopUp', reference: 'PO 4711' }
+    await cluster.apply(JSON.stringify({ apiVersion: 'headgate.dev/v1alpha1', kind: 'Credit', metadata: { name: 'po-4711' }, spec }))
+    await cluster.kubectl('wait', '--for=condition=Booked', 'credit/po-4711', '--timeout=60s')
+    await maya.open('/billing')
+    await maya.reads('+10.00')
+    await maya.reads('Sum of all movements = balance')
+    await maya.reads('PO 4711')
+  })
+
+  it('makes a key whose value works through the Ingress of the gateway, and shows what the model server reported', async () => {
+    key = await keyPages().make({ name: KEY, models: ['llama'], requestsPerMinute: '30', budget: { amount: '5', window: 'a month' } })
+    secrets.push(key.value)
+    expect(key.env['SERVICE_BASE_URL']).toBe(`https://${API_HOST}/v1`)
+    const { status, tokens } = await call(key)
+    expect([status, tokens > 0]).toEqual([200, true])
+    const row = opened?.page.getByRole('table', { name: 'Tokens, by model' }).getByRole('row').filter({ hasText: 'llama' })
+    await eventually(async () => {
+      await maya.open(`/usage?days=7&key=${key?.id ?? ''}`)
+      await row?.waitFor({ timeout: LOADED_MS }) // the next look loads the page again
+      const [input = 0, , output = 0] = ((await row?.getByRole('cell').allInnerTexts()) ?? []).map(Number)
+      expect(input + output).toBe(tokens)
+    })
+  })
+
+  it('revokes the key on every gateway, and then no call with it is answered', async () => {
+    if (key === undefined) throw new Error('no key was made')
+    await keyPages().revoke(KEY, GATEWAYS)
+    for (let at = 0; at < 2 * GATEWAYS; at += 1) expect((await call(key)).status).toBe(401)
   })
 
   it('turns two-factor on, and then asks for a code after the password and after a provider', async () => {
@@ -260,7 +339,7 @@ describe('the dashboard on a real node', () => {
     await maya.open('/two-factor?with=backup-code')
     await maya.typeCode('Backup code', backupCodes[0] ?? '')
     await maya.isIn()
-    await maya.reads('Your account is ready.')
+    await maya.sees(OVERVIEW)
     expect(await accountSpec()).toMatchObject({ owner: { email: NEW_EMAIL }, state: 'Active' })
   })
 
@@ -281,6 +360,7 @@ describe('the dashboard on a real node', () => {
     expect(logs).toContain('listening')
     expect(logs).not.toMatch(/"level":"(warn|error)"/)
     expect(secrets.length).toBeGreaterThan(20)
-    for (const secret of secrets) expect(logs).not.toContain(secret)
+    expect(otherLogs).toContain('"route":"/v1/chat/completions"')
+    for (const secret of secrets) expect(`${logs}${otherLogs}`.includes(secret), 'a secret is in the logs').toBe(false)
   })
 })
