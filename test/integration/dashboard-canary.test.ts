@@ -21,6 +21,7 @@ import { openLab } from '../support/lab.ts'
 import { listening } from '../support/listening.ts'
 import { OidcServer } from '../support/oidc-server.ts'
 import type { Stack } from '../support/stack.ts'
+import { filesBelow, textOf } from '../support/searched-files.ts'
 import { tapAnswers, type Tapped } from '../support/tapped-answers.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
@@ -324,6 +325,13 @@ describe('a key that was made and replaced in a real browser', () => {
     const mails = site.mails.mails.map(({ raw, text, html }) => [raw, text, html].join('\n')).join('\n')
     expect(mails).toContain('Verify')
     expect(lived().values.foundIn(mails)).toEqual([])
+  })
+
+  test('is in no file that any program of the run has written, nor in an answer of a gateway', () => {
+    const files = filesBelow(lab.folder)
+    expect(files.filter((file) => file.endsWith('.bodies')).length).toBeGreaterThan(0)
+    const found = files.flatMap((file) => lived().values.foundIn(textOf(readFileSync(file))))
+    expect(found.filter((one) => !HASHES_OF_KEYS.includes(one))).toEqual([])
   })
 
   test('is in Redis and in the objects of the cluster as its hash alone', async () => {

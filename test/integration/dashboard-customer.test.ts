@@ -42,6 +42,8 @@ const INVOICES: KeyWishes = {
 }
 /** Longest wait for the figures of a page that has been opened, ms. */
 const LOADED_MS = 3_000
+/** Calls that a loss of Redis may take from the usage, ms. */
+const MOST_LOST_MS = 10_000
 const lab = openLab()
 const folder = temporaryFolderOfFile()
 const withoutBrowser = missingBrowser()
@@ -339,5 +341,27 @@ describe('what the pages say is true:', () => {
 
   it('and no page has had an error of its own', () => {
     expect(errors).toEqual([])
+  })
+
+  it('after Redis has lost everything, the usage lacks ten seconds at most, and the page says so', async () => {
+    const answered = async (): Promise<number> => {
+      await page.goto(`${site.origin}/usage?days=7`)
+      await page.getByRole('table', { name: 'Requests, by outcome' }).waitFor({ timeout: LOADED_MS })
+      return Number((await tableRows('Requests, by outcome'))['Answered']?.[0])
+    }
+    const reported = (): number =>
+      MODELS.flatMap((model) => [...made.keys()].map((name) => taps.get(model)?.of(name).requests ?? 0)).reduce((a, b) => a + b)
+    await eventually(async () => expect(await answered()).toBe(reported()), { everyMs: 500 })
+    const young = [...taps.values()].reduce((sum, tap) => sum + tap.withinLast(MOST_LOST_MS), 0)
+    await stack.redis.admin.flushall()
+    await eventually(async () => expect(await statusOf('night-batch', 'story-code')).toBe(200))
+    await eventually(
+      async () => {
+        const shown = await answered()
+        expect([shown <= reported(), shown >= reported() - young]).toEqual([true, true])
+        await page.getByText(/Up to ten seconds of calls are missing on/).waitFor({ timeout: LOADED_MS })
+      },
+      { everyMs: 500 },
+    )
   })
 })

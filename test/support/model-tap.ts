@@ -20,6 +20,8 @@ export class ModelTap {
   readonly url: string
   /** By the header `x-session-id` of the requests. */
   readonly #bySession = new Map<string, ReportedUsage>()
+  /** When each answer was counted, ms of `performance.now()`. */
+  readonly #times: number[] = []
   readonly #server: Server
   readonly #target: string
 
@@ -45,6 +47,11 @@ export class ModelTap {
     return this.#bySession.get(session) ?? NO_USAGE
   }
 
+  /** Answers of all sessions in the last `ms`. */
+  withinLast(ms: number): number {
+    return this.#times.filter((time) => time >= performance.now() - ms).length
+  }
+
   close(): void {
     this.#server.close().closeAllConnections()
   }
@@ -65,6 +72,7 @@ export class ModelTap {
 
   #count(session: string, answer: string): void {
     const usage = answer.startsWith('{') ? usageIn([answer]) : usageIn([...answer.matchAll(EVENT)].map(([, data = '']) => data))
+    this.#times.push(performance.now())
     this.#bySession.set(session, sumOfUsage([this.of(session), usage]))
   }
 }
