@@ -81,6 +81,8 @@ test('of three replicas that start at once on the database of an older version, 
     'ALTER TABLE public."headgateOutbox"',
     'ALTER TABLE public."twoFactor"',
     'CREATE TABLE public."headgateProof"',
+    'CREATE TABLE public."headgateTold"',
+    'CREATE TABLE public."headgateToldState"',
     'CREATE TABLE public."headgateVersion"',
     'CREATE TABLE public."rateLimit"',
   ])
