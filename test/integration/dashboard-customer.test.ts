@@ -11,7 +11,7 @@ import { ask } from '../support/ask.ts'
 import { missingBrowser, noViolations, TestBrowser } from '../support/browser.ts'
 import { DashboardSite, KEYS_NAMESPACE } from '../support/dashboard-site.ts'
 import { PASSWORD } from '../support/dashboard-world.ts'
-import { KeyPages, topUp, type KeyWishes, type MadeKey } from '../support/key-pages.ts'
+import { KeyPages, topUp, type KeyFields, type MadeKey } from '../support/key-pages.ts'
 import { openLab } from '../support/lab.ts'
 import { UPSTREAM_MODEL } from '../support/model-server-part.ts'
 import { ModelTap } from '../support/model-tap.ts'
@@ -33,7 +33,7 @@ const CEILING = { requestsPerMinute: 40, tokensPerMinute: 100_000 }
 const USUAL = { requestsPerMinute: 4 }
 const TOP_UP = '$10'
 const TOP_UP_MICROS = 10_000_000
-const INVOICES: KeyWishes = {
+const INVOICES: KeyFields = {
   name: 'invoice-reader',
   models: ['story-chat', 'story-code'],
   budget: { amount: '25.00', window: 'a week' },
@@ -116,8 +116,8 @@ function keyOf(name: string): MadeKey {
   return key
 }
 
-async function makeKey(wishes: KeyWishes): Promise<void> {
-  made.set(wishes.name, await keys.make(wishes))
+async function makeKey(fields: KeyFields): Promise<void> {
+  made.set(fields.name, await keys.make(fields))
 }
 
 /** One call, which the model server's report is counted for by the name of the key. */
@@ -305,16 +305,16 @@ describe('what the pages say is true:', () => {
     await balanceIsTrue(2)
   })
 
-  it.each<[string, KeyWishes, value: number, owner: string]>([
+  it.each<[string, KeyFields, value: number, owner: string]>([
     ['a limit of the key', { name: 'three-a-minute', requestsPerMinute: '3' }, 3, 'key'],
     ['the usual limit of the plan', { name: 'as-usual' }, USUAL.requestsPerMinute, 'plan'],
     ['the ceiling of the plan', { name: 'wants-much', requestsPerMinute: '500' }, CEILING.requestsPerMinute, 'plan'],
-  ])('%s is the one that gateways enforce together', async (_what, wishes, value, owner) => {
-    await makeKey(wishes)
-    expect((await keys.limitsInForce(wishes.name))['Requests per minute']).toEqual([String(value), owner])
-    for (let at = 0; at < value; at += 1) expect(await statusOf(wishes.name, 'story-code', { gateway: at % 2 })).toBe(200)
-    for (const gateway of [0, 1]) expect(await statusOf(wishes.name, 'story-code', { gateway })).toBe(429)
-    await usageIsTrue(wishes.name)
+  ])('%s is the one that gateways enforce together', async (_what, fields, value, owner) => {
+    await makeKey(fields)
+    expect((await keys.limitsInForce(fields.name))['Requests per minute']).toEqual([String(value), owner])
+    for (let at = 0; at < value; at += 1) expect(await statusOf(fields.name, 'story-code', { gateway: at % 2 })).toBe(200)
+    for (const gateway of [0, 1]) expect(await statusOf(fields.name, 'story-code', { gateway })).toBe(429)
+    await usageIsTrue(fields.name)
   })
 
   it('the tokens of a minute and the models are those that gateways say and hold', async () => {

@@ -3,7 +3,7 @@ import type { Locator, Page } from 'playwright-core'
 
 const KEY = /^sk-hg1\w{59}$/
 
-export interface KeyWishes {
+export interface KeyFields {
   readonly name: string
   /** Default: all of the plan. */
   readonly models?: readonly string[]
@@ -31,12 +31,12 @@ export class KeyPages {
   }
 
   /** Makes a key, copies its value, and ends on its page, once every gateway admits the key. */
-  async make(wishes: KeyWishes): Promise<MadeKey> {
+  async make(fields: KeyFields): Promise<MadeKey> {
     await this.#page.goto(`${this.#origin}/keys?new`)
-    await this.#fill(this.#dialog('New key'), wishes)
+    await this.#fill(this.#dialog('New key'), fields)
     await this.#button('Create key').click()
     const { value, env } = await this.takeValue()
-    await this.open(wishes.name)
+    await this.open(fields.name)
     return { id: new URL(this.#page.url()).pathname.split('/').at(-1) ?? '', value, env }
   }
 
@@ -101,7 +101,7 @@ export class KeyPages {
     await this.#page.getByText(`Revoked on ${gateways}/${gateways} gateways`).first().waitFor()
   }
 
-  async #fill(form: Locator, { name, models, budget, requestsPerMinute, tokensPerMinute }: KeyWishes): Promise<void> {
+  async #fill(form: Locator, { name, models, budget, requestsPerMinute, tokensPerMinute }: KeyFields): Promise<void> {
     await form.getByLabel('Name').fill(name)
     if (models !== undefined) await form.getByLabel('Only these').check()
     for (const model of models ?? []) await form.getByLabel(model, { exact: true }).check()
