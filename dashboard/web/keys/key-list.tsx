@@ -138,8 +138,12 @@ function KeyRow({ view, plan }: { readonly view: KeyView; readonly plan: PlanVie
       <Cell label="Limits">
         <ShortLimits limits={limits} />
       </Cell>
-      <Cell label="Last used">{lastUsedAt === undefined ? <Faint text="Never used" /> : lastUsedWords(lastUsedAt, now)}</Cell>
-      <Cell label="Expires">{expiresAt === undefined ? <Faint text="Never" /> : expiryWords(expiresAt)}</Cell>
+      <Cell label="Last used">
+        {lastUsedAt === undefined ? <Faint text="Never used" /> : <span className="nowrap">{lastUsedWords(lastUsedAt, now)}</span>}
+      </Cell>
+      <Cell label="Expires">
+        {expiresAt === undefined ? <Faint text="Never" /> : <span className="nowrap">{expiryWords(expiresAt)}</span>}
+      </Cell>
     </TableRow>
   )
 }
