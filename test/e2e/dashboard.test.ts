@@ -26,6 +26,10 @@ const HOST = 'dashboard.example.net'
 const ORIGIN = `https://${HOST}`
 const API_HOST = 'models.example.net'
 const KEY = 'invoice-reader'
+const SECOND_KEY = 'nightly-eval'
+const MODELS = ['llama', 'llama-code'] as const
+/** Calls of 20 tokens or more until a balance of 0.5 is used up. */
+const MOST_CALLS = 30
 /** Longest wait for the figures of a page that has been opened, ms. */
 const LOADED_MS = 5_000
 /** Its heading until and after the first call. */
@@ -33,7 +37,7 @@ const OVERVIEW = /^(.+ to your first answer|Overview)$/
 /** Pods of the gateway, as the chart has them. */
 const GATEWAYS = 2
 const CLIENT_SECRET = 'the secret of three clients'
-const PLAN = 'apiVersion: headgate.dev/v1alpha1\nkind: Plan\nmetadata: { name: default }\nspec: { models: [llama] }\n'
+const PLAN = 'apiVersion: headgate.dev/v1alpha1\nkind: Plan\nmetadata: { name: default }\nspec: { models: [llama, llama-code] }\n'
 const PROVIDERS: readonly ProviderName[] = ['GitHub', 'Google', 'Acme']
 const MAYA = { email: 'maya@fernwood.example', subject: 'maya' }
 const NEW_EMAIL = 'maya@other.example'
@@ -145,25 +149,40 @@ async function accountSpec(): Promise<Account['spec']> {
   return account?.spec ?? {}
 }
 
+/** Creates a Credit as an administrator does, and waits until it counts. */
+async function addCredit(name: string, amount: string): Promise<void> {
+  const [account] = await accountsOfPeople()
+  const accountRef = { name: account?.metadata.name, uid: account?.metadata.uid }
+  const spec = { accountRef, amount, type: 'TopUp', reference: `Payment ${name}` }
+  await cluster.apply(JSON.stringify({ apiVersion: 'headgate.dev/v1alpha1', kind: 'Credit', metadata: { name }, spec }))
+  await cluster.kubectl('wait', '--for=condition=Booked', `credit/${name}`, '--timeout=60s')
+}
+
 function keyPages(): KeyPages {
   if (opened === undefined) throw new Error('no page is open')
   return new KeyPages(opened.page, ORIGIN)
 }
 
-/** Calls the model through the Ingress of the gateway, from a page of that host. @returns the status, and the tokens of the answer */
-async function call({ value, env }: MadeKey): Promise<{ readonly status: number; readonly tokens: number }> {
+type Route = '/chat/completions' | '/messages'
+
+/** Calls a model through the Ingress of the gateway, from a page of that host. @returns the status, and the tokens of the answer */
+async function call(
+  { value, env }: MadeKey,
+  { model = 'llama', route = '/chat/completions' }: { readonly model?: string; readonly route?: Route } = {},
+): Promise<{ readonly status: number; readonly tokens: number }> {
   const page = await opened?.context.newPage()
   if (page === undefined) throw new Error('no browser is open')
   await page.goto(`https://${API_HOST}/`)
-  const body = { model: 'llama', max_tokens: 8, messages: [{ role: 'user', content: 'Say something.' }] }
+  const body = { model, max_tokens: 8, messages: [{ role: 'user', content: 'Say something.' }] }
   const answer = await page.evaluate(
     async ([url, credential, text]) => {
       const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
-      const response = await fetch(`${url}/chat/completions`, { method: 'POST', headers, body: text })
-      const { usage } = (await response.json()) as { usage?: { total_tokens: number } }
-      return { status: response.status, tokens: usage?.total_tokens ?? 0 }
+      const response = await fetch(url, { method: 'POST', headers, body: text })
+      const { usage = {} } = (await response.json()) as { usage?: Readonly<Record<string, number>> }
+      const { total_tokens: total, input_tokens: input = 0, output_tokens: output = 0 } = usage
+      return { status: response.status, tokens: total ?? input + output }
     },
-    [env['SERVICE_BASE_URL'] ?? '', value, JSON.stringify(body)] as const,
+    [`${env['SERVICE_BASE_URL'] ?? ''}${route}`, value, JSON.stringify(body)] as const,
   )
   await page.close()
   return answer
@@ -175,6 +194,7 @@ async function answerOf(url: string): Promise<number | undefined> {
 
 describe('the dashboard on a real node', () => {
   let key: MadeKey | undefined
+  let secondKey: MadeKey | undefined
   let totpSecret = ''
   let backupCodes: readonly string[] = []
   const usedCodes = new Set<string>()
@@ -189,7 +209,7 @@ describe('the dashboard on a real node', () => {
     await timed('helm install', () => cluster.helm(...INSTALL))
     await cluster.apply(PLAN)
     await cluster.apply(readFileSync(join(MANIFESTS, 'dashboard-model.yaml'), 'utf8'))
-    await cluster.kubectl('-n', 'demo', 'wait', '--for=condition=Ready', 'servedmodel/llama', '--timeout=60s')
+    await cluster.kubectl('-n', 'demo', 'wait', '--for=condition=Ready', ...MODELS.map((name) => `servedmodel/${name}`), '--timeout=60s')
     await cluster.kubectl('-n', 'headgate', 'rollout', 'status', 'deployment/headgate-dashboard', '--timeout=60s')
     expect(await cluster.kubectl('-n', 'headgate', 'get', 'pvc', 'headgate-dashboard', '-o', 'jsonpath={.status.phase}')).toBe('Bound')
   })
@@ -245,23 +265,20 @@ describe('the dashboard on a real node', () => {
   })
 
   it('shows the credit that an administrator has created, with its reason', async () => {
-    const [account] = await accountsOfPeople()
-    const accountRef = { name: account?.metadata.name, uid: account?.metadata.uid }
-    const spec = { accountRef, amount: '10', type: 'TopUp', reference: 'PO 4711' }
-    await cluster.apply(JSON.stringify({ apiVersion: 'headgate.dev/v1alpha1', kind: 'Credit', metadata: { name: 'po-4711' }, spec }))
-    await cluster.kubectl('wait', '--for=condition=Booked', 'credit/po-4711', '--timeout=60s')
+    await addCredit('po-4711', '0.5')
     await maya.open('/billing')
-    await maya.reads('+10.00')
+    await maya.reads('+0.50')
     await maya.reads('Sum of all movements = balance')
-    await maya.reads('PO 4711')
+    await maya.reads('Payment po-4711')
   })
 
   it('makes a key whose value works through the Ingress of the gateway, and shows what the model server reported', async () => {
     key = await keyPages().make({ name: KEY, models: ['llama'], requestsPerMinute: '30', budget: { amount: '5', window: 'a month' } })
     secrets.push(key.value)
     expect(key.env['SERVICE_BASE_URL']).toBe(`https://${API_HOST}/v1`)
-    const { status, tokens } = await call(key)
-    expect([status, tokens > 0]).toEqual([200, true])
+    const answers = [await call(key), await call(key, { route: '/messages' })]
+    const tokens = answers.reduce((sum, answer) => sum + answer.tokens, 0)
+    expect([...answers.map(({ status }) => status), tokens > 0]).toEqual([200, 200, true])
     const row = opened?.page.getByRole('table', { name: 'Tokens, by model' }).getByRole('row').filter({ hasText: 'llama' })
     await eventually(async () => {
       await maya.open(`/usage?days=7&key=${key?.id ?? ''}`)
@@ -271,10 +288,28 @@ describe('the dashboard on a real node', () => {
     })
   })
 
-  it('revokes the key on every gateway, and then no call with it is answered', async () => {
+  it('answers 403 for a model outside the key, 402 at the end of the balance, and 200 after a top-up', async () => {
     if (key === undefined) throw new Error('no key was made')
+    const second = await keyPages().make({ name: SECOND_KEY })
+    secondKey = second
+    secrets.push(second.value)
+    expect((await call(key, { model: 'llama-code' })).status).toBe(403)
+    expect((await call(second, { model: 'llama-code' })).status).toBe(200)
+    let status = 200
+    for (let calls = 0; status === 200 && calls < MOST_CALLS; calls += 1) status = (await call(key)).status
+    expect([status, (await call(second)).status]).toEqual([402, 402])
+    await addCredit('po-4712', '10')
+    await expect.poll(async () => (await call(second)).status).toBe(200)
+    expect((await call(key)).status).toBe(200)
+  })
+
+  it('revokes the key on every gateway, and then no call with it is answered, while the second key goes on', async () => {
+    if (key === undefined || secondKey === undefined) throw new Error('no key was made')
     await keyPages().revoke(KEY, GATEWAYS)
-    for (let at = 0; at < 2 * GATEWAYS; at += 1) expect((await call(key)).status).toBe(401)
+    for (let at = 0; at < 2 * GATEWAYS; at += 1) {
+      expect((await call(key)).status).toBe(401)
+      expect((await call(secondKey)).status).toBe(200)
+    }
   })
 
   it('turns two-factor on, and then asks for a code after the password and after a provider', async () => {

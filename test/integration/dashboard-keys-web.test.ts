@@ -473,6 +473,23 @@ describe('the page of a key', () => {
     expect(page.url()).toBe(`${server.origin}/usage?key=k-1`)
   })
 
+  test('whose name is markup shows the markup, on every page and in every dialog', async () => {
+    const name = '"><img src=x onerror="document.title=1">{{7*7}}'
+    server.keys.list = [keyView({ id: 'k-1', name })]
+    await open('/keys')
+    await page.getByRole('link', { name, exact: true }).click()
+    await page.getByRole('heading', { level: 1, name, exact: true }).waitFor()
+    for (const change of ['Edit limits', 'Replace', 'Revoke']) {
+      await button(change).click()
+      await page.getByRole('dialog', { name: change === 'Edit limits' ? change : name }).waitFor()
+      await page.keyboard.press('Escape')
+      await page.getByRole('dialog').waitFor({ state: 'detached' })
+    }
+    await page.goto(`${server.origin}/`)
+    await page.getByRole('heading', { level: 1 }).waitFor()
+    expect([await page.locator('main img').count(), await page.title()]).toEqual([0, expect.not.stringMatching(/^1$/)])
+  })
+
   test('of somebody else is the page of nothing', async () => {
     await open('/keys/k-foreign')
     await page.getByRole('heading', { name: 'There is nothing here' }).waitFor()

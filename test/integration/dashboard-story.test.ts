@@ -3,6 +3,7 @@
  * strict. No step touches the server but through a page or a mail.
  */
 import { once } from 'node:events'
+import { writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import type { AddressInfo } from 'node:net'
@@ -22,6 +23,7 @@ import { openLab } from '../support/lab.ts'
 import { listening } from '../support/listening.ts'
 import { MailServer } from '../support/mail-server.ts'
 import { OidcServer } from '../support/oidc-server.ts'
+import { applyDashboardRights, usageTokenOf } from '../support/payments-program.ts'
 import { realKubePort } from '../support/real-credit-books.ts'
 import type { Stack } from '../support/stack.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
@@ -88,7 +90,13 @@ beforeAll(async () => {
     },
     database: { file: join(folder, 'dashboard.db') },
     newAccounts: { defaultPlan: 'default', billing: 'Unmetered', keysNamespace: stack.namespace },
-    money: { url: 'http://127.0.0.1:9', currency: 'USD', lowBalance: undefined, payments: { provider: 'none' } },
+    money: {
+      url: stack.operator.usageUrl,
+      tokenFile: await usageTokenFile(),
+      currency: 'USD',
+      lowBalance: undefined,
+      payments: { provider: 'none' },
+    },
     apiURL: 'https://api.example.com',
     web: readWebFiles(WEB),
     transport: smtpTransport(
@@ -119,6 +127,15 @@ afterAll(async () => {
 
 function silent(): ReturnType<typeof createLog>['log'] {
   return createLog('dashboard', 'error', { write: (line) => void problems.push(line) }).log
+}
+
+/** A file with the token of the chart's dashboard for the usage interface of the operator. */
+async function usageTokenFile(): Promise<string> {
+  const { plane } = stack.site
+  await applyDashboardRights(plane)
+  const file = join(folder, 'usage-token')
+  writeFileSync(file, await usageTokenOf(plane), { mode: 0o600 })
+  return file
 }
 
 let browsers = 0

@@ -161,6 +161,11 @@ describe('a new key', () => {
   })
 })
 
+test('a form with thousands of models is refused', async () => {
+  for (const count of [257, 20_000]) expect((await create(maya, { ...FORM, models: Array<string>(count).fill('m') })).status).toBe(422)
+  expect(await stored()).toEqual([])
+})
+
 describe('a key', () => {
   test('is edited as often as a person would, and is suspended and revoked however often it was edited', async () => {
     const { key } = (await create(maya)).json()
