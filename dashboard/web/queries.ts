@@ -36,8 +36,14 @@ export function useMe(): UseQueryResult<Me> {
   return useQuery({
     queryKey: ['me'],
     queryFn: () => api.me(),
-    refetchInterval: ({ state }) => (state.error !== null || (state.data !== undefined && isUnsettled(state.data)) ? SOON_MS : false),
+    refetchInterval: ({ state }) =>
+      state.error !== null || hasNoNetwork() || (state.data !== undefined && isUnsettled(state.data)) ? SOON_MS : false,
   })
+}
+
+/** The first answer after a network was lost may still come over it. */
+function hasNoNetwork(): boolean {
+  return navigator.onLine === false
 }
 
 /** Whether the page waits for the cluster. */
