@@ -10,7 +10,7 @@ interface Units {
 
 const NO_DECIMALS = 'bif clp djf gnf jpy kmf krw mga pyg rwf vnd vuv xaf xof xpf'.split(' ')
 const THREE_DECIMALS = 'bhd jod kwd omr tnd'.split(' ')
-/** Two decimals at the provider, which must be zero. */
+/** Currencies whose amounts have two decimals at the provider, and both must be zero. */
 const WHOLE = 'isk ugx'.split(' ')
 const MICRO_DECIMALS = 6
 

@@ -1,4 +1,4 @@
-/** Numbers as people type them. Pure. */
+/** Parses numbers that people type. Pure. */
 
 /** Without the commas between thousands: `200,000` and `1,250.00`. Anything else stays as it is, without spaces around. */
 export function plainNumber(text: string): string {

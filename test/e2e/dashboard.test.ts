@@ -32,7 +32,7 @@ const MODELS = ['llama', 'llama-code'] as const
 const MOST_CALLS = 30
 /** Longest wait for the figures of a page that has been opened, ms. */
 const LOADED_MS = 5_000
-/** Its heading until and after the first call. */
+/** Heading of the overview, before and after the first call of the account. */
 const OVERVIEW = /^(.+ to your first answer|Overview)$/
 /** Pods of the gateway, as the chart has them. */
 const GATEWAYS = 2

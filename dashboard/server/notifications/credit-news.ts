@@ -1,4 +1,4 @@
-/** Which Credits are news, and the mail about them. Pure. */
+/** Finds the Credits that people have not been told of, and makes the mail about them. Pure. */
 import { findCondition } from '#api/condition-list.ts'
 import type { Credit } from '#api/credit.ts'
 import { formatSumAmount, parseSignedAmount } from '#contract/values/signed-micros.ts'

@@ -65,7 +65,7 @@ export interface TopUpStart {
  * Routes:
  *   GET  /api/billing                → Billing
  *   GET  /api/billing/ledger.csv     → a CSV file, oldest first
- *   GET  /receipts/{reference}       → leads to the provider's receipt of a TopUp, in a tab of its own (with `stripe`); 404 without one
+ *   GET  /receipts/{reference}       → a redirect to the provider's receipt of a TopUp (with `stripe`); 404 without a receipt
  *   POST /api/billing/top-up {amount, attempt} → TopUpStart (with `stripe`). `attempt` is 8 to 64 letters, digits, - and _, drawn once for
  *                                each amount that a person picks: a retry gets the same page. 422 with `fields.amount`; 409 where nothing is prepaid
  *   POST /api/billing/top-up/check {session} → TopUpState: credits a payment that is paid, so that a person need not wait for the provider's

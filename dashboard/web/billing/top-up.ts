@@ -40,7 +40,7 @@ export function offerOf({ isPrepaid, balance, payments }: Pick<Billing, 'isPrepa
   return { amounts: enough, usual: usual ?? '', isTooSmall: false, bounds }
 }
 
-/** No amount of the server is enough; the person may type one that is. */
+/** The offer if no preset amount covers what is missing. A person may then type an amount within the bounds. */
 function offerOfNone(amounts: readonly string[], missing: bigint, bounds: Bounds | undefined): Offer {
   const isTyped = bounds !== undefined && bounds.most >= missing
   return { amounts, usual: isTyped ? OTHER : (amounts.at(-1) ?? ''), isTooSmall: !isTyped && amounts.length > 0, bounds }

@@ -1,4 +1,4 @@
-/** The texts of "ready to paste". Only `.env` holds the value of the key; all others read it from the environment. Pure. */
+/** Code samples for a new key. Only the sample for `.env` has the value of the key; the other samples read the value from the environment. Pure. */
 import type { KeyView, PlanView } from '../../server/page-data/keys.ts'
 import { callableModels } from './key-words.ts'
 
