@@ -2,10 +2,8 @@
  * Mails about money and keys over a real API server, operator and Redis, with the rights of the chart, by two replicas on one Postgres where there is
  * one. Each replica has caches of its own, as in a cluster.
  */
-import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
 import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -13,7 +11,7 @@ import { createLog } from '#platform/log.ts'
 import type { DashboardDeps } from '../../dashboard/server/dashboard.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { DashboardWorld, type FormBrowser } from '../support/dashboard-world.ts'
-import type { TestObject } from '../support/kube-admin.ts'
+import { applyDashboardRights } from '../support/dashboard-rights.ts'
 import { openLab } from '../support/lab.ts'
 import { missingPostgres, PostgresPart } from '../support/postgres.ts'
 import { realKubePort } from '../support/real-credit-books.ts'
@@ -27,7 +25,6 @@ const KEYS = 'headgate-accounts'
 const CREDITS = '/apis/headgate.dev/v1alpha1/credits'
 const ACCOUNTS = '/apis/headgate.dev/v1alpha1/accounts'
 const MAYA = 'maya@fernwood.example'
-const RIGHTS = /^(ServiceAccount|(Cluster)?Role(Binding)?|ValidatingAdmissionPolicy(Binding)?)$/
 const hasPostgres = missingPostgres() === undefined
 const REPLICAS = hasPostgres ? 2 : 1
 const silent = createLog('test', 'error', { write: () => undefined }).log
@@ -38,21 +35,11 @@ let maya: FormBrowser
 let account = ''
 const closers: (() => unknown)[] = []
 
-async function applyRights(): Promise<void> {
-  await plane.namespace('headgate')
-  for (const document of parseAllDocuments(readFileSync(join(import.meta.dirname, '../golden/chart/dashboard.yaml'), 'utf8'))) {
-    const object = document.toJS() as TestObject | null
-    const labels = object?.metadata['labels'] as Record<string, string> | undefined
-    if (object !== null && RIGHTS.test(object.kind) && labels?.['app.kubernetes.io/component'] === 'dashboard')
-      await plane.admin.apply(object)
-  }
-}
-
 beforeAll(async () => {
   plane = await lab.ownControlPlane()
   stack = await lab.stack({ gateways: 1, namespaces: [KEYS], operatorEnv: { ACCOUNTS: 'true', BILLING_LOW_BALANCE: '5.00' } }, plane)
   await stack.apply('Plan', 'default')
-  await applyRights()
+  await applyDashboardRights(plane)
   const file = join(folder, 'dashboard.kubeconfig')
   await plane.kubeconfigFor('headgate', 'headgate-dashboard', file)
   const kube = realKubePort(file)

@@ -2,10 +2,8 @@
  * Usage and money in the dashboard over a real API server, operator and gateway: what people see is what was used and paid. Dashboard and payments have
  * the rights of the chart and no others. Stripe is a stand-in.
  */
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { parseAllDocuments } from 'yaml'
 import { accounts } from '#api/resources.ts'
 import { parseMicros, type Micros } from '#contract/values/micros.ts'
 import { InformerFactory } from '#kube/informer-factory.ts'
@@ -17,8 +15,8 @@ import { StubStripe } from '../../examples/stub-stripe/stub-stripe.ts'
 import { ask } from '../support/ask.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
 import { CountingModel } from '../support/counting-model.ts'
+import { applyDashboardRights, writeUsageToken } from '../support/dashboard-rights.ts'
 import { DashboardWorld, type FormBrowser } from '../support/dashboard-world.ts'
-import type { TestObject } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
 import { listening } from '../support/listening.ts'
 import { realKubePort } from '../support/real-credit-books.ts'
@@ -43,27 +41,6 @@ let account = ''
 let webhooks = ''
 const closers: (() => unknown)[] = []
 
-/** The ServiceAccounts, roles and policies of dashboard and payments, as the chart renders them. */
-async function applyRights(): Promise<void> {
-  const kinds = /^(ServiceAccount|ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding)$/
-  await plane.namespace('headgate')
-  for (const document of parseAllDocuments(readFileSync(join(import.meta.dirname, '../golden/chart/dashboard.yaml'), 'utf8'))) {
-    const object = document.toJS() as TestObject | null
-    const component = (object?.metadata['labels'] as Record<string, string> | undefined)?.['app.kubernetes.io/component'] ?? ''
-    if (object !== null && kinds.test(object.kind) && ['dashboard', 'payments'].includes(component)) await plane.admin.apply(object)
-  }
-}
-
-/** Writes a token for the operator's usage interface, as the kubelet does. */
-async function writeUsageToken(file: string, audience = 'headgate-usage'): Promise<void> {
-  const request = {
-    ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', metadata: { name: 'headgate-dashboard' } },
-    spec: { audiences: [audience], expirationSeconds: 3_600 },
-  }
-  const { status } = await plane.admin.call('POST', '/api/v1/namespaces/headgate/serviceaccounts/headgate-dashboard/token', request)
-  writeFileSync(file, (status as { token: string }).token)
-}
-
 async function kubeAs(name: string): Promise<ReturnType<typeof realKubePort>> {
   const file = join(folder, `${name}.kubeconfig`)
   await plane.kubeconfigFor('headgate', name, file)
@@ -78,8 +55,8 @@ beforeAll(async () => {
   const backends = [{ name: 'counting', url: model.url, messages: 'Native' }]
   await stack.serveModel('counted', { backends, pricing, contextTokens: 8_192 })
   await stack.apply('Plan', 'default')
-  await applyRights()
-  await writeUsageToken(join(folder, 'token'))
+  await applyDashboardRights(plane)
+  await writeUsageToken(plane, join(folder, 'token'))
 
   stripe = new StubStripe({ key: 'sk_live_of_the_tests', webhookSecret: 'whsec_of_the_tests_0123456789' })
   stripe.url = `http://127.0.0.1:${await listening(stripe.server)}`
@@ -196,9 +173,9 @@ describe('a person', () => {
 
 describe('faults', () => {
   it('a token of another audience shows nothing, and the next token is read from the file', async () => {
-    await writeUsageToken(join(folder, 'token'), 'another')
+    await writeUsageToken(plane, join(folder, 'token'), 'another')
     expect((await maya.get('/api/billing')).status).toBe(503)
-    await writeUsageToken(join(folder, 'token'))
+    await writeUsageToken(plane, join(folder, 'token'))
     expect((await maya.get('/api/billing')).status).toBe(200)
   })
 

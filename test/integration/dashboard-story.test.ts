@@ -3,7 +3,6 @@
  * strict. No step touches the server but through a page or a mail.
  */
 import { once } from 'node:events'
-import { writeFileSync } from 'node:fs'
 import { createServer, type RequestListener } from 'node:http'
 import { join } from 'node:path'
 import type { AddressInfo } from 'node:net'
@@ -23,7 +22,7 @@ import { openLab } from '../support/lab.ts'
 import { listening } from '../support/listening.ts'
 import { MailServer } from '../support/mail-server.ts'
 import { OidcServer } from '../support/oidc-server.ts'
-import { applyDashboardRights, usageTokenOf } from '../support/payments-program.ts'
+import { applyDashboardRights, writeUsageToken } from '../support/dashboard-rights.ts'
 import { realKubePort } from '../support/real-credit-books.ts'
 import type { Stack } from '../support/stack.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
@@ -134,7 +133,7 @@ async function usageTokenFile(): Promise<string> {
   const { plane } = stack.site
   await applyDashboardRights(plane)
   const file = join(folder, 'usage-token')
-  writeFileSync(file, await usageTokenOf(plane), { mode: 0o600 })
+  await writeUsageToken(plane, file)
   return file
 }
 

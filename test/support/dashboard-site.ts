@@ -2,14 +2,12 @@
  * Dashboard and payments as programs beside a stack, with the rights of the chart and no others. The mail server and the payment provider are
  * stand-ins. The work of a kubelet is done here: the tokens of both ServiceAccounts.
  */
-import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { systemClock } from '#platform/clock.ts'
 import { EventSender } from '../../examples/stub-stripe/event-sender.ts'
 import { StubStripe } from '../../examples/stub-stripe/stub-stripe.ts'
-import { objectsOf, template } from './chart.ts'
-import { MATRIX } from './chart-matrix.ts'
 import type { ControlPlane } from './control-plane.ts'
+import { applyDashboardRights, writeUsageToken } from './dashboard-rights.ts'
 import { SECRET } from './dashboard-world.ts'
 import type { Lab } from './lab.ts'
 import { listening } from './listening.ts'
@@ -17,8 +15,6 @@ import { MailServer } from './mail-server.ts'
 import { Program } from './program.ts'
 import type { Stack } from './stack.ts'
 
-const KINDS = /^(ServiceAccount|(Cluster)?Role(Binding)?|ValidatingAdmissionPolicy(Binding)?)$/
-const COMPONENTS: ReadonlySet<string> = new Set(['dashboard', 'payments'])
 /** Of the render. */
 const NAMESPACE = 'headgate'
 /** Namespace of the keys that people make, as in the render: a stack beside a site has it in `namespaces`. */
@@ -63,7 +59,7 @@ export class DashboardSite {
 
   /** A site whose programs are not started yet: its origin is known, and both stand-ins run. */
   static async prepare(lab: Lab, stack: Stack, folder: string): Promise<DashboardSite> {
-    await applyRights(stack.site.plane)
+    await applyDashboardRights(stack.site.plane)
     const [mails, dashboard, payments] = await Promise.all([
       MailServer.start(),
       prepared(lab, stack, 'dashboard'),
@@ -107,13 +103,6 @@ async function prepared({ address, folder }: Lab, stack: Stack, program: 'dashbo
 }
 
 /** The ServiceAccounts, roles and policies of both, as the chart renders them. */
-async function applyRights(plane: ControlPlane): Promise<void> {
-  await plane.namespace(NAMESPACE)
-  for (const object of objectsOf(template(MATRIX['dashboard'] ?? [])))
-    if (KINDS.test(object.kind) && COMPONENTS.has(object.metadata.labels?.['app.kubernetes.io/component'] ?? ''))
-      await plane.admin.apply({ apiVersion: 'v1', ...object })
-}
-
 async function writeTokens(
   plane: ControlPlane,
   folder: string,
@@ -125,12 +114,7 @@ async function writeTokens(
   }
   await plane.kubeconfigFor(NAMESPACE, 'headgate-dashboard', files.dashboard)
   await plane.kubeconfigFor(NAMESPACE, 'headgate-payments', files.payments)
-  const request = {
-    ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', metadata: { name: 'headgate-dashboard' } },
-    spec: { audiences: ['headgate-usage'], expirationSeconds: 3_600 },
-  }
-  const { status } = await plane.admin.call('POST', `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/headgate-dashboard/token`, request)
-  writeFileSync(files.usageToken, (status as { token: string }).token, { mode: 0o600 })
+  await writeUsageToken(plane, files.usageToken)
   return files
 }
 

@@ -3,17 +3,14 @@
  * requests, to the API server and to the provider, passes a gate that can kill it there.
  */
 import { execFile } from 'node:child_process'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { createServer as createTlsServer } from 'node:https'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
-import { parseAllDocuments } from 'yaml'
 import type { StubEvent } from '../../examples/stub-stripe/state.ts'
 import { StubStripe } from '../../examples/stub-stripe/stub-stripe.ts'
 import type { ControlPlane } from './control-plane.ts'
 import { certificate, closeAll, type CrashProxy, forward, type KillAt, WriteGate } from './crash-proxy.ts'
 import { freePort } from './free-port.ts'
-import type { TestObject } from './kube-admin.ts'
 import type { Lab } from './lab.ts'
 import { listening } from './listening.ts'
 import { Program } from './program.ts'
@@ -23,29 +20,7 @@ const KEY = 'sk_live_of_the_tests'
 const WEBHOOK_SECRET = 'whsec_of_the_tests_0123456789'
 export const PAYMENTS_TOKEN = 'a token of the tests that is long enough'
 const CREDITS = '/apis/headgate.dev/v1alpha1/credits'
-const RIGHTS =
-  /^(ServiceAccount|Role|RoleBinding|ClusterRole|ClusterRoleBinding|ValidatingAdmissionPolicy|ValidatingAdmissionPolicyBinding)$/
 const SWEPT = 'headgate_payments_last_sweep_timestamp_seconds'
-
-/** The ServiceAccounts, roles and policies of dashboard and payments, as the chart renders them. */
-export async function applyDashboardRights(plane: ControlPlane): Promise<void> {
-  for (const namespace of ['headgate', 'headgate-accounts']) await plane.namespace(namespace)
-  for (const document of parseAllDocuments(readFileSync(join(import.meta.dirname, '../golden/chart/dashboard.yaml'), 'utf8'))) {
-    const object = document.toJS() as TestObject | null
-    const component = (object?.metadata['labels'] as Record<string, string> | undefined)?.['app.kubernetes.io/component'] ?? ''
-    if (object !== null && RIGHTS.test(object.kind) && ['dashboard', 'payments'].includes(component)) await plane.admin.apply(object)
-  }
-}
-
-/** A token for the usage interface of the operator, as the kubelet writes it for the dashboard. */
-export async function usageTokenOf(plane: ControlPlane): Promise<string> {
-  const request = {
-    ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', metadata: { name: 'headgate-dashboard' } },
-    spec: { audiences: ['headgate-usage'], expirationSeconds: 3_600 },
-  }
-  const { status } = await plane.admin.call('POST', '/api/v1/namespaces/headgate/serviceaccounts/headgate-dashboard/token', request)
-  return (status as { token: string }).token // TokenRequest always answers with one
-}
 
 /** Amounts of `headgate ledger`, in micro-units. @param url of the usage interface */
 export async function ledgerOf(lab: Lab, account: string, { url, token }: { url: string; token: string }): Promise<readonly bigint[]> {
@@ -224,9 +199,4 @@ export class PaymentsProgram {
 
 interface Owned {
   readonly accountRef: { readonly uid: string }
-}
-
-/** Writes a token into the file that the dashboard reads. */
-export async function writeUsageToken(plane: ControlPlane, file: string): Promise<void> {
-  writeFileSync(file, await usageTokenOf(plane))
 }
