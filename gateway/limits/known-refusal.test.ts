@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { budget, LedgerWorld, need, oneProcess, subject, usage } from '../../test/support/ledger-world.ts'
+import { budget, LedgerWorld, need, oneProcess, refused, subject, usage } from '../../test/support/ledger-world.ts'
 import type { LimitSubject } from './ledger.ts'
 
 const limited = subject({ limits: { requestsPerMinute: 2 } })
@@ -39,6 +39,24 @@ describe('a refusal that is known before a request is read', () => {
     const { ledger: third } = await usedUp(again)
     await again.advance(62_000)
     expect(third.knownRefusal(limited)).toBeUndefined()
+  })
+
+  test('ends at the time that the first refusal announced, even if the store answered a later one slowly', async () => {
+    const world = new LedgerWorld()
+    const ledger = world.process()
+    const single = subject({ limits: { requestsPerMinute: 1 } })
+    await ledger.reserve([single], need())
+    const { waitMs } = refused(await ledger.reserve([single], need()))
+    await world.advance(Number(waitMs) - 1_500)
+    world.store.fate = () => 'hangs'
+    const early = ledger.reserve([single], need())
+    await world.advance(40)
+    world.store.hanging.forEach((letGo) => letGo())
+    world.store.recover()
+    expect((await early).outcome).toBe('refused')
+    await world.advance(1_460)
+    expect(ledger.knownRefusal(single)).toBeUndefined()
+    expect((await ledger.reserve([single], need())).outcome).toBe('held')
   })
 
   test('does not exist while only tokens or permits are short: the body says how many a request needs', async () => {

@@ -47,6 +47,9 @@ const EXHAUSTED_CACHE_MS = 10_000
 export const RETRY_MS = 5_000
 
 interface Answered {
+  /** Monotonic ms. The store has answered between these times. */
+  readonly sentAt: number
+  readonly now: number
   readonly subject: LimitSubject
   readonly parts: Pick<LedgerCall, 'rates' | 'permits' | 'budgets' | 'balance'>
   /** Budgets of the rows of `parts.budgets`. */
@@ -58,52 +61,55 @@ interface Answered {
 /** `r`, `t`, `permits`, `balance`, or the id of a budget, and its shortage. The id of a budget has colons. */
 type Named = readonly [limit: string, shortage: KnownShortage]
 
-/** The shortages in an answer, by limit. @param now monotonic ms of the answer */
-export function shortagesIn(answered: Answered, now: number): Named[] {
-  const ofMoney = [...budgetShortages(answered, now), ...balanceShortage(answered, now)]
-  return [...rateShortages(answered, now), ...permitShortage(answered, now), ...ofMoney]
+/** The shortages in an answer, by limit. */
+export function shortagesIn(answered: Answered): Named[] {
+  const ofMoney = [...budgetShortages(answered), ...balanceShortage(answered)]
+  return [...rateShortages(answered), ...permitShortage(answered), ...ofMoney]
 }
 
-/** Requests come back after their minute, or with the unused lease of another process, after as long as a lease can live. */
-function rateShortages({ subject, parts, answer, timing }: Answered, now: number): Named[] {
+/**
+ * Requests come back after their minute, or with the unused lease of another process, after as long as a lease can live. The announced time counts from
+ * the answer, and the end of the cached refusal from the call: otherwise a slow answer would refuse a request at the time that an earlier refusal announced.
+ */
+function rateShortages({ subject, parts, answer, timing, sentAt, now }: Answered): Named[] {
   return parts.rates.flatMap(({ kind }, index): Named[] => {
     const reply = answer.rates[index]
     if (!reply || reply.waitMs === 0) return []
     const isRequests = kind === 'r'
     const whose = ownerOf(subject, isRequests ? 'requestsPerMinute' : 'tokensPerMinute')
-    const passesAt = reply.waitMs === NEVER ? Infinity : now + reply.waitMs
-    const cachedUntil = Math.min(passesAt, now + (isRequests ? longestLeaseMs(timing) : SHORT_CACHE_MS))
+    const waitMs = reply.waitMs === NEVER ? Infinity : reply.waitMs
+    const cachedUntil = Math.min(sentAt + waitMs, now + (isRequests ? longestLeaseMs(timing) : SHORT_CACHE_MS))
     const rest = Math.max(0, reply.rest)
-    return [[kind, { limit: isRequests ? 'requests' : 'tokens', whose, rest, unspent: rest, passesAt, cachedUntil }]]
+    return [[kind, { limit: isRequests ? 'requests' : 'tokens', whose, rest, unspent: rest, passesAt: now + waitMs, cachedUntil }]]
   })
 }
 
-function permitShortage({ subject, answer: { permits } }: Answered, now: number): Named[] {
+function permitShortage({ subject, answer: { permits }, now }: Answered): Named[] {
   if (!permits || permits.waitMs === 0) return []
   const whose = ownerOf(subject, 'maxConcurrentRequests')
   const rest = Math.max(0, permits.rest)
   return [['permits', { limit: 'concurrency', whose, rest, unspent: rest, passesAt: now + RETRY_MS, cachedUntil: now + SHORT_CACHE_MS }]]
 }
 
-function budgetShortages({ subject, parts, books, answer }: Answered, now: number): Named[] {
+function budgetShortages({ subject, parts, books, answer, sentAt, now }: Answered): Named[] {
   return books.flatMap(({ id, spec }, index): Named[] => {
     const request = parts.budgets[index]
     const reply = answer.budgets[index]
     if (!request || !reply || reply.short === 'No') return []
     const endMs = request.windows.find(({ startMs }) => startMs === reply.startMs)?.endMs ?? 0
-    const endsAt = endMs === MAX_AMOUNT ? Infinity : now + endMs - answer.nowMs
+    const leftMs = endMs === MAX_AMOUNT ? Infinity : endMs - answer.nowMs
     const unspent = Math.max(0, spec.amount - reply.spent - reply.unsettled)
     const shortage: KnownShortage = {
       ...{ limit: 'budget', whose: spec.whose ?? subject.whose, budget: spec },
-      ...{ rest: Math.max(0, unspent - reply.held), unspent, passesAt: now + RETRY_MS, endsAt },
-      cachedUntil: reply.spent >= spec.amount ? endsAt : Math.min(endsAt, now + SHORT_CACHE_MS),
+      ...{ rest: Math.max(0, unspent - reply.held), unspent, passesAt: now + RETRY_MS, endsAt: now + leftMs },
+      cachedUntil: Math.min(sentAt + leftMs, reply.spent >= spec.amount ? Infinity : now + SHORT_CACHE_MS),
     }
     return [[id, shortage]]
   })
 }
 
 /** A call that has asked under other credits than the present ones shows no shortage: a credit may have arrived since. */
-function balanceShortage({ subject: { whose, balance }, parts, answer }: Answered, now: number): Named[] {
+function balanceShortage({ subject: { whose, balance }, parts, answer, now }: Answered): Named[] {
   const reply = answer.balance
   if (!reply || reply.short === 'No' || parts.balance?.credits !== balance?.credits) return []
   const unspent = Math.max(0, reply.unspent)

@@ -234,7 +234,8 @@ export class SubjectBooks {
     })
     if (parts.balance && answer.balance) this.#balance?.answered(parts.balance, answer.balance, sentAt)
     if (term !== this.#term) this.endLeases() // units of an old limit may exceed the new one
-    for (const [limit, shortage] of shortagesIn({ subject: this.#subject, parts, books, answer, timing: this.#deps.timing }, now))
+    const answered = { sentAt, now, subject: this.#subject, parts, books, answer, timing: this.#deps.timing }
+    for (const [limit, shortage] of shortagesIn(answered))
       (this.#shortages ??= new Map()).set(limit, shortage)
   }
 

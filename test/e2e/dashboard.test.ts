@@ -30,6 +30,8 @@ const SECOND_KEY = 'nightly-eval'
 const MODELS = ['llama', 'llama-code'] as const
 /** Calls of 20 tokens or more until a balance of 0.5 is used up. */
 const MOST_CALLS = 30
+/** How often SDKs ask again. */
+const RETRIES = 2
 /** Longest wait for the figures of a page that has been opened, ms. */
 const LOADED_MS = 5_000
 /** Heading of the overview, before and after the first call of the account. */
@@ -165,7 +167,11 @@ function keyPages(): KeyPages {
 
 type Route = '/chat/completions' | '/messages'
 
-/** Calls a model through the Ingress of the gateway, from a page of that host. @returns the status, and the tokens of a chat completion */
+/**
+ * Calls a model through the Ingress of the gateway, from a page of that host. A 429 is asked again at the time that the answer names, as SDKs do: near the
+ * end of a balance, the hold of a call that has just ended may still be in the way.
+ * @returns the status, and the tokens of a chat completion
+ */
 async function call(
   { value, env }: MadeKey,
   { model = 'llama', route = '/chat/completions' }: { readonly model?: string; readonly route?: Route } = {},
@@ -175,13 +181,18 @@ async function call(
   await page.goto(`https://${API_HOST}/`)
   const body = { model, max_tokens: 8, messages: [{ role: 'user', content: 'Say something.' }] }
   const answer = await page.evaluate(
-    async ([url, credential, text]) => {
+    async ([url, credential, text, tries]) => {
       const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
-      const response = await fetch(url, { method: 'POST', headers, body: text })
+      let response = await fetch(url, { method: 'POST', headers, body: text })
+      for (let retry = 0; retry < tries && response.status === 429; retry += 1) {
+        const wait = Number(response.headers.get('retry-after-ms'))
+        await new Promise((resolve) => setTimeout(resolve, wait))
+        response = await fetch(url, { method: 'POST', headers, body: text })
+      }
       const { usage } = (await response.json()) as { usage?: { total_tokens?: number } }
       return { status: response.status, tokens: usage?.total_tokens ?? 0 }
     },
-    [`${env['SERVICE_BASE_URL'] ?? ''}${route}`, value, JSON.stringify(body)] as const,
+    [`${env['SERVICE_BASE_URL'] ?? ''}${route}`, value, JSON.stringify(body), RETRIES] as const,
   )
   await page.close()
   return answer
