@@ -235,8 +235,7 @@ export class SubjectBooks {
     if (parts.balance && answer.balance) this.#balance?.answered(parts.balance, answer.balance, sentAt)
     if (term !== this.#term) this.endLeases() // units of an old limit may exceed the new one
     const answered = { sentAt, now, subject: this.#subject, parts, books, answer, timing: this.#deps.timing }
-    for (const [limit, shortage] of shortagesIn(answered))
-      (this.#shortages ??= new Map()).set(limit, shortage)
+    for (const [limit, shortage] of shortagesIn(answered)) (this.#shortages ??= new Map()).set(limit, shortage)
   }
 
   /** The state after an answer that contains every limit. @param now monotonic ms */
