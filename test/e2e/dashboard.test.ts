@@ -15,6 +15,7 @@ import { type Cluster, timed } from './cluster.ts'
 import { startClusterBrowser } from './cluster-browser.ts'
 import { startIngressFront } from './ingress-front.ts'
 import { Mailbox } from './mailbox.ts'
+import { PastedClient } from './pasted-client.ts'
 import { Person, type ProviderName } from './person.ts'
 import { useCluster } from './use-cluster.ts'
 
@@ -27,7 +28,7 @@ const ORIGIN = `https://${HOST}`
 const API_HOST = 'models.example.net'
 const KEY = 'invoice-reader'
 const SECOND_KEY = 'nightly-eval'
-const MODELS = ['llama', 'llama-code'] as const
+const MODELS = ['llama', 'llama-code', 'llama-else'] as const
 /** Calls of 20 tokens or more until a balance of 0.5 is used up. */
 const MOST_CALLS = 30
 /** How often SDKs ask again. */
@@ -39,7 +40,8 @@ const OVERVIEW = /^(.+ to your first answer|Overview)$/
 /** Pods of the gateway, as the chart has them. */
 const GATEWAYS = 2
 const CLIENT_SECRET = 'the secret of three clients'
-const PLAN = 'apiVersion: headgate.dev/v1alpha1\nkind: Plan\nmetadata: { name: default }\nspec: { models: [llama, llama-code] }\n'
+const PLAN =
+  'apiVersion: headgate.dev/v1alpha1\nkind: Plan\nmetadata: { name: default }\nspec: { models: [llama, llama-code, llama-else] }\n'
 const PROVIDERS: readonly ProviderName[] = ['GitHub', 'Google', 'Acme']
 const MAYA = { email: 'maya@fernwood.example', subject: 'maya' }
 const NEW_EMAIL = 'maya@other.example'
@@ -56,6 +58,8 @@ const folder = mkdtempSync(join(tmpdir(), 'headgate-dashboard-'))
 const volume = mkdtempSync(join(tmpdir(), 'headgate-volume-'))
 const withoutBrowser = missingBrowser()
 let certificate = ''
+/** Address of nginx in the place of an Ingress controller. */
+let front = ''
 let browser: TestBrowser | undefined
 let opened: OpenedPage | undefined
 let maya: Person
@@ -205,6 +209,7 @@ async function answerOf(url: string): Promise<number | undefined> {
 describe('the dashboard on a real node', () => {
   let key: MadeKey | undefined
   let secondKey: MadeKey | undefined
+  let client: PastedClient | undefined
   let totpSecret = ''
   let backupCodes: readonly string[] = []
   const usedCodes = new Set<string>()
@@ -225,7 +230,7 @@ describe('the dashboard on a real node', () => {
   })
 
   it('is reached by the host of its Ingress alone, over TLS', async () => {
-    const front = await startIngressFront(cluster)
+    front = await startIngressFront(cluster)
     browser = await startClusterBrowser(cluster, { folder, hosts: { '*.example.net': front }, certificate })
     await newBrowser()
     expect(await answerOf(`http://${HOST}/sign-in`)).toBe(200)
@@ -283,7 +288,8 @@ describe('the dashboard on a real node', () => {
   })
 
   it('makes a key whose value works through the Ingress of the gateway, and shows what the model server reported', async () => {
-    key = await keyPages().make({ name: KEY, models: ['llama'], requestsPerMinute: '30', budget: { amount: '5', window: 'a month' } })
+    const limits = { requestsPerMinute: '60', tokensPerMinute: '90,000', budget: { amount: '5', window: 'a month' } }
+    key = await keyPages().make({ name: KEY, models: ['llama', 'llama-code'], ...limits })
     secrets.push(key.value)
     expect(key.env['SERVICE_BASE_URL']).toBe(`https://${API_HOST}/v1`)
     const { status, tokens } = await call(key)
@@ -297,12 +303,23 @@ describe('the dashboard on a real node', () => {
     })
   })
 
+  it('answers both SDKs, plain and streamed, with the variables that the page gave', async () => {
+    if (key === undefined) throw new Error('no key was made')
+    client = await PastedClient.start(cluster, key, {
+      address: front,
+      host: API_HOST,
+      ca: readFileSync(join(folder, 'ca', 'ca.crt'), 'utf8'),
+    })
+    for (const { call: kind, status, characters } of await client.ask('llama'))
+      expect([kind, status, characters > 0]).toEqual([kind, 200, true])
+  })
+
   it('answers 403 for a model outside the key, 402 at the end of the balance, and 200 after a top-up', async () => {
     if (key === undefined) throw new Error('no key was made')
     const second = await keyPages().make({ name: SECOND_KEY })
     secondKey = second
     secrets.push(second.value)
-    expect((await call(key, { model: 'llama-code' })).status).toBe(403)
+    expect((await call(key, { model: 'llama-else' })).status).toBe(403)
     for (const route of ['/chat/completions', '/messages'] as const)
       expect((await call(second, { model: 'llama-code', route })).status).toBe(200)
     let status = 200
@@ -320,6 +337,7 @@ describe('the dashboard on a real node', () => {
       expect((await call(key)).status).toBe(401)
       expect((await call(secondKey)).status).toBe(200)
     }
+    expect((await client?.ask('llama'))?.map(({ status }) => status)).toEqual([401, 401, 401, 401])
   })
 
   it('turns two-factor on, and then asks for a code after the password and after a provider', async () => {
