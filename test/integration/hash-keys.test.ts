@@ -1,6 +1,6 @@
 /** Keys whose value another gateway made: from the hash in a manifest to the answer of a real gateway. */
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import OpenAI from 'openai'
@@ -112,7 +112,7 @@ describe('the value of such a key', () => {
     expect(files.length).toBeGreaterThan(5)
     const forms = [OLD, NEW, CHOSEN].flatMap((value) => [value, Buffer.from(value).toString('base64')])
     const leaks = files.filter((file) => {
-      const bytes = contentOf(file)
+      const bytes = unlessDeleted(() => readFileSync(file))
       return bytes !== undefined && forms.some((form) => bytes.includes(form))
     })
     expect(leaks).toEqual([])
@@ -120,15 +120,17 @@ describe('the value of such a key', () => {
 })
 
 function filesBelow(folder: string): string[] {
-  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
-    .map((name) => join(folder, name))
-    .filter((file) => statSync(file, { throwIfNoEntry: false })?.isFile() === true)
+  const entries = unlessDeleted(() => readdirSync(folder, { withFileTypes: true })) ?? []
+  return entries.flatMap((entry) => {
+    const path = join(folder, entry.name)
+    return entry.isDirectory() ? filesBelow(path) : entry.isFile() ? [path] : []
+  })
 }
 
-/** @returns undefined for a file that another test has deleted */
-function contentOf(file: string): Buffer | undefined {
+/** @returns undefined for a file or a folder that another test has deleted meanwhile */
+function unlessDeleted<T>(read: () => T): T | undefined {
   try {
-    return readFileSync(file)
+    return read()
   } catch (error) {
     if (error instanceof Error && 'code' in error && error.code === 'ENOENT') return undefined
     throw error
