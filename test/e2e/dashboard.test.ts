@@ -29,8 +29,8 @@ const API_HOST = 'models.example.net'
 const KEY = 'invoice-reader'
 const SECOND_KEY = 'nightly-eval'
 const MODELS = ['llama', 'llama-code', 'llama-else'] as const
-/** Calls of 20 tokens or more until a balance of 0.5 is used up. */
-const MOST_CALLS = 30
+/** Calls of 20 tokens or more until a balance of 1 is used up. */
+const MOST_CALLS = 40
 /** How often SDKs ask again. */
 const RETRIES = 2
 /** Longest wait for the figures of a page that has been opened, ms. */
@@ -280,9 +280,9 @@ describe('the dashboard on a real node', () => {
   })
 
   it('shows the credit that an administrator has created, with its reason', async () => {
-    await addCredit('po-4711', '0.5')
+    await addCredit('po-4711', '1')
     await maya.open('/billing')
-    await maya.reads('+0.50')
+    await maya.reads('+1.00')
     await maya.reads('Sum of all movements = balance')
     await maya.reads('Payment po-4711')
   })
