@@ -68,8 +68,8 @@ export function shortagesIn(answered: Answered): Named[] {
 }
 
 /**
- * Requests come back after their minute, or with the unused lease of another process, after as long as a lease can live. The announced time counts from
- * the answer, and the end of the cached refusal from the call: otherwise a slow answer would refuse a request at the time that an earlier refusal announced.
+ * Requests come back after their minute, or with the unused lease of another process, after as long as a lease can live. The announced wait counts from
+ * the answer. The cached refusal ends that wait after the call was sent: after a slow answer, a later end would refuse a retry at the announced time.
  */
 function rateShortages({ subject, parts, answer, timing, sentAt, now }: Answered): Named[] {
   return parts.rates.flatMap(({ kind }, index): Named[] => {

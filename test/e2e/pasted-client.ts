@@ -8,7 +8,7 @@ import type { Cluster } from './cluster.ts'
 const MANIFEST = join(import.meta.dirname, 'manifests/pasted-client.yaml')
 
 interface Front {
-  /** Address of the Ingress. */
+  /** IP address of the Ingress. */
   readonly address: string
   readonly host: string
   /** Certificate of the CA, PEM. */

@@ -1,6 +1,6 @@
 /**
- * The page of usage while days pass, in a real browser over a real API server, operator, gateway, Redis and llama-server. Nothing waits for midnight: the
- * clock of Redis, which decides the day of a call, begins two days behind and is moved forward. Each test needs those before it.
+ * The usage page across several days, in a real browser over a real API server, operator, gateway, Redis and llama-server. The clock of Redis decides the
+ * day of a call. The clock starts two days behind and is moved forward, so no test waits for midnight. Each test needs those before it.
  */
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -83,7 +83,7 @@ async function call(name: string, times: number): Promise<void> {
   reported.set(`${name} ${day}`, tokens(tap.of(name)) - before)
 }
 
-/** Days with tokens on the page of a key, as `Thu 26 Nov`, each with its tokens. */
+/** The tokens that the usage page of a key shows for each day, by the name of the day, such as `Thu 26 Nov`. Days without tokens are left out. */
 async function tokensByDay(name: string): Promise<Readonly<Record<string, string | undefined>>> {
   await page.goto(`${site.origin}/usage?days=7&show=tokens&key=${made.get(name)?.id ?? ''}`)
   const twin = page.locator('details', { has: page.getByText('Tokens per day as a table') })

@@ -1,6 +1,6 @@
 /** Keys whose value another gateway made: from the hash in a manifest to the answer of a real gateway. */
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import OpenAI from 'openai'
@@ -123,11 +123,12 @@ function filesBelow(folder: string): string[] {
   const entries = unlessDeleted(() => readdirSync(folder, { withFileTypes: true })) ?? []
   return entries.flatMap((entry) => {
     const path = join(folder, entry.name)
-    return entry.isDirectory() ? filesBelow(path) : entry.isFile() ? [path] : []
+    if (entry.isDirectory()) return filesBelow(path)
+    return unlessDeleted(() => statSync(path))?.isFile() === true ? [path] : []
   })
 }
 
-/** @returns undefined for a file or a folder that another test has deleted meanwhile */
+/** @returns undefined if another test has deleted the file or folder in the meantime */
 function unlessDeleted<T>(read: () => T): T | undefined {
   try {
     return read()

@@ -17,7 +17,7 @@ export async function applyDashboardRights(plane: ControlPlane): Promise<void> {
       await plane.admin.apply({ apiVersion: 'v1', ...object })
 }
 
-/** A token of the dashboard for the usage interface of the operator. */
+/** Requests a token with which the dashboard calls the usage interface of the operator. @param audience another one is refused there */
 export async function usageTokenOf(plane: ControlPlane, audience = 'headgate-usage'): Promise<string> {
   const request = {
     ...{ apiVersion: 'authentication.k8s.io/v1', kind: 'TokenRequest', metadata: { name: 'headgate-dashboard' } },
@@ -27,7 +27,7 @@ export async function usageTokenOf(plane: ControlPlane, audience = 'headgate-usa
   return (status as { token: string }).token // TokenRequest always answers with one
 }
 
-/** Writes such a token into the file that the dashboard reads. */
+/** Writes a usage token into the file that the dashboard reads. */
 export async function writeUsageToken(plane: ControlPlane, file: string, audience?: string): Promise<void> {
   writeFileSync(file, await usageTokenOf(plane, audience), { mode: 0o600 })
 }

@@ -1,4 +1,4 @@
-/** The time of the ledger in a Redis that runs, without touching the clock of the machine: the loaded library is loaded again with another time. */
+/** Shifts the clock of the ledger in a running Redis by loading the library again with an offset. The system clock stays as it is. */
 import type { Redis } from 'ioredis'
 import { z } from 'zod'
 
@@ -16,7 +16,7 @@ export class ClockOfRedis {
     this.#code = code
   }
 
-  /** @param admin of a Redis into which an operator has loaded the library */
+  /** @param admin connection to a Redis into which an operator has loaded the library */
   static async of(admin: Redis): Promise<ClockOfRedis> {
     const [fields = []] = listReply.parse(await admin.call('FUNCTION', 'LIST', 'LIBRARYNAME', '*_ledger_v*', 'WITHCODE'))
     const code = z.string().parse(fields[fields.indexOf('library_code') + 1])
