@@ -1,6 +1,6 @@
 /** ServedModel: a model name that clients use, and the servers behind it. The single source of its CRD, types and reference page. */
 import { z } from 'zod'
-import { backendFields, modelName, timeoutFields, tokenFields } from '#contract/records/model-record.ts'
+import { backendFields, listedRoute, modelName, timeoutFields, tokenFields } from '#contract/records/model-record.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { KubeObject } from '#kube/port.ts'
 import { mapOf, matching, setOf, whole } from './bounded.ts'
@@ -30,6 +30,12 @@ const backend = z.strictObject({
   url: backendFields.url.optional(),
   upstreamModel: backendFields.upstreamModel.optional(),
   weight: backendFields.weight,
+  engine: backendFields.engine,
+  routes: setOf(listedRoute, { max: 16 })
+    .describe(
+      'The routes that the server serves, by their paths behind /v1. Default: those of engine. The field messages decides about /v1/messages; messages/count_tokens needs messages: Native, too.',
+    )
+    .optional(),
   messages: backendFields.messages,
   streamUsage: backendFields.streamUsage,
   authSecretRef: z

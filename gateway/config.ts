@@ -73,6 +73,10 @@ export const GATEWAY_SETTINGS = z.object({
     about:
       'What a call holds of tokens per minute for its answer. `Declared`: all that it declares, so that no minute exceeds the limit. `Expected`: what such calls use, for clients that declare far more than they use; a minute may then exceed the limit, and the next ones repay it.',
   }),
+  countTokensPerMinute: wholeNumber(1, 10_000, {
+    default: 120,
+    about: 'Calls of `/v1/messages/count_tokens` per minute of one key on one pod. They cost nothing and count for no other limit.',
+  }),
   limitsWaitMs: wholeNumber(50, 5_000, {
     default: 500,
     about:

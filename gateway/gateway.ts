@@ -18,6 +18,7 @@ import { BodyBudget, type BodyLimits } from './http/body-budget.ts'
 import type { Exchange } from './http/exchange.ts'
 import type { HealthDeps } from './http/health.ts'
 import { CallLimits } from './limits/call-limits.ts'
+import { FreeCalls } from './limits/free-calls.ts'
 import type { Ledger } from './limits/ledger.ts'
 import { LoadGuard } from './http/load-guard.ts'
 import { ErrorSender } from './http/send-error.ts'
@@ -224,6 +225,7 @@ export class Gateway {
       bodies: new BodyBudget(bodyLimits),
       loop: this.#loop,
       turns: new RequestTurns(),
+      freeCalls: new FreeCalls(settings.countTokensPerMinute, clock),
       limits: new CallLimits({ ledger, clock, tokenHold, onDecision: this.#metrics.decided, usage: this.#meter }),
       usage: this.#meter,
       ledger,

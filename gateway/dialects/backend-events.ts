@@ -1,18 +1,18 @@
 /** Classifies the events of a backend's stream. Implementations have no state: one object serves all requests. */
 import { asObject, type JsonObject, parseObject } from './json-body.ts'
 import { parseSseEvent } from './sse.ts'
-import { anthropicUsage, openaiUsage, type UsageReport } from './usage.ts'
+import { anthropicUsage, openaiUsage, responsesUsage, type TextKey, type UsageReport } from './usage.ts'
 
 /**
  * Kind of an event for the relay.
  * - `start`: the answer has begun (Anthropic `message_start`); `content`: the relay passes it on; `finish`: the model reports why it
  * stopped
  * - `end`: the end marker (`[DONE]`, `message_stop`), after which nothing may follow
- * - `error`: the backend reports a failure
+ * - `error`: the backend reports a failure; `failed`: so does the last event of the format, which the client must get as it is
  * - `comment`: no field (keep-alives of the backend); `drop`: fields without data or with empty data, which a browser would not
  * dispatch and which crash openai-node and openai-python
  */
-export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'comment' | 'drop'
+export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'failed' | 'comment' | 'drop'
 
 interface EventUsage {
   readonly report: UsageReport
@@ -26,6 +26,8 @@ export interface BackendEvents {
   /** Reads the token counts of an event. A later event of the stream may have other counts, or the same again. */
   usageOf(event: Buffer, latin1?: string): EventUsage | undefined
   usageIn(answer: JsonObject): UsageReport | undefined
+  /** Where the events have the text of the model. */
+  readonly textKey: TextKey
 }
 
 /** Chat completions streams: unnamed events, `[DONE]` at the end. */
@@ -33,6 +35,18 @@ export const openaiEvents: BackendEvents = {
   kindOf: (event, latin1 = event.toString('latin1')) => openaiKind(event, latin1),
   usageOf: (event, latin1) => usageOf(event, openaiUsage, latin1),
   usageIn: openaiUsage,
+  textKey: '"delta":',
+}
+
+/** As chat completions, with the text of the model in `text`. */
+export const completionEvents: BackendEvents = { ...openaiEvents, textKey: '"text":' }
+
+/** Responses streams: named events, with one of three terminal ones at the end. Some servers send `[DONE]` after that. */
+export const responsesEvents: BackendEvents = {
+  kindOf: (event, latin1 = event.toString('latin1')) => responsesKind(event, latin1),
+  usageOf: (event, latin1) => usageOf(event, responseUsage, latin1),
+  usageIn: responsesUsage,
+  textKey: '"delta":',
 }
 
 /** Messages streams: named events, `message_stop` at the end, no `[DONE]`. */
@@ -40,6 +54,7 @@ export const anthropicEvents: BackendEvents = {
   kindOf: (event, latin1 = event.toString('latin1')) => anthropicKind(event, latin1),
   usageOf: (event, latin1) => usageOf(event, messageUsage, latin1),
   usageIn: anthropicUsage,
+  textKey: '"delta":',
 }
 
 const USAGE = '"usage"'
@@ -71,6 +86,25 @@ function anthropicKind(event: Buffer, text: string): EventKind {
   return name === 'error' || hasError(data) ? 'error' : 'content'
 }
 
+/** Most events of a Responses stream are classified by these bytes, without decoding. */
+const USUAL_RESPONSES_EVENT = /^event: response\.(?!completed|failed|incomplete|created)/
+const RESPONSES_KINDS: Readonly<Record<string, EventKind>> = {
+  'response.created': 'start',
+  'response.completed': 'end',
+  'response.incomplete': 'end',
+  'response.failed': 'failed',
+  error: 'error',
+}
+
+function responsesKind(event: Buffer, text: string): EventKind {
+  if (USUAL_RESPONSES_EVENT.test(text)) return 'content'
+  const { event: name, data, hasFields } = parseSseEvent(event)
+  if (!data) return hasFields ? 'drop' : 'comment'
+  if (data.trim() === '[DONE]') return 'drop'
+  const type = name ?? parseObject(data)?.type // the type of an event is its name, too
+  return RESPONSES_KINDS[String(type)] ?? (hasError(data) ? 'error' : 'content')
+}
+
 /** Whether an event is a JSON object with a non-null `error` at its top level. */
 function hasError(data: string): boolean {
   if (!data.includes('"error"')) return false
@@ -84,6 +118,11 @@ function usageOf(event: Buffer, read: BackendEvents['usageIn'], text = event.toS
   const value = parseObject(parseSseEvent(event).data ?? '')
   const report = value && read(value)
   return report && { report, isAlone: Array.isArray(value.choices) && value.choices.length === 0 }
+}
+
+/** The terminal event contains the response with its usage. */
+function responseUsage(value: JsonObject): UsageReport | undefined {
+  return responsesUsage(asObject(value.response) ?? value)
 }
 
 /** `message_start` contains the message with its usage; `message_delta` contains the usage itself. */

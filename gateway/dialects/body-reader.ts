@@ -5,7 +5,8 @@ import type { Cancel, Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { type BodyAnswer, type BodyJob, ownBytes, READY, resultOf } from './body-messages.ts'
-import { type Dialect, DIALECTS } from './dialect.ts'
+import type { Dialect } from './dialect.ts'
+import { DIALECTS } from './dialects.ts'
 import { readRequest, type ReadRequest } from './read-request.ts'
 
 /** Bodies up to this size, bytes, are read at once, within a few milliseconds. Larger ones would delay all other callers. */

@@ -3,7 +3,7 @@ import { getPriority, setPriority } from 'node:os'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { parentPort } from 'node:worker_threads'
-import { DIALECTS } from './dialect.ts'
+import { DIALECTS } from './dialects.ts'
 import { answerOf, type BodyJob, bufferOf, READY } from './body-messages.ts'
 import { readRequest } from './read-request.ts'
 

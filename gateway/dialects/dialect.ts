@@ -1,7 +1,8 @@
+import type { CallRoute } from '#contract/values/call-routes.ts'
 import { type ErrorFormat, errorMessage, errorParam, type GatewayError } from '../errors.ts'
-import { anthropicEvents, type BackendEvents, openaiEvents } from './backend-events.ts'
+import type { BackendEvents } from './backend-events.ts'
 import type { JsonObject } from './json-body.ts'
-import { wrongMessages } from './request-shape.ts'
+import type { PromptSize } from './prompt-size.ts'
 
 /** The fields of a request body on which the gateway decides. The rest is the backend's business. */
 export interface ModelRequest {
@@ -10,7 +11,7 @@ export interface ModelRequest {
   readonly stream: boolean
   /** Largest declared cap on the tokens of one answer, above 0, because servers differ in which cap they obey. */
   readonly maxOutputTokens: number | undefined
-  /** Number of requested answers (`n`), at least 1. */
+  /** Number of requested answers over all prompts; 0 if answers have no tokens. */
   readonly choices: number
   readonly wantsUsage: boolean
 }
@@ -19,8 +20,11 @@ export interface ModelRequest {
 export interface ClientFraming {
   /** Bytes to send after 15 s of silence. @param isStarted whether an event of kind `start` was sent */
   keepAlive(isStarted: boolean): Buffer
-  /** Last bytes of a stream that fails after its first byte: one frame, and the end marker if the format has one (OpenAI). */
-  errorFrame(error: GatewayError, requestId: string): Buffer
+  /**
+   * Last bytes of a stream that fails after its first byte: one frame, and the end marker if the format has one (OpenAI).
+   * @param sent number of events that were sent before
+   */
+  errorFrame(error: GatewayError, requestId: string, sent: number): Buffer
   /**
    * Bytes to add when the backend has finished without the end marker; the stream is then a success. undefined: a stream without its end
    * marker is a failure (`docs/contract.md`, Streaming).
@@ -28,60 +32,34 @@ export interface ClientFraming {
   readonly endMarker: Buffer | undefined
 }
 
-/** One client wire format. The route owns the steps of a call and the relay owns the flow of bytes; a dialect supplies the differences. */
+/**
+ * One client wire format, which is that of one route. The route owns the steps of a call and the relay owns the flow of bytes; a dialect supplies the
+ * differences.
+ */
 export interface Dialect {
+  /** Path behind `/v1/`. A backend serves the dialect if its routes have this path. */
+  readonly route: CallRoute
   readonly path: string
   readonly otherPaths?: readonly string[]
-  /** Whether only backends with `messages: Native` serve this route. */
-  readonly needsNative: boolean
+  /** Whether the route is one of Anthropic's API, so that its headers pass. */
+  readonly isAnthropic: boolean
   /** Whether streams contain usage only if the request asks for it with `stream_options`. */
   readonly hasUsageOption: boolean
+  /** false: the answer has no tokens of its own, such as a vector. */
+  readonly hasOutput: boolean
+  /** false: the call costs nothing and counts for no limit of the key but its own small one. */
+  readonly isCharged: boolean
+  /** Fields that bound the tokens of an answer on every server. */
+  readonly caps: readonly string[]
   readonly framing: ClientFraming
   readonly events: BackendEvents
   /** Checks the fields that hold the prompt. All other checks are common to all dialects. @returns row 11 with the first wrong field */
   wrongPrompt(body: JsonObject): GatewayError | undefined
+  /** Number of prompts in a body, each with an answer of its own. Default: 1. */
+  prompts?(body: JsonObject): number
+  /** Estimates and bounds the tokens of the prompt. @param bodyBytes length of the text of the body */
+  readonly promptSize: (body: JsonObject, bodyBytes: number) => PromptSize
 }
-
-const COMMENT = Buffer.from(': keep-alive\n\n')
-const PING = Buffer.from('event: ping\ndata: {"type":"ping"}\n\n')
-
-/** Chat completions: `[DONE]` at the end. */
-export const openaiFraming: ClientFraming = {
-  keepAlive: () => COMMENT,
-  errorFrame: (error, requestId) => Buffer.from(`data: ${errorBody('openai', error, requestId)}\n\ndata: [DONE]\n\n`),
-  endMarker: Buffer.from('data: [DONE]\n\n'),
-}
-
-/** Messages: the backend's `message_stop` is required. */
-const anthropicFraming: ClientFraming = {
-  keepAlive: (isStarted) => (isStarted ? PING : COMMENT), // SDKs expect message_start before any event
-  errorFrame: (error, requestId) => Buffer.from(`event: error\ndata: ${errorBody('anthropic', error, requestId)}\n\n`),
-  endMarker: undefined,
-}
-
-/** OpenAI chat completions; every backend serves them. */
-export const chatCompletions: Dialect = {
-  path: '/v1/chat/completions',
-  needsNative: false,
-  hasUsageOption: true,
-  framing: openaiFraming,
-  events: openaiEvents,
-  wrongPrompt: wrongMessages,
-}
-
-/** Anthropic Messages, forwarded unchanged to backends that support them. */
-export const messages: Dialect = {
-  path: '/v1/messages',
-  otherPaths: ['/v1/v1/messages'], // a base URL that ends in /v1, with an Anthropic SDK
-  needsNative: true,
-  hasUsageOption: false,
-  framing: anthropicFraming,
-  events: anthropicEvents,
-  wrongPrompt: wrongMessages,
-}
-
-/** The routes of model calls. The worker for large bodies gets the path, because a function cannot be sent to another thread. */
-export const DIALECTS: ReadonlyMap<string, Dialect> = new Map([chatCompletions, messages].map((dialect) => [dialect.path, dialect]))
 
 /** OpenAI's body always has all four fields. @param requestId the gateway's own, not that of the client */
 export function errorBody(format: ErrorFormat, error: GatewayError, requestId: string): string {

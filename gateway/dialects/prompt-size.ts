@@ -10,6 +10,8 @@ export interface PromptSize {
   readonly mediaTokens: number
   /** Upper bound: a token has at least one byte of the body. */
   readonly maxTokens: number
+  /** Whether the server adds an earlier conversation to the prompt, of which the body has no trace. */
+  readonly hasHistory?: boolean
 }
 
 const MESSAGE_TOKENS = 4
@@ -61,10 +63,10 @@ const UNSEEN: ReadonlySet<string> = new Set([
   'finish_reason',
 ])
 /** Top-level fields besides `messages` that the model reads, as text or as JSON. */
-const TEXT_FIELDS = ['system', 'prompt', 'input', 'instructions']
+const TEXT_FIELDS = ['system', 'prompt', 'suffix', 'input', 'instructions', 'query', 'documents', 'texts']
 const JSON_FIELDS = ['tools', 'functions', 'response_format', 'output_config']
 
-/** @param body of either dialect, with bounded nesting @param bodyBytes length of its text */
+/** @param body of any dialect, with bounded nesting @param bodyBytes length of its text */
 export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
   const count = new PromptCount()
   count.messages(body.messages)
@@ -76,10 +78,10 @@ export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
   return { tokens, mediaTokens, maxTokens: Math.max(tokens, bodyBytes - count.mediaBytes + mediaMax + TEMPLATE_TOKENS) }
 }
 
-/** Estimates the tokens of a plain answer of either dialect; 0 if it has no text. */
-export function answerTokens({ choices, content }: JsonObject): number {
+/** Estimates the tokens of a plain answer of any dialect; 0 if it has no text. */
+export function answerTokens({ choices, content, output }: JsonObject): number {
   const count = new PromptCount()
-  count.text(choices ?? content)
+  count.text(choices ?? content ?? output)
   return count.weight.tokens
 }
 
@@ -103,13 +105,19 @@ class PromptCount {
   text(value: unknown, depth = 0): void {
     if (typeof value === 'string') return this.weight.add(value)
     if (depth > MAX_DEPTH) return
-    if (Array.isArray(value)) return value.forEach((entry) => this.text(entry, depth + 1))
+    if (Array.isArray(value)) return this.#list(value, depth)
     const block = asObject(value)
     if (block === undefined) return
     if (!MEDIA_TYPES.has(block.type)) return this.#textBlock(block, depth)
     this.media++
     this.weight.addTokens(MEDIA_TOKENS)
     this.#mediaPart(block, depth)
+  }
+
+  /** Prompts may be lists of tokens, or of lists of tokens. */
+  #list(values: readonly unknown[], depth: number): void {
+    if (typeof values[0] === 'number') return this.weight.addTokens(values.length)
+    for (const value of values) this.text(value, depth + 1)
   }
 
   #textBlock(block: JsonObject, depth: number): void {

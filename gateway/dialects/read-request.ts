@@ -4,7 +4,7 @@ import { GatewayError } from '../errors.ts'
 import type { Dialect, ModelRequest } from './dialect.ts'
 import { asObject, type JsonBody } from './json-body.ts'
 import { jsonError } from './json-error.ts'
-import { promptSize, type PromptSize } from './prompt-size.ts'
+import type { PromptSize } from './prompt-size.ts'
 import { requestBody, type RequestBody } from './request-body.ts'
 import { requestFields } from './request-shape.ts'
 
@@ -27,7 +27,7 @@ export function readRequest(bytes: Buffer, dialect: Dialect, isMetered = false):
   const asked = requestFields(json.value, dialect)
   if (asked instanceof GatewayError) return asked
   const asksUsage = isMetered && dialect.hasUsageOption && asked.stream && !asked.wantsUsage
-  const size = isMetered ? promptSize(json.value, bytes.length) : undefined
+  const size = isMetered ? dialect.promptSize(json.value, bytes.length) : undefined
   return { asked, body: requestBody(json, asked.model, asksUsage), size }
 }
 

@@ -1,12 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../errors.ts'
-import { declared, MODEL_CHOOSING, requestFields, wrongMessages } from './request-shape.ts'
+import { chatCompletions } from './chat-completions.ts'
+import { declared, MODEL_CHOOSING, requestFields } from './request-shape.ts'
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 
 /** Row and field of the refusal; undefined for a request that passes. */
 function refusal(body: object): readonly [number, string | undefined] | undefined {
-  const read = requestFields(body as Record<string, unknown>, { wrongPrompt: wrongMessages })
+  const read = requestFields(body as Record<string, unknown>, chatCompletions)
   return read instanceof GatewayError ? [read.row.number, read.params.field] : undefined
 }
 
@@ -34,10 +35,10 @@ test('options of a stream in another spelling are refused: the gateway writes in
 
 describe('L3 every field by which a known server bounds or multiplies an answer', () => {
   const HUGE = 1e300
-  const CAPS = ['max_tokens', 'max_completion_tokens', 'n_predict'] as const
+  const CAPS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict'] as const
   const MULTIPLIERS = ['n', 'best_of', 'n_cmpl'] as const
   const declaredWith = (fields: object): number | undefined =>
-    declared({ ...ASK, max_tokens: 5, max_completion_tokens: 5, ...fields }).maxOutputTokens
+    declared({ ...ASK, max_tokens: 5, max_completion_tokens: 5, ...fields }, chatCompletions).maxOutputTokens
 
   test.each([...CAPS, ...MULTIPLIERS].flatMap((field) => [300.5, '300', true, [1], {}].map((value) => [field, value] as const)))(
     '%s: %j is refused',
@@ -53,9 +54,10 @@ describe('L3 every field by which a known server bounds or multiplies an answer'
   })
 
   test.each(MULTIPLIERS)('%s counts as answers if it is the largest number', (field) => {
-    const choices = (value: number | null): number => declared({ ...ASK, n: 2, best_of: 2, n_cmpl: 2, [field]: value }).choices
+    const choices = (value: number | null): number =>
+      declared({ ...ASK, n: 2, best_of: 2, n_cmpl: 2, [field]: value }, chatCompletions).choices
     expect([-1, 0, 1, 7, HUGE, null].map(choices)).toEqual([2, 2, 2, 7, HUGE, 2])
-    expect(declared({ ...ASK, [field]: -1 }).choices).toBe(1)
+    expect(declared({ ...ASK, [field]: -1 }, chatCompletions).choices).toBe(1)
   })
 })
 
@@ -82,7 +84,7 @@ describe('the declarations of a request about its answer', () => {
     ['usage not wanted', { stream_options: { include_usage: false } }, {}],
     ['usage wanted in no known way', { stream_options: { include_usage: 'true' } }, {}],
   ])('%s', (_, fields, declares) => {
-    expect(requestFields({ ...ASK, ...fields }, { wrongPrompt: wrongMessages })).toEqual({
+    expect(requestFields({ ...ASK, ...fields }, chatCompletions)).toEqual({
       model: 'llama',
       stream: false,
       ...NOTHING,

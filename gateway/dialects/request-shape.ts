@@ -4,7 +4,7 @@ import type { Dialect, ModelRequest } from './dialect.ts'
 import { asObject, type JsonObject } from './json-body.ts'
 
 /** Caps on the tokens of one answer, by the servers that obey them (`docs/contract.md`). llama.cpp obeys `n_predict` above the others. */
-const CAPS = ['max_tokens', 'max_completion_tokens', 'n_predict'] as const
+const CAPS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict'] as const
 /** Numbers of answers to generate. vLLM obeys `best_of` and llama.cpp `n_cmpl`, whatever `n` says. */
 const MULTIPLIERS = ['n', 'best_of', 'n_cmpl'] as const
 const COUNTS = [...MULTIPLIERS, ...CAPS] as const
@@ -36,32 +36,42 @@ const CHOOSING_LENGTHS = new Set([...MODEL_CHOOSING].map((name) => name.length))
 /** Maximum depth. Real requests have less than 40 levels; parsers of backends fail from some hundreds on. */
 const MAX_DEPTH = 200
 
+/** What a dialect says about the shape of a body. */
+export type RequestShape = Pick<Dialect, 'wrongPrompt' | 'caps' | 'hasOutput' | 'prompts'>
+
 /** Reads the deciding fields and checks the shape of a request. @returns row 11 with the first wrong field, or row 42 */
-export function requestFields(body: JsonObject, { wrongPrompt }: Pick<Dialect, 'wrongPrompt'>): ModelRequest | GatewayError {
+export function requestFields(body: JsonObject, dialect: RequestShape): ModelRequest | GatewayError {
   const { model, stream } = body
   if (model === undefined) return invalid('model', 'is required')
   if (typeof model !== 'string' || model === '') return invalid('model', 'must be a non-empty string')
   const { ambiguous, choosing, deep } = wrongKeys(body)
-  const wrong = ambiguous ?? choosing ?? wrongStream(body) ?? wrongCount(body) ?? wrongPrompt(body) ?? deep
-  return wrong ?? { model, stream: stream === true, ...declared(body) }
+  const wrong = ambiguous ?? choosing ?? wrongStream(body) ?? wrongCount(body) ?? dialect.wrongPrompt(body) ?? deep
+  return wrong ?? { model, stream: stream === true, ...declared(body, dialect) }
 }
 
-/** What a request of either dialect declares about its answer: the most that any known server generates for it. */
-export function declared(body: JsonObject): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
+/** What a request declares about its answer: the most that any known server generates for it. */
+export function declared(
+  body: JsonObject,
+  { caps, hasOutput, prompts }: Pick<Dialect, 'caps' | 'hasOutput' | 'prompts'>,
+): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
   return {
-    maxOutputTokens: declaredCap(body),
-    choices: Math.max(1, ...MULTIPLIERS.map((name) => (typeof body[name] === 'number' ? body[name] : 1))),
+    maxOutputTokens: declaredCap(body, caps),
+    choices: hasOutput ? (prompts?.(body) ?? 1) * multiplier(body) : 0,
     wantsUsage: asObject(body.stream_options)?.include_usage === true,
   }
 }
 
+function multiplier(body: JsonObject): number {
+  return Math.max(1, ...MULTIPLIERS.map((name) => (typeof body[name] === 'number' ? body[name] : 1)))
+}
+
 /**
- * The largest cap. A cap of 0 or less means "no cap" to some servers, so it also cancels the others; `n_predict` alone is a cap to llama.cpp
- * only.
+ * The largest cap. A cap of 0 or less means "no cap" to some servers, so it also cancels the others. Servers ignore the caps of other routes, and
+ * `n_predict` is a cap to llama.cpp only: none of these is enough alone.
  */
-function declaredCap(body: JsonObject): number | undefined {
+function declaredCap(body: JsonObject, ownCaps: readonly string[]): number | undefined {
   const caps = CAPS.map((name) => body[name]).filter((cap) => typeof cap === 'number')
-  const isCapped = caps.every((cap) => cap > 0) && (typeof body.max_tokens === 'number' || typeof body.max_completion_tokens === 'number')
+  const isCapped = caps.every((cap) => cap > 0) && ownCaps.some((name) => typeof body[name] === 'number')
   return isCapped ? Math.max(...caps) : undefined
 }
 

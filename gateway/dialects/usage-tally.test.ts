@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { DeltaText, UsageTally } from './usage.ts'
 
-const reader = new DeltaText()
+const reader = new DeltaText('"delta":')
 const deltaBytes = (event: string): number => reader.bytesOf(event)
 const latin1 = (text: string): string => Buffer.from(text).toString('latin1')
 const chat = (...deltas: readonly object[]): string =>
@@ -50,7 +50,7 @@ describe('the text in an event', () => {
 
 describe('a stream without usage is estimated by its events', () => {
   const estimate = (...contents: readonly string[]): number => {
-    const tally = new UsageTally()
+    const tally = new UsageTally('"delta":')
     for (const content of contents) tally.addEvent(chat({ content }))
     return tally.settled(7).outputTokens
   }
@@ -64,6 +64,6 @@ describe('a stream without usage is estimated by its events', () => {
   })
 
   test('and never as nothing', () => {
-    expect(new UsageTally().settled(7)).toEqual({ inputTokens: 7, cachedInputTokens: 0, outputTokens: 1, isEstimated: true })
+    expect(new UsageTally('"delta":').settled(7)).toEqual({ inputTokens: 7, cachedInputTokens: 0, outputTokens: 1, isEstimated: true })
   })
 })

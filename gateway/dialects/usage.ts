@@ -45,6 +45,16 @@ export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
   })
 }
 
+/** Reads `usage` of a response. Unlike Anthropic's, `input_tokens` contains the cached ones. @returns undefined if it has no counts */
+export function responsesUsage({ usage }: JsonObject): UsageReport | undefined {
+  const { input_tokens: input, output_tokens: output, input_tokens_details: details } = asObject(usage) ?? {}
+  return reportOf({
+    promptTokens: count(input),
+    cacheReadTokens: count(asObject(details)?.cached_tokens),
+    outputTokens: count(output),
+  })
+}
+
 /** Reads `usage` of a message, of `message_start` and of `message_delta`. @returns undefined if it has no counts */
 export function anthropicUsage({ usage }: JsonObject): UsageReport | undefined {
   const fields = asObject(usage) ?? {}
@@ -68,8 +78,30 @@ export function laterReport(former: UsageReport | undefined, later: UsageReport)
   }
 }
 
-/** Estimates of at least 1 replace missing counts and 0: no prompt and no answer with text has 0 tokens. */
-export function settledUsage(report: UsageReport | undefined, estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>): Usage {
+/**
+ * Estimates of at least 1 replace missing counts and 0: no prompt and no answer with text has 0 tokens.
+ * @param estimate without output for an answer that has no tokens: a report of some is then the server's mistake
+ */
+export function settledUsage(
+  report: UsageReport | undefined,
+  estimate: { readonly inputTokens: number; readonly outputTokens?: number },
+): Usage {
+  if (estimate.outputTokens === undefined) return inputAlone(report, estimate.inputTokens)
+  return withOutput(report, { inputTokens: estimate.inputTokens, outputTokens: estimate.outputTokens })
+}
+
+function inputAlone(report: UsageReport | undefined, estimate: number): Usage {
+  const input = report && inputOf(report)
+  const inputTokens = input ?? Math.max(1, estimate)
+  return {
+    inputTokens,
+    cachedInputTokens: Math.min(input ?? 0, report?.cacheReadTokens ?? 0),
+    outputTokens: 0,
+    isEstimated: input === undefined,
+  }
+}
+
+function withOutput(report: UsageReport | undefined, estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>): Usage {
   const input = report && inputOf(report)
   const output = report && outputOf(report, estimate.outputTokens)
   return {
@@ -108,10 +140,14 @@ const MAX_BYTES_OF_ONE_TOKEN = 8
 
 /** The cost of an unfinished stream: the usage that its backend reports, and the text that it has sent, in case there is no report. */
 export class UsageTally {
-  readonly #text = new DeltaText()
+  readonly #text: DeltaText
   #report: UsageReport | undefined = undefined
   #events = 0
   #bytes = 0
+
+  constructor(textKey: TextKey) {
+    this.#text = new DeltaText(textKey)
+  }
 
   /** Counts the text of an event. @param event decoded as Latin-1 */
   addEvent(event: string): void {
@@ -137,8 +173,8 @@ export class UsageTally {
   }
 }
 
-/** Both formats put the text of the model into an object of this name. Texts escape their quotes, so only a key can match. */
-const DELTA = '"delta":'
+/** The key of the model's text in an event: of an object or a string. Texts escape their quotes, so only a key can match. */
+export type TextKey = '"delta":' | '"text":'
 /** String values of a delta that are not text of the model. */
 const SILENT_KEYS: readonly string[] = ['type"', 'role"', 'id"', 'signature"', 'stop_reason"', 'stop_sequence"']
 
@@ -151,15 +187,20 @@ const CLOSING_BRACE = 125
 
 /** Measures text without parsing. One object per stream: results that are allocated for each event would cost more. */
 export class DeltaText {
+  readonly #key: TextKey
   #event = ''
   #at = 0
+
+  constructor(key: TextKey) {
+    this.#key = key
+  }
 
   /** Bytes of texts, reasoning and arguments over all choices of an event. @param event as Latin-1: one unit per byte */
   bytesOf(event: string): number {
     let bytes = 0
     this.#event = event
-    for (this.#at = event.indexOf(DELTA); this.#at >= 0; this.#at = event.indexOf(DELTA, this.#at)) {
-      this.#at += DELTA.length
+    for (this.#at = event.indexOf(this.#key); this.#at >= 0; this.#at = event.indexOf(this.#key, this.#at)) {
+      this.#at += this.#key.length
       bytes += this.#strings()
     }
     this.#event = ''
@@ -180,6 +221,7 @@ export class DeltaText {
       this.#at = endOfText(event, start)
       if (isKey(event, this.#at)) isSilent = SILENT_KEYS.some((key) => event.startsWith(key, start))
       else if (!isSilent) bytes += textBytes(event, start, this.#at)
+      if (depth === 0) return bytes // the value is a string itself
     }
     return bytes
   }

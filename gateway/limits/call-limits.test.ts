@@ -2,6 +2,7 @@ import { describe, expect, test } from 'vitest'
 import { modelRecord } from '../../test/support/front-gateway.ts'
 import { budget, LedgerWorld, subject } from '../../test/support/ledger-world.ts'
 import { promptSize } from '../dialects/prompt-size.ts'
+import { chatCompletions } from '../dialects/chat-completions.ts'
 import { errorBody } from '../dialects/dialect.ts'
 import { declared } from '../dialects/request-shape.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
@@ -25,7 +26,7 @@ interface Ask {
 
 function callOf({ limits = {}, budgets = [], fields = {}, model = {}, format = 'openai' }: Ask) {
   const body = { model: 'llama', messages: [{ role: 'user', content: 'Good morning!' }], ...fields }
-  const asked = { model: 'llama', stream: false, ...declared(body) }
+  const asked = { model: 'llama', stream: false, ...declared(body, chatCompletions) }
   const size = promptSize(body, JSON.stringify(body).length)
   const owner = subject({ limits, budgets })
   return { uid: owner.uid, subjects: [owner], model: modelRecord('llama', model), asked, size, format }

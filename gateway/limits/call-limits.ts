@@ -191,7 +191,7 @@ export class HeldCall {
     if (isEstimated) return
     const { experience, call } = this.#deps
     experience.ratio.learn(call.size, inputTokens)
-    experience.output.learn(outputTokens / call.asked.choices)
+    if (call.asked.choices > 0) experience.output.learn(outputTokens / call.asked.choices)
   }
 }
 

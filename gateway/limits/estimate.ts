@@ -46,12 +46,15 @@ const UNBOUNDED_OUTPUT = 1_000_000
 const MOST_OVERESTIMATED = 3.2
 /** Output tokens for a model without experience and bounds. */
 const DEFAULT_OUTPUT = 4_096
+/** Tokens of a conversation that the server has stored, for a model whose record has no `contextTokens`. */
+const UNBOUNDED_HISTORY = 131_072
 
 /** Estimates one request with a few multiplications: everything that depends on the body alone is in `size`. */
 export function estimateTokens({ asked, size, bounds, ratio, learned }: EstimateSource): TokenEstimate {
-  const inputMax = Math.min(MAX_TOKENS, size.maxTokens)
+  const inputMax = Math.min(MAX_TOKENS, Math.max(size.maxTokens, historyMax(size, bounds)))
   const input = Math.min(inputMax, Math.ceil(size.tokens * ratio.ratio))
   const inputMin = Math.floor((size.tokens - size.mediaTokens) / MOST_OVERESTIMATED)
+  if (asked.choices === 0) return { inputMin, input, inputMax, output: 0, outputMax: 0, isBounded: true }
   const declared = declaredOutput(asked)
   const outputMax = declared ?? bounded(asked.choices * modelOutput(bounds, inputMin))
   const isBounded = declared !== undefined || Boolean(bounds.maxOutputTokens ?? bounds.contextTokens)
@@ -73,6 +76,11 @@ export function believed(usage: Usage, { inputMax, outputMax, isBounded }: Token
 /** The largest cap counts, because servers differ in the cap that they obey. @returns undefined without any cap */
 export function declaredOutput({ maxOutputTokens, choices }: Pick<ModelRequest, 'maxOutputTokens' | 'choices'>): number | undefined {
   return maxOutputTokens === undefined ? undefined : bounded(maxOutputTokens * choices)
+}
+
+/** Most tokens of a prompt to which the server adds an earlier conversation. */
+function historyMax({ hasHistory = false }: PromptSize, { contextTokens }: ModelBounds): number {
+  return hasHistory ? (contextTokens ?? UNBOUNDED_HISTORY) : 0
 }
 
 /** Most output tokens of one choice of a request without a cap. */

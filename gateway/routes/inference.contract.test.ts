@@ -17,7 +17,7 @@ beforeEach(async () => {
   const models = [
     modelRecord('llama', { aliases: ['claude-x'] }),
     hidden,
-    { ...translate, backends: translate.backends.map((backend) => ({ ...backend, messages: 'Translate' as const })) },
+    { ...translate, backends: translate.backends.map((backend) => ({ ...backend, routes: ['chat/completions'] })) },
   ]
   front = await startFront({ models, maxBodyBytes: MIB })
 })

@@ -42,8 +42,9 @@ export function inference(dialect: Dialect, deps: RouteDeps): RouteHandler {
     if (turn) await turn // many requests of this key have arrived at the same time
     if (exchange.response.closed) return undefined // the client has left
     const subjects = limitSubjects(caller)
-    const call = { exchange, caller, subjects, dialect, deps, isMetered: subjects.length > 0 || caller.account !== undefined }
-    const storm = deps.limits.refusalUnread({ uid: caller.record.uid, subjects }, exchange.format)
+    const isMetered = dialect.isCharged && (subjects.length > 0 || caller.account !== undefined)
+    const call = { exchange, caller, subjects, dialect, deps, isMetered }
+    const storm = dialect.isCharged ? deps.limits.refusalUnread({ uid: caller.record.uid, subjects }, exchange.format) : undefined
     if (storm) return counted(storm, call) // row 19 before the body is read, for a client that ignores repeated refusals
     let admitted: Admitted | undefined
     try {
@@ -104,12 +105,13 @@ function admit(bytes: Awaited<ReturnType<typeof readBody>>, call: Call): Admitte
 function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promise<Admitted> {
   const read = orThrow(result) // rows 10, 11, 42; 34
   if (read === undefined) return undefined
-  const { exchange, isMetered } = call
+  const { exchange, isMetered, dialect } = call
   const { asked } = read
   exchange.askedModel = asked.model
   const model = admitModel(asked, call) // rows 12 to 14, 41
   exchange.model = model.record.servedName
   if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
+  if (!dialect.isCharged) takeFree(call) // row 19
   const held = isMetered ? reserved(model.record, read, call) : undefined // rows 16 to 23, 36, 43
   return held instanceof Promise ? held.then((hold) => admittedCall(read, model, hold, call)) : admittedCall(read, model, held, call)
 }
@@ -136,12 +138,24 @@ async function settled(running: Promise<Outcome>, held: HeldCall): Promise<Outco
   }
 }
 
+/** A call that costs nothing has a small limit of the key alone. */
+function takeFree({ caller: { record }, deps }: Call): void {
+  const waitMs = deps.freeCalls.take(record.uid)
+  if (waitMs === 0) return
+  throw new GatewayError('requestsLimited', { whose: 'key', wait: (waitMs / 1_000).toFixed(1) }, { retryAfterMs: waitMs })
+}
+
 const NOT_NATIVE =
   'no backend of it has messages: Native. Use an OpenAI client with POST /v1/chat/completions, or ask the platform team to set that field in the ServedModel'
 
+function lacks({ route, path }: Dialect): string {
+  if (route === 'messages') return NOT_NATIVE
+  return `no backend of it serves ${path}. Ask the platform team to set engine or routes of its backends in the ServedModel`
+}
+
 function admitModel({ model: name }: ModelRequest, { caller, dialect, deps }: Call): ModelEntry {
   const entry = allowedModel(name, caller.record, deps)
-  if (dialect.needsNative && !entry.hasNative) throw new GatewayError('unsupportedRoute', { model: name, reason: NOT_NATIVE })
+  if (!entry.routes.has(dialect.route)) throw new GatewayError('unsupportedRoute', { model: name, reason: lacks(dialect) })
   return entry
 }
 

@@ -9,7 +9,7 @@ const SHOWN_SEGMENT = /^[0-9A-Za-z._~:@-]{0,32}$/
 
 /** Paths below `/v1` of vendor APIs that this gateway does not serve. `docs/contract.md` names the planned ones. */
 const NOT_BUILT: readonly string[] = [
-  ...['messages', 'complete', 'completions', 'embeddings', 'responses', 'images', 'audio', 'videos', 'realtime', 'moderations', 'rerank'],
+  ...['messages', 'complete', 'responses', 'images', 'audio', 'videos', 'realtime', 'moderations'],
   ...['files', 'uploads', 'batches', 'fine_tuning', 'vector_stores', 'assistants', 'threads', 'conversations'],
 ]
 

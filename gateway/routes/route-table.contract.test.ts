@@ -1,10 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
-import { completions } from '../../test/support/toy-dialect/completions.ts'
 import { BodyReader } from '../dialects/body-reader.ts'
 import { requestIdHeaders } from '../http/exchange.ts'
 import { systemClock } from '#platform/clock.ts'
-import { callRoute, ROUTES, type Route } from './route-table.ts'
+import { ROUTES, type Route } from './route-table.ts'
 
 let front: FrontGateway
 afterEach(() => front.stop())
@@ -36,20 +35,4 @@ test('large bodies of every route are left to the worker', async () => {
     const { status } = await fetch(front.base + path, { method: 'POST', headers, body: ' '.repeat(300_000) })
     expect([path, status]).toEqual([path, 500])
   }
-})
-
-describe('a new dialect', () => {
-  const send = (key: string, body: object): Promise<Response> =>
-    fetch(`${front.base}/v1/completions`, { method: 'POST', headers: { authorization: `Bearer ${key}` }, body: JSON.stringify(body) })
-
-  test('is one file and one row: scope, errors and the call of the backend follow from it', async () => {
-    front = await startFront({ routes: [...ROUTES, callRoute(completions)] })
-    const key = front.issue({ models: [['llama']] })
-    expect((await send(key, { model: 'llama', prompt: 'once' })).status).toBe(200)
-    expect(front.jobs[0]).toMatchObject({ askedName: 'llama', dialect: { path: '/v1/completions' } })
-    expect((await send(key, { model: 'other', prompt: 'once' })).status).toBe(403)
-    const refused = await send(key, { model: 'llama' })
-    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: 'prompt' } }])
-    expect(front.finished.every(({ route }) => route === '/v1/completions')).toBe(true)
-  })
 })

@@ -1,5 +1,6 @@
 /** All routes. The app, the rows 5 and 6, the labels of metrics and the table in `docs/contract.md` follow from this table. */
-import { type Dialect, DIALECTS } from '../dialects/dialect.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { DIALECTS } from '../dialects/dialects.ts'
 import { inference } from './inference.ts'
 import { showKey } from './key.ts'
 import { listModels, oneModel } from './models.ts'
@@ -27,7 +28,7 @@ export const ROUTES: readonly Route[] = [
   { methods: 'GET, HEAD', paths: ['/'], label: '/', handler: () => home },
 ]
 
-export function callRoute(dialect: Dialect): Route {
+function callRoute(dialect: Dialect): Route {
   const { path, otherPaths = [] } = dialect
   return { methods: 'POST', paths: [path, ...otherPaths], label: path, handler: (deps) => inference(dialect, deps) }
 }

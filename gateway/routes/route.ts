@@ -6,6 +6,7 @@ import type { BodyBudget } from '../http/body-budget.ts'
 import { type Exchange, requestIdHeaders } from '../http/exchange.ts'
 import type { RequestTurns } from '../http/request-turns.ts'
 import type { CallLimits } from '../limits/call-limits.ts'
+import type { FreeCalls } from '../limits/free-calls.ts'
 import type { Ledger } from '../limits/ledger.ts'
 import type { UsageMeter } from '../usage/usage-meter.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
@@ -29,6 +30,7 @@ export interface RouteDeps {
   readonly bodyReader: Pick<BodyReader, 'read'>
   readonly maxBodyBytes: number
   readonly limits: Pick<CallLimits, 'reserve' | 'refusalUnread'>
+  readonly freeCalls: Pick<FreeCalls, 'take'>
   readonly ledger: Pick<Ledger, 'snapshot'>
   readonly usage: Pick<UsageMeter, 'refused'>
 }

@@ -9,7 +9,7 @@ let key: string
 
 beforeEach(async () => {
   const translated = modelRecord('chat-only')
-  const backends = translated.backends.map((backend) => ({ ...backend, messages: 'Translate' as const }))
+  const backends = translated.backends.map((backend) => ({ ...backend, routes: ['chat/completions'] }))
   front = await startFront({ models: [modelRecord('llama'), { ...translated, backends }] })
   key = front.issue({ models: [['llama', 'chat-only']] })
 })

@@ -325,7 +325,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   get #spent(): Usage | undefined {
     const usage = this.#usage
     if (usage !== undefined || !this.#mayHaveWorked || this.job.isMetered === false) return usage
-    return settledUsage(undefined, { inputTokens: this.#inputTokens, outputTokens: this.job.outputTokens ?? 0 })
+    const estimate = { inputTokens: this.#inputTokens, outputTokens: this.job.outputTokens ?? 0 }
+    return settledUsage(undefined, this.job.dialect.hasOutput ? estimate : { inputTokens: estimate.inputTokens })
   }
 
   get #mayHaveWorked(): boolean {

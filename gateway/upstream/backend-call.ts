@@ -13,11 +13,11 @@ type CallOptions = Pick<HeaderSource, 'forwarded' | 'credential'>
 /** @param body the body of the job, which the job still has */
 export function backendCall(job: ForwardJob, body: RequestBody, target: Target, { forwarded, credential }: CallOptions) {
   const { dialect, exchange, askedName } = job
-  const { upstreamModel, isNative, streamUsage } = target.backend
+  const { upstreamModel, streamUsage } = target.backend
   const asksUsage = job.isMetered !== false && streamUsage === 'Inject'
   const bytes = bytesFor(body, upstreamModel, asksUsage)
   const { request, requestId } = exchange
-  const headers = upstreamHeaders({ sent: request.headers, forwarded, isNative: dialect.needsNative && isNative, requestId, credential })
+  const headers = upstreamHeaders({ sent: request.headers, forwarded, isAnthropic: dialect.isAnthropic, requestId, credential })
   const isStreamed = bytes.length > STREAMED_BYTES
   if (isStreamed) headers.push('content-length', String(bytes.length))
   return {

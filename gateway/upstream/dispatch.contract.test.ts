@@ -288,7 +288,7 @@ describe('another backend', () => {
     const gateway = await new Harness().start()
     const backends = [
       backendRecord({ name: 'n', endpoints: [bad.address] }),
-      backendRecord({ name: 't', endpoints: [translate.address], messages: 'Translate' }),
+      backendRecord({ name: 't', endpoints: [translate.address], routes: ['chat/completions'] }),
     ]
     gateway.put(modelRecord({ backends }))
     expect(await gateway.post(MESSAGES, HELLO)).toMatchObject({ status: 529 })

@@ -23,7 +23,7 @@ export function forward(job: ForwardJob, deps: ForwardDeps): Promise<Outcome> {
 
 /** One request with its attempts. It also holds the rules by which its servers are picked. */
 class Forwarding implements Running, PickRules {
-  readonly nativeOnly: boolean
+  readonly route: string
   readonly tried: Target[] = []
   readonly #job: ForwardJob
   readonly #deps: ForwardDeps
@@ -37,7 +37,7 @@ class Forwarding implements Running, PickRules {
     this.#job = job
     this.#deps = deps
     this.#startedAt = deps.ticker.now
-    this.nativeOnly = job.dialect.needsNative
+    this.route = job.dialect.route
   }
 
   isUsable(backend: BackendEntry): boolean {
@@ -123,7 +123,8 @@ function bothFailed(earlier: FailedAttempt | undefined, later: FailedAttempt): F
 
 /** Rules for the choice of a server: backends by weight, endpoints by load. Random numbers and state are passed in. */
 export interface PickRules {
-  readonly nativeOnly: boolean
+  /** Path behind `/v1/` that the server must serve. */
+  readonly route: string
   /** Servers that this request was already sent to. */
   readonly tried: readonly Target[]
   /** Whether this pod can use a backend: false if it lacks its credential. */
@@ -154,7 +155,7 @@ function pick({ backends }: ModelEntry, rules: PickRules, onlyUp: boolean): Targ
 }
 
 function isOpen(backend: BackendEntry, rules: PickRules, onlyUp: boolean): boolean {
-  if (backend.weight <= 0 || (rules.nativeOnly && !backend.isNative) || !rules.isUsable(backend)) return false
+  if (backend.weight <= 0 || !backend.routes.has(rules.route) || !rules.isUsable(backend)) return false
   for (const target of backend.targets) if (isLeft(target, rules, onlyUp)) return true
   return false
 }

@@ -125,9 +125,8 @@ describe('a record', () => {
     expect([stays?.health.isRetired, goes?.health.isRetired]).toEqual([false, true])
   })
 
-  it('serves Messages only with a native backend that has a weight', () => {
-    const native = (messages: 'Native' | 'Translate', weight: number): boolean | undefined =>
-      tableOf({ backends: [backendRecord({ messages, weight })] }).resolve('shop', 'llama')?.hasNative
-    expect([native('Native', 1), native('Translate', 1), native('Native', 0)]).toEqual([true, false, false])
+  it('serves the routes of those backends that have a weight', () => {
+    const backends = [backendRecord({ routes: ['embeddings'] }), backendRecord({ name: 'unused', routes: ['messages'], weight: 0 })]
+    expect(tableOf({ backends }).resolve('shop', 'llama')?.routes).toEqual(new Set(['embeddings']))
   })
 })

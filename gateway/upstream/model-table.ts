@@ -17,7 +17,8 @@ export interface BackendEntry {
   /** `<model uid>/<backend name>`, as in heartbeats. */
   readonly id: string
   readonly weight: number
-  readonly isNative: boolean
+  /** Paths behind `/v1/` that its servers serve. */
+  readonly routes: ReadonlySet<string>
   readonly streamUsage: StreamUsage
   readonly upstreamModel: string
   /** SHA-256 of the credential of the server, and of the one before; null if it needs none. */
@@ -31,7 +32,8 @@ export interface BackendEntry {
 export interface ModelEntry extends NamedModel {
   readonly record: ModelRecord
   readonly backends: readonly BackendEntry[]
-  readonly hasNative: boolean
+  /** Routes that a backend with a share of the requests serves. */
+  readonly routes: ReadonlySet<string>
 }
 
 export interface VisibleModel {
@@ -139,7 +141,7 @@ export function modelEntry(record: ModelRecord, rules: AddressRules, previous: M
     ...namedModel(record),
     record,
     backends,
-    hasNative: backends.some((backend) => backend.isNative && backend.weight > 0),
+    routes: new Set(backends.flatMap(({ routes, weight }) => (weight > 0 ? [...routes] : []))),
   }
 }
 
@@ -160,7 +162,7 @@ function backendEntry(
     name: record.name,
     id,
     weight: record.weight,
-    isNative: record.messages === 'Native',
+    routes: new Set(record.routes),
     streamUsage: record.streamUsage ?? 'Inject',
     upstreamModel: record.upstreamModel,
     credential: record.credentialSum === null ? null : { sum: record.credentialSum, former: record.formerCredentialSum },

@@ -12,7 +12,7 @@ function entryOf(...backends: ReadonlyArray<Partial<BackendRecord>>): ModelEntry
   )
 }
 
-const RULES: PickRules = { nativeOnly: false, tried: [], isUsable: () => true, random: () => 0 }
+const RULES: PickRules = { route: 'chat/completions', tried: [], isUsable: () => true, random: () => 0 }
 const endpoints = (...last: readonly number[]): Pick<BackendRecord, 'endpoints'> => ({ endpoints: last.map((n) => `10.0.0.${n}:80`) })
 
 /** How often each server is picked with evenly distributed random numbers. */
@@ -76,8 +76,8 @@ describe('picking a server', () => {
   })
 
   it('for Messages takes only native backends, and always only backends whose credential is mounted', () => {
-    const entry = entryOf({ ...endpoints(1), messages: 'Translate' }, { ...endpoints(2), messages: 'Native' })
-    expect(shares(entry, { nativeOnly: true })).toEqual({ '2': 100 })
+    const entry = entryOf({ ...endpoints(1), routes: ['chat/completions'] }, { ...endpoints(2), routes: ['chat/completions', 'messages'] })
+    expect(shares(entry, { route: 'messages' })).toEqual({ '2': 100 })
     expect(shares(entry, { isUsable: ({ name }) => name === 'b0' })).toEqual({ '1': 100 })
   })
 

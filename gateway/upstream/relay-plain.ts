@@ -60,9 +60,10 @@ export class PlainRelay implements AnswerRelay {
   usage(inputTokens: number): Usage | undefined {
     if (!this.#isMetered || this.#bytes === 0) return undefined
     const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has produced the whole answer, even if the client left
+    const { events, hasOutput } = this.#host.job.dialect
     const outputTokens = this.#writtenTokens ?? tokensOfBytes(Math.max(this.#bytes, length))
     const found = this.#found?.usage()
-    return settledUsage(found ? this.#host.job.dialect.events.usageIn(found) : this.#report, { inputTokens, outputTokens })
+    return settledUsage(found ? events.usageIn(found) : this.#report, hasOutput ? { inputTokens, outputTokens } : { inputTokens })
   }
 
   /** Cuts the connection, so that a truncated answer does not look complete. */
@@ -105,8 +106,10 @@ export class PlainRelay implements AnswerRelay {
 }
 
 /** Whether an answer with status 200 is an error, as some servers send. */
-function isError({ error, choices, content }: JsonObject): boolean {
-  return choices === undefined && content === undefined && (typeof error === 'string' || asObject(error) !== undefined)
+function isError({ error, choices, content, output }: JsonObject): boolean {
+  return (
+    choices === undefined && content === undefined && output === undefined && (typeof error === 'string' || asObject(error) !== undefined)
+  )
 }
 
 /** More of an error body is not read. */

@@ -6,7 +6,7 @@ import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import { renamedEvent } from './rename-model.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
-import { parseObject } from '../dialects/json-body.ts'
+import { asObject, parseObject } from '../dialects/json-body.ts'
 
 const MAX_EVENT_BYTES = 1024 * 1024
 /** Events without data in a row per second. More are not keep-alives but cause useless work. */
@@ -42,13 +42,16 @@ export class StreamRelay implements AnswerRelay {
   #isFinished = false
   /** Whether the end marker was sent; later bytes are dropped. */
   #isEnded = false
+  /** Whether the backend's own last event has told the client of the failure. */
+  #isFailureTold = false
+  #sentEvents = 0
 
   /** Creates the relay before the backend answers, so that a client is kept alive even while the head of the answer is missing. */
   constructor(host: RelayPort) {
     this.#host = host
     this.#framing = host.job.dialect.framing
     this.#events = host.job.dialect.events
-    this.#tally = host.job.isMetered === false ? undefined : new UsageTally()
+    this.#tally = host.job.isMetered === false ? undefined : new UsageTally(this.#events.textKey)
   }
 
   data(chunk: Buffer): void {
@@ -78,7 +81,7 @@ export class StreamRelay implements AnswerRelay {
     const shown = FRAME_ROWS.has(error.row.id)
       ? error
       : new GatewayError('streamBroken', { reason: reasonOf(error, format) }, { cause: error })
-    response.end(this.#framing.errorFrame(shown, requestId))
+    response.end(this.#isFailureTold ? undefined : this.#framing.errorFrame(shown, requestId, this.#sentEvents))
     return shown
   }
 
@@ -101,6 +104,7 @@ export class StreamRelay implements AnswerRelay {
       isEdited ||= shown !== event
       if (shown !== undefined) out.push(shown)
       if (kind === 'end') return this.#finish(Buffer.concat(out))
+      if (kind === 'failed') return this.#failedEvent(event, Buffer.concat(out))
     }
     this.#pass(isEdited ? Buffer.concat(out) : whole)
   }
@@ -137,6 +141,7 @@ export class StreamRelay implements AnswerRelay {
       this.#isRenamed = this.#host.isRenamed || renamedEvent(event, this.#host.job.askedName) !== event
       this.#host.began()
     }
+    this.#sentEvents++
     if (kind === 'start') this.#isStarted = true
     if (kind === 'finish') this.#isFinished = true
     return this.#isRenamed && kind !== 'end'
@@ -167,6 +172,14 @@ export class StreamRelay implements AnswerRelay {
     const preface = this.#preface
     this.#preface = []
     return preface.length === 0 ? bytes : Buffer.concat([...preface, bytes])
+  }
+
+  /** @param last earlier events of the same chunk, and this one */
+  #failedEvent(event: Buffer, last: Buffer): void {
+    this.#isFailureTold = true
+    this.#write(last)
+    const body = asObject(parseObject(parseSseEvent(event).data ?? '')?.response)
+    this.#host.refused({ status: statusIn(body), body })
   }
 
   /** @param before earlier events of the same chunk */

@@ -4,13 +4,15 @@ import { edited, literalAtTop, provenLiteral } from '../dialects/proven-field.ts
 import { parseSseEvent } from '../dialects/sse.ts'
 
 const TOKEN = Buffer.from('"model"')
+/** Fields of an event that may hold the answer. */
+const INNER = ['message', 'response'] as const
 
 /** An answer that JSON.parse reads and JSON.stringify cannot write. */
 export class UnwritableAnswer extends Error {}
 
 /**
- * Sets `model` of an answer, or of the data of a streamed event, to the requested name: at the top level, or in the `message` of
- * Anthropic's `message_start`.
+ * Sets `model` of an answer, or of the data of a streamed event, to the requested name: at the top level, in the `message` of Anthropic's
+ * `message_start`, or in the `response` of events of a Responses stream.
  * @returns `json` itself if there is no such field, if the field has that name, or if this is not a JSON object
  * @throws UnwritableAnswer
  */
@@ -22,12 +24,14 @@ export function renamedAnswer(json: Buffer, askedName: string): Buffer {
 /** `renamedAnswer` for a parsed object. @throws UnwritableAnswer */
 export function renamedBody(body: JsonBody, askedName: string): Buffer {
   const { bytes, value } = body
-  const message = asObject(value.message)
-  const shown = value.model ?? message?.model
+  const inner = INNER.find((name) => asObject(value[name])?.model !== undefined)
+  const holder = inner === undefined ? undefined : asObject(value[inner])
+  const shown = value.model ?? holder?.model
   if (typeof shown !== 'string' || shown === askedName) return bytes
   const at = provenLiteral(body, 'model', shown)
   if (at !== undefined) return edited(bytes, [{ ...at, text: JSON.stringify(askedName) }])
-  const renamed = typeof value.model === 'string' ? { ...value, model: askedName } : { ...value, message: { ...message, model: askedName } }
+  const renamed =
+    typeof value.model === 'string' ? { ...value, model: askedName } : { ...value, [String(inner)]: { ...holder, model: askedName } }
   try {
     return Buffer.from(JSON.stringify(renamed))
   } catch (cause) {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { forwardedHeaders, upstreamHeaders } from './upstream-headers.ts'
 
-const SOURCE = { sent: {}, forwarded: forwardedHeaders(), isNative: false, requestId: 'req_1', credential: undefined }
+const SOURCE = { sent: {}, forwarded: forwardedHeaders(), isAnthropic: false, requestId: 'req_1', credential: undefined }
 
 it.each([
   [undefined, '1'],

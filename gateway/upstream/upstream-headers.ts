@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 
 const FORWARDED = ['accept', 'traceparent', 'tracestate', 'openai-beta', 'x-session-id', 'x-session-affinity', 'x-claude-code-session-id']
 const FORWARDED_PREFIX = 'x-codex-'
-const NATIVE = ['anthropic-version', 'anthropic-beta']
+const ANTHROPIC = ['anthropic-version', 'anthropic-beta']
 const RETURNED = ['content-type', 'cache-control', 'openai-processing-ms']
 
 /** Headers that no setting may forward: the gateway sets them, they concern the connection, or they claim an identity of the caller. */
@@ -46,8 +46,8 @@ export interface HeaderSource {
   readonly sent: IncomingHttpHeaders
   /** Request headers that may pass. */
   readonly forwarded: ReadonlySet<string>
-  /** Whether the request goes to the Messages API of the backend; `anthropic-version` and `anthropic-beta` are then forwarded. */
-  readonly isNative: boolean
+  /** Whether the request goes to Anthropic's API of the backend; `anthropic-version` and `anthropic-beta` are then forwarded. */
+  readonly isAnthropic: boolean
   /** Id of the gateway. The client's id is only logged. */
   readonly requestId: string
   /** Of the backend; undefined if it needs none. */
@@ -55,11 +55,11 @@ export interface HeaderSource {
 }
 
 /** Builds the headers of a request to a backend: name, value, name, value … The HTTP client adds `content-length` and `host`. */
-export function upstreamHeaders({ sent, forwarded, isNative, requestId, credential }: HeaderSource): string[] {
+export function upstreamHeaders({ sent, forwarded, isAnthropic, requestId, credential }: HeaderSource): string[] {
   const headers = [...FIXED, 'x-request-id', requestId, HOPS_HEADER, String(hopsOf(sent) + 1)]
   if (credential !== undefined) headers.push('authorization', `Bearer ${credential}`)
   for (const name in sent) {
-    if (!forwarded.has(name) && !name.startsWith(FORWARDED_PREFIX) && !(isNative && NATIVE.includes(name))) continue
+    if (!forwarded.has(name) && !name.startsWith(FORWARDED_PREFIX) && !(isAnthropic && ANTHROPIC.includes(name))) continue
     const value = sent[name]
     if (typeof value === 'string') headers.push(name, value)
   }

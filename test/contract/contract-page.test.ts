@@ -121,8 +121,8 @@ describe('headers', () => {
   const sent = Object.fromEntries(
     [...names, ...passed.map(onlyName), 'x-codex-anything', 'user-agent', 'cookie'].map((name) => [name, 'x']),
   )
-  const upstream = (isNative: boolean, credential?: string): Set<string> => {
-    const flat = upstreamHeaders({ sent, forwarded: forwardedHeaders(), isNative, requestId: 'req_1', credential })
+  const upstream = (isAnthropic: boolean, credential?: string): Set<string> => {
+    const flat = upstreamHeaders({ sent, forwarded: forwardedHeaders(), isAnthropic, requestId: 'req_1', credential })
     return new Set(flat.filter((_, i) => i % 2 === 0).map((name) => (name.startsWith('x-codex-') ? 'x-codex-*' : name)))
   }
 

@@ -14,6 +14,7 @@ import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { createGatewayServer, type SERVER_SETTINGS } from '../../gateway/http/server.ts'
 import { systemClock } from '#platform/clock.ts'
 import { CallLimits } from '../../gateway/limits/call-limits.ts'
+import { FreeCalls } from '../../gateway/limits/free-calls.ts'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { UsageMeter } from '../../gateway/usage/usage-meter.ts'
@@ -107,6 +108,7 @@ export async function startFront(options: FrontOptions = {}): Promise<FrontGatew
       turns: new RequestTurns(),
       bodyReader: sharedBodyReader,
       limits: new CallLimits({ ledger, clock: systemClock, tokenHold: 'Declared', usage: front.usage }),
+      freeCalls: new FreeCalls(120, systemClock),
       ledger,
       usage: front.usage,
       admitted: () => undefined,

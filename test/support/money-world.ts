@@ -3,6 +3,7 @@ import { CallLimits, type HeldCall } from '../../gateway/limits/call-limits.ts'
 import { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { LedgerStore, LimitSubject } from '../../gateway/limits/ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
+import { chatCompletions } from '../../gateway/dialects/chat-completions.ts'
 import { promptSize } from '../../gateway/dialects/prompt-size.ts'
 import { declared } from '../../gateway/dialects/request-shape.ts'
 import { GatewayError } from '../../gateway/errors.ts'
@@ -195,7 +196,7 @@ export class MoneyWorld {
   async call(process: MoneyProcess, uid: string, { answer, tokens }: Pick<MoneyCall, 'answer' | 'tokens'>): Promise<MoneyCall[]> {
     const [stream, model] = [answer.how.endsWith('stream'), answer.how === 'dead' ? 'dead' : 'llama']
     const body = { model, stream, max_tokens: 64, messages: [{ role: 'user', content: 'Say something.' }] }
-    const [size, asked] = [promptSize(body, JSON.stringify(body).length), { model, stream, ...declared(body) }]
+    const [size, asked] = [promptSize(body, JSON.stringify(body).length), { model, stream, ...declared(body, chatCompletions) }]
     const record = modelRecord(model, { pricing: PRICING, contextTokens: 4_096 })
     const held = await this.#decided(process, { uid, subjects: [keyOf(uid)], model: record, asked, size, format: 'openai' })
     if (held === undefined) return []

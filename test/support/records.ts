@@ -1,6 +1,7 @@
 /** Keys as gateways see them, for tests of the reading side. */
 import { hashCredential, mintCredential, type Credential } from '#contract/values/credential.ts'
 import { encodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
+import { CALL_ROUTES } from '#contract/values/call-routes.ts'
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import { FORMAT } from '#contract/records/format.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '#contract/records/model-record.ts'
@@ -61,7 +62,7 @@ export function keyringEntry(record: KeyRecord, change: Partial<KeyringEntry> = 
 export function backendRecord(change: Partial<BackendRecord> = {}): BackendRecord {
   return {
     ...{ name: 'one', endpoints: [], service: null, url: null, upstreamModel: 'llama', weight: 1 },
-    ...{ messages: 'Native', credentialSum: null, formerCredentialSum: null },
+    ...{ routes: CALL_ROUTES, credentialSum: null, formerCredentialSum: null },
     ...change,
   }
 }

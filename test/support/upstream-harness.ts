@@ -11,7 +11,9 @@ import { onTestFinished } from 'vitest'
 import type { GatewayError } from '../../gateway/errors.ts'
 import { formatOfPath, Exchange } from '../../gateway/http/exchange.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
-import { chatCompletions, type Dialect, messages } from '../../gateway/dialects/dialect.ts'
+import { chatCompletions } from '../../gateway/dialects/chat-completions.ts'
+import type { Dialect } from '../../gateway/dialects/dialect.ts'
+import { DIALECTS } from '../../gateway/dialects/dialects.ts'
 import { requestBody } from '../../gateway/dialects/request-body.ts'
 import { declared } from '../../gateway/dialects/request-shape.ts'
 import { systemClock } from '#platform/clock.ts'
@@ -163,9 +165,9 @@ export class Harness {
     const askedName = String(body.value.model)
     const model = this.upstream.models.resolve('shop', askedName)
     if (model === undefined) throw new Error(`the test asks for an unknown model ${askedName}`)
-    const dialect = path === '/v1/messages' ? messages : chatCompletions
+    const dialect = DIALECTS.get(path) ?? chatCompletions
     const stream = body.value.stream === true
-    const asksUsage = dialect.hasUsageOption && stream && !declared(body.value).wantsUsage
+    const asksUsage = dialect.hasUsageOption && stream && !declared(body.value, dialect).wantsUsage
     const job = { exchange, dialect, model, askedName, stream, body: requestBody(body, askedName, asksUsage), ...this.job }
     this.#ended(exchange, await this.upstream.forward(job), errors)
   }

@@ -22,7 +22,7 @@ const RECORD: ModelRecord = {
       url: null,
       upstreamModel: 'llama',
       weight: 100,
-      messages: 'Native',
+      routes: ['chat/completions', 'messages'],
       streamUsage: 'Inject',
       credentialSum: SUM,
       formerCredentialSum: null,

@@ -3,6 +3,7 @@
  * operator writes it to the projection. It is plain data with a version. A reader that cannot read a record keeps the last good one.
  */
 import { z } from 'zod'
+import { ENGINES, LISTED_ROUTES } from '../values/call-routes.ts'
 import { DNS_LABEL, MODEL_NAME } from '../values/name-patterns.ts'
 import { type DataOf, namespaceField, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
 import { MAX_AMOUNT } from './limits-record.ts'
@@ -22,6 +23,10 @@ export const backendFields = {
     ),
   upstreamModel: modelName.describe('The name that the server knows the model by. Default: servedName.'),
   weight: z.int().min(0).max(1000).describe('Share of the requests. 0: none.').default(100),
+  engine: z
+    .enum(ENGINES)
+    .describe('The program of the server. It decides which routes the backend serves, unless routes lists them.')
+    .default('Other'),
   messages: z
     .enum(['Translate', 'Native'])
     .describe(
@@ -35,6 +40,9 @@ export const backendFields = {
     )
     .default('Inject'),
 }
+
+/** A route of model calls, by its path behind `/v1/`. */
+export const listedRoute: z.ZodType<(typeof LISTED_ROUTES)[number]> = z.enum(LISTED_ROUTES)
 
 /** Longest waits for a backend, s. */
 export const timeoutFields = {
@@ -53,9 +61,14 @@ export const tokenFields = {
 
 const sum = z.string().regex(/^[0-9a-f]{64}$/)
 
+/** A record has `routes` in place of the fields from which the operator derives them. */
+const { engine: _engine, messages: _messages, ...recordedFields } = backendFields
+
 const backend = z.object({
-  ...backendFields,
+  ...recordedFields,
   streamUsage: backendFields.streamUsage.optional(),
+  /** Paths behind `/v1/` that the server serves. A gateway ignores those that it does not know. */
+  routes: z.array(z.string().max(64)).max(32),
   /** Ready endpoints of the Service: `10.1.2.3:8000` or `[fd00::1]:8000`. */
   endpoints: z.array(z.string().min(3)).max(1000),
   /** The Service itself, `llama.shop.svc:8000`: used by a cold start, which has no endpoints. */

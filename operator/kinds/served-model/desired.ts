@@ -1,5 +1,6 @@
 /** Derives the record for gateways, and the problems of the manifest, from one ServedModel and its surroundings. Pure. */
 import { checkBackendUrl, checkEndpoint } from '#contract/values/backend-address.ts'
+import { servedRoutes } from '#contract/values/call-routes.ts'
 import { FORMAT } from '#contract/records/format.ts'
 import type { BackendRecord, ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
 import { toMicros } from '#api/decimal-amount.ts'
@@ -77,7 +78,7 @@ function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBack
     url: spec.url ?? null,
     upstreamModel: spec.upstreamModel ?? servedName(model),
     weight: spec.weight,
-    messages: spec.messages,
+    routes: servedRoutes(spec),
     streamUsage: spec.streamUsage,
     credentialSum: isKnown ? credential.sum : null,
     formerCredentialSum: isKnown ? (credential.former ?? null) : null,

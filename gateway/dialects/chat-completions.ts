@@ -1,0 +1,20 @@
+import { openaiEvents } from './backend-events.ts'
+import { openaiFraming } from './client-framing.ts'
+import type { Dialect } from './dialect.ts'
+import { promptSize } from './prompt-size.ts'
+import { wrongMessages } from './request-shape.ts'
+
+/** OpenAI chat completions. */
+export const chatCompletions: Dialect = {
+  route: 'chat/completions',
+  path: '/v1/chat/completions',
+  isAnthropic: false,
+  hasUsageOption: true,
+  hasOutput: true,
+  isCharged: true,
+  caps: ['max_tokens', 'max_completion_tokens'],
+  framing: openaiFraming,
+  events: openaiEvents,
+  wrongPrompt: wrongMessages,
+  promptSize,
+}

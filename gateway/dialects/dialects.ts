@@ -1,0 +1,14 @@
+/** All dialects. A new one needs its own file, one row here, and its path in `CALL_ROUTES`. */
+import { chatCompletions } from './chat-completions.ts'
+import { completions } from './completions.ts'
+import { countTokens } from './count-tokens.ts'
+import type { Dialect } from './dialect.ts'
+import { embeddings } from './embeddings.ts'
+import { messages } from './messages.ts'
+import { rerank } from './rerank.ts'
+import { responses } from './responses.ts'
+
+const ALL: readonly Dialect[] = [chatCompletions, completions, responses, embeddings, rerank, messages, countTokens]
+
+/** The routes of model calls. The worker for large bodies gets the path, because a function cannot be sent to another thread. */
+export const DIALECTS: ReadonlyMap<string, Dialect> = new Map(ALL.map((dialect) => [dialect.path, dialect]))

@@ -1,0 +1,45 @@
+/** The routes of model calls, and which of them the known model servers serve. `docs/model-servers.md` shows the same table. */
+
+/** Paths behind `/v1/`. */
+export const CALL_ROUTES = [
+  'chat/completions',
+  'completions',
+  'responses',
+  'embeddings',
+  'rerank',
+  'messages',
+  'messages/count_tokens',
+] as const
+export type CallRoute = (typeof CALL_ROUTES)[number]
+
+/** Routes of Anthropic's API. A backend serves them only with `messages: Native`. */
+const ANTHROPIC: ReadonlySet<CallRoute> = new Set(['messages', 'messages/count_tokens'])
+
+/** Routes that a ServedModel may list; its field `messages` decides about `messages`. */
+export const LISTED_ROUTES = ['chat/completions', 'completions', 'responses', 'embeddings', 'rerank', 'messages/count_tokens'] as const
+type ListedRoute = (typeof LISTED_ROUTES)[number]
+
+export const ENGINES = ['VLLM', 'SGLang', 'LlamaCpp', 'Ollama', 'TGI', 'Other'] as const
+export type Engine = (typeof ENGINES)[number]
+
+/** What each server serves by itself, unless the ServedModel lists its routes. Of an unknown server only the most common route is assumed. */
+export const ENGINE_ROUTES: Readonly<Record<Engine, readonly ListedRoute[]>> = {
+  VLLM: LISTED_ROUTES,
+  SGLang: LISTED_ROUTES,
+  LlamaCpp: LISTED_ROUTES,
+  Ollama: ['chat/completions', 'completions', 'responses', 'embeddings'],
+  TGI: ['chat/completions', 'completions'],
+  Other: ['chat/completions'],
+}
+
+export interface RouteSource {
+  readonly engine: Engine
+  readonly routes?: readonly ListedRoute[] | undefined
+  readonly messages: 'Translate' | 'Native'
+}
+
+/** The routes that a backend serves, in the order of `CALL_ROUTES`. */
+export function servedRoutes({ engine, routes = ENGINE_ROUTES[engine], messages }: RouteSource): CallRoute[] {
+  const listed: ReadonlySet<CallRoute> = new Set<CallRoute>([...routes, 'messages'])
+  return CALL_ROUTES.filter((route) => listed.has(route) && (messages === 'Native' || !ANTHROPIC.has(route)))
+}
