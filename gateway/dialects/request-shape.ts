@@ -6,7 +6,7 @@ import { asObject, type JsonObject } from './json-body.ts'
 /** Caps on the tokens of one answer, by the servers that obey them (`docs/contract.md`). llama.cpp obeys `n_predict` above the others. */
 const CAPS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens', 'n_predict'] as const
 /** Numbers of answers to generate. vLLM obeys `best_of` and llama.cpp `n_cmpl`, whatever `n` says. */
-const MULTIPLIERS = ['n', 'best_of', 'n_cmpl'] as const
+export const MULTIPLIERS = ['n', 'best_of', 'n_cmpl'] as const
 const COUNTS = [...MULTIPLIERS, ...CAPS] as const
 /** Fields that decide the cost of a call. */
 export const COSTS: readonly string[] = ['stream', ...COUNTS]

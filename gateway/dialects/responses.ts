@@ -3,7 +3,7 @@ import { responsesFraming } from './client-framing.ts'
 import type { Dialect } from './dialect.ts'
 import type { JsonObject } from './json-body.ts'
 import { promptSize } from './prompt-size.ts'
-import { invalid } from './request-shape.ts'
+import { invalid, MULTIPLIERS } from './request-shape.ts'
 
 /** OpenAI Responses. Codex speaks nothing else. Stored responses stay with the server: the gateway has no route to read one. */
 export const responses: Dialect = {
@@ -16,8 +16,11 @@ export const responses: Dialect = {
   caps: ['max_output_tokens'],
   framing: responsesFraming,
   events: responsesEvents,
-  wrongPrompt: ({ input, background }) => {
+  wrongPrompt: (body) => {
+    const { input, background } = body
     if (background === true) return invalid('background', 'must be false: nobody would learn what the call has cost')
+    const multiplier = MULTIPLIERS.find((name) => typeof body[name] === 'number' && body[name] > 1)
+    if (multiplier !== undefined) return invalid(multiplier, 'must be 1: a call has one response')
     return Array.isArray(input) && input.length === 0 ? invalid('input', 'must not be empty') : undefined
   },
   promptSize: (body, bodyBytes) => ({ ...promptSize(body, bodyBytes), hasHistory: hasHistory(body) }),

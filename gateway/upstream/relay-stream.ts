@@ -144,7 +144,7 @@ export class StreamRelay implements AnswerRelay {
     this.#sentEvents++
     if (kind === 'start') this.#isStarted = true
     if (kind === 'finish') this.#isFinished = true
-    return this.#isRenamed && kind !== 'end'
+    return this.#isRenamed
   }
 
   #pass(bytes: Buffer): void {

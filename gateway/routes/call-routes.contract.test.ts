@@ -1,0 +1,124 @@
+/** Admission on the routes beside chat completions and messages. */
+import { once } from 'node:events'
+import { connect } from 'node:net'
+import { afterEach, describe, expect, test } from 'vitest'
+import { CALL_ROUTES } from '#contract/values/call-routes.ts'
+import { systemClock } from '#platform/clock.ts'
+import { type FrontGateway, modelRecord, startFront } from '../../test/support/front-gateway.ts'
+import { DIALECTS } from '../dialects/dialects.ts'
+import { FreeCalls } from '../limits/free-calls.ts'
+
+let front: FrontGateway
+afterEach(() => front.stop())
+
+/** A good body of each route. */
+const BODIES: Readonly<Record<string, object>> = {
+  'chat/completions': { messages: [{ role: 'user', content: 'hi' }] },
+  completions: { prompt: 'hi' },
+  responses: { input: 'hi' },
+  embeddings: { input: ['hi', 'there'] },
+  rerank: { query: 'hi', documents: ['a', 'b'] },
+  messages: { messages: [{ role: 'user', content: 'hi' }] },
+  'messages/count_tokens': { messages: [{ role: 'user', content: 'hi' }] },
+}
+const DIALECT_LIST = [...DIALECTS.values()]
+
+interface Asked {
+  readonly status: number
+  readonly headers: Headers
+  readonly error: { readonly message: string; readonly param?: string; readonly code?: string; readonly type: string } | undefined
+}
+
+async function ask(credential: string, route: string, change: object = {}): Promise<Asked> {
+  const body = JSON.stringify({ model: 'llama', ...BODIES[route], ...change })
+  const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
+  const response = await fetch(`${front.base}/v1/${route}`, { method: 'POST', headers, body })
+  const { error } = JSON.parse((await response.text()) || '{}') as Pick<Asked, 'error'>
+  return { status: response.status, headers: response.headers, error }
+}
+
+test('every route of the table has a dialect, and a body in these tests', async () => {
+  front = await startFront()
+  expect(DIALECT_LIST.map(({ route }) => route).toSorted()).toEqual([...CALL_ROUTES].toSorted())
+  expect(Object.keys(BODIES).toSorted()).toEqual([...CALL_ROUTES].toSorted())
+})
+
+describe.each(DIALECT_LIST)('$path', ({ route, path }) => {
+  test('forwards a call of a key that may use the model, and refuses any other model in the format of the route', async () => {
+    front = await startFront()
+    const key = front.issue({ models: [['llama']] })
+    expect((await ask(key, route)).status).toBe(200)
+    expect(front.jobs.map(({ dialect, askedName }) => [dialect.path, askedName])).toEqual([[path, 'llama']])
+    const { status, error } = await ask(key, route, { model: 'other' })
+    expect([status, error?.message]).toEqual([403, expect.stringContaining('key not allowed to access model other')])
+    expect(error?.code === undefined).toBe(path.startsWith('/v1/messages'))
+  })
+
+  test('answers 400 for a model none of whose backends serves the route', async () => {
+    const [backend] = modelRecord('llama').backends
+    if (backend === undefined) throw new Error('the model has no backend')
+    const backends = [{ ...backend, routes: CALL_ROUTES.filter((one) => one !== route) }]
+    front = await startFront({ models: [modelRecord('llama', { backends })] })
+    const { status, error } = await ask(front.issue(), route)
+    expect([status, error?.message]).toEqual([400, expect.stringContaining('model llama does not serve this route')])
+    expect(front.jobs).toEqual([])
+  })
+
+  test('refuses fields that choose another model', async () => {
+    front = await startFront()
+    expect((await ask(front.issue(), route, { fallbacks: ['other'] })).error?.message).toContain('Invalid request: fallbacks')
+  })
+
+  test('refuses a request to change to another protocol, as a WebSocket client sends it, at once', async () => {
+    front = await startFront()
+    const socket = connect(front.port, '127.0.0.1')
+    socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\nconnection: Upgrade\r\nupgrade: websocket\r\nsec-websocket-version: 13\r\n\r\n`)
+    const [answer] = (await once(socket, 'data')) as [Buffer]
+    socket.destroy()
+    expect(answer.toString()).toMatch(/^HTTP\/1\.1 405 [^]*\r\nallow: POST\r\n/i)
+  })
+})
+
+describe('a body that has no prompt is refused with the name of the field:', () => {
+  test.each<[route: string, change: object, field: string]>([
+    ['completions', { prompt: undefined }, 'prompt'],
+    ['completions', { prompt: [] }, 'prompt'],
+    ['embeddings', { input: undefined }, 'input'],
+    ['embeddings', { stream: true }, 'stream'],
+    ['rerank', { query: null }, 'query'],
+    ['rerank', { documents: [] }, 'documents'],
+    ['rerank', { stream: true }, 'stream'],
+    ['responses', { input: [] }, 'input'],
+    ['responses', { background: true }, 'background'],
+    ['responses', { n: 2 }, 'n'],
+    ['messages/count_tokens', { messages: [] }, 'messages'],
+  ])('%s %j', async (route, change, field) => {
+    front = await startFront()
+    const { status, error } = await ask(front.issue(), route, change)
+    expect([status, error?.message]).toEqual([400, expect.stringContaining(`Invalid request: ${field}`)])
+    expect(front.jobs).toEqual([])
+  })
+})
+
+describe('the count of tokens', () => {
+  const LIMITED = { limits: { requestsPerMinute: 1, tokensPerMinute: 1 } }
+
+  test('counts for no limit of the key, and costs nothing', async () => {
+    front = await startFront()
+    const key = front.issue(LIMITED)
+    for (let at = 0; at < 3; at += 1) expect((await ask(key, 'messages/count_tokens')).status).toBe(200)
+    expect(front.jobs.map(({ isMetered }) => isMetered)).toEqual([false, false, false])
+  })
+
+  test('has a small limit of its own for each key, which says when to ask again', async () => {
+    front = await startFront({ app: { freeCalls: new FreeCalls(2, systemClock) } })
+    const [key, other] = [front.issue(), front.issue()]
+    const statuses = []
+    for (let at = 0; at < 2; at += 1) statuses.push((await ask(key, 'messages/count_tokens')).status)
+    const { status, headers, error } = await ask(key, 'messages/count_tokens')
+    expect([...statuses, status, error?.type]).toEqual([200, 200, 429, 'rate_limit_error'])
+    expect(Number(headers.get('retry-after-ms'))).toBeGreaterThan(59_000)
+    expect((await ask(other, 'messages/count_tokens')).status).toBe(200)
+    expect((await ask(key, 'messages')).status).toBe(200)
+  })
+})

@@ -1,0 +1,153 @@
+/** Answers of the routes beside chat completions and messages: what the client gets, and what the call costs. */
+import { describe, expect, it } from 'vitest'
+import { gatewayTo, json, type Reply, sse, until } from '../../test/support/upstream-harness.ts'
+import type { Usage } from '../dialects/usage.ts'
+import type { Outcome } from './forward-job.ts'
+
+const PROMPT_TOKENS = 19
+const COMPLETIONS = '/v1/completions'
+const RESPONSES = '/v1/responses'
+const reported = (inputTokens: number, cachedInputTokens: number, outputTokens: number): Usage => ({
+  ...{ inputTokens, cachedInputTokens, outputTokens, isEstimated: false },
+})
+const estimated = (outputTokens: number): Usage => ({ inputTokens: PROMPT_TOKENS, cachedInputTokens: 0, outputTokens, isEstimated: true })
+const event = (type: string, data: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
+
+/** Sends one request to a server that knows the model as `up`. */
+async function call(
+  path: string,
+  reply: Reply,
+  body: object = {},
+): Promise<{ status: number; text: string; outcome: Outcome; sent: unknown }> {
+  const { gateway, backend } = await gatewayTo(reply, { tickMs: 60_000, backend: { upstreamModel: 'up' } })
+  gateway.job = { inputTokens: PROMPT_TOKENS }
+  const { status, text } = await gateway.post(path, { model: 'llama', ...body })
+  await until(() => gateway.outcomes.length + gateway.refused.length === 1)
+  const outcome = gateway.outcomes[0] ?? gateway.refused[0]
+  if (outcome === undefined) throw new Error('the call has no outcome')
+  expect(backend.received[0]?.path).toBe(path)
+  return { status, text, outcome, sent: JSON.parse(String(backend.received[0]?.body)) }
+}
+
+describe('a completion', () => {
+  const part = (text: string, more: object = {}): string =>
+    `data: ${JSON.stringify({ id: 'c', object: 'text_completion', model: 'up', choices: [{ index: 0, text, finish_reason: null, ...more }] })}\n\n`
+  const usage = { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 6 } }
+  const counts = `data: ${JSON.stringify({ object: 'text_completion', model: 'up', choices: [], usage })}\n\n`
+  const FINISH = part('', { finish_reason: 'length' })
+  const DONE = 'data: [DONE]\n\n'
+
+  it('passes with the name that the client asked for, and costs what the server reported', async () => {
+    const answer = { object: 'text_completion', model: 'up', choices: [{ text: 'EZC', index: 0, finish_reason: 'length' }], usage }
+    const { text, outcome, sent } = await call(COMPLETIONS, json(200, answer), { prompt: 'hi there' })
+    expect(JSON.parse(text)).toEqual({ ...answer, model: 'llama' })
+    expect([outcome.usage, sent]).toEqual([reported(7, 6, 3), { model: 'up', prompt: 'hi there' }])
+  })
+
+  it('as a stream has no usage that the client did not ask for, and costs what the server reported', async () => {
+    const stream = part('n') + part('t') + FINISH
+    const { text, outcome, sent } = await call(COMPLETIONS, (response) => sse(response).end(stream + counts + DONE), {
+      prompt: 'hi',
+      stream: true,
+    })
+    expect(text).toBe(stream.replaceAll('"up"', '"llama"') + DONE)
+    expect([outcome.usage, sent]).toMatchObject([reported(7, 6, 3), { stream_options: { include_usage: true } }])
+  })
+
+  it('that breaks off costs the text that was relayed', async () => {
+    const reply: Reply = (response) => sse(response).write(part('one') + part(' "text": two') + part(' three'), () => response.destroy())
+    expect((await call(COMPLETIONS, reply, { prompt: 'hi', stream: true })).outcome).toMatchObject({
+      ...{ usage: estimated(3), wasSent: true, error: { row: { id: 'streamBroken' } } },
+    })
+  })
+})
+
+describe('a response', () => {
+  const usage = { input_tokens: 21, output_tokens: 3, total_tokens: 24, input_tokens_details: { cached_tokens: 20 } }
+  const CREATED = event('response.created', { response: { id: 'r', object: 'response', model: 'up', status: 'in_progress', usage: null } })
+  const delta = (text: string): string => event('response.output_text.delta', { item_id: 'message', delta: text })
+  const ended = (status: string, more: object = {}): string =>
+    event(`response.${status}`, { response: { id: 'r', model: 'up', status, ...more } })
+  const streamed = async (stream: string) => await call(RESPONSES, (response) => sse(response).end(stream), { input: 'hi', stream: true })
+
+  it('passes with the name that the client asked for; cached tokens are part of its input', async () => {
+    const answer = { object: 'response', model: 'up', status: 'completed', error: null, output: [{ type: 'message', content: [] }], usage }
+    const { text, outcome } = await call(RESPONSES, json(200, answer), { input: 'hi' })
+    expect([JSON.parse(text), outcome.usage]).toEqual([{ ...answer, model: 'llama' }, reported(21, 20, 3)])
+  })
+
+  it('that failed passes as the server wrote it, and costs what the server reported', async () => {
+    const answer = {
+      object: 'response',
+      model: 'llama',
+      status: 'failed',
+      error: { code: 'server_error', message: 'x' },
+      output: [],
+      usage,
+    }
+    const { status, text, outcome } = await call(RESPONSES, json(200, answer), { input: 'hi' })
+    expect([status, JSON.parse(text), outcome.usage]).toEqual([200, answer, reported(21, 20, 3)])
+  })
+
+  it.each(['completed', 'incomplete'])('as a stream ends with the event response.%s, whose usage counts', async (status) => {
+    const stream = CREATED + delta('it') + delta(' N') + ended(status, { usage })
+    const { text, outcome } = await streamed(`${stream}data: [DONE]\n\n`)
+    expect(text).toBe(stream.replaceAll('"up"', '"llama"'))
+    expect(outcome).toEqual({ usage: reported(21, 20, 3), wasSent: true, error: undefined })
+  })
+
+  it('as a stream that the server ends as failed has no other end, and is an error for the operator', async () => {
+    const stream = CREATED + delta('it') + ended('failed', { error: { code: 'server_error', message: 'the model broke' }, usage })
+    const { text, outcome } = await streamed(stream)
+    expect(text).toBe(stream.replaceAll('"up"', '"llama"'))
+    expect(outcome).toMatchObject({ usage: reported(21, 20, 3), wasSent: true, error: { row: { id: 'streamBroken' } } })
+  })
+
+  it('as a stream without its last event ends with an error that has the next number', async () => {
+    const { text, outcome } = await streamed(CREATED + delta('it') + delta(' N'))
+    const [, , , last = ''] = text.split('\n\n')
+    expect(last.split('\n')[0]).toBe('event: error')
+    expect(JSON.parse(last.slice(last.indexOf('{')))).toEqual({
+      ...{ type: 'error', code: 'upstream_error', message: expect.stringContaining('its stream ended early'), param: null },
+      sequence_number: 3,
+    })
+    expect(outcome.usage).toEqual(estimated(2))
+  })
+
+  it('of a tool whose schema looks like a last event is not cut', async () => {
+    const tools = [{ type: 'function', name: 'x', parameters: { type: 'response.completed' } }]
+    const created = `data: ${JSON.stringify({ response: { model: 'llama', tools }, type: 'response.created' })}\n\n`
+    const stream = created + delta('it') + ended('completed', { usage }).replaceAll('"up"', '"llama"')
+    expect((await streamed(stream)).text).toBe(stream)
+  })
+
+  it('with an error as its first event is an error with a status', async () => {
+    const { status, text } = await streamed(event('error', { code: 'server_error', message: 'no room', param: null }))
+    expect([status, JSON.parse(text)]).toMatchObject([502, { error: { type: 'server_error' } }])
+  })
+})
+
+describe('an embedding and a ranking', () => {
+  it.each([
+    [
+      '/v1/embeddings',
+      { object: 'list', model: 'up', data: [{ embedding: 'AACAPwAAAEA=', index: 0 }], usage: { prompt_tokens: 7, total_tokens: 7 } },
+    ],
+    ['/v1/rerank', { model: 'up', results: [{ index: 0, relevance_score: 2.5 }], usage: { prompt_tokens: 7, total_tokens: 7 } }],
+  ])('%s costs its input alone', async (path, answer) => {
+    const { text, outcome } = await call(path, json(200, answer))
+    expect([JSON.parse(text), outcome.usage]).toEqual([{ ...answer, model: 'llama' }, reported(7, 0, 0)])
+  })
+
+  it('without usage costs the estimate of its input', async () => {
+    const { outcome } = await call('/v1/embeddings', json(200, { object: 'list', model: 'up', data: [{ embedding: [1, 2], index: 0 }] }))
+    expect(outcome.usage).toEqual(estimated(0))
+  })
+
+  it('of many megabytes passes as it comes, and costs its input alone', async () => {
+    const data = Array.from({ length: 3_000 }, (_, index) => ({ embedding: 'A'.repeat(1_000), index }))
+    const answer = { object: 'list', data, model: 'up', usage: { prompt_tokens: 9_000, total_tokens: 9_000 } }
+    const { text, outcome } = await call('/v1/embeddings', json(200, answer))
+    expect([text.length > 3_000_000, outcome.usage]).toEqual([true, reported(9_000, 0, 0)])
+  })
+})
