@@ -80,7 +80,7 @@ describe('paths and methods', () => {
     },
   )
 
-  test.each(['/nothing', '/v1/chat/completions/', '/v1/Chat/completions', '/v1/models/', '/v1/completions', '/V1/models', '/favicon.ico'])(
+  test.each(['/nothing', '/v1/chat/completions/', '/v1/Chat/completions', '/v1/models/', '/v1/moderations', '/V1/models', '/favicon.ico'])(
     'E17 %s is unknown and answered as OpenAI clients read it',
     async (path) => {
       await start()
@@ -94,7 +94,7 @@ describe('paths and methods', () => {
     },
   )
 
-  test.each(['/v1/messages/count_tokens', '/v1/messages/', '/v1/v1/nothing'])(
+  test.each(['/v1/messages/batches', '/v1/messages/', '/v1/v1/nothing'])(
     'E17 %s is unknown and answered as Anthropic clients read it',
     async (path) => {
       await start()

@@ -68,10 +68,10 @@ describe.each([
   })
 })
 
-test('an OpenAI developer reads that a route is not built yet', async () => {
+test('an OpenAI developer reads that a route is not served', async () => {
   const client = new OpenAI({ apiKey: key, baseURL: `${front.base}/v1` })
-  expect(await shown(client.embeddings.create({ model: 'llama', input: 'x' }))).toMatch(
-    /404 Invalid URL \(POST \/v1\/embeddings\): this gateway does not serve this route yet; this gateway serves POST \/v1\/chat\/completions/,
+  expect(await shown(client.moderations.create({ model: 'llama', input: 'x' }))).toMatch(
+    /404 Invalid URL \(POST \/v1\/moderations\): this gateway does not serve this route yet; this gateway serves POST \/v1\/chat\/completions/,
   )
 })
 

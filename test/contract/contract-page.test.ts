@@ -104,7 +104,7 @@ describe('routes', () => {
     expect(format).toBe(formatOfPath(path) === 'anthropic' ? 'Anthropic' : 'OpenAI')
   })
 
-  test.each(['/v1/messages/count_tokens', '/v1/completions', '/v1/embeddings', '/v1/responses'])(
+  test.each(['/v1/audio/transcriptions', '/v1/audio/speech'])(
     '%s is documented as missing, and answers 404',
     async (path) => {
       const notYet = sectionOf(page, '## Not there yet')
