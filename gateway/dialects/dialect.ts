@@ -13,6 +13,8 @@ export interface ModelRequest {
   readonly maxOutputTokens: number | undefined
   /** Number of requested answers over all prompts; 0 if answers have no tokens. */
   readonly choices: number
+  /** Number of prompts, at least 1. */
+  readonly prompts: number
   readonly wantsUsage: boolean
 }
 

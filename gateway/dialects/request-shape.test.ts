@@ -62,7 +62,7 @@ describe('L3 every field by which a known server bounds or multiplies an answer'
 })
 
 describe('the declarations of a request about its answer', () => {
-  const NOTHING = { maxOutputTokens: undefined, choices: 1, wantsUsage: false }
+  const NOTHING = { maxOutputTokens: undefined, choices: 1, prompts: 1, wantsUsage: false }
 
   test.each<[string, object, object]>([
     ['#36143 no cap', {}, {}],

@@ -53,10 +53,12 @@ export function requestFields(body: JsonObject, dialect: RequestShape): ModelReq
 export function declared(
   body: JsonObject,
   { caps, hasOutput, prompts }: Pick<Dialect, 'caps' | 'hasOutput' | 'prompts'>,
-): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'wantsUsage'> {
+): Pick<ModelRequest, 'maxOutputTokens' | 'choices' | 'prompts' | 'wantsUsage'> {
+  const promptCount = prompts?.(body) ?? 1
   return {
     maxOutputTokens: declaredCap(body, caps),
-    choices: hasOutput ? (prompts?.(body) ?? 1) * multiplier(body) : 0,
+    choices: hasOutput ? promptCount * multiplier(body) : 0,
+    prompts: promptCount,
     wantsUsage: asObject(body.stream_options)?.include_usage === true,
   }
 }

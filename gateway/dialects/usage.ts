@@ -90,6 +90,21 @@ export function settledUsage(
   return withOutput(report, { inputTokens: estimate.inputTokens, outputTokens: estimate.outputTokens })
 }
 
+/**
+ * The usage of all answers and prompts, by a report on one of them: an estimate. Without it, a request for many answers would cost as much as
+ * one for a single answer.
+ * @param inputTokens estimate of all prompts together
+ */
+export function usageOfAll(
+  usage: Usage,
+  { choices = 1, prompts = 1 }: { readonly choices?: number; readonly prompts?: number },
+  inputTokens: number,
+): Usage {
+  if (usage.isEstimated || choices <= 1) return usage
+  const input = prompts > 1 ? Math.max(usage.inputTokens, inputTokens) : usage.inputTokens
+  return { ...usage, inputTokens: input, outputTokens: usage.outputTokens * choices, isEstimated: true }
+}
+
 function inputAlone(report: UsageReport | undefined, estimate: number): Usage {
   const input = report && inputOf(report)
   const inputTokens = input ?? Math.max(1, estimate)

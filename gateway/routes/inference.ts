@@ -121,6 +121,7 @@ function admittedCall({ asked, body }: ReadRequest, model: ModelEntry, held: Hel
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   const job: ForwardJob = {
     ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
+    ...{ choices: asked.choices, prompts: asked.prompts },
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
   }
   return { job, held }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { GatewayError } from '../errors.ts'
-import { settledUsage, tokensOfBytes, type Usage } from '../dialects/usage.ts'
+import { settledUsage, tokensOfBytes, type Usage, usageOfAll } from '../dialects/usage.ts'
 import { requestIdHeaders } from '../http/exchange.ts'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
@@ -315,7 +315,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   get #usage(): Usage | undefined {
-    return (this.#relay ?? this.#stream)?.usage(this.#inputTokens)
+    const usage = (this.#relay ?? this.#stream)?.usage(this.#inputTokens)
+    return usage !== undefined && this.target.backend.reportsOneAnswer ? usageOfAll(usage, this.job, this.#inputTokens) : usage
   }
 
   /**

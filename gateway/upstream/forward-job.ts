@@ -18,6 +18,9 @@ export interface ForwardJob {
   readonly stream: boolean
   /** Dropped when no second attempt is possible, because an answer may run for minutes. */
   body: RequestBody | undefined
+  /** Numbers of answers and of prompts of the request; default: one. */
+  readonly choices?: number
+  readonly prompts?: number
   /** Tokens of the prompt, in case the backend does not report them. Without this estimate the bytes of the body decide. */
   readonly inputTokens?: number | undefined
   /** Tokens that the answer of such a call usually has, in case it ends before its size is known. */

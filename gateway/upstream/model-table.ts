@@ -17,6 +17,8 @@ export interface BackendEntry {
   /** `<model uid>/<backend name>`, as in heartbeats. */
   readonly id: string
   readonly weight: number
+  /** Whether its servers report the tokens of one answer where a request has several. */
+  readonly reportsOneAnswer: boolean
   /** Paths behind `/v1/` that its servers serve. */
   readonly routes: ReadonlySet<string>
   readonly streamUsage: StreamUsage
@@ -162,6 +164,7 @@ function backendEntry(
     name: record.name,
     id,
     weight: record.weight,
+    reportsOneAnswer: record.reportsOneAnswer,
     routes: new Set(record.routes),
     streamUsage: record.streamUsage ?? 'Inject',
     upstreamModel: record.upstreamModel,

@@ -38,7 +38,16 @@ const key: fc.Arbitrary<KeyRecord> = fc
     ...{ ...limits, state, verifiers: [{ id: 'a', hash: hashCredential('x'), expiresMs: null }] },
   }))
 
-const backend = { name: 'a', endpoints: [], service: 's:1', url: null, upstreamModel: 'm', weight: 1, routes: ['messages'] } as const
+const backend = {
+  name: 'a',
+  endpoints: [],
+  service: 's:1',
+  url: null,
+  upstreamModel: 'm',
+  weight: 1,
+  routes: ['messages'],
+  reportsOneAnswer: true,
+} as const
 const timeouts = { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 1 }
 const model: fc.Arbitrary<ModelRecord> = fc
   .record({

@@ -23,6 +23,7 @@ const RECORD: ModelRecord = {
       upstreamModel: 'llama',
       weight: 100,
       routes: ['chat/completions', 'messages'],
+      reportsOneAnswer: false,
       streamUsage: 'Inject',
       credentialSum: SUM,
       formerCredentialSum: null,

@@ -69,6 +69,8 @@ const backend = z.object({
   streamUsage: backendFields.streamUsage.optional(),
   /** Paths behind `/v1/` that the server serves. A gateway ignores those that it does not know. */
   routes: z.array(z.string().max(64)).max(32),
+  /** Whether the server reports the tokens of one answer where a request has several. */
+  reportsOneAnswer: z.boolean(),
   /** Ready endpoints of the Service: `10.1.2.3:8000` or `[fd00::1]:8000`. */
   endpoints: z.array(z.string().min(3)).max(1000),
   /** The Service itself, `llama.shop.svc:8000`: used by a cold start, which has no endpoints. */

@@ -1,4 +1,4 @@
-/** The routes of model calls, and which of them the known model servers serve. `docs/model-servers.md` shows the same table. */
+/** The routes of model calls, and what is known of the known model servers. `docs/model-servers.md` shows the same table. */
 
 /** Paths behind `/v1/`. */
 export const CALL_ROUTES = [
@@ -31,6 +31,12 @@ export const ENGINE_ROUTES: Readonly<Record<Engine, readonly ListedRoute[]>> = {
   TGI: ['chat/completions', 'completions'],
   Other: ['chat/completions'],
 }
+
+/**
+ * Servers that report the tokens of one answer, whatever number of answers or prompts the request has: llama.cpp with `n`, `n_cmpl` or a list of
+ * prompts.
+ */
+export const REPORTS_ONE_ANSWER: ReadonlySet<Engine> = new Set(['LlamaCpp'])
 
 export interface RouteSource {
   readonly engine: Engine
