@@ -41,6 +41,14 @@ export const openaiEvents: BackendEvents = {
 /** As chat completions, with the text of the model in `text`. */
 export const completionEvents: BackendEvents = { ...openaiEvents, textKey: '"text":' }
 
+/** Streams of transcriptions: OpenAI's have typed events, and those of vLLM are chunks as of chat completions. */
+export const transcriptionEvents: BackendEvents = {
+  ...openaiEvents,
+  kindOf: (event, latin1 = event.toString('latin1')) => (TRANSCRIPT_DONE.test(latin1) ? 'finish' : openaiKind(event, latin1)),
+  usageOf: (event, latin1) => usageOf(event, transcriptionUsage, latin1),
+  usageIn: transcriptionUsage,
+}
+
 /** Responses streams: named events, with one of three terminal ones at the end. Some servers send `[DONE]` after that. */
 export const responsesEvents: BackendEvents = {
   kindOf: (event, latin1 = event.toString('latin1')) => responsesKind(event, latin1),
@@ -65,6 +73,7 @@ const USAGE_OBJECT = /"usage"\s*:\s*\{/
 const FINISH_REASON = /"finish_reason"\s*:\s*"/
 /** Most events of a Messages stream are classified by these bytes, without decoding. */
 const USUAL_MESSAGES_EVENT = /^event: content_block_delta\r?\ndata:/
+const TRANSCRIPT_DONE = /"type"\s*:\s*"transcript\.text\.done"/
 const STOP_REASON = /"stop_reason"\s*:\s*"/
 
 function openaiKind(event: Buffer, text: string): EventKind {
@@ -118,6 +127,11 @@ function usageOf(event: Buffer, read: BackendEvents['usageIn'], text = event.toS
   const value = parseObject(parseSseEvent(event).data ?? '')
   const report = value && read(value)
   return report && { report, isAlone: Array.isArray(value.choices) && value.choices.length === 0 }
+}
+
+/** The two shapes have different names. Usage as a duration has no tokens. */
+function transcriptionUsage(value: JsonObject): UsageReport | undefined {
+  return openaiUsage(value) ?? responsesUsage(value)
 }
 
 /** The terminal event contains the response with its usage. */

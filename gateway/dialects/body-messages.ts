@@ -1,6 +1,6 @@
 /** Messages between the gateway and the worker that reads large bodies: plain data, and bytes that are transferred without a copy. */
 import { type ErrorParams, GatewayError, type RowID } from '../errors.ts'
-import type { ReadRequest } from './read-request.ts'
+import type { HowToRead, ReadRequest } from './read-request.ts'
 import type { RequestBody } from './request-body.ts'
 
 /** Bytes that fill their ArrayBuffer. The buffer may be transferred, because it has no other bytes. */
@@ -10,8 +10,7 @@ type OwnBytes = Uint8Array<ArrayBuffer>
 export interface BodyJob {
   readonly path: string
   readonly bytes: OwnBytes
-  /** Whether limits need the cost of the call. */
-  readonly isMetered: boolean
+  readonly how: HowToRead
 }
 
 /** First message of the worker, before its first order. */

@@ -93,9 +93,9 @@ describe('a large body', () => {
 
   test.each(both)('%s of %s: the worker returns the same result as a direct read', async (_, path, dialect, bytes) => {
     expect(bytes.length).toBeGreaterThan(AT_ONCE)
-    const atOnce = readRequest(bytes, dialect, true)
+    const atOnce = readRequest(bytes, dialect, { isMetered: true })
     const sent = Buffer.from(bytes)
-    expect(shown(await common.read(sent, dialect, new EventEmitter(), true)), path).toEqual(shown(atOnce))
+    expect(shown(await common.read(sent, dialect, new EventEmitter(), { isMetered: true })), path).toEqual(shown(atOnce))
     expect(sent.length).toBe(0) // it went to the worker, and was not copied
     expect([workers, logged]).toEqual([[], []]) // and no worker was started
   })

@@ -7,7 +7,7 @@ import { messageOf } from '#platform/message-of.ts'
 import { type BodyAnswer, type BodyJob, ownBytes, READY, resultOf } from './body-messages.ts'
 import type { Dialect } from './dialect.ts'
 import { DIALECTS } from './dialects.ts'
-import { readRequest, type ReadRequest } from './read-request.ts'
+import { type HowToRead, readRequest, type ReadRequest } from './read-request.ts'
 
 /** Bodies up to this size, bytes, are read at once, within a few milliseconds. Larger ones would delay all other callers. */
 const AT_ONCE_BYTES = 256 * 2 ** 10
@@ -57,12 +57,11 @@ export class BodyReader {
 
   /**
    * Reads a body. The buffer of a large body is transferred and empty afterwards.
-   * @param isMetered whether limits need to know the cost of the call
    * @returns a promise for large bodies only, so that small ones pay nothing. Row 34 if the worker fails
    */
-  read(bytes: Buffer, dialect: Dialect, client: BodyClient, isMetered = false): ReadRequest | GatewayError | Promise<BodyResult> {
-    if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, isMetered)
-    return this.#enqueue(bytes, { path: dialect.path, isMetered }, client)
+  read(bytes: Buffer, dialect: Dialect, client: BodyClient, how: HowToRead = {}): ReadRequest | GatewayError | Promise<BodyResult> {
+    if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, how)
+    return this.#enqueue(bytes, { path: dialect.path, how }, client)
   }
 
   /** Ends the worker. Bodies that wait for it get row 34. */

@@ -32,10 +32,10 @@ parentPort?.on('message', (job: BodyJob) => {
 })
 parentPort?.postMessage(READY)
 
-function answer({ path, bytes, isMetered }: BodyJob): void {
+function answer({ path, bytes, how }: BodyJob): void {
   const dialect = DIALECTS.get(path)
   if (!dialect) throw new TypeError(`no dialect has the path ${path}`)
-  const message = answerOf(readRequest(bufferOf(bytes), dialect, isMetered))
+  const message = answerOf(readRequest(bufferOf(bytes), dialect, how))
   parentPort?.postMessage(message, 'bytes' in message ? [message.bytes.buffer] : [])
   if (!bytes.buffer.detached) bytes.buffer.transfer(0) // freed now, because memory outside of the heap makes V8 collect the whole heap
 }

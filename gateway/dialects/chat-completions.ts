@@ -9,6 +9,8 @@ export const chatCompletions: Dialect = {
   route: 'chat/completions',
   path: '/v1/chat/completions',
   isAnthropic: false,
+  isForm: false,
+  answers: 'Json',
   hasUsageOption: true,
   hasOutput: true,
   isCharged: true,

@@ -10,6 +10,8 @@ export const completions: Dialect = {
   route: 'completions',
   path: '/v1/completions',
   isAnthropic: false,
+  isForm: false,
+  answers: 'Json',
   hasUsageOption: true,
   hasOutput: true,
   isCharged: true,

@@ -45,6 +45,10 @@ export interface Dialect {
   readonly otherPaths?: readonly string[]
   /** Whether the route is one of Anthropic's API, so that its headers pass. */
   readonly isAnthropic: boolean
+  /** Whether bodies are forms (`multipart/form-data`) instead of JSON. */
+  readonly isForm: boolean
+  /** `Any`: a plain answer may also be sound or text. */
+  readonly answers: 'Json' | 'Any'
   /** Whether streams contain usage only if the request asks for it with `stream_options`. */
   readonly hasUsageOption: boolean
   /** false: the answer has no tokens of its own, such as a vector. */

@@ -9,6 +9,8 @@ export const embeddings: Dialect = {
   route: 'embeddings',
   path: '/v1/embeddings',
   isAnthropic: false,
+  isForm: false,
+  answers: 'Json',
   hasUsageOption: false,
   hasOutput: false,
   isCharged: true,

@@ -10,6 +10,8 @@ export const messages: Dialect = {
   path: '/v1/messages',
   otherPaths: ['/v1/v1/messages'], // a base URL that ends in /v1, with an Anthropic SDK
   isAnthropic: true,
+  isForm: false,
+  answers: 'Json',
   hasUsageOption: false,
   hasOutput: true,
   isCharged: true,

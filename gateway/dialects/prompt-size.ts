@@ -79,9 +79,9 @@ export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
 }
 
 /** Estimates the tokens of a plain answer of any dialect; 0 if it has no text. */
-export function answerTokens({ choices, content, output }: JsonObject): number {
+export function answerTokens({ choices, content, output, text }: JsonObject): number {
   const count = new PromptCount()
-  count.text(choices ?? content ?? output)
+  count.text(choices ?? content ?? output ?? text)
   return count.weight.tokens
 }
 

@@ -2,11 +2,12 @@
 import { isUtf8 } from 'node:buffer'
 import { GatewayError } from '../errors.ts'
 import type { Dialect, ModelRequest } from './dialect.ts'
+import { readForm } from './form-body.ts'
 import { asObject, type JsonBody } from './json-body.ts'
 import { jsonError } from './json-error.ts'
 import type { PromptSize } from './prompt-size.ts'
 import { requestBody, type RequestBody } from './request-body.ts'
-import { requestFields } from './request-shape.ts'
+import { COSTS, invalid, requestFields } from './request-shape.ts'
 
 export interface ReadRequest {
   readonly asked: ModelRequest
@@ -15,13 +16,26 @@ export interface ReadRequest {
   readonly size: PromptSize | undefined
 }
 
+export interface HowToRead {
+  /**
+   * Whether limits need the cost of the call: the size of its prompt, and the position at which its usage can be requested. Calls of keys without
+   * limits skip both.
+   */
+  readonly isMetered?: boolean
+  /** Of a form. */
+  readonly boundary?: string | undefined
+}
+
 /**
  * Reads a request body. Text and parsed value end with this function; only the bytes live as long as the call.
- * @param isMetered whether limits need the cost of the call: the size of its prompt, and the position at which its usage can be requested.
- * Calls of keys without limits skip both
+ * @param how what the call needs
  * @returns the request, or the refusal (rows 10, 11, 42)
  */
-export function readRequest(bytes: Buffer, dialect: Dialect, isMetered = false): ReadRequest | GatewayError {
+export function readRequest(bytes: Buffer, dialect: Dialect, how: HowToRead = {}): ReadRequest | GatewayError {
+  return dialect.isForm ? readFormRequest(bytes, dialect, how) : readJsonRequest(bytes, dialect, how)
+}
+
+function readJsonRequest(bytes: Buffer, dialect: Dialect, { isMetered = false }: HowToRead): ReadRequest | GatewayError {
   const json = parseBody(bytes)
   if (json instanceof GatewayError) return json
   const asked = requestFields(json.value, dialect)
@@ -29,6 +43,28 @@ export function readRequest(bytes: Buffer, dialect: Dialect, isMetered = false):
   const asksUsage = isMetered && dialect.hasUsageOption && asked.stream && !asked.wantsUsage
   const size = isMetered ? dialect.promptSize(json.value, bytes.length) : undefined
   return { asked, body: requestBody(json, asked.model, asksUsage), size }
+}
+
+/** Fields of a form become the value that JSON would have. A file is an empty object. */
+function readFormRequest(bytes: Buffer, dialect: Dialect, { isMetered = false, boundary = '' }: HowToRead): ReadRequest | GatewayError {
+  const form = readForm(bytes, boundary)
+  if ('problem' in form) return new GatewayError('invalidForm', { reason: form.problem })
+  const { fields, contentType } = form
+  const twice = fields.find(({ name }, at) => !name.endsWith('[]') && fields.some((other, index) => index > at && other.name === name))
+  if (twice) return invalid(twice.name, 'stands in the form more than once')
+  const asked = requestFields(Object.fromEntries(fields.map(({ name, text }) => [name, formValue(name, text)])), dialect)
+  if (asked instanceof GatewayError) return asked
+  const modelAt = fields.find(({ name }) => name === 'model')?.at ?? { start: 0, end: 0 } // the fields have a model, or they were refused
+  const size = isMetered ? dialect.promptSize({}, bytes.length) : undefined
+  return { asked, body: { bytes, model: asked.model, modelAt, contentType }, size }
+}
+
+const FORM_BOOLEANS: Readonly<Record<string, boolean>> = { true: true, false: false, True: true, False: false, '1': true, '0': false }
+
+function formValue(name: string, text: string | undefined): unknown {
+  if (text === undefined) return {}
+  if (name === 'stream') return FORM_BOOLEANS[text] ?? text
+  return COSTS.includes(name) && /^-?\d{1,15}$/.test(text) ? Number(text) : text
 }
 
 const BYTE_ORDER_MARK = '\uFEFF'

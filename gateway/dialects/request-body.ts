@@ -16,7 +16,9 @@ const USAGE_OPTION = 'stream_options'
 export interface RequestBody {
   readonly bytes: Buffer
   readonly model: string
-  /** Position of the literal of `model`, quotes included. */
+  /** Of a form, with its boundary; default: JSON. */
+  readonly contentType?: string
+  /** Position of `model`: of its literal, quotes included, or of the text of a form's field. */
   readonly modelAt: ByteSpan
   /** The edit that requests the usage of the stream. undefined: the client requests it, or it cannot be requested. */
   readonly usageEdit?: ByteEdit | undefined
@@ -35,9 +37,13 @@ export function requestBody(body: JsonBody, model: string, asksUsage = false): R
 }
 
 /** Makes the bytes for one server. @returns the same buffer if nothing changes */
-export function bytesFor({ bytes, model, modelAt, usageEdit }: RequestBody, upstreamModel: string, asksUsage: boolean): Buffer {
+export function bytesFor(
+  { bytes, model, modelAt, usageEdit, contentType }: RequestBody,
+  upstreamModel: string,
+  asksUsage: boolean,
+): Buffer {
   const edits: ByteEdit[] = []
-  if (model !== upstreamModel) edits.push({ ...modelAt, text: JSON.stringify(upstreamModel) })
+  if (model !== upstreamModel) edits.push({ ...modelAt, text: contentType === undefined ? JSON.stringify(upstreamModel) : upstreamModel })
   if (asksUsage && usageEdit !== undefined) edits.push(usageEdit)
   if (edits.length === 0) return bytes
   edits.sort((a, b) => a.start - b.start)

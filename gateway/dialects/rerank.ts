@@ -10,6 +10,8 @@ export const rerank: Dialect = {
   route: 'rerank',
   path: '/v1/rerank',
   isAnthropic: false,
+  isForm: false,
+  answers: 'Json',
   hasUsageOption: false,
   hasOutput: false,
   isCharged: true,

@@ -10,6 +10,8 @@ export const responses: Dialect = {
   route: 'responses',
   path: '/v1/responses',
   isAnthropic: false,
+  isForm: false,
+  answers: 'Json',
   hasUsageOption: false,
   hasOutput: true,
   isCharged: true,

@@ -1,23 +1,28 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { GatewayError, sharedError } from '../errors.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
+import { boundaryIn } from '../dialects/form-body.ts'
 import type { BodyHold, Taken } from './body-budget.ts'
 
 /** The first bytes of a body, up to this number, never wait for a turn. */
 const UNHURRIED_BYTES = 2 ** 20
 const CONTINUE = /(?:^|\W)100-continue(?:$|\W)/i
 
-/** Checks a body by its headers, before it is read. @param maxBytes size of the largest body */
-export function checkDeclaredBody(request: IncomingMessage, maxBytes: number): GatewayError | undefined {
+/** Checks a body by its headers, before it is read. @param maxBytes size of the largest body @param isForm whether it must be a form */
+export function checkDeclaredBody(request: IncomingMessage, maxBytes: number, isForm = false): GatewayError | undefined {
   const { 'content-length': length, 'content-encoding': encoding, 'content-type': type } = request.headers
   if (length !== undefined && Number(length) > maxBytes) return tooLarge(maxBytes)
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     return new GatewayError('unsupportedBody', { reason: 'Encoding: send the body uncompressed' })
   }
-  if (type !== undefined && /^\s*multipart\//i.test(type)) {
-    return new GatewayError('unsupportedBody', { reason: 'Type: send the body as application/json' })
-  }
-  return undefined
+  return wrongType(type, isForm)
+}
+
+/** JSON needs no type. */
+function wrongType(type: string | undefined, isForm: boolean): GatewayError | undefined {
+  if (isForm ? boundaryIn(type) !== undefined : !/^\s*multipart\//i.test(type ?? '')) return undefined
+  const wanted = isForm ? 'multipart/form-data, with a plain boundary' : 'application/json'
+  return new GatewayError('unsupportedBody', { reason: `Type: send the body as ${wanted}` })
 }
 
 interface BodyBounds {

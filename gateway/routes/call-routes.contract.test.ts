@@ -11,6 +11,7 @@ import { FreeCalls } from '../limits/free-calls.ts'
 let front: FrontGateway
 afterEach(() => front.stop())
 
+const SOUND = new File(['RIFF \0 a sound'], 'a.wav', { type: 'audio/wav' })
 /** A good body of each route. */
 const BODIES: Readonly<Record<string, object>> = {
   'chat/completions': { messages: [{ role: 'user', content: 'hi' }] },
@@ -18,6 +19,8 @@ const BODIES: Readonly<Record<string, object>> = {
   responses: { input: 'hi' },
   embeddings: { input: ['hi', 'there'] },
   rerank: { query: 'hi', documents: ['a', 'b'] },
+  'audio/transcriptions': { file: SOUND },
+  'audio/speech': { input: 'hi', voice: 'amy' },
   messages: { messages: [{ role: 'user', content: 'hi' }] },
   'messages/count_tokens': { messages: [{ role: 'user', content: 'hi' }] },
 }
@@ -29,9 +32,17 @@ interface Asked {
   readonly error: { readonly message: string; readonly param?: string; readonly code?: string; readonly type: string } | undefined
 }
 
+function formOf(fields: object): FormData {
+  const form = new FormData()
+  for (const [name, value] of Object.entries(fields))
+    if (value !== undefined) form.append(name, value instanceof File ? value : String(value))
+  return form
+}
+
 async function ask(credential: string, route: string, change: object = {}): Promise<Asked> {
-  const body = JSON.stringify({ model: 'llama', ...BODIES[route], ...change })
-  const headers = { authorization: `Bearer ${credential}`, 'content-type': 'application/json' }
+  const fields = { model: 'llama', ...BODIES[route], ...change }
+  const body = route === 'audio/transcriptions' ? formOf(fields) : JSON.stringify(fields)
+  const headers = { authorization: `Bearer ${credential}`, ...(typeof body === 'string' && { 'content-type': 'application/json' }) }
   const response = await fetch(`${front.base}/v1/${route}`, { method: 'POST', headers, body })
   const { error } = JSON.parse((await response.text()) || '{}') as Pick<Asked, 'error'>
   return { status: response.status, headers: response.headers, error }
@@ -91,6 +102,10 @@ describe('a body that has no prompt is refused with the name of the field:', () 
     ['responses', { input: [] }, 'input'],
     ['responses', { background: true }, 'background'],
     ['responses', { n: 2 }, 'n'],
+    ['audio/transcriptions', { file: undefined }, 'file'],
+    ['audio/transcriptions', { stream: 'perhaps' }, 'stream'],
+    ['audio/speech', { input: '' }, 'input'],
+    ['audio/speech', { stream_format: 'sse' }, 'stream_format'],
     ['messages/count_tokens', { messages: [] }, 'messages'],
   ])('%s %j', async (route, change, field) => {
     front = await startFront()
@@ -120,5 +135,54 @@ describe('the count of tokens', () => {
     expect(Number(headers.get('retry-after-ms'))).toBeGreaterThan(59_000)
     expect((await ask(other, 'messages/count_tokens')).status).toBe(200)
     expect((await ask(key, 'messages')).status).toBe(200)
+  })
+})
+
+describe('a form', () => {
+  const send = async (credential: string, body: FormData | string, type?: string): Promise<Asked> => {
+    const headers = { authorization: `Bearer ${credential}`, ...(type !== undefined && { 'content-type': type }) }
+    const response = await fetch(`${front.base}/v1/audio/transcriptions`, { method: 'POST', headers, body })
+    return {
+      status: response.status,
+      headers: response.headers,
+      error: (JSON.parse((await response.text()) || '{}') as Pick<Asked, 'error'>).error,
+    }
+  }
+
+  test('in which a field stands twice is refused, so that no server reads another model than the gateway', async () => {
+    front = await startFront()
+    const form = formOf({ model: 'llama', file: SOUND })
+    form.append('model', 'other')
+    expect(await send(front.issue(), form)).toMatchObject({
+      status: 400,
+      error: { message: expect.stringContaining('Invalid request: model stands') },
+    })
+  })
+
+  test('that parsers read differently is refused with the reason', async () => {
+    front = await startFront()
+    const { status, error } = await send(front.issue(), 'preamble --x', 'multipart/form-data; boundary=x')
+    expect([status, error?.message]).toEqual([400, 'Invalid form in request body: it does not begin with its boundary'])
+  })
+
+  test('is not taken by a route of JSON, and JSON not by a route of forms', async () => {
+    front = await startFront()
+    const key = front.issue()
+    expect(await send(key, '{}', 'application/json')).toMatchObject({
+      status: 415,
+      error: { message: expect.stringContaining('multipart/form-data') },
+    })
+    const headers = { authorization: `Bearer ${key}` }
+    const response = await fetch(`${front.base}/v1/embeddings`, { method: 'POST', headers, body: formOf({ model: 'llama' }) })
+    expect(response.status).toBe(415)
+  })
+
+  test('of many megabytes is read by the worker, and keeps its bytes', async () => {
+    front = await startFront()
+    const sound = new File([Buffer.alloc(20 * 2 ** 20, 'sound ')], 'long.wav')
+    expect((await send(front.issue(), formOf({ file: sound, model: 'llama', prompt: 'names' }))).status).toBe(200)
+    const { body } = front.jobs[0] ?? {}
+    expect(body?.bytes.toString('latin1', body.modelAt.start, body.modelAt.end)).toBe('llama')
+    expect(body?.bytes.length).toBeGreaterThan(20 * 2 ** 20)
   })
 })

@@ -4,6 +4,7 @@
  */
 import type { Caller } from '../auth/key-table.ts'
 import type { BodyResult } from '../dialects/body-reader.ts'
+import { boundaryIn } from '../dialects/form-body.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
 import type { ReadRequest } from '../dialects/read-request.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
@@ -48,7 +49,7 @@ export function inference(dialect: Dialect, deps: RouteDeps): RouteHandler {
     if (storm) return counted(storm, call) // row 19 before the body is read, for a client that ignores repeated refusals
     let admitted: Admitted | undefined
     try {
-      const admitting = admit(await body(exchange, caller, deps), call)
+      const admitting = admit(await body(call), call)
       admitted = admitting instanceof Promise ? await admitting : admitting
     } catch (error) {
       throw counted(error, call)
@@ -83,10 +84,11 @@ function enter(exchange: Exchange, deps: RouteDeps): Caller {
 }
 
 /** Reads the body: rows 7 to 9, 40. @returns undefined if the client has left */
-function body(exchange: Exchange, { keyID }: Caller, { maxBodyBytes: maxBytes, bodies, loop }: RouteDeps): ReturnType<typeof readBody> {
+function body({ exchange, caller, dialect, deps }: Call): ReturnType<typeof readBody> {
   const { request, response } = exchange
-  orThrow(checkDeclaredBody(request, maxBytes))
-  exchange.bodyHold = bodies.open(keyID)
+  const { maxBodyBytes: maxBytes, bodies, loop } = deps
+  orThrow(checkDeclaredBody(request, maxBytes, dialect.isForm))
+  exchange.bodyHold = bodies.open(caller.keyID)
   return readBody(request, response, { maxBytes, hold: exchange.bodyHold, loop })
 }
 
@@ -98,7 +100,8 @@ function admit(bytes: Awaited<ReturnType<typeof readBody>>, call: Call): Admitte
   const taken = orThrow(bytes)
   if (taken === undefined) return undefined
   const { exchange, isMetered, dialect, deps } = call
-  const reading = deps.bodyReader.read(taken, dialect, exchange.response, isMetered)
+  const boundary = dialect.isForm ? boundaryIn(exchange.request.headers['content-type']) : undefined
+  const reading = deps.bodyReader.read(taken, dialect, exchange.response, { isMetered, boundary })
   return reading instanceof Promise ? reading.then((result) => admitRead(result, call)) : admitRead(reading, call)
 }
 

@@ -7,7 +7,7 @@ const refuse = unknownPaths(ROUTES)
 const message = (path: string, method = 'POST'): string => refuse(method, path).message
 const ALL =
   'this gateway serves POST /v1/chat/completions, POST /v1/completions, POST /v1/responses, POST /v1/embeddings, POST /v1/rerank, ' +
-  'POST /v1/messages, POST /v1/messages/count_tokens, GET /v1/models, GET /v1/key'
+  'POST /v1/audio/transcriptions, POST /v1/audio/speech, POST /v1/messages, POST /v1/messages/count_tokens, GET /v1/models, GET /v1/key'
 const BASE = '; a base URL ends in /v1 for OpenAI clients and has no path for Anthropic clients'
 
 describe('an unknown path', () => {
@@ -34,7 +34,7 @@ describe('an unknown path', () => {
     expect(message(path)).toContain(`): ${hint}`)
   })
 
-  test.each(['/v1/responses/resp_1', '/v1/audio/speech', '/v1/moderations'])(
+  test.each(['/v1/responses/resp_1', '/v1/audio/translations', '/v1/moderations'])(
     '%s is known and not built yet, which is another matter than a typing error',
     (path) => {
       expect(message(path)).toContain(`): this gateway does not serve this route yet; ${ALL}`)

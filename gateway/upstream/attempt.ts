@@ -14,6 +14,7 @@ import type { AnswerHead, AnswerRelay, AttemptResult, ForwardJob, RelayPort } fr
 import type { Target } from './model-table.ts'
 import type { NameLookup } from './name-lookup.ts'
 import { ErrorAnswer, PlainRelay } from './relay-plain.ts'
+import { FileRelay, isFile } from './relay-file.ts'
 import { StreamRelay } from './relay-stream.ts'
 import { UnwritableAnswer } from './rename-model.ts'
 import type { Ticked, Ticker } from './ticker.ts'
@@ -293,12 +294,16 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   #relayFor(head: AnswerHead): AnswerRelay {
     const type = String(head.headers['content-type'] ?? '').toLowerCase()
-    if (head.status === 200 && this.#stream && type.startsWith('text/event-stream')) {
-      this.#stream.head = head
-      return this.#stream
-    }
-    if (head.status === 200 && !this.job.stream && type.includes('json')) return new PlainRelay(this, head)
-    return new ErrorAnswer(this, head)
+    if (head.status !== 200) return new ErrorAnswer(this, head)
+    if (this.#stream === undefined) return this.#plainRelayFor(head, type)
+    if (!type.startsWith('text/event-stream')) return new ErrorAnswer(this, head)
+    this.#stream.head = head
+    return this.#stream
+  }
+
+  #plainRelayFor(head: AnswerHead, type: string): AnswerRelay {
+    if (type.includes('json')) return new PlainRelay(this, head)
+    return this.job.dialect.answers === 'Any' && isFile(type) ? new FileRelay(this, head) : new ErrorAnswer(this, head)
   }
 
   get #isSettled(): boolean {

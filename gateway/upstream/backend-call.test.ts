@@ -23,7 +23,7 @@ interface Changes {
 
 /** The request to a server of this mode, and whether its usage is hidden from the client. */
 function sent({ fields = {}, mode, dialect = chatCompletions, isMetered = true }: Changes): { body: unknown; addsUsage: boolean } {
-  const read = readRequest(Buffer.from(JSON.stringify({ ...ASK, ...fields })), dialect, isMetered)
+  const read = readRequest(Buffer.from(JSON.stringify({ ...ASK, ...fields })), dialect, { isMetered })
   if (read instanceof GatewayError) throw read
   const backend = { ...backendRecord({ endpoints: ['10.0.0.1:80'] }), ...(mode ? { streamUsage: mode } : {}) }
   const model = modelEntry(modelRecord({ backends: [backend] }), { allowLoopback: false }, undefined)

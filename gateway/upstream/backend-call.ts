@@ -17,7 +17,14 @@ export function backendCall(job: ForwardJob, body: RequestBody, target: Target, 
   const asksUsage = job.isMetered !== false && streamUsage === 'Inject'
   const bytes = bytesFor(body, upstreamModel, asksUsage)
   const { request, requestId } = exchange
-  const headers = upstreamHeaders({ sent: request.headers, forwarded, isAnthropic: dialect.isAnthropic, requestId, credential })
+  const headers = upstreamHeaders({
+    sent: request.headers,
+    forwarded,
+    isAnthropic: dialect.isAnthropic,
+    requestId,
+    credential,
+    contentType: body.contentType,
+  })
   const isStreamed = bytes.length > STREAMED_BYTES
   if (isStreamed) headers.push('content-length', String(bytes.length))
   return {

@@ -1,7 +1,11 @@
 /** Answers of the routes beside chat completions and messages: what the client gets, and what the call costs. */
 import { describe, expect, it } from 'vitest'
-import { gatewayTo, json, type Reply, sse, until } from '../../test/support/upstream-harness.ts'
+import { gatewayTo, json, readAll, type Reply, sse, until } from '../../test/support/upstream-harness.ts'
+import { boundaryIn } from '../dialects/form-body.ts'
+import { readRequest } from '../dialects/read-request.ts'
+import { transcriptions } from '../dialects/transcriptions.ts'
 import type { Usage } from '../dialects/usage.ts'
+import { GatewayError } from '../errors.ts'
 import type { Outcome } from './forward-job.ts'
 
 const PROMPT_TOKENS = 19
@@ -172,5 +176,101 @@ describe('an embedding and a ranking', () => {
     const answer = { object: 'list', data, model: 'up', usage: { prompt_tokens: 9_000, total_tokens: 9_000 } }
     const { text, outcome } = await call('/v1/embeddings', json(200, answer))
     expect([text.length > 3_000_000, outcome.usage]).toEqual([true, reported(9_000, 0, 0)])
+  })
+})
+
+describe('sound', () => {
+  const TRANSCRIPTIONS = '/v1/audio/transcriptions'
+  /** A gateway before one server that knows the model as `up`, with the form that the gateway has read. */
+  async function transcribe(
+    reply: Reply,
+    stream = false,
+  ): Promise<{ status: number; text: string; usage: Usage | undefined; sent: FormData }> {
+    const form = new FormData()
+    for (const [name, value] of Object.entries({ model: 'llama', ...(stream && { stream: 'true' }) })) form.append(name, value)
+    form.append('file', new File(['RIFF \0\r\n--a sound'], 'a.wav', { type: 'audio/wav' }))
+    const request = new Request('http://x', { method: 'POST', body: form })
+    const type = request.headers.get('content-type') ?? ''
+    const bytes = Buffer.from(await request.arrayBuffer())
+    const read = readRequest(bytes, transcriptions, { isMetered: true, boundary: boundaryIn(type) })
+    if (read instanceof GatewayError) throw read
+    const { gateway, backend } = await gatewayTo(reply, { tickMs: 60_000, backend: { upstreamModel: 'whisper-1' } })
+    gateway.job = { inputTokens: PROMPT_TOKENS, body: read.body, stream }
+    const { status, text } = await gateway.post(TRANSCRIPTIONS, { model: 'llama' })
+    await until(() => gateway.outcomes.length + gateway.refused.length === 1)
+    const { headers, body } = backend.received[0] ?? { headers: {}, body: Buffer.alloc(0) }
+    const sent = await new Response(new Uint8Array(body), { headers: { 'content-type': headers['content-type'] ?? '' } }).formData()
+    return { status, text, usage: (gateway.outcomes[0] ?? gateway.refused[0])?.usage, sent }
+  }
+
+  it('reaches the server as it was, with the name that the server has for the model', async () => {
+    const { sent } = await transcribe(json(200, { text: 'hello' }))
+    const file = sent.get('file') as File
+    expect([sent.get('model'), file.name, file.type, await file.text()]).toEqual([
+      'whisper-1',
+      'a.wav',
+      'audio/wav',
+      'RIFF \0\r\n--a sound',
+    ])
+  })
+
+  it.each<[string, object, Usage]>([
+    ['tokens', { text: 'hello', usage: { type: 'tokens', input_tokens: 14, output_tokens: 45, total_tokens: 59 } }, reported(14, 0, 45)],
+    ['tokens of a chat completion', { text: 'hello', usage: { prompt_tokens: 14, completion_tokens: 45 } }, reported(14, 0, 45)],
+    ['a duration, from which no tokens follow', { text: 'hello', usage: { type: 'duration', seconds: 9 } }, estimated(1)],
+  ])('costs what its server reports: %s', async (_what, answer, usage) => {
+    expect((await transcribe(json(200, answer))).usage).toEqual(usage)
+  })
+
+  it('may come as subtitles, which pass as they are', async () => {
+    const subtitles = 'WEBVTT\n\n00:00.000 --> 00:01.000\nhello there\n'
+    const reply: Reply = (response) => response.writeHead(200, { 'content-type': 'text/vtt; charset=utf-8' }).end(subtitles)
+    expect(await transcribe(reply)).toMatchObject({ status: 200, text: subtitles, usage: estimated(Math.ceil(subtitles.length / 4)) })
+  })
+
+  it.each<[string, string[], string[]]>([
+    [
+      'OpenAI',
+      [
+        '{"type":"transcript.text.delta","delta":"hel"}',
+        '{"type":"transcript.text.done","text":"hello","usage":{"type":"tokens","input_tokens":14,"output_tokens":2}}',
+      ],
+      ['[DONE]'],
+    ],
+    [
+      'vLLM',
+      [
+        '{"object":"transcription.chunk","choices":[{"delta":{"content":"hello"},"finish_reason":"stop"}],"usage":{"prompt_tokens":14,"completion_tokens":2}}',
+        '[DONE]',
+      ],
+      [],
+    ],
+  ])('streams as %s does', async (_who, events, added) => {
+    const text = (list: readonly string[]): string => list.map((data) => `data: ${data}\n\n`).join('')
+    const answer = await transcribe((response) => sse(response).end(text(events)), true)
+    expect([answer.text, answer.usage]).toEqual([text([...events, ...added]), reported(14, 0, 2)])
+  })
+
+  it('of a text passes as it is made, and costs the text', async () => {
+    const sound = Buffer.from([0xff, 0xfb, 0, 1, 2, 3])
+    const { gateway } = await gatewayTo((response) => response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(sound))
+    gateway.job = { inputTokens: PROMPT_TOKENS }
+    const answer = await gateway.open('/v1/audio/speech', { model: 'llama', input: 'hello', voice: 'amy' })
+    expect([answer.headers['content-type'], await readAll(answer)]).toEqual(['audio/mpeg', sound])
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]?.usage).toEqual(estimated(0))
+  })
+
+  it('that breaks off cuts the connection, so that no client takes it for the whole', async () => {
+    const { gateway } = await gatewayTo((response) =>
+      response.writeHead(200, { 'content-type': 'audio/mpeg' }).write('abc', () => response.destroy()),
+    )
+    const answer = await gateway.open('/v1/audio/speech', { model: 'llama', input: 'hello', voice: 'amy' })
+    await expect(readAll(answer)).rejects.toThrow('aborted')
+  })
+
+  it('of another type than sound or text is an error', async () => {
+    const reply: Reply = (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>')
+    expect((await transcribe(reply)).status).toBe(502)
   })
 })

@@ -25,7 +25,7 @@ export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<str
  * The gateway requests uncompressed answers, because the relay reads them. It sets the content type itself: some servers decode the body by
  * the client's charset, and would read another model than the authorised one.
  */
-const FIXED: readonly string[] = Object.freeze(['accept-encoding', 'identity', 'content-type', 'application/json'])
+const FIXED: readonly string[] = Object.freeze(['accept-encoding', 'identity'])
 
 /** Counts the gateways that a request has passed. A client that sends the header can only refuse itself. */
 const HOPS_HEADER = 'x-headgate-hops'
@@ -48,6 +48,8 @@ export interface HeaderSource {
   readonly forwarded: ReadonlySet<string>
   /** Whether the request goes to Anthropic's API of the backend; `anthropic-version` and `anthropic-beta` are then forwarded. */
   readonly isAnthropic: boolean
+  /** Of the body. */
+  readonly contentType?: string | undefined
   /** Id of the gateway. The client's id is only logged. */
   readonly requestId: string
   /** Of the backend; undefined if it needs none. */
@@ -55,8 +57,15 @@ export interface HeaderSource {
 }
 
 /** Builds the headers of a request to a backend: name, value, name, value … The HTTP client adds `content-length` and `host`. */
-export function upstreamHeaders({ sent, forwarded, isAnthropic, requestId, credential }: HeaderSource): string[] {
-  const headers = [...FIXED, 'x-request-id', requestId, HOPS_HEADER, String(hopsOf(sent) + 1)]
+export function upstreamHeaders({
+  sent,
+  forwarded,
+  isAnthropic,
+  requestId,
+  credential,
+  contentType = 'application/json',
+}: HeaderSource): string[] {
+  const headers = [...FIXED, 'content-type', contentType, 'x-request-id', requestId, HOPS_HEADER, String(hopsOf(sent) + 1)]
   if (credential !== undefined) headers.push('authorization', `Bearer ${credential}`)
   for (const name in sent) {
     if (!forwarded.has(name) && !name.startsWith(FORWARDED_PREFIX) && !(isAnthropic && ANTHROPIC.includes(name))) continue

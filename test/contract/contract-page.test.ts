@@ -103,15 +103,6 @@ describe('routes', () => {
     }
     expect(format).toBe(formatOfPath(path) === 'anthropic' ? 'Anthropic' : 'OpenAI')
   })
-
-  test.each(['/v1/audio/transcriptions', '/v1/audio/speech'])(
-    '%s is documented as missing, and answers 404',
-    async (path) => {
-      const notYet = sectionOf(page, '## Not there yet')
-      expect(codeSpans(notYet).map((span) => span.replace(/^[A-Z]+ /, ''))).toContain(path)
-      for (const method of ['GET', 'POST']) expect((await fetch(front.base + path, { method })).status).toBe(404)
-    },
-  )
 })
 
 describe('headers', () => {

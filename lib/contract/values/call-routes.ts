@@ -7,6 +7,8 @@ export const CALL_ROUTES = [
   'responses',
   'embeddings',
   'rerank',
+  'audio/transcriptions',
+  'audio/speech',
   'messages',
   'messages/count_tokens',
 ] as const
@@ -16,17 +18,24 @@ export type CallRoute = (typeof CALL_ROUTES)[number]
 const ANTHROPIC: ReadonlySet<CallRoute> = new Set(['messages', 'messages/count_tokens'])
 
 /** Routes that a ServedModel may list; its field `messages` decides about `messages`. */
-export const LISTED_ROUTES = ['chat/completions', 'completions', 'responses', 'embeddings', 'rerank', 'messages/count_tokens'] as const
+export const LISTED_ROUTES = [
+  ...(['chat/completions', 'completions', 'responses', 'embeddings', 'rerank'] as const),
+  ...(['audio/transcriptions', 'audio/speech', 'messages/count_tokens'] as const),
+] as const
 type ListedRoute = (typeof LISTED_ROUTES)[number]
 
 export const ENGINES = ['VLLM', 'SGLang', 'LlamaCpp', 'Ollama', 'TGI', 'Other'] as const
 export type Engine = (typeof ENGINES)[number]
 
+const TEXT_ROUTES: readonly ListedRoute[] = [
+  ...(['chat/completions', 'completions', 'responses', 'embeddings', 'rerank', 'messages/count_tokens'] as const),
+]
+
 /** What each server serves by itself, unless the ServedModel lists its routes. Of an unknown server only the most common route is assumed. */
 export const ENGINE_ROUTES: Readonly<Record<Engine, readonly ListedRoute[]>> = {
-  VLLM: LISTED_ROUTES,
-  SGLang: LISTED_ROUTES,
-  LlamaCpp: LISTED_ROUTES,
+  VLLM: [...TEXT_ROUTES, 'audio/transcriptions'],
+  SGLang: [...TEXT_ROUTES, 'audio/transcriptions'],
+  LlamaCpp: [...TEXT_ROUTES, 'audio/transcriptions'],
   Ollama: ['chat/completions', 'completions', 'responses', 'embeddings'],
   TGI: ['chat/completions', 'completions'],
   Other: ['chat/completions'],
