@@ -296,9 +296,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const type = String(head.headers['content-type'] ?? '').toLowerCase()
     if (head.status !== 200) return new ErrorAnswer(this, head)
     if (this.#stream === undefined) return this.#plainRelayFor(head, type)
-    if (!type.startsWith('text/event-stream')) return new ErrorAnswer(this, head)
-    this.#stream.head = head
-    return this.#stream
+    return type.startsWith('text/event-stream') ? this.#stream.answeredBy(head) : new ErrorAnswer(this, head)
   }
 
   #plainRelayFor(head: AnswerHead, type: string): AnswerRelay {

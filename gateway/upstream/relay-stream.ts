@@ -28,7 +28,7 @@ export class StreamRelay implements AnswerRelay {
   readonly #framing: ClientFraming
   readonly #events: BackendEvents
   /** Of the answer of the backend; undefined until it comes. */
-  head: AnswerHead | undefined = undefined
+  #head: AnswerHead | undefined = undefined
   readonly #splitter = new SseSplitter()
   /** undefined for a call that is not metered. */
   readonly #tally: UsageTally | undefined
@@ -52,6 +52,11 @@ export class StreamRelay implements AnswerRelay {
     this.#framing = host.job.dialect.framing
     this.#events = host.job.dialect.events
     this.#tally = host.job.isMetered === false ? undefined : new UsageTally(this.#events.textKey)
+  }
+
+  answeredBy(head: AnswerHead): this {
+    this.#head = head
+    return this
   }
 
   data(chunk: Buffer): void {
@@ -167,7 +172,7 @@ export class StreamRelay implements AnswerRelay {
   #opened(bytes: Buffer): Buffer {
     if (this.isOpen) return bytes
     this.isOpen = true
-    const processing = this.head?.headers['openai-processing-ms']
+    const processing = this.#head?.headers['openai-processing-ms']
     this.#host.open(typeof processing === 'string' ? [...FIXED_HEADERS, 'openai-processing-ms', processing] : FIXED_HEADERS)
     const preface = this.#preface
     this.#preface = []
