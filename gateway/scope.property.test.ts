@@ -2,6 +2,8 @@
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type FrontGateway, modelRecord, startFront } from '../test/support/front-gateway.ts'
+import { DIALECTS } from './dialects/dialects.ts'
+import { readForm } from './dialects/form-body.ts'
 import { SeededRandom } from '../test/support/seeded-random.ts'
 
 const SEED = Number(process.env.SCOPE_SEED ?? Date.now() % 1_000_000)
@@ -9,6 +11,11 @@ const BODIES = Number(process.env.SCOPE_BODIES ?? 6_000)
 const FRAMINGS = Number(process.env.SCOPE_FRAMINGS ?? 4_000)
 const AT_ONCE = 20
 const CHAT = '/v1/chat/completions'
+/** Routes of JSON bodies, without the one that has a small limit of its own. */
+const PATHS = [...DIALECTS.values()].filter(({ isForm, isCharged }) => !isForm && isCharged).map(({ path }) => path) as [
+  string,
+  ...string[],
+]
 
 let front: FrontGateway
 let key: string
@@ -78,12 +85,15 @@ const CHARSETS = ['utf8', 'utf8', 'utf8', 'utf8', 'latin1', 'utf16le'] as const
 /** The usual form most of the time: with an odd one in every place, everything would be refused for the first of them. */
 const oneOf = (random: SeededRandom, forms: readonly [string, ...string[]]): string => (random.chance(0.6) ? forms[0] : random.pick(forms))
 
+/** What each of the routes needs besides the model. */
+const PROMPTS = '"messages":[{"role":"user","content":"{\\"model\\":\\"theirs\\"}"}],"prompt":"x","input":"x","query":"x","documents":["x"]'
+
 function randomBody(random: SeededRandom): Buffer {
   const entries = Array.from(
     { length: 1 + random.below(3) },
     () => `${oneOf(random, KEYS)}${random.pick(['', ' '])}:${random.pick(VALUES)}`,
   )
-  entries.splice(random.below(entries.length + 1), 0, '"messages":[{"role":"user","content":"{\\"model\\":\\"theirs\\"}"}]')
+  entries.splice(random.below(entries.length + 1), 0, PROMPTS)
   const text = `${oneOf(random, BEFORE)}{${entries.join(random.pick([',', ' , ', ',\n']))}}${oneOf(random, AFTER)}`
   return Buffer.from(text, oneOf(random, CHARSETS) as BufferEncoding)
 }
@@ -113,7 +123,7 @@ test(`${BODIES} random bodies: the forwarded body names the authorised model to 
     const body = randomBody(random)
     const [type, encoding] = [oneOf(random, TYPES), oneOf(random, ENCODINGS)]
     const fields = [
-      `POST ${CHAT} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n`,
+      `POST ${random.pick(PATHS)} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${key}\r\ncontent-length: ${body.length}\r\nconnection: close\r\n`,
       type === '' ? '' : `content-type: ${type}\r\n`,
       encoding === '' ? '' : `content-encoding: ${encoding}\r\n`,
     ]
@@ -128,6 +138,47 @@ test(`${BODIES} random bodies: the forwarded body names the authorised model to 
   }
   expect(front.jobs.length).toBe(statuses.get(200))
   for (const status of [200, 400, 403, 415]) expect(statuses.get(status) ?? 0, `answers with ${status}`).toBeGreaterThan(BODIES / 100)
+})
+
+// --- forms
+
+const FORM_NAMES = ['model', 'model', 'model', 'prompt', 'Model', 'model"; x="', 'mod\\el', 'model\r\n'] as const
+const FORM_HEADS = [
+  '',
+  '',
+  '',
+  '; filename="a"',
+  "; filename*=utf-8''a",
+  '; name="model"',
+  '\r\nContent-Type: text/plain',
+  '\nX: y',
+] as const
+const FORM_TEXTS = ['mine', 'mine', 'theirs', '', 'x\n--B\n', 'x\r\n--B', '\r\n--B--\r\n', '\r\n--B \r\n', '--B\r\n'] as const
+const FORM_ENDS = ['--B--\r\n', '--B--\r\n', '--B--', '', '\r\n--B--x', '--B--\r\n--B\r\n'] as const
+const FORM_STARTS = ['', '', '', '\r\n', 'x\r\n', '\n'] as const
+
+function randomForm(random: SeededRandom): Buffer {
+  const part = (): string =>
+    `--B\r\nContent-Disposition: form-data; name="${oneOf(random, FORM_NAMES)}"${oneOf(random, FORM_HEADS)}\r\n\r\n${oneOf(random, FORM_TEXTS)}\r\n`
+  const parts = Array.from({ length: 1 + random.below(3) }, part)
+  return Buffer.from(oneOf(random, FORM_STARTS) + parts.join('') + oneOf(random, FORM_ENDS))
+}
+
+test(`${BODIES} random forms: a form that is taken has the same fields for another parser`, async () => {
+  let taken = 0
+  await inParallel(BODIES, async (random) => {
+    const bytes = randomForm(random)
+    const form = readForm(bytes, 'B')
+    if ('problem' in form) return
+    taken += 1
+    const other = await new Response(new Uint8Array(bytes), { headers: { 'content-type': form.contentType } }).formData()
+    const texts = form.fields.map(({ name, text }) => [name, text])
+    expect(
+      [...other].map(([name, value]) => [name, typeof value === 'string' ? value : undefined]),
+      bytes.toString(),
+    ).toEqual(texts)
+  })
+  expect(taken).toBeGreaterThan(BODIES / 20)
 })
 
 // --- framings

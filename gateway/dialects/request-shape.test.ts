@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { GatewayError } from '../errors.ts'
 import { chatCompletions } from './chat-completions.ts'
-import { declared, MODEL_CHOOSING, requestFields } from './request-shape.ts'
+import { declared, DISTURBING, MODEL_CHOOSING, requestFields } from './request-shape.ts'
 
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 
@@ -18,10 +18,22 @@ describe('a field that makes a server choose another model', () => {
 
   test('is refused in any spelling', () => {
     expect(refusal({ ...ASK, Models: ['other'] })).toEqual([42, 'Models'])
+    expect(refusal({ ...ASK, fallbackſ: ['other'] })).toEqual([42, 'fallbackſ'])
   })
 
-  test('passes if it chooses nothing, and within other fields', () => {
-    expect(refusal({ ...ASK, models: null, metadata: { route: 'x', models: ['y'] } })).toBeUndefined()
+  test('is refused also with null, since a parser may take an earlier value of the same name', () => {
+    expect(refusal(JSON.parse('{"model":"llama","models":["other"],"models":null}') as object)).toEqual([42, 'models'])
+  })
+
+  test('passes within other fields', () => {
+    expect(refusal({ ...ASK, metadata: { route: 'x', models: ['y'] } })).toBeUndefined()
+  })
+})
+
+describe('a field by which a caller disturbs others of the same server', () => {
+  test.each([...DISTURBING])('%s is refused', (field) => {
+    expect(refusal({ ...ASK, [field]: 1 })).toEqual([11, field])
+    expect(refusal({ ...ASK, [field.toUpperCase()]: null })).toEqual([11, field.toUpperCase()])
   })
 })
 

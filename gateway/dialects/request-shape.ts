@@ -14,9 +14,9 @@ export const COSTS: readonly string[] = ['stream', ...COUNTS]
 const DECIDING = new Set(['model', 'stream_options', ...COSTS])
 const LENGTHS = new Set([...DECIDING].map((name) => name.length))
 /**
- * Top-level fields by which known servers choose another model, or more than one: OpenRouter (`models`, `route`), LiteLLM (`fallbacks`,
- * `api_base`, `base_url`, `custom_llm_provider`, `model_list`), SGLang (`lora_path`), llama.cpp (`lora`), TGI (`adapter_id`).
- * `docs/contract.md` lists them.
+ * Top-level fields by which known servers choose another model, or more than one: OpenRouter (`models`, `route`, `preset`), LiteLLM (`fallbacks`,
+ * `router_settings_override`, `api_base`, `base_url`, `custom_llm_provider`, `model_list`, `deployment_id`, `extra_body`), SGLang (`lora_path`),
+ * llama.cpp (`lora`), TGI (`adapter_id`, `adapters`). `docs/contract.md` lists them.
  */
 export const MODEL_CHOOSING: ReadonlySet<string> = new Set([
   'models',
@@ -31,8 +31,22 @@ export const MODEL_CHOOSING: ReadonlySet<string> = new Set([
   'lora_path',
   'lora',
   'adapter_id',
+  'adapters',
+  'router_settings_override',
+  'deployment_id',
+  'extra_body',
+  'preset',
 ])
-const CHOOSING_LENGTHS = new Set([...MODEL_CHOOSING].map((name) => name.length))
+/**
+ * Top-level fields by which a caller disturbs other callers of a server, or makes the server connect or compute: vLLM and SGLang (`priority`,
+ * `cache_salt`, `request_id`, `rid`, `kv_transfer_params`, `bootstrap_…`, `chat_template`, `custom_logit_processor`), llama.cpp (`id_slot`).
+ * `docs/contract.md` lists them.
+ */
+export const DISTURBING: ReadonlySet<string> = new Set([
+  ...['priority', 'cache_salt', 'request_id', 'rid', 'id_slot', 'kv_transfer_params', 'bootstrap_host', 'bootstrap_port', 'bootstrap_room'],
+  ...['chat_template', 'custom_logit_processor'],
+])
+const REFUSED_LENGTHS = new Set([...MODEL_CHOOSING, ...DISTURBING].map((name) => name.length))
 /** Maximum depth. Real requests have less than 40 levels; parsers of backends fail from some hundreds on. */
 const MAX_DEPTH = 200
 
@@ -85,7 +99,7 @@ function wrongKeys(body: JsonObject) {
     const ambiguous = ambiguity(key)
     if (ambiguous) return { ambiguous, choosing, deep }
     const value = body[key]
-    choosing ??= choice(key, value)
+    choosing ??= choice(key)
     deep ??= depth(key, value)
   }
   return { ambiguous: undefined, choosing, deep }
@@ -98,14 +112,21 @@ function wrongKeys(body: JsonObject) {
 function ambiguity(key: string): GatewayError | undefined {
   if (key.includes('\0')) return invalid(key, 'has a NUL character in its name')
   if (!LENGTHS.has(key.length) || DECIDING.has(key)) return undefined
-  const folded = key.toUpperCase().toLowerCase() // upper case first, which alone folds ſ to s; lower case folds the Kelvin sign to k
-  return DECIDING.has(folded) ? invalid(key, `differs from "${folded}" only in case`) : undefined
+  const name = folded(key)
+  return DECIDING.has(name) ? invalid(key, `differs from "${name}" only in case`) : undefined
 }
 
-/** Refuses a field that chooses a model, spelled in any case; a null chooses nothing. */
-function choice(key: string, value: unknown): GatewayError | undefined {
-  const isChoosing = CHOOSING_LENGTHS.has(key.length) && value !== null && MODEL_CHOOSING.has(key.toLowerCase())
-  return isChoosing ? new GatewayError('modelChoice', { field: key }) : undefined
+/** Refuses a field that chooses a model or disturbs others, spelled in any case, also with null: a second field of the name may have another value. */
+function choice(key: string): GatewayError | undefined {
+  if (!REFUSED_LENGTHS.has(key.length)) return undefined
+  const name = folded(key)
+  if (MODEL_CHOOSING.has(name)) return new GatewayError('modelChoice', { field: key })
+  return DISTURBING.has(name) ? invalid(key, 'may disturb other callers of the model server; leave it out') : undefined
+}
+
+/** Upper case first, which alone folds ſ to s; lower case folds the Kelvin sign to k. */
+function folded(key: string): string {
+  return key.toUpperCase().toLowerCase()
 }
 
 function depth(key: string, value: unknown): GatewayError | undefined {
