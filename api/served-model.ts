@@ -57,6 +57,12 @@ const pricing = z.strictObject({
   cachedInputPerMillion: price
     .describe('Price of a million prompt tokens that the server had cached. Default: inputPerMillion.')
     .optional(),
+  cacheWritePerMillion: price
+    .describe('Price of a million prompt tokens that the server reports as written to its cache. Default: inputPerMillion.')
+    .optional(),
+  perRequest: price
+    .describe('Price of each call that a server has worked on, beside its tokens, such as "0.002". Default: none.')
+    .optional(),
 })
 
 /** spec of a ServedModel */
@@ -93,7 +99,7 @@ export const servedModelStatus = z.object({
     .object({
       backends: z.string().max(32).describe('usable/all backends'),
       aliases: z.string().max(1024).describe('The aliases, shortened.'),
-      price: z.string().max(64).describe('input/output per million tokens').optional(),
+      price: z.string().max(64).describe('input/output per million tokens, then the price per call').optional(),
     })
     .describe('Short strings for the columns of kubectl get.')
     .optional(),

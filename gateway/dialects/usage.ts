@@ -7,6 +7,8 @@ export interface Usage {
   readonly inputTokens: number
   /** The part of `inputTokens` that was read from a cache. */
   readonly cachedInputTokens: number
+  /** Another part of `inputTokens`: written to a cache. Absent if the backend reports none. */
+  readonly cacheWrittenTokens?: number | undefined
   readonly outputTokens: number
   /** Whether the backend has not reported all of it. */
   readonly isEstimated: boolean

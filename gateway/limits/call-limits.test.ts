@@ -101,6 +101,45 @@ describe('the limits of a call', () => {
     expect(budgets[0]).toMatchObject({ spent: 36 })
   })
 
+  test('a price per call is held and charged once for each call that a server has worked on, and for no other', async () => {
+    const world = new LedgerWorld()
+    const all = budget({ amount: 100_000 })
+    world.memory.seed('key-1', 'seed')
+    const limits = over(world.process())
+    const pricing = { inputPerMillion: 0, outputPerMillion: 0, cachedInputPerMillion: 0, perRequest: 40_000 }
+    const ask = { budgets: [all], fields: { max_tokens: 1_000 }, model: { pricing } }
+    const [worked, failed] = [await reserved(limits, ask), await reserved(limits, ask)]
+    expect(await row(limits, ask), 'two calls hold 80,000 of 100,000').toBe('budgetHeld')
+    failed.settle({ usage: undefined, wasSent: false, error: new GatewayError('backendError') })
+    worked.settle({ usage: { ...USED, isEstimated: true }, wasSent: true, error: new GatewayError('streamBroken') })
+    await world.advance(6_000)
+    const unserved = await reserved(limits, ask)
+    unserved.settle({ usage: undefined, wasSent: false, error: new GatewayError('noBackend', { model: 'llama' }) })
+    await world.advance(6_000)
+    const lost = await reserved(limits, ask)
+    lost.settleUnknown()
+    await world.advance(6_000)
+    const { budgets } = await world.process().snapshot(subject({ budgets: [all] }))
+    expect(budgets[0], 'the call that worked, and the one whose outcome is unknown').toMatchObject({ spent: 80_000 })
+  })
+
+  test('a call holds the highest of the three prices of a prompt, since a server may read all of it from its cache, or write all of it', async () => {
+    const prices = { inputPerMillion: 1_000_000, cachedInputPerMillion: 1_000_000, outputPerMillion: 1_000_000 }
+    const rowAt = async (pricing: ModelRecord['pricing'], amount: number): Promise<RowID | 'held'> => {
+      const world = new LedgerWorld()
+      world.memory.seed('key-1', 'seed')
+      const ask = { budgets: [budget({ amount })], fields: { max_tokens: 1 }, model: { pricing } }
+      return row(over(world.process()), ask)
+    }
+    const size = promptSize({ messages: [{ role: 'user', content: 'Good morning!' }] }, 200).maxTokens
+    for (const name of ['inputPerMillion', 'cachedInputPerMillion', 'cacheWritePerMillion'] as const) {
+      const dear = { ...prices, [name]: 3_000_000 }
+      expect(await rowAt(dear, 3 * size), name).toBe('held')
+      expect(await rowAt(dear, size), name).toBe('budgetTooSmall')
+    }
+    expect(await rowAt(prices, size)).toBe('held')
+  })
+
   test('L5 W4 absurd usage that one model reports does not free the limit for another one, nor end the calls of the key', async () => {
     const world = new LedgerWorld()
     world.memory.seed('key-1', 'seed-1')

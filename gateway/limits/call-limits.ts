@@ -4,8 +4,8 @@ import type { PromptSize } from '../dialects/prompt-size.ts'
 import type { Usage } from '../dialects/usage.ts'
 import { type ErrorFormat, GatewayError, type RowID } from '../errors.ts'
 import type { Clock } from '#platform/clock.ts'
-import { costOf, type Micros, microsOf } from '#contract/values/micros.ts'
 import type { ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
+import { callCost, mostCallCost } from './call-price.ts'
 import { believed, declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type TokenEstimate } from './estimate.ts'
 import type { Hold, Ledger, LimitSubject, Need, Refused, SettledUsage, Verdict } from './ledger.ts'
 import { rateHeaders } from './rate-headers.ts'
@@ -216,35 +216,13 @@ function needOf({ model, asked }: LimitedCall, estimate: TokenEstimate, tokenHol
   return {
     tokens: prompt + (isDeclared ? outputMax : output),
     certainTokens: inputMin,
-    holdByUnit: { Currency: costIfPriced(model.pricing, { input: inputMax, cached: 0, output: outputMax }), Tokens: inputMax + outputMax },
+    holdByUnit: { Currency: mostCallCost({ input: inputMax, output: outputMax }, model.pricing), Tokens: inputMax + outputMax },
   }
 }
 
-function settledUsage({ inputTokens, cachedInputTokens, outputTokens }: Usage, pricing: ModelPricing | undefined): SettledUsage {
-  const costMicros = costIfPriced(pricing, { input: inputTokens - cachedInputTokens, cached: cachedInputTokens, output: outputTokens })
-  return { inputTokens, outputTokens, costMicros }
-}
-
-interface CountedTokens {
-  readonly input: number
-  readonly cached: number
-  readonly output: number
-}
-
-function costIfPriced(pricing: ModelPricing | undefined, { input, cached, output }: CountedTokens): Micros | undefined {
-  if (pricing === undefined) return undefined
-  return costOf(
-    { tokens: input, perMillion: price(pricing.inputPerMillion) },
-    { tokens: cached, perMillion: price(pricing.cachedInputPerMillion) },
-    { tokens: output, perMillion: price(pricing.outputPerMillion) },
-  )
-}
-
-/** @throws TypeError for a price that the decoder of records refuses */
-function price(stored: number): Micros {
-  const micros = microsOf(stored)
-  if (micros === undefined) throw new TypeError('a price is not an integer of micro-units')
-  return micros
+function settledUsage(usage: Usage, pricing: ModelPricing | undefined): SettledUsage {
+  const { inputTokens, outputTokens } = usage
+  return { inputTokens, outputTokens, costMicros: callCost(usage, pricing) }
 }
 
 const newRatio = (): LearnedRatio => new LearnedRatio()

@@ -70,7 +70,9 @@ export function believed(usage: Usage, { inputMax, outputMax, isBounded }: Token
   const inputTokens = Math.min(usage.inputTokens, most)
   const outputTokens = Math.min(usage.outputTokens, most - inputTokens)
   if (inputTokens === usage.inputTokens && outputTokens === usage.outputTokens) return usage
-  return { inputTokens, outputTokens, cachedInputTokens: Math.min(usage.cachedInputTokens, inputTokens), isEstimated: true }
+  const cachedInputTokens = Math.min(usage.cachedInputTokens, inputTokens)
+  const cacheWrittenTokens = usage.cacheWrittenTokens && Math.min(usage.cacheWrittenTokens, inputTokens - cachedInputTokens)
+  return { inputTokens, outputTokens, cachedInputTokens, cacheWrittenTokens, isEstimated: true }
 }
 
 /** The largest cap counts, because servers differ in the cap that they obey. @returns undefined without any cap */

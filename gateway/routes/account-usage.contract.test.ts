@@ -8,6 +8,7 @@ import type { Outcome } from '../upstream/forward-job.ts'
 const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 const common = { version: 1, revision: 1, generation: 1 } as const
 const pricing = { inputPerMillion: 1_000_000, cachedInputPerMillion: 500_000, outputPerMillion: 2_000_000 }
+const everyPrice = { ...pricing, cacheWritePerMillion: 3_000_000, perRequest: 100 }
 const used = { inputTokens: 10, cachedInputTokens: 4, outputTokens: 5, isEstimated: false }
 let front: FrontGateway
 let outcome: () => Outcome
@@ -15,7 +16,7 @@ let outcome: () => Outcome
 beforeEach(async () => {
   outcome = () => ({ usage: used, wasSent: true, error: undefined })
   front = await startFront({
-    models: [{ ...modelRecord('llama'), pricing }, modelRecord('unpriced')],
+    models: [{ ...modelRecord('llama'), pricing }, { ...modelRecord('cached'), pricing: everyPrice }, modelRecord('unpriced')],
     forward: (job) => {
       const { error, wasSent, usage } = outcome()
       if (wasSent) job.exchange.response.writeHead(200).end()
@@ -64,6 +65,19 @@ test('a call counts what its server reported, and its cost by the price of the m
   expect([await send(key), await send(key)]).toEqual([200, 200])
   expect(front.jobs.every(({ isMetered }) => isMetered)).toBe(true)
   expect(counted()).toEqual({ llama: { requests: 2, inputTokens: 20, cachedInputTokens: 8, outputTokens: 10, costMicros: 36 } })
+})
+
+test('tokens that went to a cache and the call itself cost what the model says; the count of cached tokens has only those that came from one', async () => {
+  outcome = () => ({ usage: { ...used, cacheWrittenTokens: 5 }, wasSent: true, error: undefined })
+  await send(issue(), { ...ASK, model: 'cached' })
+  const costMicros = 1 * 1 + 4 * 0.5 + 5 * 3 + 5 * 2 + 100
+  expect(counted()).toEqual({ cached: { requests: 1, inputTokens: 10, cachedInputTokens: 4, outputTokens: 5, costMicros } })
+})
+
+test('a server that did no work costs nothing, not even the price of a call', async () => {
+  outcome = () => ({ usage: undefined, wasSent: false, error: new GatewayError('backendError') })
+  await send(issue(), { ...ASK, model: 'cached' })
+  expect(counted()).toEqual({ cached: { requests: 1, failed: 1 } })
 })
 
 test('a model without a price costs nothing, and an estimate is marked as one', async () => {

@@ -52,7 +52,10 @@ const goodModels: readonly ManifestRow[] = [
         },
       ],
       timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 10 },
-      pricing: { inputPerMillion: '0.15', outputPerMillion: '0.60', cachedInputPerMillion: '0' },
+      pricing: {
+        ...{ inputPerMillion: '0.15', outputPerMillion: '0.60' },
+        ...{ cachedInputPerMillion: '0', cacheWritePerMillion: '0.1875', perRequest: '0.000001' },
+      },
       contextTokens: 131_072,
       maxOutputTokens: 131_072,
     }),
@@ -104,11 +107,17 @@ const price = { inputPerMillion: '1', outputPerMillion: '2' }
 
 const badPrices: readonly ManifestRow[] = [
   ...['NaN', '1e309', '-1', '', '1.', '.5', '1.0000001', '1000000000', '1'.repeat(20), 0.15, null].flatMap((value) =>
-    ['inputPerMillion', 'outputPerMillion', ...(value === null ? [] : ['cachedInputPerMillion'])].map((field) =>
-      refused(`a price of ${JSON.stringify(value)} as ${field}`, `spec.pricing.${field}`, model({ pricing: { ...price, [field]: value } })),
+    ['inputPerMillion', 'outputPerMillion', ...(value === null ? [] : ['cachedInputPerMillion', 'cacheWritePerMillion', 'perRequest'])].map(
+      (field) =>
+        refused(
+          `a price of ${JSON.stringify(value)} as ${field}`,
+          `spec.pricing.${field}`,
+          model({ pricing: { ...price, [field]: value } }),
+        ),
     ),
   ),
   refused('a price for input alone', 'spec.pricing.outputPerMillion', model({ pricing: { inputPerMillion: '1' } })),
+  refused('a price per call alone', 'spec.pricing.inputPerMillion', model({ pricing: { perRequest: '1', outputPerMillion: '0' } })),
   refused('prices in another currency', 'spec.pricing.currency', model({ pricing: { ...price, currency: 'EUR' } })),
   ...['contextTokens', 'maxOutputTokens'].flatMap((field) =>
     [0, -1, 1.5, 1_000_000_001, '4096'].map((value) =>

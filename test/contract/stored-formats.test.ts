@@ -138,6 +138,17 @@ describe.each(versions)('version %i', (version) => {
     })
   })
 
+  test('model record with a price for each kind of token and each call', () => {
+    const record = sameText('model-record-all-prices', decodeModelRecord, encodeModelRecord)
+    expect(record.pricing).toEqual({
+      ...{ inputPerMillion: 150_000, outputPerMillion: 600_000 },
+      ...{ cachedInputPerMillion: 15_000, cacheWritePerMillion: 187_500, perRequest: 2_000 },
+    })
+    expect(JSON.parse(goldenText('model-record-all-prices')), 'an older gateway charges by the prices that it knows').not.toHaveProperty(
+      'needs',
+    )
+  })
+
   test('acknowledgement of a gateway that holds limits', () => {
     const ack = sameText('acknowledgement-limits', decodeAcknowledgement, encodeAcknowledgement)
     expect(ack).toMatchObject({ features: ['limits'] })

@@ -24,6 +24,18 @@ function shown(...models: readonly ServedModel[]): readonly string[] {
   return planView({ account, plan, models, namespace: NAMESPACE, currency: 'EUR', nowMs: 0 }).models.map(({ name }) => name)
 }
 
+test('a model is shown with each of its prices', () => {
+  const pricing = {
+    ...{ inputPerMillion: '3', cachedInputPerMillion: '0.3', cacheWritePerMillion: '3.75' },
+    ...{ outputPerMillion: '15', perRequest: '0.002' },
+  }
+  const priced = model(NAMESPACE, ALL)
+  const models = [{ ...priced, spec: { ...priced.spec, pricing } }]
+  expect(planView({ account, plan, models, namespace: NAMESPACE, currency: 'EUR', nowMs: 0 }).models).toEqual([
+    { name: 'llama', price: { input: '3', cachedInput: '0.3', cacheWrite: '3.75', output: '15', perRequest: '0.002' } },
+  ])
+})
+
 test.each<[string, ServedModel, boolean]>([
   ['of the namespace of the keys', model(NAMESPACE, { from: 'Same' }), true],
   ['of that namespace, which opens it to others without the right to', model(NAMESPACE, ALL, 'PublishingNotAllowed'), true],

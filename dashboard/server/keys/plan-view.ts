@@ -85,7 +85,9 @@ function modelView(name: string, { spec: { pricing, contextTokens } }: ServedMod
   const price = pricing && {
     input: pricing.inputPerMillion,
     cachedInput: pricing.cachedInputPerMillion,
+    cacheWrite: pricing.cacheWritePerMillion,
     output: pricing.outputPerMillion,
+    perRequest: pricing.perRequest,
   }
   return { name, price, contextTokens }
 }

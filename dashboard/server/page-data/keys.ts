@@ -138,10 +138,19 @@ export interface PlanView {
   readonly currency: string
 }
 
+/** Decimal amounts: for a million tokens, and for each call. */
+export interface PriceView {
+  readonly input: string
+  readonly cachedInput?: string | undefined
+  readonly cacheWrite?: string | undefined
+  readonly output: string
+  readonly perRequest?: string | undefined
+}
+
 export interface ModelView {
   readonly name: string
-  /** Decimal amounts for a million tokens; absent: the model has no price, so prepaid keys cannot call it. */
-  readonly price?: { readonly input: string; readonly cachedInput?: string | undefined; readonly output: string } | undefined
+  /** Absent: the model has no price, so prepaid keys cannot call it. */
+  readonly price?: PriceView | undefined
   readonly contextTokens?: number | undefined
 }
 

@@ -1,5 +1,5 @@
 /** What a plan allows, in words. Pure. */
-import type { BudgetView, LimitName, PlanView } from '../../server/page-data/keys.ts'
+import type { BudgetView, LimitName, ModelView, PlanView, PriceView } from '../../server/page-data/keys.ts'
 import { budgetAmount, windowWords } from '../budget-words.ts'
 import { decimalOf, microsOf } from '../micros.ts'
 import { whole } from '../money.ts'
@@ -91,4 +91,23 @@ export function contextWords(tokens: number | undefined): string {
 /** A price with all its decimals, and at least two: `0.55`, `0.000125`. @param amount undefined: `–` */
 export function priceWords(amount: string | undefined): string {
   return amount === undefined ? NONE : decimalOf(microsOf(amount)).replace(/0{1,4}$/, '')
+}
+
+/** A column of a table of models. */
+export interface PriceColumn {
+  readonly title: string
+  readonly amountOf: (price: PriceView) => string | undefined
+}
+
+/** The columns of prices. Those that few models have appear only where a model has one. */
+export function priceColumns(models: readonly ModelView[]): readonly PriceColumn[] {
+  const hasWrites = models.some(({ price }) => price?.cacheWrite !== undefined)
+  const hasCalls = models.some(({ price }) => price?.perRequest !== undefined)
+  return [
+    { title: 'In', amountOf: ({ input }) => input },
+    { title: 'Cached', amountOf: ({ input, cachedInput = input }) => cachedInput },
+    ...(hasWrites ? [{ title: 'Cache write', amountOf: ({ input, cacheWrite = input }: PriceView) => cacheWrite }] : []),
+    { title: 'Out', amountOf: ({ output }) => output },
+    ...(hasCalls ? [{ title: 'Per call', amountOf: ({ perRequest }: PriceView) => perRequest }] : []),
+  ]
 }

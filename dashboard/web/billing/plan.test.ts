@@ -35,6 +35,15 @@ it('models have their prices; one without a cheaper price for the cache costs th
   expect(text).toContain('qwen – – – – A model without prices cannot be called with a key that pays in advance.')
 })
 
+it('prices for writing to a cache and for each call have columns only where a model has one', () => {
+  const whisper = { name: 'whisper', price: { input: '0', output: '0', perRequest: '0.002' } }
+  const claude = { name: 'claude', price: { input: '3', cachedInput: '0.3', cacheWrite: '3.75', output: '15' } }
+  expect(shown({ ...PLAN, models: [whisper, claude] })).toContain(
+    'Model In Cached Cache write Out Per call whisper 0.00 0.00 0.00 0.00 0.002 claude 3.00 0.30 3.75 15.00 –',
+  )
+  expect(shown({ ...PLAN, models: [whisper] })).toContain('Model In Cached Out Per call whisper 0.00 0.00 0.00 0.002')
+})
+
 it('the context of models has a column only where one is known', () => {
   const text = shown({ ...PLAN, models: [{ name: 'llama', price: { input: '0.55', output: '0.8' } }] })
   expect(text).toContain('Model In Cached Out llama 0.55 0.55 0.80')

@@ -12,7 +12,7 @@ import { Cell, RowHead, Table, TableRow } from '../components/table.tsx'
 import { loadErrorOf } from '../load-error.ts'
 import { useKeys, usePlan } from '../queries.ts'
 import { BILLING_TABS } from './billing-tabs.ts'
-import { contextWords, planRows, priceWords } from './plan-words.ts'
+import { contextWords, planRows, priceColumns, priceWords } from './plan-words.ts'
 
 export function PlanPage(): ReactNode {
   const plan = usePlan()
@@ -86,7 +86,8 @@ function Models({ models, currency }: { readonly models: readonly ModelView[]; r
       </PageSection>
     )
   const hasContexts = models.some(({ contextTokens }) => contextTokens !== undefined)
-  const numbers = [...(hasContexts ? ['Context'] : []), 'In', 'Cached', 'Out']
+  const prices = priceColumns(models)
+  const numbers = [...(hasContexts ? ['Context'] : []), ...prices.map(({ title }) => title)]
   const columns = [{ title: 'Model' }, ...numbers.map((title) => ({ title, isNumber: true }))]
   return (
     <PageSection title="Models" fact={`${currency} per million tokens`}>
@@ -95,9 +96,11 @@ function Models({ models, currency }: { readonly models: readonly ModelView[]; r
           <TableRow key={name}>
             <RowHead>{name}</RowHead>
             {hasContexts && <Cell isNumber>{contextWords(contextTokens)}</Cell>}
-            <Cell isNumber>{priceWords(price?.input)}</Cell>
-            <Cell isNumber>{priceWords(price && (price.cachedInput ?? price.input))}</Cell>
-            <Cell isNumber>{priceWords(price?.output)}</Cell>
+            {prices.map(({ title, amountOf }) => (
+              <Cell isNumber key={title}>
+                {priceWords(price && amountOf(price))}
+              </Cell>
+            ))}
           </TableRow>
         ))}
       </Table>

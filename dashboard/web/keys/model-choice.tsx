@@ -1,7 +1,7 @@
 /** Allowed models: all of the plan, or ticks with prices. */
 import { type ReactNode, useId, useState } from 'react'
 import type { ModelView, PlanView } from '../../server/page-data/keys.ts'
-import { priceWords } from '../billing/plan-words.ts'
+import { priceColumns, priceWords } from '../billing/plan-words.ts'
 import { Choice } from '../components/choice.tsx'
 import { Help } from '../components/field.tsx'
 import type { Form } from '../components/use-form.ts'
@@ -65,6 +65,7 @@ interface PicksProps {
 
 function Picks({ models, currency, name, ticked, tick, isWrong }: PicksProps): ReactNode {
   const [words, setWords] = useState('')
+  const prices = priceColumns(models)
   const shown = models.filter((model) => model.name.toLowerCase().includes(words.trim().toLowerCase()))
   return (
     <>
@@ -84,9 +85,11 @@ function Picks({ models, currency, name, ticked, tick, isWrong }: PicksProps): R
           <thead>
             <tr>
               <th scope="col">{currency} per million tokens</th>
-              <th scope="col">In</th>
-              <th scope="col">Cached</th>
-              <th scope="col">Out</th>
+              {prices.map(({ title }) => (
+                <th scope="col" key={title}>
+                  {title}
+                </th>
+              ))}
             </tr>
           </thead>
           <tbody>
@@ -102,9 +105,9 @@ function Picks({ models, currency, name, ticked, tick, isWrong }: PicksProps): R
                     {model}
                   </Choice>
                 </th>
-                <td>{priceWords(price?.input)}</td>
-                <td>{priceWords(price && (price.cachedInput ?? price.input))}</td>
-                <td>{priceWords(price?.output)}</td>
+                {prices.map(({ title, amountOf }) => (
+                  <td key={title}>{priceWords(price && amountOf(price))}</td>
+                ))}
               </tr>
             ))}
           </tbody>

@@ -51,7 +51,12 @@ const backend = {
 const timeouts = { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 1 }
 const model: fc.Arbitrary<ModelRecord> = fc
   .record({
-    pricing: optional(fc.record({ inputPerMillion: amount, outputPerMillion: amount, cachedInputPerMillion: amount })),
+    pricing: optional(
+      fc.record({
+        ...{ inputPerMillion: amount, outputPerMillion: amount, cachedInputPerMillion: amount },
+        ...{ cacheWritePerMillion: optional(amount), perRequest: optional(amount) },
+      }),
+    ),
     contextTokens: optional(count),
     maxOutputTokens: optional(count),
     streamUsage: fc.constantFrom('Inject' as const, 'Native' as const, 'Estimate' as const),

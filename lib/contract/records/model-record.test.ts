@@ -30,6 +30,7 @@ const RECORD: ModelRecord = {
     },
   ],
 }
+const PRICES = { inputPerMillion: 1, outputPerMillion: 1, cachedInputPerMillion: 1 }
 /** The same record as text. */
 const WIRE = JSON.parse(encodeModelRecord(RECORD)) as { readonly backends: readonly object[] }
 
@@ -69,6 +70,9 @@ describe('model records', () => {
     ['a price that is not an integer', { pricing: { inputPerMillion: 0.15, outputPerMillion: 1, cachedInputPerMillion: 1 } }],
     ['a price below zero', { pricing: { inputPerMillion: 1, outputPerMillion: -1, cachedInputPerMillion: 1 } }],
     ['a price of 16 digits', { pricing: { inputPerMillion: 1e15, outputPerMillion: 1, cachedInputPerMillion: 1 } }],
+    ['a price for cache writes that is a text', { pricing: { ...PRICES, cacheWritePerMillion: '1' } }],
+    ['a price per call that is not an integer', { pricing: { ...PRICES, perRequest: 0.5 } }],
+    ['a price per call below zero', { pricing: { ...PRICES, perRequest: -1 } }],
     ['half a price', { pricing: { inputPerMillion: 1 } }],
     ['an answer of no tokens', { maxOutputTokens: 0 }],
     ['a time-out of nothing', { timeouts: { firstByteSeconds: 0, idleSeconds: 1, totalSeconds: 1 } }],

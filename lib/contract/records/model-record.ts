@@ -83,10 +83,18 @@ const backend = z.object({
   formerCredentialSum: sum.nullable(),
 })
 
-/** Per million tokens, micro-units. */
+/** Micro-units. */
 const price = z.int().min(0).max(MAX_AMOUNT)
 /** Zero is a price. */
-const pricing = z.object({ inputPerMillion: price, outputPerMillion: price, cachedInputPerMillion: price })
+const pricing = z.object({
+  inputPerMillion: price,
+  outputPerMillion: price,
+  cachedInputPerMillion: price,
+  /** Absent: `inputPerMillion`. */
+  cacheWritePerMillion: price.optional(),
+  /** Of each call, beside its tokens. Absent: none. */
+  perRequest: price.optional(),
+})
 
 const modelBody = z.object({
   ...recordFields,
@@ -104,7 +112,7 @@ const modelBody = z.object({
   backends: z.array(backend).min(1).max(16),
 })
 
-/** Prices per million tokens, integers of micro-units. */
+/** Prices per million tokens and per call, integers of micro-units. */
 export type ModelPricing = DataOf<typeof pricing>
 /** One target of a ServedModel. */
 export type BackendRecord = DataOf<typeof backend>

@@ -53,7 +53,10 @@ describe('desired record of a ServedModel', () => {
         { name: 'one', service: { name: 'llama', port: 8000 }, weight: 7, messages: 'Native', upstreamModel: 'meta/llama' },
         { name: 'two', url: 'https://models.example/base', authSecretRef: { name: 'upstream' }, streamUsage: 'Estimate' },
       ],
-      pricing: { inputPerMillion: '0.15', outputPerMillion: '999999999.999999', cachedInputPerMillion: '0' },
+      pricing: {
+        ...{ inputPerMillion: '0.15', outputPerMillion: '999999999.999999' },
+        ...{ cachedInputPerMillion: '0', cacheWritePerMillion: '0.1875', perRequest: '0.002' },
+      },
       contextTokens: 131_072,
       maxOutputTokens: 4096,
     }
@@ -71,7 +74,10 @@ describe('desired record of a ServedModel', () => {
       aliases: ['llama', 'small'],
       allowedNamespaces: ['shop'],
       timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 30 },
-      pricing: { inputPerMillion: 150_000, outputPerMillion: 999_999_999_999_999, cachedInputPerMillion: 0 },
+      pricing: {
+        ...{ inputPerMillion: 150_000, outputPerMillion: 999_999_999_999_999 },
+        ...{ cachedInputPerMillion: 0, cacheWritePerMillion: 187_500, perRequest: 2_000 },
+      },
       contextTokens: 131_072,
       maxOutputTokens: 4096,
     })

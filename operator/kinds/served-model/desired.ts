@@ -59,11 +59,13 @@ function modelRecord({ model, publishing, selectedNamespaces }: ModelSurrounding
 }
 
 function pricingOf(pricing: NonNullable<ServedModel['spec']['pricing']>): ModelPricing {
-  const { inputPerMillion, outputPerMillion, cachedInputPerMillion } = pricing
+  const { inputPerMillion, outputPerMillion, cachedInputPerMillion, cacheWritePerMillion, perRequest } = pricing
   return {
     inputPerMillion: toMicros(inputPerMillion),
     outputPerMillion: toMicros(outputPerMillion),
     cachedInputPerMillion: toMicros(cachedInputPerMillion ?? inputPerMillion),
+    ...(cacheWritePerMillion !== undefined && { cacheWritePerMillion: toMicros(cacheWritePerMillion) }),
+    ...(perRequest !== undefined && { perRequest: toMicros(perRequest) }),
   }
 }
 

@@ -60,6 +60,9 @@ describe('status of a ServedModel', () => {
     const model = servedModel('llama', { pricing: { inputPerMillion: '0.15', outputPerMillion: '0.60' } }, { uid: 'u', generation: 3 })
     const priced = status([backend('one', 1)], {}, { model })
     expect([reason(priced, 'Priced'), priced.summary?.price]).toEqual(['True Priced', '0.15/0.60'])
+    const pricing = { inputPerMillion: '0', outputPerMillion: '0', perRequest: '0.002' }
+    const perCall = status([backend('one', 1)], {}, { model: servedModel('whisper', { pricing }) })
+    expect(perCall.summary?.price).toBe('0/0 + 0.002/call')
     const unpriced = status([backend('one', 1)])
     expect([reason(unpriced, 'Priced'), reason(unpriced, 'Ready'), unpriced.summary?.price]).toEqual([
       'False PriceMissing',

@@ -50,7 +50,7 @@ export function statusOf(around: ModelSurroundings, desired: DesiredModel, progr
     summary: {
       backends: `${backends.filter((backend) => backend.ready > 0).length}/${backends.length}`,
       aliases: aliases.length > ALIASES_COLUMN ? `${aliases.slice(0, ALIASES_COLUMN - 1)}…` : aliases,
-      ...(pricing && { price: `${pricing.inputPerMillion}/${pricing.outputPerMillion}` }),
+      ...(pricing && { price: priceWords(pricing) }),
     },
     conditions: conditionList(SERVED_MODEL_CONDITIONS, [ready, accepted, healthy, pricedCondition(model), ...(stalled ? [stalled] : [])], {
       previous: model.status?.conditions,
@@ -82,6 +82,11 @@ function acceptedCondition({ problems: [first, ...rest] }: DesiredModel): Condit
   if (first === undefined) return { type: 'Accepted', reason: 'Accepted', message: 'The operator applies the manifest.' }
   const message = [first, ...rest].map((problem) => problem.message).join(' ')
   return { type: 'Accepted', reason: first.reason, message: message.slice(0, MAX_MESSAGE) }
+}
+
+/** `0.15/0.60`, and `0.15/0.60 + 0.002/call` for a model with a price per call. */
+function priceWords({ inputPerMillion, outputPerMillion, perRequest }: NonNullable<ServedModel['spec']['pricing']>): string {
+  return `${inputPerMillion}/${outputPerMillion}${perRequest === undefined ? '' : ` + ${perRequest}/call`}`
 }
 
 function pricedCondition({ spec }: ServedModel): ConditionFor<'Priced'> {
