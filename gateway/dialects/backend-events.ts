@@ -52,7 +52,7 @@ export const transcriptionEvents: BackendEvents = {
 /** Responses streams: named events, with one of three terminal ones at the end. Some servers send `[DONE]` after that. */
 export const responsesEvents: BackendEvents = {
   kindOf: (event, latin1 = event.toString('latin1')) => responsesKind(event, latin1),
-  usageOf: (event, latin1) => usageOf(event, responseUsage, latin1),
+  usageOf: (event, latin1) => usageOf(event, responsesUsage, latin1),
   usageIn: responsesUsage,
   textKey: '"delta":',
 }
@@ -132,11 +132,6 @@ function usageOf(event: Buffer, read: BackendEvents['usageIn'], text = event.toS
 /** The two shapes have different names. Usage as a duration has no tokens. */
 function transcriptionUsage(value: JsonObject): UsageReport | undefined {
   return openaiUsage(value) ?? responsesUsage(value)
-}
-
-/** The terminal event contains the response with its usage. */
-function responseUsage(value: JsonObject): UsageReport | undefined {
-  return responsesUsage(asObject(value.response) ?? value)
 }
 
 /** `message_start` contains the message with its usage; `message_delta` contains the usage itself. */

@@ -83,7 +83,7 @@ describe('S3 the usage that a Messages server reports', () => {
     [
       'with a cache',
       [{ input_tokens: 5, cache_read_input_tokens: 90, cache_creation_input_tokens: 3, output_tokens: 9 }],
-      exactly(98, 9, 90),
+      { ...exactly(98, 9, 90), cacheWrittenTokens: 3 },
     ],
     [
       'with a cache at the start only',

@@ -23,6 +23,7 @@ export function tokensOfBytes(bytes: number): number {
 
 /** The reports of a backend on one answer until now; undefined for fields that it has not reported. */
 export interface UsageReport {
+  /** The whole prompt, including tokens read from and written to a cache. It decides if a server reports `freshTokens` too. */
   readonly promptTokens?: number | undefined
   /** The prompt without tokens read from and written to a cache (Anthropic). */
   readonly freshTokens?: number | undefined
@@ -33,38 +34,50 @@ export interface UsageReport {
 
 /** Reads `usage` of a chat completion or of a chunk. @returns undefined if it has no counts */
 export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
-  const {
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    total_tokens: total,
-    prompt_tokens_details: details,
-  } = asObject(usage) ?? {}
-  const promptTokens = count(prompt)
-  return reportOf({
-    promptTokens,
-    cacheReadTokens: count(asObject(details)?.cached_tokens),
-    outputTokens: count(completion) ?? count(Number(count(total)) - Number(promptTokens)),
-  })
+  const fields = asObject(usage) ?? {}
+  return wholePromptUsage(fields, { prompt: fields.prompt_tokens, details: fields.prompt_tokens_details, answer: fields.completion_tokens })
 }
 
-/** Reads `usage` of a response. Unlike Anthropic's, `input_tokens` contains the cached ones. @returns undefined if it has no counts */
-export function responsesUsage({ usage }: JsonObject): UsageReport | undefined {
-  const { input_tokens: input, output_tokens: output, input_tokens_details: details } = asObject(usage) ?? {}
-  return reportOf({
-    promptTokens: count(input),
-    cacheReadTokens: count(asObject(details)?.cached_tokens),
-    outputTokens: count(output),
-  })
+/** Reads `usage` of a response, and of the events of a stream, which contain the response. @returns undefined if it has no counts */
+export function responsesUsage(answer: JsonObject): UsageReport | undefined {
+  const fields = asObject((asObject(answer.response) ?? answer).usage) ?? {}
+  return wholePromptUsage(fields, { prompt: fields.input_tokens, details: fields.input_tokens_details, answer: fields.output_tokens })
 }
 
 /** Reads `usage` of a message, of `message_start` and of `message_delta`. @returns undefined if it has no counts */
 export function anthropicUsage({ usage }: JsonObject): UsageReport | undefined {
   const fields = asObject(usage) ?? {}
+  const {
+    prompt_tokens: prompt,
+    prompt_tokens_details: details,
+    completion_tokens: completion,
+    output_tokens: answer = completion,
+  } = fields
+  if (count(prompt)) return wholePromptUsage(fields, { prompt, details, answer }) // a server that reports in both formats
   return reportOf({
     freshTokens: count(fields.input_tokens),
     cacheReadTokens: count(fields.cache_read_input_tokens),
     cacheWrittenTokens: count(fields.cache_creation_input_tokens),
-    outputTokens: count(fields.output_tokens),
+    outputTokens: count(answer),
+  })
+}
+
+/** Values of the fields that differ between the two formats of OpenAI. */
+interface WholePromptFields {
+  readonly prompt: unknown
+  readonly details: unknown
+  readonly answer: unknown
+}
+
+/** OpenAI counts the tokens of a cache in the details and within the prompt. Some servers report them by the names of Anthropic. */
+function wholePromptUsage(fields: JsonObject, { prompt, details, answer }: WholePromptFields): UsageReport | undefined {
+  const [promptTokens, outputTokens, total] = [count(prompt), count(answer), count(fields.total_tokens)]
+  const { cached_tokens: read, cache_write_tokens: written } = asObject(details) ?? {}
+  return reportOf({
+    promptTokens: promptTokens ?? count(Number(total) - Number(outputTokens)),
+    cacheReadTokens: count(read) || count(fields.cache_read_input_tokens),
+    cacheWrittenTokens: count(written) || count(fields.cache_creation_input_tokens),
+    outputTokens: outputTokens ?? count(Number(total) - Number(promptTokens)),
   })
 }
 
@@ -73,7 +86,7 @@ export function laterReport(former: UsageReport | undefined, later: UsageReport)
   if (former === undefined) return later
   return {
     promptTokens: laterCount(former.promptTokens, later.promptTokens),
-    freshTokens: laterCount(former.freshTokens, later.freshTokens),
+    freshTokens: hasOnlyCached(later) ? 0 : laterCount(former.freshTokens, later.freshTokens),
     cacheReadTokens: laterCount(former.cacheReadTokens, later.cacheReadTokens),
     cacheWrittenTokens: laterCount(former.cacheWrittenTokens, later.cacheWrittenTokens),
     outputTokens: laterCount(former.outputTokens, later.outputTokens),
@@ -81,15 +94,26 @@ export function laterReport(former: UsageReport | undefined, later: UsageReport)
 }
 
 /**
- * Estimates of at least 1 replace missing counts and 0: no prompt and no answer with text has 0 tokens.
+ * Estimates of at least 1 replace missing counts and 0: no prompt and no answer with text has 0 tokens. Each token of the prompt is in one
+ * part, even if a server reports larger parts than the prompt.
  * @param estimate without output for an answer that has no tokens: a report of some is then the server's mistake
  */
 export function settledUsage(
-  report: UsageReport | undefined,
+  report: UsageReport = {},
   estimate: { readonly inputTokens: number; readonly outputTokens?: number },
 ): Usage {
-  if (estimate.outputTokens === undefined) return inputAlone(report, estimate.inputTokens)
-  return withOutput(report, { inputTokens: estimate.inputTokens, outputTokens: estimate.outputTokens })
+  const { cacheReadTokens: read = 0, cacheWrittenTokens: written = 0 } = report
+  const input = inputOf(report)
+  const output = estimate.outputTokens === undefined ? 0 : outputOf(report, estimate.outputTokens)
+  const inputTokens = input ?? Math.max(1, estimate.inputTokens, read + written)
+  const cachedInputTokens = Math.min(inputTokens, read)
+  return {
+    inputTokens,
+    cachedInputTokens,
+    ...(written > 0 && { cacheWrittenTokens: Math.min(inputTokens - cachedInputTokens, written) }),
+    outputTokens: output ?? Math.max(1, estimate.outputTokens ?? 0),
+    isEstimated: input === undefined || output === undefined,
+  }
 }
 
 /**
@@ -107,31 +131,9 @@ export function usageOfAll(
   return { ...usage, inputTokens: input, outputTokens: usage.outputTokens * choices, isEstimated: true }
 }
 
-function inputAlone(report: UsageReport | undefined, estimate: number): Usage {
-  const input = report && inputOf(report)
-  const inputTokens = input ?? Math.max(1, estimate)
-  return {
-    inputTokens,
-    cachedInputTokens: Math.min(input ?? 0, report?.cacheReadTokens ?? 0),
-    outputTokens: 0,
-    isEstimated: input === undefined,
-  }
-}
-
-function withOutput(report: UsageReport | undefined, estimate: Pick<Usage, 'inputTokens' | 'outputTokens'>): Usage {
-  const input = report && inputOf(report)
-  const output = report && outputOf(report, estimate.outputTokens)
-  return {
-    inputTokens: input ?? Math.max(1, estimate.inputTokens),
-    cachedInputTokens: Math.min(input ?? 0, report?.cacheReadTokens ?? 0),
-    outputTokens: output ?? Math.max(1, estimate.outputTokens),
-    isEstimated: input === undefined || output === undefined,
-  }
-}
-
-/** @returns undefined if nothing was counted */
-function inputOf({ promptTokens, freshTokens = 0, cacheReadTokens = 0, cacheWrittenTokens = 0 }: UsageReport): number | undefined {
-  const input = promptTokens ?? freshTokens + cacheReadTokens + cacheWrittenTokens
+/** @returns undefined if nothing was counted, or only what concerns a cache */
+function inputOf({ promptTokens, freshTokens, cacheReadTokens = 0, cacheWrittenTokens = 0 }: UsageReport): number | undefined {
+  const input = promptTokens ?? (freshTokens === undefined ? 0 : freshTokens + cacheReadTokens + cacheWrittenTokens)
   return input === 0 ? undefined : input
 }
 
@@ -142,6 +144,11 @@ function outputOf({ outputTokens }: UsageReport, estimate: number): number | und
 
 function reportOf(report: UsageReport): UsageReport | undefined {
   return Object.values(report).some((count) => count !== undefined) ? report : undefined
+}
+
+/** Whether a report says that the whole prompt has to do with a cache. Its 0 is then a count, and replaces an earlier estimate. */
+function hasOnlyCached({ freshTokens, cacheReadTokens, cacheWrittenTokens }: UsageReport): boolean {
+  return freshTokens === 0 && Boolean(cacheReadTokens || cacheWrittenTokens)
 }
 
 function laterCount(former: number | undefined, later: number | undefined): number | undefined {
