@@ -247,6 +247,9 @@ export const SERVED_MODEL_CONDITIONS = {
       NameConflict: no(
         'An older ServedModel has the served name or an alias; the message names it. Only that name is refused. Choose another name.',
       ),
+      HeaderRefused: no(
+        'forwardHeaders names a header that is never forwarded; the message names it. The other headers are forwarded. Take the name out of the list.',
+      ),
       ServiceNotFound: no('The Service of a backend, or its port, does not exist in this namespace. Create it or correct the backend.'),
       AddressRefused: no('The url of a backend is a loopback, link-local or metadata address. Use the address of a model server.'),
       SecretUnreadable: unknown(

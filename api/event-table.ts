@@ -82,6 +82,7 @@ export const EVENTS = {
   NameTakenOver: warning('Accept', 'A published name is now served by another namespace. The Event is written on both ServedModels.'),
   PublishingNotAllowed: warning('Accept', 'The namespace may not open models to other namespaces.'),
   CredentialHostNotAllowed: warning('Accept', 'A Secret does not allow its credential for the host of a backend.'),
+  HeaderRefused: warning('Accept', 'forwardHeaders names a header that is never forwarded.'),
   CredentialsFull: warning('Accept', 'The Secrets that the gateways mount have no room for the model.'),
 } as const satisfies Readonly<Record<string, EventEntry>>
 

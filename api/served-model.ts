@@ -1,6 +1,7 @@
 /** ServedModel: a model name that clients use, and the servers behind it. The single source of its CRD, types and reference page. */
 import { z } from 'zod'
-import { backendFields, listedRoute, modelName, timeoutFields, tokenFields } from '#contract/records/model-record.ts'
+import { backendFields, headerName, listedRoute, modelName, timeoutFields, tokenFields } from '#contract/records/model-record.ts'
+import { MAX_FORWARD_HEADERS } from '#contract/values/forward-headers.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { KubeObject } from '#kube/port.ts'
 import { mapOf, matching, setOf, whole } from './bounded.ts'
@@ -78,6 +79,11 @@ export const servedModelSpec = z.strictObject({
     .optional(),
   ...tokenFields,
   timeouts: z.strictObject(timeoutFields).describe('How long to wait for a server.').prefault({}),
+  forwardHeaders: setOf(headerName, { max: MAX_FORWARD_HEADERS })
+    .describe(
+      'Request headers that servers of this model get beside the usual ones, such as X-Conversation-Id. Never credentials, claims of identity, or headers of the connection or the body: the condition Accepted names those, and the others are forwarded.',
+    )
+    .optional(),
 })
 
 /** status of a ServedModel */

@@ -60,7 +60,7 @@ export const GATEWAY_SETTINGS = z.object({
   apiKeyHeader: flag({ default: true, about: 'Whether `x-api-key` counts as a credential beside `Authorization: Bearer`.' }),
   forwardHeaders: setting(z.string().default('').transform(forwardable), {
     about: 'More request headers to forward to model servers, separated by commas.',
-    remedy: 'set it to header names such as x-tenant,x-trace; credentials, cookies and connection headers are never forwarded',
+    remedy: 'set it to header names such as x-tenant,x-trace; credentials, claims of identity and connection headers are never forwarded',
     chart: 'gateway.forwardHeaders',
   }),
   upstreamCaFile: optionalText({

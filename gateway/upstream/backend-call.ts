@@ -19,11 +19,9 @@ export function backendCall(job: ForwardJob, body: RequestBody, target: Target, 
   const { request, requestId } = exchange
   const headers = upstreamHeaders({
     sent: request.headers,
-    forwarded,
+    ...{ forwarded, ofModel: job.model.forwardHeaders },
     isAnthropic: dialect.isAnthropic,
-    requestId,
-    credential,
-    contentType: body.contentType,
+    ...{ requestId, credential, contentType: body.contentType },
   })
   const isStreamed = bytes.length > STREAMED_BYTES
   if (isStreamed) headers.push('content-length', String(bytes.length))

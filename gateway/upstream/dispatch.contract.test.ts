@@ -91,6 +91,28 @@ describe('a plain answer', () => {
       expect(headers).not.toHaveProperty(name)
   })
 
+  it('a header that the model forwards reaches its servers as it was sent, and no other header does, nor those of another model', async () => {
+    const backend = await startBackend(json(200, OK))
+    const gateway = await new Harness().start()
+    gateway.serve([backend.address], { forwardHeaders: ['x-conversation-id', 'x-trace'] })
+    gateway.put(modelRecord({ uid: 'uid-2', servedName: 'other', backends: [backendRecord({ endpoints: [backend.address] })] }))
+    const sent = { 'X-Conversation-Id': 'Conv 42; a=b', 'x-tenant': 'acme', 'x-conversation': 'no' }
+    await gateway.post(CHAT, HELLO, sent)
+    await gateway.post(CHAT, { ...HELLO, model: 'other' }, sent)
+    const [own, other] = backend.received.map(({ headers }) => headers)
+    expect(own).toMatchObject({ 'x-conversation-id': 'Conv 42; a=b' })
+    expect(Object.keys(own ?? {}).toSorted()).toEqual([...Object.keys(other ?? {}), 'x-conversation-id'].toSorted())
+    for (const name of ['x-tenant', 'x-conversation', 'x-trace']) expect(own).not.toHaveProperty(name)
+  })
+
+  it('a record that names credentials, the connection or the body makes none of them pass', async () => {
+    const names = ['authorization', 'x-api-key', 'cookie', 'x-forwarded-for', 'x-user-id', 'content-language', 'x-access-token', 'x-tenant']
+    const { gateway, backend } = await gatewayTo(json(200, OK), { model: { forwardHeaders: names } })
+    await gateway.post(CHAT, HELLO, Object.fromEntries(names.map((name) => [name, 'planted'])))
+    const passed = Object.entries(backend.received[0]?.headers ?? {}).filter(([, value]) => value === 'planted')
+    expect(passed).toEqual([['x-tenant', 'planted']])
+  })
+
   it('anthropic headers reach a native backend byte for byte', async () => {
     const { gateway, backend } = await gatewayTo(json(200, { type: 'message', model: 'llama', content: [] }))
     await gateway.post(MESSAGES, HELLO, { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'a-1,b-2' })

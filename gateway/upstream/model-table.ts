@@ -1,5 +1,6 @@
 /** All ServedModels in the memory of this process, by name, prepared for requests: addresses are checked, origins and paths built once. */
 import { checkBackendUrl, checkEndpoint, type AddressRules } from '#contract/values/backend-address.ts'
+import { forwardableHeaders } from '#contract/values/forward-headers.ts'
 import { type BackendRecord, decodeModelRecord, type ModelRecord, type StreamUsage } from '#contract/records/model-record.ts'
 import { ModelNames, namedModel, type NamedModel } from '#policy/model-names.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
@@ -36,6 +37,8 @@ export interface ModelEntry extends NamedModel {
   readonly backends: readonly BackendEntry[]
   /** Routes that a backend with a share of the requests serves. */
   readonly routes: ReadonlySet<string>
+  /** Request headers that its servers get beside the usual ones, in lower case; undefined for none. */
+  readonly forwardHeaders: ReadonlySet<string> | undefined
 }
 
 export interface VisibleModel {
@@ -144,6 +147,7 @@ export function modelEntry(record: ModelRecord, rules: AddressRules, previous: M
     record,
     backends,
     routes: new Set(backends.flatMap(({ routes, weight }) => (weight > 0 ? [...routes] : []))),
+    forwardHeaders: record.forwardHeaders && new Set(forwardableHeaders(record.forwardHeaders)),
   }
 }
 

@@ -1,22 +1,18 @@
 /** The headers that pass the gateway, by an allow-list in both directions. */
 import type { IncomingHttpHeaders } from 'node:http'
+import { refusalOfHeader } from '#contract/values/forward-headers.ts'
 
 const FORWARDED = ['accept', 'traceparent', 'tracestate', 'openai-beta', 'x-session-id', 'x-session-affinity', 'x-claude-code-session-id']
 const FORWARDED_PREFIX = 'x-codex-'
 const ANTHROPIC = ['anthropic-version', 'anthropic-beta']
 const RETURNED = ['content-type', 'cache-control', 'openai-processing-ms']
 
-/** Headers that no setting may forward: the gateway sets them, they concern the connection, or they claim an identity of the caller. */
-const NEVER =
-  /^(authorization|proxy-.*|x-api-key|api-key|cookie|set-cookie|host|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|content-.*|accept-encoding|forwarded|x-forwarded-.*|x-real-ip|x-stainless-.*|x-request-id|request-id|x-headgate-.*|x-user.*|x-remote-.*)$/
-const HEADER_NAME = /^[a-z0-9!#$%&'*+.^_`|~-]+$/
-
 /** @param extra from the configuration @throws RangeError with a header that is never forwarded */
 export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<string> {
   const names = extra.map((name) => name.trim().toLowerCase()).filter((name) => name !== '')
   for (const name of names) {
-    if (!HEADER_NAME.test(name)) throw new RangeError(`FORWARD_HEADERS: "${name}" is not a header name; list names separated by commas`)
-    if (NEVER.test(name)) throw new RangeError(`FORWARD_HEADERS: "${name}" may never be forwarded; take it out of the list`)
+    const why = refusalOfHeader(name)
+    if (why !== undefined) throw new RangeError(`FORWARD_HEADERS: "${name}" may not be forwarded, since ${why}; take it out of the list`)
   }
   return new Set([...FORWARDED, ...names])
 }
@@ -46,6 +42,8 @@ export interface HeaderSource {
   readonly sent: IncomingHttpHeaders
   /** Request headers that may pass. */
   readonly forwarded: ReadonlySet<string>
+  /** More of them, of the model that is called. */
+  readonly ofModel?: ReadonlySet<string> | undefined
   /** Whether the request goes to Anthropic's API of the backend; `anthropic-version` and `anthropic-beta` are then forwarded. */
   readonly isAnthropic: boolean
   /** Of the body. */
@@ -57,22 +55,20 @@ export interface HeaderSource {
 }
 
 /** Builds the headers of a request to a backend: name, value, name, value … The HTTP client adds `content-length` and `host`. */
-export function upstreamHeaders({
-  sent,
-  forwarded,
-  isAnthropic,
-  requestId,
-  credential,
-  contentType = 'application/json',
-}: HeaderSource): string[] {
+export function upstreamHeaders(source: HeaderSource): string[] {
+  const { sent, requestId, credential, contentType = 'application/json' } = source
   const headers = [...FIXED, 'content-type', contentType, 'x-request-id', requestId, HOPS_HEADER, String(hopsOf(sent) + 1)]
   if (credential !== undefined) headers.push('authorization', `Bearer ${credential}`)
   for (const name in sent) {
-    if (!forwarded.has(name) && !name.startsWith(FORWARDED_PREFIX) && !(isAnthropic && ANTHROPIC.includes(name))) continue
     const value = sent[name]
-    if (typeof value === 'string') headers.push(name, value)
+    if (typeof value === 'string' && passes(name, source)) headers.push(name, value)
   }
   return headers
+}
+
+function passes(name: string, { forwarded, ofModel, isAnthropic }: HeaderSource): boolean {
+  if (forwarded.has(name) || name.startsWith(FORWARDED_PREFIX)) return true
+  return ofModel?.has(name) === true || (isAnthropic && ANTHROPIC.includes(name))
 }
 
 /** Selects the headers of a backend's answer that reach the client: name, value, name, value … */

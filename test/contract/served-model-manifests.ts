@@ -58,8 +58,10 @@ const goodModels: readonly ManifestRow[] = [
       },
       contextTokens: 131_072,
       maxOutputTokens: 131_072,
+      forwardHeaders: ['X-Conversation-Id', 'x-a.b_c', 'x'.repeat(64)],
     }),
   },
+  { name: 'a header that the operator leaves out', manifest: model({ forwardHeaders: ['Authorization'] }) },
   { name: 'a model that costs nothing', manifest: model({ pricing: { inputPerMillion: '0', outputPerMillion: '0.000000' } }) },
   { name: 'the dearest model', manifest: model({ pricing: { inputPerMillion: '999999999.999999', outputPerMillion: '1' } }) },
   { name: 'a bound of the answer alone', manifest: model({ maxOutputTokens: 1_000_000_000 }) },
@@ -268,6 +270,11 @@ const badModels: readonly ManifestRow[] = [
       'spec.timeouts#first-byte-within-total',
     ),
   ),
+  ...['', 'x y', 'x:y', '-x', 'x\n', 'x\r\nauthorization: y', 'ü', '*', 'x'.repeat(65), 1].map((name) =>
+    refused(`the header ${JSON.stringify(name)}`, 'spec.forwardHeaders[0]', model({ forwardHeaders: [name] })),
+  ),
+  refused('17 headers', 'spec.forwardHeaders', model({ forwardHeaders: names(17) })),
+  refused('a header twice', 'spec.forwardHeaders[1]', model({ forwardHeaders: ['x-a', 'x-a'] })),
   refused('no time at all', 'spec.timeouts.idleSeconds', model({ timeouts: { idleSeconds: 0 } })),
 ]
 

@@ -149,6 +149,12 @@ describe.each(versions)('version %i', (version) => {
     )
   })
 
+  test('model record with headers that its servers get', () => {
+    const record = sameText('model-record-forward-headers', decodeModelRecord, encodeModelRecord)
+    expect(record.forwardHeaders).toEqual(['x-conversation-id', 'x-tenant'])
+    expect(decodeModelRecord(goldenText('model-record'))).not.toHaveProperty('forwardHeaders')
+  })
+
   test('acknowledgement of a gateway that holds limits', () => {
     const ack = sameText('acknowledgement-limits', decodeAcknowledgement, encodeAcknowledgement)
     expect(ack).toMatchObject({ features: ['limits'] })

@@ -74,6 +74,9 @@ describe('model records', () => {
     ['a price per call that is not an integer', { pricing: { ...PRICES, perRequest: 0.5 } }],
     ['a price per call below zero', { pricing: { ...PRICES, perRequest: -1 } }],
     ['half a price', { pricing: { inputPerMillion: 1 } }],
+    ['a forwarded header that is no name', { forwardHeaders: ['x\r\nauthorization'] }],
+    ['17 forwarded headers', { forwardHeaders: Array.from({ length: 17 }, (_, at) => `x-${at}`) }],
+    ['a forwarded header of 65 characters', { forwardHeaders: ['x'.repeat(65)] }],
     ['an answer of no tokens', { maxOutputTokens: 0 }],
     ['a time-out of nothing', { timeouts: { firstByteSeconds: 0, idleSeconds: 1, totalSeconds: 1 } }],
   ])('with %s are refused whole', (_, change) => {

@@ -4,12 +4,16 @@
  */
 import { z } from 'zod'
 import { ENGINES, LISTED_ROUTES } from '../values/call-routes.ts'
+import { HEADER_NAME, MAX_FORWARD_HEADERS, MAX_HEADER_NAME } from '../values/forward-headers.ts'
 import { DNS_LABEL, MODEL_NAME } from '../values/name-patterns.ts'
 import { type DataOf, namespaceField, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
 import { MAX_AMOUNT } from './limits-record.ts'
 
 /** A name that clients or servers use for a model. */
 export const modelName: z.ZodString = z.string().regex(new RegExp(MODEL_NAME)).min(1).max(253)
+
+/** Name of a request header. */
+export const headerName: z.ZodString = z.string().regex(new RegExp(HEADER_NAME)).max(MAX_HEADER_NAME)
 
 /** Fields of a backend. */
 export const backendFields = {
@@ -109,6 +113,8 @@ const modelBody = z.object({
   pricing: pricing.optional(),
   ...tokenFields,
   timeouts: z.object(timeoutFields),
+  /** Request headers that servers get beside the usual ones. A gateway leaves out those that it never forwards. */
+  forwardHeaders: z.array(headerName).max(MAX_FORWARD_HEADERS).optional(),
   backends: z.array(backend).min(1).max(16),
 })
 

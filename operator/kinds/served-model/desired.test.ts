@@ -59,6 +59,7 @@ describe('desired record of a ServedModel', () => {
       },
       contextTokens: 131_072,
       maxOutputTokens: 4096,
+      forwardHeaders: ['X-Conversation-Id', 'x-a'],
     }
     const { record, problems } = desiredModel(
       around(spec, [up('one'), atUrl('two', { credential: found(['models.example'], { former: FORMER }) })]),
@@ -80,6 +81,7 @@ describe('desired record of a ServedModel', () => {
       },
       contextTokens: 131_072,
       maxOutputTokens: 4096,
+      forwardHeaders: ['x-a', 'x-conversation-id'],
     })
     expect(record?.backends).toEqual([
       {
@@ -191,6 +193,23 @@ describe('desired record of a ServedModel', () => {
     const seen = [atUrl('a', { credential: found(['a.example'], { unreadable: '403' }) }), atUrl('b')]
     const { problems } = desiredModel(around({ backends }, seen, { publishing: 'NotAllowed' }))
     expect(problems.map(({ reason }) => reason)).toEqual(['AddressRefused', 'SecretUnreadable', 'PublishingNotAllowed'])
+  })
+
+  test('a header that is never forwarded is named with its field and the reason; the others are forwarded, and the model serves', () => {
+    const { record, problems } = desiredModel(around({ forwardHeaders: ['X-Tenant', 'Authorization', 'x-user-id'] }, [up()]))
+    expect(record?.forwardHeaders).toEqual(['x-tenant'])
+    expect(problems).toMatchObject([{ reason: 'HeaderRefused', isBlocking: false }])
+    expect(problems[0]?.message).toBe(
+      'forwardHeaders[1]: "Authorization" may not be forwarded, since it holds a credential; ' +
+        'forwardHeaders[2]: "x-user-id" may not be forwarded, since it claims an identity. ' +
+        'Take such names out of the list; the other headers are forwarded.',
+    )
+    expect(desiredModel(around({ forwardHeaders: ['Cookie'] }, [up()])).record).not.toHaveProperty('forwardHeaders')
+  })
+
+  test('a header that is refused hides no other problem: a model that may not be published still says so first', () => {
+    const { problems } = desiredModel(around({ forwardHeaders: ['Cookie'] }, [up()], { publishing: 'NotAllowed' }))
+    expect(problems.map(({ reason }) => reason)).toEqual(['PublishingNotAllowed', 'HeaderRefused'])
   })
 
   test('a lost name is named with its owner; the record stays, since its other names work', () => {

@@ -1,6 +1,7 @@
 /** Derives the record for gateways, and the problems of the manifest, from one ServedModel and its surroundings. Pure. */
 import { checkBackendUrl, checkEndpoint } from '#contract/values/backend-address.ts'
 import { REPORTS_ONE_ANSWER, servedRoutes } from '#contract/values/call-routes.ts'
+import { forwardableHeaders, refusalOfHeader } from '#contract/values/forward-headers.ts'
 import { FORMAT } from '#contract/records/format.ts'
 import type { BackendRecord, ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
 import { toMicros } from '#api/decimal-amount.ts'
@@ -25,7 +26,8 @@ export function desiredModel(around: ModelSurroundings): DesiredModel {
     if (problem) problems.push(problem)
     if (problem?.isBlocking !== true) backends.push(backendRecord(around.model, spec, seen, around.allowLoopback))
   })
-  for (const problem of [mountRefused(around), publishingRefused(around), nameConflict(around)]) if (problem) problems.push(problem)
+  const others = [mountRefused(around), publishingRefused(around), nameConflict(around), headersRefused(around)]
+  for (const problem of others) if (problem) problems.push(problem)
   return {
     record: backends.length > 0 ? modelRecord(around, backends) : undefined,
     problems: problems.toSorted((a, b) => Number(b.isBlocking) - Number(a.isBlocking)),
@@ -40,6 +42,7 @@ export function coldStartRecord(record: ModelRecord): ModelRecord {
 
 function modelRecord({ model, publishing, selectedNamespaces }: ModelSurroundings, backends: BackendRecord[]): ModelRecord {
   const { metadata, spec } = model
+  const forwardHeaders = forwardableHeaders(spec.forwardHeaders ?? [])
   return {
     version: FORMAT.writes,
     revision: 0,
@@ -54,6 +57,7 @@ function modelRecord({ model, publishing, selectedNamespaces }: ModelSurrounding
     ...(spec.contextTokens !== undefined && { contextTokens: spec.contextTokens }),
     ...(spec.maxOutputTokens !== undefined && { maxOutputTokens: spec.maxOutputTokens }),
     timeouts: spec.timeouts,
+    ...(forwardHeaders.length > 0 && { forwardHeaders }),
     backends,
   }
 }
@@ -157,6 +161,17 @@ function nameConflict({ model, lostNames }: ModelSurroundings): Problem | undefi
   const names = lostNames.map(({ name, winner }) => `"${name}" belongs to ServedModel ${winner}, which is older`).join('; ')
   const message = `${names}. Choose another name or alias; the other names of this model work.`
   return { reason: 'NameConflict', message, isBlocking: lostNames.some(({ name }) => name === servedName(model)) }
+}
+
+/** Comes last: the others say who can call the model. */
+function headersRefused({ model: { spec } }: ModelSurroundings): Problem | undefined {
+  const refused = (spec.forwardHeaders ?? []).flatMap((name, at) => {
+    const why = refusalOfHeader(name)
+    return why === undefined ? [] : [`forwardHeaders[${at}]: "${name}" may not be forwarded, since ${why}`]
+  })
+  if (refused.length === 0) return undefined
+  const message = `${refused.join('; ')}. Take such names out of the list; the other headers are forwarded.`
+  return { reason: 'HeaderRefused', message, isBlocking: false }
 }
 
 function limitReached({ model, namespaceLimit }: ModelSurroundings): Problem {

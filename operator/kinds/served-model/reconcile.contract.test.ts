@@ -201,6 +201,17 @@ describe('reconcile of a ServedModel', () => {
     })
   })
 
+  test('a header that is never forwarded is a condition with its field; the model is Ready, and the others reach the record', async () => {
+    await served()
+    await apply('llama', { forwardHeaders: ['X-Conversation-Id', 'Cookie'] })
+    await becomes('Accepted', 'False HeaderRefused')
+    expect(await accepted()).toContain('forwardHeaders[1]: "Cookie"')
+    await becomes('Ready', 'True Ready')
+    expect((await record())?.forwardHeaders).toEqual(['x-conversation-id'])
+    await apply('llama', { forwardHeaders: ['X-Conversation-Id'] })
+    await becomes('Accepted', 'True Accepted')
+  })
+
   describe('publishing', () => {
     const ALL: Spec = { allowedNamespaces: { from: 'All' } }
 
