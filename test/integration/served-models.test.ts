@@ -19,7 +19,7 @@ const lab = openLab()
 let stack: Stack
 let ca: PrivateCa
 const stubs: StubModel[] = []
-const received: { readonly authorization: string | undefined }[][] = [[], []]
+const received: { readonly authorization: string | undefined; readonly conversation: unknown; readonly cookie: unknown }[][] = [[], []]
 const fronts: TlsFront[] = []
 let homeKey = ''
 let awayKey = ''
@@ -50,7 +50,11 @@ beforeAll(async () => {
   })
   for (const seen of received) {
     stubs.push(
-      await startStubModel({ host: lab.address.ip, onRequest: ({ headers }) => seen.push({ authorization: headers.authorization }) }),
+      await startStubModel({
+        host: lab.address.ip,
+        onRequest: ({ headers: { authorization, cookie, 'x-conversation-id': conversation } }) =>
+          seen.push({ authorization, cookie, conversation }),
+      }),
     )
   }
   homeKey = await stack.issueKey('home-key')
@@ -82,6 +86,27 @@ describe('an https backend with a private CA', () => {
   it('is not called if its certificate names another host', async () => {
     await front('impostor', 'IP:10.250.7.99')
     expectRow(await call('impostor'), 'openai', NO_BACKEND)
+  })
+})
+
+describe('forwardHeaders', () => {
+  const headers = { 'x-conversation-id': 'c-1', cookie: 'a=b' }
+  const seenBy = async (model: string): Promise<unknown> => {
+    await ask(lab, stack.gateway.url, { credential: homeKey, model, headers })
+    return received[0]?.at(-1)
+  }
+
+  it('of a model pass to its servers; a refused name is a condition with its field, and the model works without that header', async () => {
+    await served('talks', { backends: [backend('only', urlOf(0))] })
+    expect(await seenBy('talks')).toMatchObject({ conversation: undefined, cookie: undefined })
+    await served('talks', { backends: [backend('only', urlOf(0))], forwardHeaders: ['X-Conversation-Id', 'Cookie'] })
+    const object = await stack.untilCondition('ServedModel', 'talks', 'Accepted', {
+      namespace: HOME,
+      status: 'False',
+      reason: 'HeaderRefused',
+    })
+    expect(JSON.stringify(object.status)).toContain('forwardHeaders[1]')
+    await eventually(async () => expect(await seenBy('talks')).toMatchObject({ conversation: 'c-1', cookie: undefined }))
   })
 })
 
