@@ -138,8 +138,9 @@ class ReadMetrics {
 
 /** Upper bounds of the histogram, seconds. An answer of a model may take minutes. */
 const BOUNDS: readonly number[] = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
-/** Status classes by first digit. `none`: the client left before the answer. */
-const STATUS_CLASSES: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '5xx']
+/** Status classes by first digit. `none`: the client left before the answer. `broken`: an answer that began well broke off. */
+const STATUS_CLASSES: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '5xx', 'broken']
+const BROKEN = STATUS_CLASSES.indexOf('broken')
 
 const DURATION = 'headgate_request_duration_seconds'
 
@@ -154,14 +155,16 @@ class Tally {
 class RequestStats {
   readonly #tallies = new Map<string, Map<string, Tally>>()
 
-  finished({ route, model = '', backend = '', response, startedMs }: Exchange): void {
+  finished(exchange: Exchange): void {
+    const { route, model = '', backend = '', response, startedMs } = exchange
     const tally = this.#tally(route, model)
     const seconds = (performance.now() - startedMs) / 1000
     tally.seconds += seconds
     increment(tally.buckets, bucketOf(seconds))
     let counts = tally.counts.get(backend)
     if (counts === undefined) tally.counts.set(backend, (counts = new Float64Array(STATUS_CLASSES.length)))
-    increment(counts, response.headersSent ? Math.floor(response.statusCode / 100) : 0)
+    const status = response.headersSent ? Math.floor(response.statusCode / 100) : 0
+    increment(counts, exchange.isBroken ? BROKEN : status)
   }
 
   *requests(): Iterable<[value: number, labels: Record<'route' | 'model' | 'status' | 'backend', string>]> {

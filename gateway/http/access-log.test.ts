@@ -79,6 +79,30 @@ describe('access log', () => {
     expect(line?.fields['cause']).toEqual({ message: 'backend answered 500: image input is not supported' })
   })
 
+  test('the line of a broken stream has the words of the server within the errors of the gateway, and no credential of them', () => {
+    const words = `backend answered 500: no credit for sk-hg1${'a'.repeat(59)}`
+    const failure = new GatewayError('backendError', {}, { cause: words })
+    const [line] = logged('errors', (exchange) => void (exchange.error = new GatewayError('streamBroken', {}, { cause: failure })))
+    expect(line?.fields['cause']).toMatchObject({ name: 'backendError', cause: { message: 'backend answered 500: no credit for sk-…' } })
+  })
+
+  test('the line of a chain of errors without an end has an end', () => {
+    const first = new GatewayError('backendError')
+    Object.assign(first, { cause: first })
+    const [line] = logged('errors', (exchange) => void (exchange.error = first))
+    expect(JSON.stringify(line?.fields['cause']).match(/"backendError"/g)).toHaveLength(4)
+  })
+
+  test('an answer that breaks off because its key was suspended is a line with the reason, a refusal of such a key is none', () => {
+    const suspended = (exchange: Exchange): void => void (exchange.error = new GatewayError('inactiveKey', { state: 'suspended' }))
+    expect(logged('errors', suspended)).toEqual([])
+    const [line] = logged('errors', (exchange) => {
+      exchange.response.writeHead(200)
+      suspended(exchange)
+    })
+    expect(line).toMatchObject({ level: 'warn', fields: { row: 4, status: 200, cause: { message: expect.stringContaining('suspended') } } })
+  })
+
   test('the line of an unknown path says which one it was', () => {
     const error = new GatewayError('unknownPath', { target: 'POST /chat/completions', reason: 'x' })
     expect(logged('all', (exchange) => void (exchange.error = error))[0]?.fields['target']).toBe('POST /chat/completions')

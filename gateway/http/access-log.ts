@@ -1,13 +1,15 @@
-import { type GatewayError, type RowID, safeText } from '../errors.ts'
+import { GatewayError, type RowID, safeText } from '../errors.ts'
 import type { Log } from '#platform/log.ts'
 import type { Exchange } from './exchange.ts'
 
-/** Setting ACCESS_LOG. `errors`: failures of the gateway and of backends. `sample`: those and 1 % of the rest. `all`: every request. */
+/** Setting ACCESS_LOG. `errors`: failures of the gateway and of backends, and broken answers. `sample`: those and 1 % of the rest. `all`: every request. */
 export type AccessLogMode = 'errors' | 'sample' | 'all'
 
 /** Lines per second and row, so that an outage does not fill the disk. The next line has the number of omitted ones. */
 const FAILURES_PER_SECOND = 10
 const MAX_CAUSE_CHARACTERS = 512
+/** Errors of a chain that a line shows. */
+const MAX_CAUSES = 4
 const SAMPLE_EVERY = 100
 
 /**
@@ -29,12 +31,13 @@ export function createAccessLog(
     const omitted = budget.take(mode === 'all' ? Infinity : FAILURES_PER_SECOND)
     if (omitted === undefined) return
     const isBug = error.row.id === 'internalError'
-    const line = { ...lineOf(exchange), ...more(exchange), cause: describe(error.cause, isBug), ...(omitted > 0 ? { omitted } : {}) }
+    const cause = describe(error.cause ?? (exchange.isBroken ? error.message : undefined), isBug)
+    const line = { ...lineOf(exchange), ...more(exchange), cause, ...(omitted > 0 ? { omitted } : {}) }
     log[isBug ? 'error' : 'warn'](line, 'request failed')
   }
   return (exchange) => {
     const { error } = exchange
-    if (error && error.row.causedBy !== 'client') failed(exchange, error)
+    if (error && (error.row.causedBy !== 'client' || exchange.isBroken)) failed(exchange, error)
     else if (mode === 'all' || (mode === 'sample' && random() * SAMPLE_EVERY < 1))
       log.info({ ...lineOf(exchange), ...more(exchange) }, 'request')
   }
@@ -80,10 +83,15 @@ function lineOf(exchange: Exchange): Record<string, unknown> {
   }
 }
 
-function describe(cause: unknown, withStack: boolean): Record<string, unknown> | undefined {
+/** Follows the chain of the gateway's own errors to the words of a server, or to an error of Node. */
+function describe(cause: unknown, withStack: boolean, depth = 1): Record<string, unknown> | undefined {
   if (cause === undefined) return undefined
   if (typeof cause === 'string') return { message: safeText(cause, MAX_CAUSE_CHARACTERS) }
   if (!(cause instanceof Error)) return { type: typeof cause }
+  if (cause instanceof GatewayError) {
+    const inner = depth < MAX_CAUSES ? describe(cause.cause, withStack, depth + 1) : undefined
+    return { name: cause.row.id, message: safeText(cause.message, MAX_CAUSE_CHARACTERS), cause: inner }
+  }
   const { name, message, stack } = cause
   const code = 'code' in cause && typeof cause.code === 'string' ? cause.code : undefined
   return { name, code, message: safeText(message, MAX_CAUSE_CHARACTERS), stack: withStack ? stack : undefined }

@@ -49,6 +49,11 @@ export class Exchange implements Intrusive {
     this.response = response
     this.format = format
   }
+
+  /** Whether the answer began well and broke off afterwards, which its status cannot tell. */
+  get isBroken(): boolean {
+    return this.error !== undefined && this.response.headersSent && this.response.statusCode < 400
+  }
 }
 
 /** An answer of the gateway's server. The field exists from the start, so that all answers have one shape. */

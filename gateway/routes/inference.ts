@@ -60,11 +60,10 @@ export function inference(dialect: Dialect, deps: RouteDeps): RouteHandler {
 }
 
 /** Forwards an admitted call and charges for it when its answer has ended. */
-async function forward({ job, held }: Admitted, { exchange, deps }: Call): Promise<undefined> {
+async function forward({ job, held }: Admitted, { deps }: Call): Promise<undefined> {
   const running = deps.forward(job)
   const { error, wasSent } = await (held ? settled(running, held) : running)
   if (error && !wasSent) throw error // rows 24, 26 to 34
-  exchange.error = error
 }
 
 /** Counts a refusal for the account of the key. @returns the error itself */

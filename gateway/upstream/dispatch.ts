@@ -86,10 +86,16 @@ class Forwarding implements Running, PickRules {
     else this.#settled.resolve(this.#unanswered())
   }
 
-  /** The work of an earlier server counts if the client has left the later one too soon. */
+  /**
+   * The work of an earlier server counts if the client has left the later one too soon. The exchange gets its error here, in the call that
+   * has written the last frame, because log and metrics read the error when the answer closes, which a promise may not precede.
+   */
   #ended(result: Exclude<AttemptResult, FailedAttempt>): Outcome {
-    if (result.kind === 'answered') return { usage: result.usage, wasSent: true, error: result.error }
-    return { usage: result.usage ?? this.#failed?.usage, wasSent: this.#job.exchange.response.headersSent, error: undefined }
+    const { exchange } = this.#job
+    if (result.kind !== 'answered')
+      return { usage: result.usage ?? this.#failed?.usage, wasSent: exchange.response.headersSent, error: undefined }
+    exchange.error = result.error
+    return { usage: result.usage, wasSent: true, error: result.error }
   }
 
   #try(target: Target): void {

@@ -36,7 +36,7 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   HeadgateStartedWithoutRedis: gauge('headgate_table_source', '1x30', '0x30', 'source="Keyring"'),
   HeadgateUnreadableRecords: { ...gauge('headgate_unreadable_records', '2x30', '2x8 0x21'), after: 20 },
   HeadgateModelFailing: {
-    fires: [requests('0+20x30', '0+80x30')],
+    fires: [requests('0+20x30', '0+80x30'), requests('0+20x30', '0+80x30', 'broken')],
     silent: [requests('0+5x30', '0+95x30'), {}],
   },
   HeadgateOverloaded: {
@@ -105,10 +105,9 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
   },
 }
 
-function requests(failed: string, answered: string): Situation {
-  const series = (status: string): string =>
-    `headgate_requests_total{${AT},route="/v1/messages",model="llama",backend="one",status="${status}"}`
-  return { [series('5xx')]: failed, [series('2xx')]: answered }
+function requests(failed: string, answered: string, status = '5xx'): Situation {
+  const series = (of: string): string => `headgate_requests_total{${AT},route="/v1/messages",model="llama",backend="one",status="${of}"}`
+  return { [series(status)]: failed, [series('2xx')]: answered }
 }
 
 function internalErrors(values: string): Situation {
