@@ -217,7 +217,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   refused(answer: BackendAnswer): void {
-    const names = { askedName: this.job.askedName, upstreamModel: this.target.backend.upstreamModel }
+    const { backend, health } = this.target
+    const names = { askedName: this.job.askedName, upstreamModel: backend.upstreamModel, backend: backend.name, host: health.host }
     this.#wasRefused = true
     this.fail(backendFailure(answer, names))
   }

@@ -14,7 +14,18 @@ describe('an unsuccessful answer', () => {
     [422, 'backendRejected', false],
     [401, 'backendAuth', false],
     [403, 'backendAuth', false],
-    [404, 'backendError', false],
+    [402, 'backendAuth', false],
+    [407, 'backendAuth', false],
+    [404, 'backendRejected', false],
+    [405, 'backendRejected', false],
+    [409, 'backendRejected', false],
+    [415, 'backendRejected', false],
+    [418, 'backendRejected', false],
+    [431, 'backendRejected', false],
+    [408, 'backendTimeout', false],
+    [424, 'backendError', false],
+    [425, 'backendOverloaded', true],
+    [499, 'backendError', false],
     [413, 'backendTooLarge', false],
     [429, 'backendOverloaded', true],
     [503, 'backendOverloaded', true],
@@ -23,7 +34,6 @@ describe('an unsuccessful answer', () => {
     [502, 'backendError', true],
     [504, 'backendError', true],
     [302, 'backendError', false],
-    [418, 'backendError', false],
   ])('with %d becomes %s', (status, row, isRetryable) => {
     expect(rowOf(status).slice(0, 2)).toEqual([row, isRetryable])
   })
@@ -54,6 +64,29 @@ describe('an unsuccessful answer', () => {
     expect(errorParam(error.row, error.params)).toBe('top_k')
   })
 
+  it.each([
+    [500, { error: 'the model broke' }, 'Backend error: the model broke'],
+    [500, { message: 'image input is not supported' }, 'Backend error: image input is not supported'],
+    [424, { error: 'Request failed during generation', error_type: 'generation' }, 'Backend error: Request failed during generation'],
+    [500, undefined, 'Backend error: it reported a failure'],
+    [500, { error: '<!doctype html><html><body>nginx</body></html>' }, 'Backend error: it reported a failure'],
+    [500, { detail: 'Traceback (most recent call last):\n  File "/srv/a.py", line 3' }, 'Backend error: it reported a failure'],
+    [404, { detail: 'Not Found' }, 'The backend answered 404: Not Found'],
+    [409, undefined, 'The backend answered 409'],
+    [400, { error: 'top_k is bad' }, 'top_k is bad'],
+    [422, { detail: [{ msg: 'field required' }] }, 'field required'],
+  ])('%d with %j tells the client: %s', (status, body, message) => {
+    const { error } = backendFailure({ status, body }, NAMES)
+    expect(errorMessage(error.row, error.params, 'openai')).toBe(message)
+  })
+
+  it('leaves a stack to the log', () => {
+    const body = { error: 'boom\n    at run (/srv/server.js:10:5)' }
+    const { error } = backendFailure({ status: 500, body }, NAMES)
+    expect(errorMessage(error.row, error.params, 'openai')).toBe('Backend error: boom')
+    expect(error.cause).toBe('backend answered 500: boom at run (/srv/server.js:10:5)')
+  })
+
   it('without a message is rejected in our words', () => {
     const { error } = backendFailure({ status: 400, body: undefined }, NAMES)
     expect(errorMessage(error.row, error.params, 'openai')).toBe('The backend rejected the request')
@@ -72,8 +105,20 @@ describe('the text of a backend', () => {
     ['value must be < 2 and > 0', 'value must be < 2 and > 0'],
     ['top_p 0.95 is fine, version 1.2.3 too', 'top_p 0.95 is fine, version 1.2.3 too'],
     ['at 12:30:15 it failed', 'at 12:30:15 it failed'],
+    ['GGML_ASSERT(n > 0) failed in /src/ggml/ggml.c:1234.', 'GGML_ASSERT(n > 0) failed in [path].'],
+    ['cannot open "/models/llama/model.gguf" or C:\\models\\x, see src/main.cpp:9', 'cannot open "[path]" or [path], see [path]'],
+    ['first line\nsecond line', 'first line second line'],
+    [
+      'use POST /v1/embeddings with application/json, and/or org/Mistral',
+      'use POST /v1/embeddings with application/json, and/or org/Mistral',
+    ],
+    ['CUDA error\nTraceback (most recent call last):\n  File "a.py", line 1\nValueError: x', 'CUDA error'],
+    ['Error: x\n    at run (/srv/a.js:10:5)\n    at node:internal/main:3:1', 'Error: x'],
+    ['java.lang.Error: y\n\tat com.shop.Model.run(Model.java:12)', 'java.lang.Error: y'],
+    ['panic: z\n\ngoroutine 1 [running]:\nmain.main()', 'panic: z'],
+    ['upstream api.provider.example refused, pool gpu-a is full', 'upstream [host] refused, pool [backend] is full'],
   ])('%j reaches the client as %j', (text, clean) => {
-    expect(cleanReason(text, NAMES)).toBe(clean)
+    expect(cleanReason(text, { ...NAMES, backend: 'gpu-a', host: 'api.provider.example' })).toBe(clean)
   })
 
   it('is at most 2 KiB and never cut inside a character', () => {
@@ -82,12 +127,16 @@ describe('the text of a backend', () => {
     expect(clean).not.toContain('\uFFFD')
   })
 
-  it('that contains only tags is dropped', () => {
-    expect(cleanReason('<br/>', NAMES)).toBeUndefined()
-  })
+  it.each(['<br/>', '<!DOCTYPE html>\n<h1>502 Bad Gateway</h1>', 'Error <html><title>x</title></html>', '\n  at f (/a/b.js:1:2)'])(
+    'that is nothing but tags, a page or a stack is dropped: %j',
+    (text) => {
+      expect(cleanReason(text, NAMES)).toBeUndefined()
+    },
+  )
 
   it('cannot block the process', () => {
-    for (const hostile of ['a.', 'a-', '<a', '1.', ':', 'a:/', '[', 'a.svc']) cleanReason(hostile.repeat(500_000), NAMES)
+    const parts = ['a.', 'a-', '<a', '1.', ':', 'a:/', '[', 'a.svc', '/a', 'at a', 'at (', '\n at', 'File "', ':1', 'goroutine 1', '\n#1 ']
+    for (const hostile of parts) cleanReason(hostile.repeat(500_000), NAMES)
   })
 
   it('is unpacked from errors inside errors, but not for ever', () => {

@@ -7,8 +7,10 @@ import { asObject, type JsonObject, parseObject } from '../dialects/json-body.ts
 export interface BackendAnswer {
   /** HTTP status. For an event it is the status that the event names, else 502. */
   readonly status: number
-  /** The parsed body; undefined if it is not JSON (HTML, plain text, nothing). */
+  /** The parsed body, or a plain text; undefined for anything else. */
   readonly body: unknown
+  /** Whether the body is HTML, which a proxy has written and no model server. */
+  readonly isPage?: boolean
   /** Header `retry-after`. */
   readonly retryAfter?: string | undefined
 }
@@ -48,17 +50,21 @@ const CAUSED_BY_CLIENT: ReadonlySet<RowID> = new Set([
   'loopDetected',
 ])
 /** Statuses after which another server may be asked: the server has done no work, or says so. 500 says neither. */
-const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
+const RETRYABLE: ReadonlySet<number> = new Set([425, 429, 502, 503, 504])
 /** Anthropic's status of a busy server. */
 const BUSY = 529
-/** All other statuses are row 32. */
+/** All other statuses below 400 and from 500 on are row 32, all others between row 29. */
 const BY_STATUS: Readonly<Record<number, RowID>> = {
-  400: 'backendRejected',
-  422: 'backendRejected',
   401: 'backendAuth',
+  402: 'backendAuth', // of a provider: the account behind the credential has no money left
   403: 'backendAuth',
+  407: 'backendAuth',
+  408: 'backendTimeout', // the server has waited too long for the gateway, or for its own work
   413: 'backendTooLarge',
+  424: 'backendError', // TGI: the generation has failed
+  425: 'backendOverloaded', // the server asks for the same request later
   429: 'backendOverloaded',
+  499: 'backendError', // a proxy says that the gateway has left, which it has not
   508: 'loopDetected',
   503: 'backendOverloaded',
   [BUSY]: 'backendOverloaded',
@@ -83,8 +89,9 @@ export function statusIn(body: unknown): number {
   return type === 'overloaded_error' ? BUSY : 502
 }
 
-/** The first string of `error.message`, `error`, `message`, `detail[0].msg`, `detail`. Nested errors are unwrapped. */
+/** The first string of `error.message`, `error`, `message`, `detail[0].msg`, `detail`, or a plain text. Nested errors are unwrapped. */
 export function messageIn(body: unknown, depth = 0): string | undefined {
+  if (typeof body === 'string') return body
   const object = asObject(body)
   if (object === undefined || depth > 3) return undefined
   const { error, message, detail } = object
@@ -93,20 +100,38 @@ export function messageIn(body: unknown, depth = 0): string | undefined {
   return typeof text === 'string' ? unwrapped(text, depth) : undefined
 }
 
-function toError({ status, body, retryAfter }: BackendAnswer, names: Names): GatewayError {
-  const [text, fields] = [messageIn(body), errorFields(body)]
-  const row = rowOf(status, text, fields)
-  const said = text === undefined ? '' : `: ${cleanReason(text, names)}`
+/** What the body of an answer says. */
+interface Said {
+  /** Empty: nothing. */
+  readonly text: string
+  readonly fields: JsonObject
+}
+
+function toError(answer: BackendAnswer, names: Names): GatewayError {
+  const { status, body, retryAfter, isPage = false } = answer
+  const said = { text: messageIn(body) ?? '', fields: errorFields(body) }
+  const row = rowOf(answer, said)
+  const words = wholeReason(said.text, names)
   const options: GatewayErrorOptions = {
-    cause: `backend answered ${status}${said}${remedyFor(row, names)}`,
+    cause: `backend answered ${status}${isPage ? ' with a web page' : ''}${words === undefined ? '' : `: ${words}`}${remedyFor(row, names)}`,
     retryAfterMs: msOf(retryAfter),
   }
-  if (row === 'contextOverflow') return new GatewayError(row, contextOverflow(text ?? '', fields), options)
-  if (row === 'backendModelNotFound' || row === 'loopDetected') return new GatewayError(row, { model: names.askedName }, options)
-  if (row === 'backendError') return new GatewayError(row, { reason: 'it reported a failure' }, options) // its own message may be a stack
-  if (row !== 'backendRejected') return new GatewayError(row, {}, options)
-  const field = typeof fields.param === 'string' ? fields.param : undefined
-  return new GatewayError(row, { reason: text === undefined ? undefined : cleanReason(text, names), field }, options)
+  return new GatewayError(row, paramsOf(row, status, said, names), options)
+}
+
+function paramsOf(row: RowID, status: number, { text, fields }: Said, names: Names): ErrorParams {
+  const reason = cleanReason(text, names)
+  if (row === 'contextOverflow') return contextOverflow(text, fields) ?? {}
+  if (row === 'backendModelNotFound' || row === 'loopDetected') return { model: names.askedName }
+  if (row === 'backendError') return { reason: reason ?? 'it reported a failure' }
+  if (row !== 'backendRejected') return {}
+  return { reason: rejection(status, reason), field: typeof fields.param === 'string' ? fields.param : undefined }
+}
+
+/** The words of the server. The client sees 400, so the words name any status that says more. */
+function rejection(status: number, reason: string | undefined): string | undefined {
+  if (status === 400 || status === 422) return reason
+  return `The backend answered ${status}${reason === undefined ? '' : `: ${reason}`}`
 }
 
 /** For the log: the client may not know the name that the backend has for the model. */
@@ -115,11 +140,16 @@ function remedyFor(row: RowID, { upstreamModel }: Names): string {
 }
 
 /** Finds the row. An overflow may have any status (SGLang answers 500), except that of a refused credential. */
-function rowOf(status: number, text: string | undefined, fields: JsonObject): RowID {
-  const row = BY_STATUS[status] ?? 'backendError'
+function rowOf({ status, isPage }: BackendAnswer, said: Said): RowID {
+  const row = BY_STATUS[status] ?? othersRow(status, isPage)
   if (row === 'backendAuth') return row
-  if (contextOverflow(text ?? '', fields) !== undefined) return 'contextOverflow'
-  return status === 404 && isAboutModel(text, fields) ? 'backendModelNotFound' : row
+  if (contextOverflow(said.text, said.fields) !== undefined) return 'contextOverflow'
+  return status === 404 && isAboutModel(said) ? 'backendModelNotFound' : row
+}
+
+/** With a page, the request has not come to a server that could refuse it. */
+function othersRow(status: number, isPage = false): RowID {
+  return status >= 400 && status < 500 && !isPage ? 'backendRejected' : 'backendError'
 }
 
 /** Finds the object with type, code and param: `error` if there is one, else the body itself (SGLang). */
@@ -133,8 +163,8 @@ function unwrapped(text: string, depth: number): string | undefined {
   return inner === undefined ? text : messageIn(inner, depth + 1)
 }
 
-function isAboutModel(text: string | undefined, { code }: JsonObject): boolean {
-  return code === 'model_not_found' || (text !== undefined && /model/i.test(text))
+function isAboutModel({ text, fields: { code } }: Said): boolean {
+  return code === 'model_not_found' || /model/i.test(text)
 }
 
 /** Parses a `Retry-After`, which may be a date, into ms of whole seconds. The error bounds the value. */
@@ -144,9 +174,14 @@ function msOf(header: string | undefined): number | undefined {
   return Number.isFinite(seconds) ? Math.max(1, Math.ceil(seconds)) * 1_000 : undefined
 }
 
+/** Names that the client may not read, and the name of the model to read instead. */
 export interface Names {
   readonly askedName: string
   readonly upstreamModel: string
+  /** Name of the backend in the ServedModel. */
+  readonly backend?: string | undefined
+  /** Host of the server. */
+  readonly host?: string | undefined
 }
 
 const MAX_BYTES = 2048
@@ -160,12 +195,51 @@ const ADDRESS_WITH_PORT = /^(?:\[([0-9a-f:.]+)\]|([0-9.]+))(?::\d+)?$/i
 const NAME_WITH_PORT = /^(?:localhost|(?=.*[a-z])[a-z0-9-]+\.[a-z0-9.-]+):\d{2,5}$/i
 const CLUSTER_NAME = /\.(?:svc|local|internal|localdomain)(?:[.:]|$)/i
 
-/** No tags, hosts or addresses, the requested model name, at most 2 KiB. @returns undefined if nothing is left */
-export function cleanReason(text: string, { askedName, upstreamModel }: Names): string | undefined {
+/** The first tag of a page. */
+const PAGE = /<(?:!doctype|html|head|body|title|pre)\b/i
+/** Where the stack of a program begins: Python, Node and Java, Go, Rust, C++. */
+const STACK =
+  /Traceback \(most recent call last|\bFile "[^"\n]{1,300}", line \d|\bat [\w$.<>/ ]{0,200}\([^()\n]{0,200}:\d{1,7}\)|\n\s{0,20}at [^\n]{1,200}:\d|\bgoroutine \d{1,9} \[|\bstack backtrace:|\n\s{0,20}#\d{1,3} {1,3}0x/i
+/** Words as they stand between the signs of a text. A path with spaces loses its first part. */
+const PATH_WORD = /[^\s"'`()<>,;=]+/g
+const CODE_FILE = /\.(?:pyx?|cc?|cpp|cuh?|h|hpp|rs|go|m?js|ts|java|kt|rb|so|dll|gguf|safetensors)$/i
+
+/**
+ * The words of a server for the client: one line of at most 2 KiB without tags, hosts, addresses, paths of files and stacks, with the
+ * requested model name.
+ * @returns undefined if nothing is left, and for a page
+ */
+export function cleanReason(text: string, names: Names): string | undefined {
   const start = text.slice(0, MAX_CHARACTERS)
-  const named = upstreamModel === askedName || upstreamModel.length < 3 ? start : start.replaceAll(upstreamModel, () => askedName)
-  const clean = named.replace(TAG, ' ').replace(URL_LIKE, '[host]').replace(WORD, withoutHost).replace(/\s+/g, ' ').trim()
+  if (PAGE.test(start)) return undefined
+  const stackAt = start.search(STACK)
+  const words = stackAt < 0 ? start : start.slice(0, stackAt)
+  return withoutHosts(renamed(words, names).replace(URL_LIKE, '[host]').replace(PATH_WORD, withoutPath))
+}
+
+/** The same with paths and stacks, for the log. */
+function wholeReason(text: string, names: Names): string | undefined {
+  return withoutHosts(renamed(text.slice(0, MAX_CHARACTERS), names))
+}
+
+function withoutHosts(text: string): string | undefined {
+  const clean = text.replace(TAG, ' ').replace(URL_LIKE, '[host]').replace(WORD, withoutHost).replace(/\s+/g, ' ').trim()
   return clean === '' ? undefined : shortened(clean)
+}
+
+function renamed(text: string, { askedName, upstreamModel, backend = '', host = '' }: Names): string {
+  const named = upstreamModel === askedName || upstreamModel.length < 3 ? text : text.replaceAll(upstreamModel, () => askedName)
+  // plain words such as `default` tell nobody anything and stand in many sentences; `withoutHost` finds addresses
+  const isHidden = (name: string, sign: RegExp): boolean => name !== askedName && name.length > 2 && sign.test(name)
+  const unhosted = isHidden(host, /\.[a-z]/i) ? named.replaceAll(host, '[host]') : named
+  return isHidden(backend, /[-\d]/) ? unhosted.replaceAll(backend, '[backend]') : unhosted
+}
+
+/** Paths of the API stay. */
+function withoutPath(word: string): string {
+  const [, path = word, line = '', end = ''] = /^(.*?)((?::\d{1,7}){0,2})([.:!?]?)$/.exec(word) ?? []
+  const isAbsolute = /^(?:~?\/(?!v1\/)[^/]+\/|[a-z]:\\)/i.test(path)
+  return isAbsolute || (CODE_FILE.test(path) && (line !== '' || path.includes('/'))) ? `[path]${end}` : word
 }
 
 function withoutHost(word: string): string {

@@ -243,6 +243,17 @@ describe('errors of a backend', () => {
     }
   })
 
+  it.each([
+    ['500 in plain text', 500, 502, 'Backend error: Internal Server Error'],
+    ['404 in plain text, of a server that lacks the route', 404, 400, 'The backend answered 404: Internal Server Error'],
+  ])('the words of a %s reach the client', async (_, status, answered, message) => {
+    const { gateway } = await gatewayTo((response) =>
+      response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end('Internal Server Error\n'),
+    )
+    const { status: seen, text } = await gateway.post(CHAT, HELLO)
+    expect([seen, JSON.parse(text).error.message]).toEqual([answered, message])
+  })
+
   it.each([301, 302, 303, 307, 308])('a redirect (%i) is a failure of the server, and the gateway does not follow it', async (status) => {
     const elsewhere = await startBackend(json(200, OK))
     const { gateway } = await gatewayTo(json(status, {}, { location: `http://${elsewhere.address}/v1/chat/completions` }))

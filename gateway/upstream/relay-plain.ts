@@ -136,10 +136,11 @@ export class ErrorAnswer implements AnswerRelay {
   }
 
   end(): void {
-    const body = parseObject(Buffer.concat(this.#chunks).toString('utf8'))
+    const text = Buffer.concat(this.#chunks).toString('utf8')
+    const { 'content-type': type = '', 'retry-after': retryAfter } = this.#head.headers
+    const body = parseObject(text) ?? (type.startsWith('text/plain') ? text : undefined)
     const status = this.#head.status === 200 ? statusIn(body) : this.#head.status
-    const retryAfter = this.#head.headers['retry-after']
-    this.#host.refused({ status, body, retryAfter })
+    this.#host.refused({ status, body, retryAfter, isPage: type.startsWith('text/html') })
   }
 
   usage(): undefined {
