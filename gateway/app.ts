@@ -3,6 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import express, { type Express, type NextFunction, type Request, type Response } from 'express'
 import { constantError, GatewayError, sharedError } from './errors.ts'
 import type { ActiveExchanges } from './http/active-exchanges.ts'
+import type { Cors } from './http/cors.ts'
 import { type Answer, Exchange, formatOfPath } from './http/exchange.ts'
 import { healthRoutes, type HealthDeps } from './http/health.ts'
 import type { ErrorSender } from './http/send-error.ts'
@@ -20,6 +21,8 @@ export interface AppDeps extends RouteDeps {
   isLeaving(): boolean
   readonly metrics: Pick<GatewayMetrics, 'finished'>
   readonly accessLog: (exchange: Exchange) => void
+  /** Absent unless pages of other origins may call the gateway. */
+  readonly cors?: Cors | undefined
   /** Standalone only, where health and metrics are on the API's port. In a cluster they have a port of their own. */
   readonly health?: HealthDeps
 }
@@ -35,7 +38,8 @@ export function createApp(deps: AppDeps, routes: readonly Route[] = ROUTES): Req
   others.disable('x-powered-by').disable('etag').disable('query parser').enable('case sensitive routing').enable('strict routing')
   if (deps.health) others.use(healthRoutes(deps.health))
   others.use((request, response, next) => {
-    if (open(request, response, request.path)) next()
+    const exchange = open(request, response, request.path)
+    if (exchange && !deps.cors?.answersPreflight(exchange)) next()
   })
   for (const route of routes) serve(others, posts, route, deps)
   const unknownPath = unknownPaths(routes)
@@ -89,7 +93,7 @@ function fail(exchange: Exchange, cause: unknown, { errors }: AppDeps): void {
 
 /** @returns the exchange of a request, or undefined if it is already answered */
 function opener(deps: AppDeps): (request: IncomingMessage, response: ServerResponse, path: string) => Exchange | undefined {
-  const { active, metrics, accessLog, errors } = deps
+  const { active, metrics, accessLog, errors, cors } = deps
   function end(this: ServerResponse): void {
     const exchange = exchangeOf(this)
     active.end(exchange)
@@ -100,6 +104,7 @@ function opener(deps: AppDeps): (request: IncomingMessage, response: ServerRespo
     const exchange = new Exchange(request, response, formatOfPath(path))
     const made = response as Answer // the server of the gateway makes only such answers
     made.exchange = exchange
+    if (cors) exchange.cors = cors.headersFor(request)
     active.begin(exchange)
     response.on('close', end)
     if (deps.isLeaving()) response.shouldKeepAlive = false

@@ -102,7 +102,7 @@ const BROKEN: Readonly<Record<string, Broken>> = {
   'whose key is suspended meanwhile': { end: suspend, row: 4, error: 'inactiveKey', cause: /suspended/ },
   'at the deadline of a shutdown': {
     end: () => void gateway.drain(0),
-    ...{ row: 35, error: 'streamBroken', cause: /the gateway is shutting down/ },
+    ...{ row: 35, error: 'streamBroken', cause: /The gateway is shutting down/ },
   },
 }
 

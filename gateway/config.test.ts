@@ -35,6 +35,15 @@ describe('the settings of a gateway', () => {
   })
 
   test.each([
+    ['', []],
+    [' https://chat.example.com , http://localhost:3000,', ['https://chat.example.com', 'http://localhost:3000']],
+    ['chrome-extension://abcdefghijklmnop,tauri://localhost', ['chrome-extension://abcdefghijklmnop', 'tauri://localhost']],
+    ['*', ['*']],
+  ])('CORS_ORIGINS=%j admits %j', (text, origins) => {
+    expect([...loadConfig({ REDIS_URL, CORS_ORIGINS: text }).corsOrigins]).toEqual(origins)
+  })
+
+  test.each([
     ['PORT', '8080a', /^PORT: "8080a" is not a whole number from 0 to 65535; set it to a free port/],
     ['REDIS_URL', 'http://redis', /^REDIS_URL: the value is not the URL of a Redis; set it to redis:\/\/host:port/],
     ['REDIS_URL', 'redis://user:100%@host', /^REDIS_URL: the value .* a % in a password is written %25/],
@@ -51,6 +60,17 @@ describe('the settings of a gateway', () => {
       'x-a,cookie',
       /^FORWARD_HEADERS: "x-a,cookie" contains a text that is not a header name, or a header that is never forwarded/,
     ],
+    [
+      'CORS_ORIGINS',
+      'https://chat.example.com/',
+      /^CORS_ORIGINS: "https:\/\/chat.example.com\/" has an entry that is no origin as browsers send it, .*; set it to/,
+    ],
+    ['CORS_ORIGINS', 'https://a.example,*', /^CORS_ORIGINS: .* has \* beside other origins/],
+    ['CORS_ORIGINS', 'https://Chat.example.com', /^CORS_ORIGINS: .* no origin/],
+    ['CORS_ORIGINS', 'https://chat.example.com:443', /^CORS_ORIGINS: .* no origin/],
+    ['CORS_ORIGINS', 'chat.example.com', /^CORS_ORIGINS: .* no origin/],
+    ['CORS_ORIGINS', 'null', /^CORS_ORIGINS: .* no origin/],
+    ['CORS_ORIGINS', 'https://*.example.com', /^CORS_ORIGINS: .* no origin/],
     ['TOKEN_HOLD', 'all', /^TOKEN_HOLD: "all" is none of Declared, Expected/],
     ['MAX_REPLICAS', '0', /^MAX_REPLICAS: "0" is not a whole number from 1 to 10000/],
   ])('refuse %s=%s with the reason and the remedy', (name, value, line) => {

@@ -3,6 +3,7 @@ import { z } from 'zod'
 import { BY_CHART, flag, logLevel, oneOf, optionalText, port, readEnv, setting, wholeNumber } from '#platform/settings.ts'
 import { REDIS_SETTINGS, redisSettings } from '#platform/settings.ts'
 import type { RedisSettings } from '#platform/redis-connection.ts'
+import { corsOrigins } from './http/cors.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
 
 /** Half of what V8 can hold as one string, 512 MiB. */
@@ -38,7 +39,7 @@ export const GATEWAY_SETTINGS = z.object({
   accessLog: oneOf(['errors', 'sample', 'all'], {
     default: 'sample',
     about:
-      '`errors`: failures of the gateway or a backend, at most ten lines per second of each kind. `sample`: those and 1 % of the rest. `all`: every request.',
+      '`errors`: failures of the gateway or a backend, and answers that broke off, at most ten lines per second of each kind. `sample`: those and 1 % of the rest. `all`: every request.',
   }),
   logLevel: logLevel(),
   maxBodyBytes: wholeNumber(1_024, LARGEST_BODY_BYTES, {
@@ -62,6 +63,12 @@ export const GATEWAY_SETTINGS = z.object({
     about: 'More request headers to forward to model servers, separated by commas.',
     remedy: 'set it to header names such as x-tenant,x-trace; credentials, claims of identity and connection headers are never forwarded',
     chart: 'gateway.forwardHeaders',
+  }),
+  corsOrigins: setting(z.string().default('').transform(browserOrigins), {
+    about:
+      'Origins whose pages may call the gateway from a browser, separated by commas, such as `https://chat.example.com`; `*` alone means every origin. Default: none.',
+    remedy: 'set it to scheme, host and port without a path, such as https://chat.example.com,http://localhost:3000, or to *',
+    chart: 'gateway.corsOrigins',
   }),
   upstreamCaFile: optionalText({
     about: 'File with more CA certificates (PEM) for model servers behind `https`.',
@@ -109,6 +116,15 @@ function forwardable(text: string, context: z.RefinementCtx): ReadonlySet<string
     return forwardedHeaders(text.split(','))
   } catch {
     context.addIssue({ code: 'custom', message: 'contains a text that is not a header name, or a header that is never forwarded' })
+    return z.NEVER
+  }
+}
+
+function browserOrigins(text: string, context: z.RefinementCtx): ReadonlySet<string> {
+  try {
+    return corsOrigins(text)
+  } catch (error) {
+    context.addIssue({ code: 'custom', message: error instanceof RangeError ? error.message : 'cannot be read' })
     return z.NEVER
   }
 }

@@ -70,7 +70,7 @@ interface RowText {
   readonly starts: string | ByFormat<string>
   /** Replaces `starts` while one of its values is unknown; by default, the constant part of `starts` does. */
   readonly bare?: string | ByFormat<string>
-  readonly then?: string
+  readonly then?: string | ByFormat<string>
   /** N, W, C and `R=<seconds>`, separated by spaces; `docs/contract.md` explains them. */
   readonly headers?: string
 }
@@ -82,7 +82,7 @@ export interface ErrorRow extends Pick<RowText, 'number' | 'causedBy' | 'when' |
   readonly openai: { readonly type: string; readonly code: string | null; readonly param: string | null }
   readonly starts: ByFormat<string>
   readonly bare: ByFormat<string>
-  readonly then: string
+  readonly then: ByFormat<string>
   /** N: `x-should-retry: false`, the SDKs make one request. */
   readonly noRetry: boolean
   /** W: `WWW-Authenticate: Bearer`. */
@@ -147,7 +147,7 @@ const ROWS = {
   backendOverloaded: { number: 27, causedBy: 'backend', when: 'backend answers 429 or 503', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Backend overloaded', headers: 'R=1' },
   backendAuth: { number: 28, causedBy: 'backend', when: 'backend refuses our credential', status: 502, openai: [SE, 'upstream_auth'], anthropic: AE, starts: 'Backend error', then: ': it refused the credential of the gateway', headers: 'N' },
   backendRejected: { number: 29, causedBy: 'client', when: 'backend answers 400, 422 or another 4xx', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: '<reason>', bare: 'The backend rejected the request', headers: 'N' },
-  contextOverflow: { number: 30, causedBy: 'client', when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, headers: 'N' },
+  contextOverflow: { number: 30, causedBy: 'client', when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, then: { openai: '. <reason>', anthropic: '' }, headers: 'N' },
   backendTooLarge: { number: 31, causedBy: 'client', when: 'backend answers 413', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ' for the backend', headers: 'N' },
   backendModelNotFound: { number: 39, causedBy: 'backend', when: 'backend does not know the model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model <id> is not available on its backend', then: '; ask the platform team to check upstreamModel in its ServedModel', headers: 'N' },
   backendError: { number: 32, causedBy: 'backend', when: 'backend answers otherwise, resets or sends what cannot be read', status: 502, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
@@ -155,7 +155,7 @@ const ROWS = {
   malformedRequest: { number: 37, causedBy: 'client', when: 'not HTTP, or a target or Host that cannot be read', status: 400, openai: [IR], anthropic: IR, starts: 'Malformed HTTP request', then: ': <reason>', headers: 'N C' },
   headersTooLarge: { number: 38, causedBy: 'client', when: 'request headers over 16 KiB', status: 431, openai: [IR], anthropic: IR, starts: 'Request headers too large', then: ': all headers together may have 16 KiB', headers: 'N C' },
   internalError: { number: 34, causedBy: 'gateway', when: 'a bug of the gateway', status: 500, openai: [SE, 'internal_error'], anthropic: AE, starts: 'Internal error' },
-  streamBroken: { number: 35, causedBy: 'backend', when: 'failure after the first byte: one error frame', status: 200, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
+  streamBroken: { number: 35, causedBy: 'backend', when: 'failure after the first byte: one error frame', status: 200, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error: <reason>', bare: 'The gateway is shutting down; this answer is not complete' },
 } as const satisfies Record<string, RowText>
 
 /** Stable name of a row. */
@@ -231,7 +231,7 @@ export function sharedError(id: RowID): GatewayError {
 /** Builds the message of an answer in the given format. The rest of a message is left out when one of its values is missing. */
 export function errorMessage(row: ErrorRow, params: ErrorParams, format: ErrorFormat): string {
   const starts = fill(row.starts[format], params) ?? row.bare[format]
-  return starts + (fill(row.then, params) ?? '')
+  return starts + (fill(row.then[format], params) ?? '')
 }
 
 /** Builds the field `param` of OpenAI's format: a name, or null. */
@@ -290,7 +290,7 @@ function readRow(id: RowID, { number, causedBy, when, anthropic, ...text }: RowT
     openai: { type, code, param },
     starts: perFormat(text.starts),
     bare: perFormat(text.bare ?? (typeof text.starts === 'string' ? text.starts.replace(/:? ?<.*$/, '') : text.starts)),
-    then: text.then ?? '',
+    then: perFormat(text.then ?? ''),
     noRetry: flags.includes('N'),
     challenge: flags.includes('W'),
     close: flags.includes('C'),

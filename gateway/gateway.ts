@@ -13,6 +13,7 @@ import { BackendCredentials } from './upstream/backend-credentials.ts'
 import type { GatewaySettings } from './config.ts'
 import type { BodyReader } from './dialects/body-reader.ts'
 import { createAccessLog } from './http/access-log.ts'
+import { Cors } from './http/cors.ts'
 import { ActiveExchanges } from './http/active-exchanges.ts'
 import { BodyBudget, type BodyLimits } from './http/body-budget.ts'
 import type { Exchange } from './http/exchange.ts'
@@ -211,7 +212,7 @@ export class Gateway {
 
   #makeApp(): RequestListener {
     const { settings, clock, log, healthOnApi, bodyLimits, bodyReader, ledger } = this.#deps
-    const { tokenHold } = settings
+    const { tokenHold, corsOrigins, forwardHeaders } = settings
     const accounts = new AccountLinks(this.accounts, this.plans)
     const auth = { keys: this.keys, accounts, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
     return createApp({
@@ -236,6 +237,7 @@ export class Gateway {
       isLeaving: () => this.#isLeaving,
       metrics: this.#metrics,
       accessLog: createAccessLog(settings.accessLog, log, Math.random, this.#deps.accessFields),
+      cors: corsOrigins.size > 0 ? new Cors(corsOrigins, forwardHeaders) : undefined,
       ...(healthOnApi ? { health: this.health } : {}),
     })
   }

@@ -43,11 +43,19 @@ export class Exchange implements Intrusive {
    * until the next full garbage collection, and young collections took 30 ms instead of 2.
    */
   running: Running | undefined = undefined
+  /** Headers for the page in a browser that has sent the request: name, value, name, value … */
+  cors: readonly string[] | undefined = undefined
 
   constructor(request: IncomingMessage, response: ServerResponse, format: ErrorFormat) {
     this.request = request
     this.response = response
     this.format = format
+  }
+
+  /** Headers of every answer. A new list, to which the caller may append. */
+  ownHeaders(): string[] {
+    const headers = requestIdHeaders(this.requestId)
+    return this.cors === undefined ? headers : headers.concat(this.cors)
   }
 
   /** Whether the answer began well and broke off afterwards, which its status cannot tell. */
@@ -71,7 +79,7 @@ export function newRequestId(): string {
   return `req_${randomUUID()}`
 }
 
-/** Headers of every answer: OpenAI SDKs read the first, Anthropic SDKs the second. A new list, to which the caller may append. */
+/** The id for the SDKs: those of OpenAI read the first header, those of Anthropic the second. */
 export function requestIdHeaders(requestId: string): string[] {
   return ['x-request-id', requestId, 'request-id', requestId]
 }

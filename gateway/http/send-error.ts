@@ -53,7 +53,7 @@ export class ErrorSender {
       return
     }
     const body = this.#body(format, error, requestId)
-    response.writeHead(error.row.status[format], errorHeaders(error, body, requestId))
+    response.writeHead(error.row.status[format], errorHeaders(error, body, exchange.ownHeaders()))
     if (!bodyPending(request)) response.end(body)
     // Node closes the connection after an `Expect: 100-continue` that was not answered with 100, because the body may or may not follow
     else if (error.row.close || request.headers.expect !== undefined) this.#answerThenClose(exchange, body)
@@ -82,7 +82,7 @@ export class ErrorSender {
     if (exchange) exchange.error = refusal
     else this.#onUnread(refusal)
     const path = error.rawPacket?.toString('latin1', 0, 64).split(' ')[1] ?? '' // a guess at the path, which decides the format
-    socket.end(rawAnswer(refusal, exchange?.format ?? formatOfPath(path), exchange?.requestId ?? newRequestId()))
+    socket.end(rawAnswer(refusal, exchange ?? unread(formatOfPath(path))))
     const timer = setTimeout(() => socket.destroy(), LINGER_LIMITS.lingerMs)
     socket.on('close', () => clearTimeout(timer))
   }
@@ -115,9 +115,9 @@ export class ErrorSender {
   }
 }
 
-function errorHeaders(error: GatewayError, body: string, requestId: string): string[] {
+/** @param headers of every answer; the others are appended */
+function errorHeaders(error: GatewayError, body: string, headers: string[]): string[] {
   const { row, retryAfterMs, params } = error
-  const headers = requestIdHeaders(requestId)
   headers.push('content-type', 'application/json', 'content-length', String(Buffer.byteLength(body)))
   if (row.noRetry) headers.push('x-should-retry', 'false')
   if (row.challenge) headers.push('www-authenticate', 'Bearer')
@@ -135,10 +135,19 @@ function bodyPending(request: IncomingMessage): boolean {
   return encoding !== undefined || (length !== undefined && length !== '0')
 }
 
-function rawAnswer(error: GatewayError, format: ErrorFormat, requestId: string): string {
+type Answered = Pick<Exchange, 'format' | 'requestId' | 'ownHeaders'>
+
+/** Bytes that never became a request get an id, too. */
+function unread(format: ErrorFormat): Answered {
+  const requestId = newRequestId()
+  return { format, requestId, ownHeaders: () => requestIdHeaders(requestId) }
+}
+
+function rawAnswer(error: GatewayError, answered: Answered): string {
+  const { format, requestId } = answered
   const status = error.row.status[format]
   const body = errorBody(format, error, requestId)
-  const flat = errorHeaders(error, body, requestId)
+  const flat = errorHeaders(error, body, answered.ownHeaders())
   let head = `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\n`
   for (let i = 0; i < flat.length; i += 2) head += `${flat[i]}: ${flat[i + 1]}\r\n`
   return `${head}\r\n${body}`

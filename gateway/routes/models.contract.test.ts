@@ -76,6 +76,16 @@ describe('GET /v1/models', () => {
     })
   })
 
+  test('a model shows the length of its context where the ServedModel declares it, and nothing otherwise', async () => {
+    const long = modelRecord('long', { contextTokens: 131_072 })
+    front.models.put(long.uid, encodeModelRecord(long))
+    const key = front.issue({ models: [['long', 'shared']] })
+    const { json } = await get('/v1/models', key)
+    expect(json['data']).toMatchObject([{ id: 'long', max_model_len: 131_072 }, { id: 'shared' }])
+    expect(JSON.stringify(json).match(/max_model_len/g)).toHaveLength(1)
+    expect((await get('/v1/models/long', key)).json).toMatchObject({ id: 'long', max_model_len: 131_072 })
+  })
+
   test('a key without any model in reach gets an empty list', async () => {
     const { status, json } = await get('/v1/models?limit=1000', front.issue({ models: [['absent']] }))
     expect(status).toBe(200)

@@ -71,6 +71,7 @@ function modelObject(id: string, { record }: ModelEntry): Readonly<Record<string
     type: 'model',
     display_name: id,
     created_at: new Date(record.createdMs).toISOString(),
+    max_model_len: record.contextTokens, // as vLLM and SGLang name it
   }
 }
 

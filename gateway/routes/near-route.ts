@@ -7,7 +7,7 @@ const MAX_SHOWN_CHARACTERS = 96
 /** Segments that the answer may repeat. Any other segment may be a Credential, for example a percent-encoded one, and is replaced. */
 const SHOWN_SEGMENT = /^[0-9A-Za-z._~:@-]{0,32}$/
 
-/** Paths below `/v1` of vendor APIs that this gateway does not serve. `docs/contract.md` names the planned ones. */
+/** Paths below `/v1` of vendor APIs that this gateway does not serve. */
 const NOT_BUILT: readonly string[] = [
   ...['messages', 'complete', 'responses', 'images', 'audio', 'videos', 'realtime', 'moderations'],
   ...['files', 'uploads', 'batches', 'fine_tuning', 'vector_stores', 'assistants', 'threads', 'conversations'],
@@ -80,7 +80,7 @@ function startOf(versions: number): string | undefined {
 
 function notBuilt({ tail }: ReturnType<typeof spellingOf>, all: string): string | undefined {
   const known = NOT_BUILT.find((name) => tail === `/${name}` || tail.startsWith(`/${name}/`))
-  return known && `this gateway does not serve this route yet; ${all}`
+  return known && `this gateway does not serve this route; ${all}`
 }
 
 function shownPath(path: string): string {

@@ -3,7 +3,7 @@ import type { Caller } from '../auth/key-table.ts'
 import type { BodyReader } from '../dialects/body-reader.ts'
 import { type GatewayError, orThrow } from '../errors.ts'
 import type { BodyBudget } from '../http/body-budget.ts'
-import { type Exchange, requestIdHeaders } from '../http/exchange.ts'
+import type { Exchange } from '../http/exchange.ts'
 import type { RequestTurns } from '../http/request-turns.ts'
 import type { CallLimits } from '../limits/call-limits.ts'
 import type { FreeCalls } from '../limits/free-calls.ts'
@@ -55,8 +55,9 @@ export function identify(exchange: Exchange, deps: Pick<RouteDeps, 'authenticate
 }
 
 /** Answers 200. */
-export function send({ response, requestId }: Exchange, body: Buffer, type = 'application/json'): void {
-  const headers = requestIdHeaders(requestId)
+export function send(exchange: Exchange, body: Buffer, type = 'application/json'): void {
+  const { response } = exchange
+  const headers = exchange.ownHeaders()
   headers.push('content-type', type, 'content-length', String(body.length))
   response.writeHead(200, headers)
   response.end(body)

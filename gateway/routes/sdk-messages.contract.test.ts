@@ -71,7 +71,7 @@ describe.each([
 test('an OpenAI developer reads that a route is not served', async () => {
   const client = new OpenAI({ apiKey: key, baseURL: `${front.base}/v1` })
   expect(await shown(client.moderations.create({ model: 'llama', input: 'x' }))).toMatch(
-    /404 Invalid URL \(POST \/v1\/moderations\): this gateway does not serve this route yet; this gateway serves POST \/v1\/chat\/completions/,
+    /404 Invalid URL \(POST \/v1\/moderations\): this gateway does not serve this route; this gateway serves POST \/v1\/chat\/completions/,
   )
 })
 

@@ -2,7 +2,6 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { GatewayError } from '../errors.ts'
 import { settledUsage, tokensOfBytes, type Usage, usageOfAll } from '../dialects/usage.ts'
-import { requestIdHeaders } from '../http/exchange.ts'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
@@ -185,7 +184,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const { exchange, answerHeaders = [] } = this.job
     this.job.body = undefined // no second attempt is possible any more
     exchange.bodyHold?.release()
-    exchange.response.writeHead(200, requestIdHeaders(exchange.requestId).concat(headers, answerHeaders))
+    exchange.response.writeHead(200, exchange.ownHeaders().concat(headers, answerHeaders))
   }
 
   write(bytes: Buffer): void {

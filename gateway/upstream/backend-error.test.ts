@@ -49,7 +49,21 @@ describe('an unsuccessful answer', () => {
   it.each([400, 413, 500])('an overflow is row 30 whatever the status: %d', (status) => {
     const { error } = backendFailure({ status, body: { error: { message: 'prompt is too long: 9 tokens > 8 maximum' } } }, NAMES)
     expect(errorMessage(error.row, error.params, 'anthropic')).toBe('prompt is too long: 9 tokens > 8 maximum')
-    expect(errorMessage(error.row, error.params, 'openai')).toBe("This model's maximum context length is 8 tokens")
+    expect(errorMessage(error.row, error.params, 'openai')).toBe(
+      "This model's maximum context length is 8 tokens. However, you requested 9 tokens",
+    )
+  })
+
+  it.each([
+    ['the request exceeds the available context size', "This model's maximum context length is exceeded"],
+    [
+      "This model's maximum context length is 4096 tokens and your request has 30 input tokens",
+      "This model's maximum context length is 4096 tokens",
+    ],
+    ["This model's maximum context length is 4096 tokens.", "This model's maximum context length is 4096 tokens"],
+  ])('an overflow names no length of the prompt that the server has not told, or that would fit: %s', (text, message) => {
+    const { error } = backendFailure({ status: 400, body: { error: { message: text } } }, NAMES)
+    expect(errorMessage(error.row, error.params, 'openai')).toBe(message)
   })
 
   it('Retry-After passes as seconds, as a date, and up to 60', () => {

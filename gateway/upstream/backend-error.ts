@@ -37,8 +37,9 @@ export function ourOwn(error: GatewayError): Failure {
   return { error, isRetryable: false, isBackendFailure: undefined }
 }
 
-export function shuttingDown(row: RowID = 'notReady'): GatewayError {
-  return new GatewayError(row, { reason: 'the gateway is shutting down' })
+/** Row 35 without a reason says that the gateway is shutting down: no backend is to blame. */
+export function shuttingDown(row: 'notReady' | 'streamBroken' = 'notReady'): GatewayError {
+  return new GatewayError(row)
 }
 
 /** Errors that clients cause, whatever status the server answers. */
@@ -121,11 +122,17 @@ function toError(answer: BackendAnswer, names: Names): GatewayError {
 
 function paramsOf(row: RowID, status: number, { text, fields }: Said, names: Names): ErrorParams {
   const reason = cleanReason(text, names)
-  if (row === 'contextOverflow') return contextOverflow(text, fields) ?? {}
+  if (row === 'contextOverflow') return overflowParams(contextOverflow(text, fields))
   if (row === 'backendModelNotFound' || row === 'loopDetected') return { model: names.askedName }
   if (row === 'backendError') return { reason: reason ?? 'it reported a failure' }
   if (row !== 'backendRejected') return {}
   return { reason: rejection(status, reason), field: typeof fields.param === 'string' ? fields.param : undefined }
+}
+
+/** Some servers count the answer that was asked for, some the prompt alone, which may be short then: such a number would explain nothing. */
+function overflowParams({ tokens = 0, maxTokens = Infinity }: Overflow = {}): ErrorParams {
+  const known = { ...(tokens > 0 && { tokens }), ...(maxTokens < Infinity && { maxTokens }) }
+  return tokens > maxTokens ? { ...known, reason: `However, you requested ${tokens} tokens` } : known
 }
 
 /** The words of the server. The client sees 400, so the words name any status that says more. */
@@ -280,8 +287,10 @@ const OVERFLOW_TEXTS: readonly RegExp[] = [
 
 const OVERFLOW_TYPES: ReadonlySet<unknown> = new Set(['exceed_context_size_error', 'context_length_exceeded'])
 
+type Overflow = Pick<ErrorParams, 'tokens' | 'maxTokens'>
+
 /** @param fields `code` and `type` may name the overflow, `n_prompt_tokens` and `n_ctx` (llama.cpp) have the numbers */
-export function contextOverflow(text: string, fields: JsonObject): Pick<ErrorParams, 'tokens' | 'maxTokens'> | undefined {
+export function contextOverflow(text: string, fields: JsonObject): Overflow | undefined {
   let match: RegExpExecArray | null = null
   for (const pattern of OVERFLOW_TEXTS) match ??= pattern.exec(text)
   if (match === null && !OVERFLOW_TYPES.has(fields.code) && !OVERFLOW_TYPES.has(fields.type)) return undefined

@@ -372,7 +372,7 @@ describe('a stream under pressure', () => {
     expect(await silent).toMatchObject({ status: 503, headers: { connection: 'close' } })
     for (const answer of open) {
       const text = (await readAll(answer)).toString()
-      expect(lastError(text)).toMatchObject({ message: 'Backend error: the gateway is shutting down' })
+      expect(lastError(text)).toMatchObject({ message: 'The gateway is shutting down; this answer is not complete' })
       expect(text.endsWith(DONE)).toBe(true)
     }
   })

@@ -206,5 +206,5 @@ function isWholeEvent(rest: Buffer): boolean {
 }
 
 function reasonOf({ row, params }: GatewayError, format: ErrorFormat): string | undefined {
-  return row.id === 'backendError' ? params.reason : errorMessage(row, params, format)
+  return row.id === 'backendError' && params.reason !== undefined ? params.reason : errorMessage(row, params, format)
 }

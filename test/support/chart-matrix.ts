@@ -19,6 +19,7 @@ export const MATRIX: Readonly<Record<string, readonly string[]>> = {
     'redis.caKey=ca.crt',
     'gateway.upstreamCaSecret=private-ca',
     'gateway.forwardHeaders={x-tenant,x-trace}',
+    'gateway.corsOrigins={https://chat.example.net,http://localhost:3000}',
     'gateway.publicURL=https://models.example.net',
     'gateway.image.digest=sha256:' + 'ab'.repeat(32),
     'global.imageRegistry=registry.example.net',

@@ -10,6 +10,9 @@
 {{- with .Values.gateway.forwardHeaders }}
 - { name: FORWARD_HEADERS, value: {{ join "," . | quote }} }
 {{- end }}
+{{- with .Values.gateway.corsOrigins }}
+- { name: CORS_ORIGINS, value: {{ join "," . | quote }} }
+{{- end }}
 {{- if .Values.gateway.upstreamCaSecret }}
 - { name: UPSTREAM_CA_FILE, value: /etc/headgate/upstream-ca/ca.crt }
 {{- end }}
