@@ -76,7 +76,7 @@ picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
 	@node test/picture.ts
 
 ##@ Test
-.PHONY: test unit contract property integration e2e bench soak
+.PHONY: test unit contract property integration e2e conformance bench soak
 test: $(WEB) ## all layers that need no cluster: unit, contract, property, integration
 	@node test/run-layers.ts unit contract property integration
 
@@ -94,6 +94,9 @@ integration: $(WEB) ## integration tests against a real API server, Redis and mo
 
 e2e: $(WEB) ## end-to-end tests on a one-node cluster (root)
 	@node test/run-layers.ts e2e $(FILES)
+
+conformance: $(STAMP) ## llama.cpp's own server tests, directly and through the gateway; FILES="..." selects (test/conformance/README.md)
+	@node test/conformance/main.ts $(FILES)
 
 bench: build ## measure requests, operator, limits and dashboard; PART="..." selects, BASE=<clone> compares (test/bench/README.md)
 	@node test/bench/main.ts

@@ -7,20 +7,11 @@ set -euo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=test/parts/progress.sh
 source "$HERE/progress.sh"
-VERSION=3.22.1
-SHA256=a0d9dd80eacd2ab1cfe71aee57ac8a806487fd70b3d2a38fbec637752d9e5c5f # of the npm tarball
-LLAMA_HOME=${LLAMA_HOME:-${XDG_CACHE_HOME:-$HOME/.cache}/headgate/llama-$VERSION}
+# shellcheck source=test/parts/llama-source.sh
+source "$HERE/llama-source.sh"
 BIN=$LLAMA_HOME/build/bin/llama-server
 MODEL=$LLAMA_HOME/tiny.gguf
 SEED=1
-
-fetch() { # the tarball alone: installing the package would bring 800 MB of other platforms' binaries
-  cd "$WORK"
-  npm pack "node-llama-cpp@$VERSION" --silent
-  echo "$SHA256  node-llama-cpp-$VERSION.tgz" | sha256sum -c -
-  tar xzf "node-llama-cpp-$VERSION.tgz" package/llama/gitRelease.bundle
-  git -c advice.detachedHead=false clone -q package/llama/gitRelease.bundle src
-}
 
 compile() {
   cd "$WORK"
@@ -33,7 +24,7 @@ if [[ ! -x $BIN ]]; then
   mkdir -p "${BIN%/*}"
   WORK=$(mktemp -d "$LLAMA_HOME/building-XXXXXX")
   trap 'rm -rf "$WORK"' EXIT
-  step "$LLAMA_HOME/fetch.log" "10 to 60 s" "fetching llama.cpp (35 MB)" fetch
+  step "$LLAMA_HOME/fetch.log" "10 to 60 s" "fetching llama.cpp (35 MB)" fetch_llama "$WORK"
   step "$LLAMA_HOME/build.log" "5 to 6 min on 2 cores" "building llama-server" compile
   cp "$WORK/build/bin/llama-server" "$BIN.new"
   mv "$BIN.new" "$BIN"
