@@ -76,7 +76,7 @@ picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
 	@node test/picture.ts
 
 ##@ Test
-.PHONY: test unit contract property integration e2e conformance bench soak
+.PHONY: test unit contract property integration e2e conformance agents bench soak
 test: $(WEB) ## all layers that need no cluster: unit, contract, property, integration
 	@node test/run-layers.ts unit contract property integration
 
@@ -97,6 +97,9 @@ e2e: $(WEB) ## end-to-end tests on a one-node cluster (root)
 
 conformance: $(STAMP) ## llama.cpp's own server tests, directly and through the gateway; FILES="..." selects (test/conformance/README.md)
 	@node test/conformance/main.ts $(FILES)
+
+agents: $(STAMP) ## Claude Code, Codex and opencode through the gateway: requests and texts; FILES="..." selects (test/clients/README.md)
+	@node test/clients/main.ts $(FILES)
 
 bench: build ## measure requests, operator, limits and dashboard; PART="..." selects, BASE=<clone> compares (test/bench/README.md)
 	@node test/bench/main.ts

@@ -4,73 +4,29 @@
  *
  *   node test/conformance/main.ts [parts of file names]
  */
-import { spawn } from 'node:child_process'
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { runPrepared } from '../support/prepared-namespace.ts'
 import { compare, type Comparison, isCompared, isFailure, linesByFile, linesByTest, type TestOutcome } from './compare.ts'
 import { type FrontGateway, startFrontGateway } from './front-gateway.ts'
 import { KNOWN_DIFFERENCES } from './known-differences.ts'
 import { type Prepared, runPytest } from './pytest-run.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** Exit code of `prepare.sh` if this machine cannot run the tests. */
-const CANNOT_RUN = 3
 /** A random model sometimes ends an answer early. So a test that failed through the gateway runs again this often. */
 const MORE_TRIES = 2
 /** A whole run that compares fewer tests than this proves little: the tests or the plugin have changed. */
 const FEWEST_COMPARED = 100
-/** The result of the preparation, for the same program inside of the namespace. */
-const PREPARED = 'HEADGATE_CONFORMANCE'
 
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 
-async function main(words: readonly string[]): Promise<number> {
-  const prepared = process.env[PREPARED]
-  if (prepared === undefined) return enterNamespace(words)
+async function main(words: readonly string[], prepared: string): Promise<number> {
   const [tests = '', python = '', llamaHome = ''] = prepared.split(' ')
   const folder = join(ROOT, '.headgate/conformance', new Date().toISOString().replaceAll(/[:.]/g, '-'))
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   const code = await compareRuns({ tests, python, llamaHome }, words, folder)
   say(`conformance: logs and the table are in ${folder}`)
   return code
-}
-
-/** Prepares the parts, then starts this program again in a network namespace: the tests reach nothing but loopback. */
-async function enterNamespace(words: readonly string[]): Promise<number> {
-  const scratch = mkdtempSync(join(tmpdir(), 'headgate-conformance-'))
-  try {
-    const skipFile = join(scratch, 'skip')
-    const lines: string[] = []
-    const code = await run(['bash', join(import.meta.dirname, 'prepare.sh')], { HEADGATE_SKIP_FILE: skipFile }, (text) => lines.push(text))
-    if (code === CANNOT_RUN && existsSync(skipFile)) say(`SKIPPED: ${readFileSync(skipFile, 'utf8').trim()}`)
-    if (code !== 0) return code === CANNOT_RUN ? 0 : 1
-    const prepared = lines.join('').trimEnd().split('\n').at(-1) ?? ''
-    const inside = ['bash', join(ROOT, 'test/parts/in-netns.sh'), process.execPath, import.meta.filename, ...words]
-    return await run(inside, { [PREPARED]: prepared })
-  } finally {
-    rmSync(scratch, { recursive: true, force: true })
-  }
-}
-
-/** Runs a command with our terminal. @param onOutput gets the standard output, too */
-function run(argv: readonly string[], env: Readonly<Record<string, string>>, onOutput?: (text: string) => void): Promise<number> {
-  const [command = '', ...args] = argv
-  const stdout = onOutput === undefined ? 'inherit' : 'pipe'
-  const child = spawn(command, args, { cwd: ROOT, stdio: ['ignore', stdout, 'inherit'], env: { ...process.env, ...env } })
-  child.stdout?.setEncoding('utf8').on('data', (text: string) => {
-    process.stdout.write(text)
-    onOutput?.(text)
-  })
-  const forward = (signal: NodeJS.Signals) => child.kill(signal)
-  process.on('SIGTERM', forward).on('SIGINT', () => undefined) // the terminal sends SIGINT to the whole group
-  return new Promise((resolve, reject) => {
-    child.once('error', reject)
-    child.once('close', (code) => {
-      process.off('SIGTERM', forward)
-      resolve(code ?? 1)
-    })
-  })
 }
 
 async function compareRuns(prepared: Prepared, words: readonly string[], folder: string): Promise<number> {
@@ -134,4 +90,8 @@ function report(direct: readonly TestOutcome[], comparisons: readonly Comparison
   writeFileSync(join(folder, 'table.txt'), `${lines.join('\n')}\n`)
 }
 
-if (import.meta.main) process.exitCode = await main(process.argv.slice(2))
+if (import.meta.main) {
+  const args = process.argv.slice(2)
+  const prepare = join(import.meta.dirname, 'prepare.sh')
+  process.exitCode = await runPrepared({ script: import.meta.filename, args, prepare, run: (prepared) => main(args, prepared) })
+}

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { compare, isFailure, linesByFile, linesByTest, type TestOutcome } from './compare.ts'
+import { compare, isFailure, linesByFile, linesByTest, type TestOutcome } from '../conformance/compare.ts'
 
 const outcome = (name: string, fields: Partial<TestOutcome> = {}): TestOutcome => ({
   test: `unit/test_a.py::${name}`,

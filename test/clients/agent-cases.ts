@@ -1,0 +1,144 @@
+/** The cases that each agent runs through the gateway, and what must be seen. */
+import type { AgentResult } from './agent-run.ts'
+import { type KeyName, LLAMA, SCRIPTED, type WireRequest } from './agent-world.ts'
+import { CUT_MODEL, type SeenRequest } from './scripted-model.ts'
+import { GREETING, TOOL_WORD } from './scripted-replies.ts'
+
+export interface AgentCase {
+  readonly name: string
+  readonly key: KeyName
+  readonly model: string
+  readonly prompt: string
+  readonly deadlineSeconds: number
+  /** The names of the agents that have such a case; all without. */
+  readonly only?: readonly string[]
+  /** Runs without a gateway, too. */
+  readonly alsoDirect?: boolean
+  /** @returns what is wrong; undefined if the promise is kept */
+  readonly wrong: (outcome: AgentOutcome) => string | undefined
+}
+
+export interface AgentOutcome extends AgentResult {
+  /** Requests at the gateway. */
+  readonly wire: readonly WireRequest[]
+  /** Requests at the scripted model server. */
+  readonly seen: readonly SeenRequest[]
+  /** Content of the file that the tool reads. */
+  readonly number: number
+}
+
+const HELLO = 'Say hello in one short sentence.'
+const COUNT_PATH = '/v1/messages/count_tokens'
+const QUICK_SECONDS = 90
+/** Longer than the `Retry-After` of a limit per minute. */
+const MINUTE_SECONDS = 180
+/** Agents send long prompts, and the model server has one thread. */
+const LLAMA_SECONDS = 400
+
+const says =
+  (text: string) =>
+  ({ shown }: AgentOutcome): string | undefined =>
+    shown.includes(text) ? undefined : `"${text}" is not shown`
+
+/** Refused before any model call, and the person reads why. */
+const refused =
+  (text: string) =>
+  (outcome: AgentOutcome): string | undefined =>
+    outcome.seen.length > 0 ? 'a refused request reached the model server' : says(text)(outcome)
+
+const refusal = (name: string, key: KeyName, text: string): AgentCase => ({
+  name,
+  key,
+  model: SCRIPTED,
+  prompt: HELLO,
+  deadlineSeconds: QUICK_SECONDS,
+  wrong: refused(text),
+})
+
+export const AGENT_CASES: readonly AgentCase[] = [
+  {
+    name: 'a prompt',
+    key: 'good',
+    model: SCRIPTED,
+    prompt: HELLO,
+    deadlineSeconds: QUICK_SECONDS,
+    alsoDirect: true,
+    wrong: says(GREETING),
+  },
+  {
+    name: 'a tool loop',
+    key: 'good',
+    model: SCRIPTED,
+    prompt: `Read the file ${TOOL_WORD} with a command.`,
+    deadlineSeconds: QUICK_SECONDS,
+    alsoDirect: true,
+    wrong: (outcome) => says(`number: ${outcome.number}`)(outcome),
+  },
+  {
+    name: '`/context`',
+    key: 'good',
+    model: SCRIPTED,
+    prompt: '/context',
+    deadlineSeconds: QUICK_SECONDS,
+    only: ['Claude Code'],
+    alsoDirect: true,
+    wrong: ({ seen, shown }) => {
+      if (seen.some(({ path }) => path !== COUNT_PATH)) return 'the model was called'
+      return seen.length > 0 && shown.includes('Context Usage') ? undefined : 'nothing was counted'
+    },
+  },
+  {
+    name: 'a prompt, llama-server',
+    key: 'good',
+    model: LLAMA,
+    prompt: HELLO,
+    deadlineSeconds: LLAMA_SECONDS,
+    alsoDirect: true,
+    wrong: ({ code, shown }) => (code === 0 && shown !== '' ? undefined : `no answer, exit code ${code}`),
+  },
+  refusal('401, key suspended', 'suspended', 'Authentication Error: API key suspended'),
+  refusal('403, model not allowed', 'narrow', 'key not allowed to access model'),
+  refusal('402, budget used up', 'spent', 'Budget exhausted'),
+  refusal('402, larger than the rest of the budget', 'small', 'This call does not fit the budget'),
+  {
+    name: '429, requests per minute',
+    key: 'limited',
+    model: SCRIPTED,
+    prompt: HELLO,
+    deadlineSeconds: MINUTE_SECONDS,
+    wrong: ({ wire, seen, code }) => {
+      if (!wire.some(({ status }) => status === 429)) return 'no request was refused'
+      return seen.length > 0 || code === undefined ? undefined : 'the agent gave up before the minute had passed'
+    },
+  },
+  {
+    name: 'a stream that breaks',
+    key: 'good',
+    model: CUT_MODEL,
+    prompt: HELLO,
+    deadlineSeconds: QUICK_SECONDS,
+    alsoDirect: true,
+    wrong: () => undefined, // what each agent does is shown, and is not ours
+  },
+]
+
+const LONGEST_TEXT = 220
+
+/** A cell of the table: requests by status, time and text. llama-server counts no requests, and its words are random. */
+export function cellOf({ wire, seen, seconds, code, shown }: AgentOutcome, { model }: AgentCase, isDirect: boolean): string {
+  const requests = isDirect ? seen.map(({ path }) => path.replace('/v1/', '')) : wire.map(oneRequest)
+  const text = shown.length > LONGEST_TEXT ? `${shown.slice(0, LONGEST_TEXT)} …` : shown
+  const end = code === undefined ? `stopped after ${seconds.toFixed(0)} s` : `${seconds.toFixed(0)} s`
+  const quoted = model === LLAMA ? 'an answer' : `“${text.replaceAll('|', '\\|')}”`
+  const parts = [...(isDirect && model === LLAMA ? [] : [counted(requests)]), end, ...(text === '' ? [] : [quoted])]
+  return parts.join('; ')
+}
+
+const oneRequest = ({ path, status }: WireRequest): string => `${path.replace('/v1/', '')} ${status}`
+
+/** `3 × messages 200, 1 × messages 402`. */
+function counted(names: readonly string[]): string {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts.size === 0 ? 'no request' : Array.from(counts, ([name, count]) => `${count} × ${name}`).join(', ')
+}

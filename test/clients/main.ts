@@ -1,0 +1,137 @@
+/**
+ * `make agents`: Claude Code, Codex and opencode run prompts through a gateway: requests on the wire, and the text that a person reads. Prints a
+ * table, and ends with exit code 1 if a promise is broken. README.md says more.
+ *
+ *   node test/clients/main.ts [parts of names of agents and cases]
+ */
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { freePort } from '../support/free-port.ts'
+import { ManagedProcess } from '../support/managed-process.ts'
+import { runPrepared } from '../support/prepared-namespace.ts'
+import { waitFor } from '../support/wait-for.ts'
+import { AGENT_CASES, type AgentCase, type AgentOutcome, cellOf } from './agent-cases.ts'
+import { runAgent } from './agent-run.ts'
+import { AgentWorld, LLAMA } from './agent-world.ts'
+import { type Agent, type AgentSetting, AGENTS } from './agents.ts'
+
+const ROOT = join(import.meta.dirname, '../..')
+/** Claude Code's prompt is 65,000 tokens of the tiny model's alphabet. */
+const CONTEXT_TOKENS = 131_072
+const DIRECT_CREDENTIAL = 'none-needed'
+const MS = 1_000
+
+const say = (line: string): void => void process.stdout.write(`${line}\n`)
+
+/** One row of the table: the cells by agent. */
+interface Row {
+  readonly name: string
+  readonly cells: Map<string, string>
+}
+
+interface Run {
+  readonly modules: string
+  readonly folder: string
+  readonly llamaURL: string
+  readonly words: readonly string[]
+  readonly rows: Row[]
+  readonly failures: string[]
+}
+
+async function main(words: readonly string[], prepared: string): Promise<number> {
+  const [modules = '', llamaHome = ''] = prepared.split(' ')
+  const folder = join(ROOT, '.headgate/agents', new Date().toISOString().replaceAll(/[:.]/g, '-'))
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const llama = await startLlama(llamaHome, folder)
+  const rows = AGENT_CASES.flatMap(({ name, alsoDirect }) => [name, ...(alsoDirect === true ? [directly(name)] : [])])
+  const run: Run = { modules, folder, llamaURL: llama.url, words, rows: rows.map((name) => ({ name, cells: new Map() })), failures: [] }
+  try {
+    await Promise.all(AGENTS.map((agent) => runCases(run, agent)))
+  } finally {
+    await llama.process.stop()
+  }
+  const lines = [...table(run), '', ...run.failures.map((line) => `FAILED: ${line}`), `agents: ${run.failures.length} promises broken`]
+  for (const line of ['', ...lines]) say(line)
+  writeFileSync(join(folder, 'table.md'), `${lines.join('\n')}\n`)
+  say(`agents: logs and the table are in ${folder}`)
+  return run.failures.length > 0 ? 1 : 0
+}
+
+async function startLlama(home: string, folder: string): Promise<{ readonly url: string; readonly process: ManagedProcess }> {
+  const port = await freePort()
+  const size = ['--ctx-size', String(CONTEXT_TOKENS), '--parallel', '1', '--threads', '1', '--no-warmup', '--jinja']
+  const listen = ['--host', '127.0.0.1', '--port', String(port), '--alias', LLAMA]
+  const argv = [join(home, 'build/bin/llama-server'), '--model', join(home, 'tiny.gguf'), ...listen, ...size]
+  const process = new ManagedProcess({ name: 'llama-server', argv, env: {}, logFile: join(folder, 'llama-server.log') })
+  await process.start()
+  const url = `http://127.0.0.1:${port}`
+  await waitFor('llama-server to be healthy', async () => (await fetch(`${url}/health`)).ok)
+  return { url, process }
+}
+
+const directly = (name: string): string => `${name}, without a gateway`
+
+const isChosen = (words: readonly string[], agent: Agent, one: AgentCase): boolean =>
+  words.every((word) => `${agent.name} ${one.name}`.toLowerCase().includes(word.toLowerCase()))
+
+async function runCases(run: Run, agent: Agent): Promise<void> {
+  const cases = AGENT_CASES.filter((one) => (one.only ?? [agent.name]).includes(agent.name) && isChosen(run.words, agent, one))
+  if (cases.length === 0) return
+  if (!existsSync(join(run.modules, agent.program(process.arch)))) return say(`SKIPPED: ${agent.name}: no program for ${process.arch}`)
+  const world = await AgentWorld.start(join(run.folder, agent.name.replace(' ', '-')), run.llamaURL)
+  try {
+    for (const one of cases) {
+      await runCase(run, world, agent, one, false)
+      if (one.alsoDirect === true) await runCase(run, world, agent, one, true)
+    }
+  } finally {
+    await world.stop()
+  }
+}
+
+// oxlint-disable-next-line max-params -- the flag belongs to the case
+async function runCase(run: Run, world: AgentWorld, agent: Agent, one: AgentCase, isDirect: boolean): Promise<void> {
+  const name = isDirect ? directly(one.name) : one.name
+  const setting = isDirect ? directSetting(world, one) : await throughSetting(world, one)
+  await world.takeWire()
+  world.scripted.takeSeen()
+  const number = Math.floor(Math.random() * 1e6)
+  const task = { modules: run.modules, folder: run.folder, prompt: one.prompt, deadlineMs: one.deadlineSeconds * MS, number }
+  const result = await runAgent(agent, setting, task)
+  const outcome: AgentOutcome = { ...result, number, wire: await world.takeWire(), seen: world.scripted.takeSeen() }
+  const cell = cellOf(outcome, one, isDirect)
+  const wrong = one.wrong(outcome)
+  run.rows.find((row) => row.name === name)?.cells.set(agent.name, cell)
+  say(`${agent.name}: ${name}: ${cell}`)
+  if (wrong !== undefined) run.failures.push(`${agent.name}: ${name}: ${wrong}`)
+}
+
+async function throughSetting(world: AgentWorld, { key, model }: AgentCase): Promise<AgentSetting> {
+  return { url: await world.url(), credential: await world.credential(key), model }
+}
+
+function directSetting(world: AgentWorld, { model }: AgentCase): AgentSetting {
+  const url = model === LLAMA ? world.llamaURL : world.scripted.url
+  return { url, credential: DIRECT_CREDENTIAL, model }
+}
+
+/** The table in Markdown, as docs/clients.md has it. */
+function table({ modules, rows }: Run): string[] {
+  const version = ({ packageName }: Agent): string =>
+    (JSON.parse(readFileSync(join(modules, packageName, 'package.json'), 'utf8')) as { readonly version: string }).version
+  const line = (cells: readonly string[]): string => `| ${cells.join(' | ')} |`
+  const agents = AGENTS.filter((agent) => rows.some(({ cells }) => cells.has(agent.name)))
+  const head = ['case', ...agents.map((agent) => `${agent.name} ${version(agent)}`)]
+  const run = rows.filter(({ cells }) => cells.size > 0)
+  return [
+    line(head),
+    line(head.map(() => '---')),
+    ...run.map(({ name, cells }) => line([name, ...agents.map((agent) => cells.get(agent.name) ?? '')])),
+  ]
+}
+
+if (import.meta.main) {
+  const args = process.argv.slice(2)
+  const prepare = join(import.meta.dirname, 'prepare.sh')
+  process.exitCode = await runPrepared({ script: import.meta.filename, args, prepare, run: (prepared) => main(args, prepared) })
+}

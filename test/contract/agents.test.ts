@@ -1,0 +1,82 @@
+/** The cases and the scripted model of `make agents`, which run nothing here. */
+import { expect, test } from 'vitest'
+import { AGENT_CASES, type AgentOutcome, cellOf } from '../clients/agent-cases.ts'
+import { GREETING, nextMove, responsesFormat } from '../clients/scripted-replies.ts'
+
+const outcome = (fields: Partial<AgentOutcome>): AgentOutcome => ({
+  shown: '',
+  seconds: 1,
+  code: 0,
+  wire: [],
+  seen: [],
+  number: 42,
+  ...fields,
+})
+const caseNamed = (part: string): (typeof AGENT_CASES)[number] => {
+  const found = AGENT_CASES.find(({ name }) => name.includes(part))
+  if (found === undefined) throw new RangeError(`no case ${part}`)
+  return found
+}
+const wrong = (part: string, fields: Partial<AgentOutcome>): string | undefined => caseNamed(part).wrong(outcome(fields))
+const call = { method: 'POST', path: '/v1/messages' }
+const count = { method: 'POST', path: '/v1/messages/count_tokens' }
+
+test('a refusal must show its text, and must not reach the model server', () => {
+  const shown = 'API Error: 402 Budget exhausted: budget "life"'
+  expect(wrong('402, budget used up', { shown })).toBeUndefined()
+  expect(wrong('402, budget used up', { shown: 'Something went wrong' })).toContain('is not shown')
+  expect(wrong('402, budget used up', { shown, seen: [call] })).toContain('reached the model server')
+})
+
+test('/context must count tokens, and must not call the model', () => {
+  const shown = '## Context Usage'
+  expect(wrong('/context', { shown, seen: [count] })).toBeUndefined()
+  expect(wrong('/context', { shown, seen: [count, call] })).toBe('the model was called')
+  expect(wrong('/context', { shown })).toBe('nothing was counted')
+})
+
+test('a tool loop must show what the tool has read', () => {
+  expect(wrong('tool loop', { shown: 'The tool printed number: 42.' })).toBeUndefined()
+  expect(wrong('tool loop', { shown: 'The tool printed number: 43.' })).toContain('is not shown')
+})
+
+test('a limit per minute must refuse, and the agent must wait', () => {
+  const limited = { ...call, status: 429 }
+  expect(wrong('429', { wire: [limited], seen: [call] })).toBeUndefined()
+  expect(wrong('429', { wire: [limited], code: undefined }), 'it still waits').toBeUndefined()
+  expect(wrong('429', { wire: [limited], code: 1 })).toContain('gave up')
+  expect(wrong('429', { seen: [call] })).toBe('no request was refused')
+})
+
+test('a cell has the requests by status, the time, and the text without the marks of a table', () => {
+  const wire = [429, 429, 200].map((status) => ({ ...call, status }))
+  const cell = cellOf(outcome({ wire, seconds: 61.6, shown: 'a | b' }), caseNamed('429'), false)
+  expect(cell).toBe('2 × messages 429, 1 × messages 200; 62 s; “a \\| b”')
+  expect(cellOf(outcome({ code: undefined, seconds: 90 }), caseNamed('429'), false)).toBe('no request; stopped after 90 s')
+})
+
+const tools = [{ name: 'Read' }, { name: 'Bash' }]
+const prompt = { role: 'user', content: 'Read the file number.txt with a command.' }
+
+test('the scripted model runs the command of the agent once, and then repeats its output', () => {
+  const first = nextMove({ model: 'script', tools, messages: [prompt] })
+  expect(first).toMatchObject({ tool: 'Bash', input: { command: 'cat number.txt' } })
+  const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: 'number: 42\n' }] }
+  expect(nextMove({ model: 'script', tools, messages: [prompt, result] })).toEqual({ say: 'The tool printed number: 42.' })
+})
+
+test('without a tool for commands, or without the word, it greets', () => {
+  expect(nextMove({ model: 'script', messages: [prompt] })).toEqual({ say: GREETING })
+  expect(nextMove({ model: 'script', tools, input: 'hello' })).toEqual({ say: GREETING })
+})
+
+test('the text of a stream of responses is the text of its last event', () => {
+  const events = responsesFormat.pieces('script', { say: GREETING }).map((piece) => JSON.parse(piece.split('data: ')[1] ?? '') as Event)
+  expect(events.map(({ delta }) => delta ?? '').join('')).toBe(GREETING)
+  expect(events.at(-1)).toMatchObject({ type: 'response.completed', response: { output: [{ content: [{ text: GREETING }] }] } })
+})
+
+interface Event {
+  readonly type: string
+  readonly delta?: string
+}
