@@ -1,6 +1,7 @@
 /** Translates zod issues into manifest errors with a field, the value, a reason and a remedy. No message shows a regular expression. */
 import { z } from 'zod'
 import { TIME_ZONE_NAME } from '#contract/values/budget-window.ts'
+import { HEADER_NAME } from '#contract/values/forward-headers.ts'
 import { DNS_LABEL, MODEL_NAME, MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 import { EMAIL } from './account.ts'
 import { HINT, SHA256_HEX } from './apikey.ts'
@@ -237,6 +238,10 @@ const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
   [DNS_LABEL]: (value) => ({
     reason: 'is not a valid name',
     remedy: `use lower-case letters, digits and "-", with a letter or a digit at both ends${example(value, /[^a-z0-9-]+/g)}`,
+  }),
+  [HEADER_NAME]: () => ({
+    reason: 'is not a header name',
+    remedy: 'use letters, digits, "-", "_" and ".", with a letter or a digit first',
   }),
   [LABEL_KEY]: () => ({
     reason: 'is not a label key',

@@ -58,7 +58,7 @@ describe('the settings of a gateway', () => {
     [
       'FORWARD_HEADERS',
       'x-a,cookie',
-      /^FORWARD_HEADERS: "x-a,cookie" contains a text that is not a header name, or a header that is never forwarded/,
+      /^FORWARD_HEADERS: "x-a,cookie" contains "cookie", which may not be forwarded, since it holds a credential; set it to header names/,
     ],
     [
       'CORS_ORIGINS',
@@ -71,6 +71,7 @@ describe('the settings of a gateway', () => {
     ['CORS_ORIGINS', 'chat.example.com', /^CORS_ORIGINS: .* no origin/],
     ['CORS_ORIGINS', 'null', /^CORS_ORIGINS: .* no origin/],
     ['CORS_ORIGINS', 'https://*.example.com', /^CORS_ORIGINS: .* no origin/],
+    ['FORWARD_HEADERS', 'x a', /^FORWARD_HEADERS: "x a" contains "x a", which may not be forwarded, since it is not a header name/],
     ['TOKEN_HOLD', 'all', /^TOKEN_HOLD: "all" is none of Declared, Expected/],
     ['MAX_REPLICAS', '0', /^MAX_REPLICAS: "0" is not a whole number from 1 to 10000/],
   ])('refuse %s=%s with the reason and the remedy', (name, value, line) => {

@@ -114,8 +114,9 @@ export function settingsWith(changes: Partial<GatewaySettings>): GatewaySettings
 function forwardable(text: string, context: z.RefinementCtx): ReadonlySet<string> {
   try {
     return forwardedHeaders(text.split(','))
-  } catch {
-    context.addIssue({ code: 'custom', message: 'contains a text that is not a header name, or a header that is never forwarded' })
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    context.addIssue({ code: 'custom', message: error.message })
     return z.NEVER
   }
 }

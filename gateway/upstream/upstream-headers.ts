@@ -7,12 +7,12 @@ const FORWARDED_PREFIX = 'x-codex-'
 const ANTHROPIC = ['anthropic-version', 'anthropic-beta']
 const RETURNED = ['content-type', 'cache-control', 'openai-processing-ms']
 
-/** @param extra from the configuration @throws RangeError with a header that is never forwarded */
+/** @param extra from the configuration @throws RangeError that names a header that is never forwarded */
 export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<string> {
   const names = extra.map((name) => name.trim().toLowerCase()).filter((name) => name !== '')
   for (const name of names) {
     const why = refusalOfHeader(name)
-    if (why !== undefined) throw new RangeError(`FORWARD_HEADERS: "${name}" may not be forwarded, since ${why}; take it out of the list`)
+    if (why !== undefined) throw new RangeError(`contains "${name}", which may not be forwarded, since ${why}`)
   }
   return new Set([...FORWARDED, ...names])
 }
