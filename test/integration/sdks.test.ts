@@ -1,28 +1,43 @@
 /** Every SDK case that passes directly against a real model server passes through the gateway too. */
-import { beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { openLab } from '../support/lab.ts'
 import { ANTHROPIC_CASES } from '../support/sdk-cases/anthropic-cases.ts'
+import { EMBEDDING_CASES } from '../support/sdk-cases/embedding-cases.ts'
 import { LANGCHAIN_CASES } from '../support/sdk-cases/langchain-cases.ts'
 import { OPENAI_CASES } from '../support/sdk-cases/openai-cases.ts'
-import type { Via } from '../support/sdk-cases/sdk-case.ts'
+import { OPENAI_ROUTE_CASES } from '../support/sdk-cases/openai-route-cases.ts'
+import type { SdkCases, Via } from '../support/sdk-cases/sdk-case.ts'
 import { VERCEL_CASES } from '../support/sdk-cases/vercel-cases.ts'
-import { UPSTREAM_MODEL } from '../support/model-server-part.ts'
+import { ModelServerPart, UPSTREAM_MODEL } from '../support/model-server-part.ts'
+
+const MODEL = 'sdk-model'
+const EMBEDDER = 'sdk-embedder'
 
 const lab = openLab()
+let embedder: ModelServerPart
 let direct: Via
 let gateway: Via
 
 beforeAll(async () => {
   const stack = await lab.stack({ gateways: 1 })
-  await stack.serveModel('sdk-model')
-  const credential = await stack.issueKey('sdk-key', { models: ['sdk-model'] })
+  embedder = await ModelServerPart.start(lab.address.folder, lab.address.ip, 'embeddings')
+  await stack.exposeService(EMBEDDER, embedder.port)
+  const backend = (name: string, port: number) => ({
+    backends: [{ name: 'main', service: { name, port }, upstreamModel: UPSTREAM_MODEL, engine: 'LlamaCpp', messages: 'Native' }],
+  })
+  await stack.serveModel(MODEL, backend('llama', lab.address.modelServer.port))
+  await stack.serveModel(EMBEDDER, backend(EMBEDDER, embedder.port))
+  const credential = await stack.issueKey('sdk-key', { models: [MODEL, EMBEDDER] })
   const { url: server } = lab.address.modelServer
   direct = { openaiUrl: `${server}/v1`, anthropicUrl: server, credential: 'none-needed', model: UPSTREAM_MODEL }
-  gateway = { openaiUrl: `${stack.gateway.url}/v1`, anthropicUrl: stack.gateway.url, credential, model: 'sdk-model' }
+  gateway = { openaiUrl: `${stack.gateway.url}/v1`, anthropicUrl: stack.gateway.url, credential, model: MODEL }
 })
 
-describe.each([
+afterAll(() => embedder.stop())
+
+describe.each<[name: string, cases: SdkCases]>([
   ['openai', OPENAI_CASES],
+  ['openai, on other routes,', OPENAI_ROUTE_CASES],
   ['@anthropic-ai/sdk', ANTHROPIC_CASES],
   ['Vercel AI SDK', VERCEL_CASES],
   ['LangChain.js', LANGCHAIN_CASES],
@@ -32,5 +47,13 @@ describe.each([
     const expected = await run(direct)
     expect(JSON.stringify(expected), 'each fact holds directly').not.toContain('false')
     expect(await run(gateway)).toEqual(expected)
+  })
+})
+
+describe('embeddings are the same through the gateway as directly:', () => {
+  it.each(Object.entries(EMBEDDING_CASES))('%s', async (_name, run) => {
+    const expected = await run({ ...direct, openaiUrl: `${embedder.url}/v1` })
+    expect(JSON.stringify(expected), 'each fact holds directly').not.toContain('false')
+    expect(await run({ ...gateway, model: EMBEDDER })).toEqual(expected)
   })
 })

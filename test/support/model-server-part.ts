@@ -20,17 +20,18 @@ export class ModelServerPart {
     this.process = process
   }
 
-  /** Starts it with one thread, since more threads would compete with the tests on a small machine. */
-  static async start(folder: string, ip: string): Promise<ModelServerPart> {
+  /**
+   * Starts it with one thread, since more threads would compete with the tests on a small machine.
+   * @param purpose a server answers either chat or embeddings
+   */
+  static async start(folder: string, ip: string, purpose: 'chat' | 'embeddings' = 'chat'): Promise<ModelServerPart> {
     const port = await freePort()
     const listen = ['--host', ip, '--port', String(port), '--alias', UPSTREAM_MODEL]
     const size = ['--ctx-size', '16384', '--parallel', '4', '--threads', '1', '--no-warmup', '--metrics', '--threads-http', '4']
-    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size]
-    const part = new ModelServerPart(
-      ip,
-      port,
-      new ManagedProcess({ name: 'llama-server', argv, env: {}, logFile: join(folder, 'llama-server.log') }),
-    )
+    const extra = purpose === 'embeddings' ? ['--embedding', '--pooling', 'mean'] : []
+    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size, ...extra]
+    const name = purpose === 'chat' ? 'llama-server' : 'llama-server-embeddings'
+    const part = new ModelServerPart(ip, port, new ManagedProcess({ name, argv, env: {}, logFile: join(folder, `${name}.log`) }))
     await part.start()
     return part
   }

@@ -52,6 +52,13 @@ export const ANTHROPIC_CASES: SdkCases = {
     const fields = { stop_sequences: ['\u0001never'], temperature: 0, top_k: 5, metadata: { user_id: 'somebody' } }
     return facts(await client(via).messages.create({ ...base(via), ...fields }))
   },
+  'the tokens of a prompt': async (via) => {
+    const { model, messages } = base(via)
+    const tool: Anthropic.Tool = { name: 'weather', description: 'At a place.', input_schema: { type: 'object', properties: {} } }
+    const plain = await client(via).messages.countTokens({ model, messages })
+    const withTool = await client(via).messages.countTokens({ model, messages, system: 'You are brief.', tools: [tool] })
+    return [plain.input_tokens, withTool.input_tokens]
+  },
   'a large body': async (via) => facts(await client(via).messages.create({ ...base(via), metadata: { user_id: LONG_METADATA } })),
   'twelve at once': async (via) => Promise.all(Array.from({ length: 12 }, async () => facts(await client(via).messages.create(base(via))))),
   'a stream that is left early': async (via) => {

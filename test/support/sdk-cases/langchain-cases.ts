@@ -2,7 +2,7 @@
 import { ChatAnthropic } from '@langchain/anthropic'
 import type { BaseChatModel } from '@langchain/core/language_models/chat_models'
 import { AIMessage, type AIMessageChunk, HumanMessage, SystemMessage } from '@langchain/core/messages'
-import { ChatOpenAI } from '@langchain/openai'
+import { ChatOpenAI, OpenAI } from '@langchain/openai'
 import { z } from 'zod'
 import {
   casesOfEach,
@@ -19,9 +19,15 @@ import {
 const limits = { maxTokens: MAX_TOKENS, maxRetries: 0 }
 const openai = ({ openaiUrl, credential, model }: Via, maxTokens = MAX_TOKENS): ChatOpenAI =>
   new ChatOpenAI({ ...limits, maxTokens, model, apiKey: credential, configuration: { baseURL: openaiUrl } })
+const responses = ({ openaiUrl, credential, model }: Via): ChatOpenAI =>
+  new ChatOpenAI({ ...limits, model, apiKey: credential, useResponsesApi: true, configuration: { baseURL: openaiUrl } })
 const anthropic = ({ anthropicUrl, credential, model }: Via): ChatAnthropic =>
   new ChatAnthropic({ ...limits, model, apiKey: credential, anthropicApiUrl: anthropicUrl })
-const MODELS: Readonly<Record<string, (via: Via) => BaseChatModel>> = { ChatOpenAI: openai, ChatAnthropic: anthropic }
+const MODELS: Readonly<Record<string, (via: Via) => BaseChatModel>> = {
+  ChatOpenAI: openai,
+  'ChatOpenAI on responses': responses,
+  ChatAnthropic: anthropic,
+}
 
 const facts = ({
   text,
@@ -49,6 +55,10 @@ export const LANGCHAIN_CASES: SdkCases = {
     },
     [`${name}, batch`]: async (via) => (await chat(via).batch([QUESTION, QUESTION, QUESTION])).map(facts),
   })),
+  'OpenAI, a completion': async (via) => {
+    const { openaiUrl: baseURL, credential, model } = via
+    return hasText(await new OpenAI({ ...limits, model, apiKey: credential, configuration: { baseURL } }).invoke(QUESTION))
+  },
   'ChatOpenAI, structured output': async (via) => {
     const schema = z.object({ colour: z.enum(['red', 'blue']) })
     const model = openai(via, STRUCTURED_TOKENS).withStructuredOutput(schema, { method: 'jsonSchema' })

@@ -58,6 +58,11 @@ export const VERCEL_CASES: SdkCases = {
       return abort.signal.aborted
     },
   })),
+  'OpenAI style, a completion': async ({ openaiUrl: baseURL, credential: apiKey, model }) => {
+    const completions = createOpenAICompatible({ name: 'headgate', baseURL, apiKey, includeUsage: true })
+    const { text, finishReason } = await generateText({ ...limits, model: completions.completionModel(model), prompt: QUESTION })
+    return { text: hasText(text), end: endOf(finishReason) }
+  },
   'OpenAI style, structured output': async (via) => {
     const output = Output.object({ schema: z.object({ colour: z.enum(['red', 'blue']) }) })
     const given = { ...limits, maxOutputTokens: STRUCTURED_TOKENS, prompt: 'Which colour?', output }
