@@ -1,6 +1,7 @@
 /** The price of a call on a real llama-server, whose cache holds the prompt from the second call on: each token is charged once. */
 import { beforeAll, describe, expect, it } from 'vitest'
-import { ask, callHeaders, type WireFormat, WIRE_FORMATS } from '../support/ask.ts'
+import { ask, type WireFormat, WIRE_FORMATS } from '../support/ask.ts'
+import { spentMicros } from '../support/key-spend.ts'
 import { openLab } from '../support/lab.ts'
 import type { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -41,14 +42,6 @@ function tokensIn(text: string): { readonly fresh: number; readonly cached: numb
   return { fresh, cached, output: usage.completion_tokens ?? usage.output_tokens ?? 0 }
 }
 
-async function usedMicros(credential: string): Promise<number> {
-  const answer = await fetch(`${stack.gateway.url}/v1/key`, { headers: callHeaders(credential) })
-  const { budgets } = JSON.parse(lab.record(await answer.text())) as {
-    budgets: readonly { readonly used: string; readonly held: string }[]
-  }
-  return budgets[0]?.held === '0.00' ? Math.round(1_000_000 * Number(budgets[0].used)) : Number.NaN
-}
-
 describe.each(WIRE_FORMATS)('a call in the format %s', (format: WireFormat) => {
   it.each([false, true])(
     'of a cached prompt costs its cached, its fresh and its output tokens, and the call; streamed: %s',
@@ -65,7 +58,7 @@ describe.each(WIRE_FORMATS)('a call in the format %s', (format: WireFormat) => {
         totals.cost += PRICE.fresh * fresh + PRICE.cached * cached + PRICE.output * output + PRICE.call
       }
       expect(totals.cached, 'the server has used its cache').toBeGreaterThan(50)
-      await waitFor('the cost to be settled', async () => (await usedMicros(credential)) === totals.cost)
+      await waitFor('the cost to be settled', async () => (await spentMicros(lab, stack.gateway.url, credential)) === totals.cost)
     },
   )
 })

@@ -9,6 +9,9 @@ const HOME = join(cacheFolder(), 'llama-3.22.1')
 
 export const UPSTREAM_MODEL = 'tiny'
 
+const PURPOSES = { chat: [], embeddings: ['--embedding', '--pooling', 'mean'], rerank: ['--reranking', '--pooling', 'rank'] } as const
+type Purpose = keyof typeof PURPOSES
+
 export class ModelServerPart {
   readonly ip: string
   readonly port: number
@@ -22,15 +25,14 @@ export class ModelServerPart {
 
   /**
    * Starts it with one thread, since more threads would compete with the tests on a small machine.
-   * @param purpose a server answers either chat or embeddings
+   * @param purpose a server has one
    */
-  static async start(folder: string, ip: string, purpose: 'chat' | 'embeddings' = 'chat'): Promise<ModelServerPart> {
+  static async start(folder: string, ip: string, purpose: Purpose = 'chat'): Promise<ModelServerPart> {
     const port = await freePort()
     const listen = ['--host', ip, '--port', String(port), '--alias', UPSTREAM_MODEL]
     const size = ['--ctx-size', '16384', '--parallel', '4', '--threads', '1', '--no-warmup', '--metrics', '--threads-http', '4']
-    const extra = purpose === 'embeddings' ? ['--embedding', '--pooling', 'mean'] : []
-    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size, ...extra]
-    const name = purpose === 'chat' ? 'llama-server' : 'llama-server-embeddings'
+    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size, ...PURPOSES[purpose]]
+    const name = purpose === 'chat' ? 'llama-server' : `llama-server-${purpose}`
     const part = new ModelServerPart(ip, port, new ManagedProcess({ name, argv, env: {}, logFile: join(folder, `${name}.log`) }))
     await part.start()
     return part
