@@ -93,7 +93,8 @@ const spent = async (credential: string): Promise<number> => await spentMicros(l
 
 describe.each(CALLS)('POST /v1/$route', (call) => {
   const { route, streamed } = call
-  const issue = async (name: string, spec: Readonly<Record<string, unknown>>): Promise<string> => await stack.issueKey(`${route}-${name}`, spec)
+  const issue = async (name: string, spec: Readonly<Record<string, unknown>>): Promise<string> =>
+    await stack.issueKey(`${route}-${name}`, spec)
 
   it('costs what the server reported, and the call', async () => {
     const credential = await issue('plain', { budgets: [BUDGET] })
