@@ -22,7 +22,7 @@ const goodModels: readonly ManifestRow[] = [
     manifest: model({}),
     spec: {
       allowedNamespaces: { from: 'Same' },
-      backends: [{ ...service, weight: 100, messages: 'Translate', streamUsage: 'Inject' }],
+      backends: [{ ...service, weight: 100, engine: 'Other', messages: 'Translate', streamUsage: 'Inject' }],
       timeouts,
     },
   },
@@ -42,7 +42,7 @@ const goodModels: readonly ManifestRow[] = [
         },
       },
       backends: [
-        { ...service, weight: 0, messages: 'Native', streamUsage: 'Estimate' },
+        { ...service, weight: 0, engine: 'VLLM', routes: ['embeddings', 'audio/speech'], messages: 'Native', streamUsage: 'Estimate' },
         {
           name: 'far',
           url: 'https://models.acme.com:8443/base',
@@ -72,7 +72,7 @@ const goodModels: readonly ManifestRow[] = [
     spec: {
       aliases: [],
       allowedNamespaces: { from: 'Same' },
-      backends: [{ ...service, weight: 100, messages: 'Translate', streamUsage: 'Inject' }],
+      backends: [{ ...service, weight: 100, engine: 'Other', messages: 'Translate', streamUsage: 'Inject' }],
       timeouts,
     },
   },
@@ -88,6 +88,7 @@ const goodModels: readonly ManifestRow[] = [
           url: 'http://a.b',
           authSecretRef: { name: 'far', key: 'token' },
           weight: 100,
+          engine: 'Other',
           messages: 'Translate',
           streamUsage: 'Inject',
         },
@@ -132,6 +133,9 @@ const badPrices: readonly ManifestRow[] = [
     model({ contextTokens: 4096, maxOutputTokens: 4097 }),
     'spec#output-within-context',
   ),
+  refused('an engine that is not known', 'spec.backends[0].engine', model({ backends: [{ ...service, engine: 'vllm' }] })),
+  refused('a route that is not known', 'spec.backends[0].routes[0]', model({ backends: [{ ...service, routes: ['/v1/embeddings'] }] })),
+  refused('a route twice', 'spec.backends[0].routes[1]', model({ backends: [{ ...service, routes: ['embeddings', 'embeddings'] }] })),
   refused('an unknown way to learn usage', 'spec.backends[0].streamUsage', model({ backends: [{ ...service, streamUsage: 'None' }] })),
 ]
 
