@@ -51,6 +51,14 @@ describe('a line of the log on a terminal', () => {
     expect(line({ ...failed, error: 'backendError' })).toBe(
       'WARN  502  POST /v1/chat/completions  abc  12 ms  backendError  backend answered 500',
     )
+    const inner = { name: 'Error', code: 'ECONNRESET', message: 'read ECONNRESET' }
+    const broken = {
+      ...failed,
+      status: 200,
+      error: 'streamBroken',
+      cause: { message: 'Backend error: the connection to it was lost', cause: inner },
+    }
+    expect(line(broken)).toContain('streamBroken  Backend error: the connection to it was lost; read ECONNRESET')
     expect(line({ ...request, status: undefined, clientGone: true })).toContain('- (the client left)  POST')
   })
 

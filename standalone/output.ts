@@ -66,12 +66,13 @@ function messageText(message: string, fields: Fields, withFields: boolean): stri
     .join('  ')
 }
 
-/** The cause in a line of pino or of the access log: the message, and the stack if a bug is likely. */
+/** The cause in a line of pino or of the access log: the messages from the outer error to the inner one, and the stack if a bug is likely. */
 function causeOf(cause: unknown): string {
   if (typeof cause === 'string') return cause
   if (typeof cause !== 'object' || cause === null) return ''
-  const { message, stack } = cause as Fields
-  return typeof stack === 'string' ? stack : text(message)
+  const { message, stack, cause: inner } = cause as Fields
+  if (typeof stack === 'string') return stack
+  return [text(message), causeOf(inner)].filter((part) => part !== '').join('; ')
 }
 
 function timeOf(time: unknown): string {
