@@ -53,12 +53,28 @@ afterEach(async () => {
   backend.closeAllConnections()
 })
 
-function ask({ stream = true, signal = null }: { stream?: boolean; signal?: AbortSignal | null } = {}): Promise<Response> {
-  return fetch(`${url}/v1/chat/completions`, {
+interface Asked {
+  readonly stream?: boolean
+  readonly signal?: AbortSignal | null
+  readonly path?: string
+}
+
+function ask({ stream = true, signal = null, path = '/v1/chat/completions' }: Asked = {}): Promise<Response> {
+  const prompt = { messages: [{ role: 'user', content: 'hi' }], prompt: 'hi', input: 'hi' }
+  return fetch(url + path, {
     method: 'POST',
     headers: { authorization: `Bearer ${credential}` },
     signal,
-    body: JSON.stringify({ model: 'llama', stream, messages: [{ role: 'user', content: 'hi' }] }),
+    body: JSON.stringify({ model: 'llama', stream, ...prompt }),
+  })
+}
+
+/** Makes the model server begin its streams otherwise. */
+function streamBegins(event: string): void {
+  backend.removeAllListeners('request')
+  backend.on('request', (_, response) => {
+    response.writeHead(200, { 'content-type': 'text/event-stream' }).write(event)
+    streams.push(response)
   })
 }
 
@@ -118,6 +134,47 @@ test.each(Object.entries(BROKEN))('a stream %s is one warning with its row and i
   expect(metrics).toContain(`headgate_errors_total{row="${row}",error="${error}"} 1`)
   expect(metrics).toContain('headgate_requests_total{route="/v1/chat/completions",model="llama",status="broken",backend="one"} 1')
   expect(metrics).not.toContain('status="2xx"')
+})
+
+const TOLD = 'CUDA out of memory at 10.0.0.7:8000'
+/** The first event of a stream, and an error event. */
+const ROUTES = {
+  '/v1/completions': { begins: 'data: {"choices":[{"index":0,"text":"a"}]}\n\n', fails: FAILED },
+  '/v1/messages': {
+    begins: 'event: message_start\ndata: {"type":"message_start","message":{"id":"m","model":"llama","content":[]}}\n\n',
+    fails: `event: error\ndata: {"type":"error","error":{"type":"api_error","message":"${TOLD}"}}\n\n`,
+  },
+  '/v1/responses': {
+    begins: 'event: response.created\ndata: {"type":"response.created","response":{"id":"r","model":"llama"},"sequence_number":0}\n\n',
+    fails: `event: error\ndata: {"type":"error","code":"server_error","message":"${TOLD}","param":null,"sequence_number":1}\n\n`,
+  },
+}
+
+test.each(Object.entries(ROUTES))('a stream of %s with an error event leaves the same trace', async (path, { begins, fails }) => {
+  streamBegins(begins)
+  const answer = await ask({ path })
+  streams[0]?.end(fails)
+  const text = await answer.text()
+  expect(text.startsWith(begins)).toBe(true)
+  expect(text).toContain('Backend error: CUDA out of memory at [host]')
+  expect(text).not.toContain('10.0.0.7')
+  expect(await counted()).toContain(`headgate_requests_total{route="${path}",model="llama",status="broken",backend="one"} 1`)
+  expect(lines).toMatchObject([{ level: 'warn', status: 200, row: 35, route: path }])
+  expect(JSON.stringify(lines[0]?.['cause'])).toContain('CUDA out of memory at [host]')
+})
+
+test('a response that its model server reports as failed leaves the same trace', async () => {
+  const failed = {
+    type: 'response.failed',
+    response: { id: 'r', model: 'llama', error: { code: 'server_error', message: 'CUDA out of memory' } },
+  }
+  streamBegins(ROUTES['/v1/responses'].begins)
+  const answer = await ask({ path: '/v1/responses' })
+  streams[0]?.end(`event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`)
+  expect(await answer.text()).toContain('CUDA out of memory')
+  expect(await counted()).toContain('headgate_requests_total{route="/v1/responses",model="llama",status="broken",backend="one"} 1')
+  expect(lines).toMatchObject([{ level: 'warn', row: 35, route: '/v1/responses' }])
+  expect(JSON.stringify(lines[0]?.['cause'])).toContain('CUDA out of memory')
 })
 
 test('a plain answer that the model server cuts counts as broken too', async () => {
