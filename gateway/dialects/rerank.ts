@@ -4,6 +4,7 @@ import type { Dialect } from './dialect.ts'
 import type { JsonObject } from './json-body.ts'
 import { promptSize, type PromptSize } from './prompt-size.ts'
 import { invalid } from './request-shape.ts'
+import { rankingUsage } from './usage.ts'
 
 /** Jina's and Cohere's rerank: documents in the order in which they answer a query. */
 export const rerank: Dialect = {
@@ -17,7 +18,7 @@ export const rerank: Dialect = {
   isCharged: true,
   caps: [],
   framing: openaiFraming,
-  events: openaiEvents,
+  events: { ...openaiEvents, usageIn: rankingUsage },
   wrongPrompt: (body) => {
     if (body.stream === true) return invalid('stream', 'must be false: a ranking has no stream')
     if ((body.query ?? null) === null) return invalid('query', 'is required')

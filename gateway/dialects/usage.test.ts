@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { JsonObject } from './json-body.ts'
-import { anthropicUsage, laterReport, openaiUsage, settledUsage, type Usage, type UsageReport } from './usage.ts'
+import { anthropicUsage, laterReport, openaiUsage, rankingUsage, settledUsage, type Usage, type UsageReport } from './usage.ts'
 
 type Reader = (answer: JsonObject) => UsageReport | undefined
 
@@ -117,6 +117,15 @@ describe('S3 the usage that a Messages server reports', () => {
   test('without the answer is completed by an estimate, and marked', () => {
     expect(settled(anthropicUsage, { input_tokens: 5, output_tokens: 0 })).toEqual({ ...exactly(5, 40), isEstimated: true })
   })
+})
+
+test.each([
+  ['a total alone', { total_tokens: 7 }, exactly(7, 0)],
+  ['a prompt and a total', { prompt_tokens: 7, total_tokens: 7 }, exactly(7, 0)],
+  ['a total of 0', { total_tokens: 0 }, { ...exactly(20, 0), isEstimated: true }],
+  ['nothing', null, { ...exactly(20, 0), isEstimated: true }],
+])('a ranking with %s costs its prompt, since it has no answer in tokens', (_what, usage, expected) => {
+  expect(settledUsage(rankingUsage({ usage }), { inputTokens: 20 })).toEqual(expected)
 })
 
 describe('a call without any report', () => {

@@ -38,6 +38,13 @@ export function openaiUsage({ usage }: JsonObject): UsageReport | undefined {
   return wholePromptUsage(fields, { prompt: fields.prompt_tokens, details: fields.prompt_tokens_details, answer: fields.completion_tokens })
 }
 
+/** Reads `usage` of a ranking. It has no answer in tokens, so a total alone is the prompt. @returns undefined if it has no counts */
+export function rankingUsage({ usage }: JsonObject): UsageReport | undefined {
+  const fields = asObject(usage) ?? {}
+  const { prompt_tokens: prompt = fields.total_tokens, prompt_tokens_details: details } = fields
+  return wholePromptUsage(fields, { prompt, details, answer: 0 })
+}
+
 /** Reads `usage` of a response, and of the events of a stream, which contain the response. @returns undefined if it has no counts */
 export function responsesUsage(answer: JsonObject): UsageReport | undefined {
   const fields = asObject((asObject(answer.response) ?? answer).usage) ?? {}
@@ -98,10 +105,7 @@ export function laterReport(former: UsageReport | undefined, later: UsageReport)
  * part, even if a server reports larger parts than the prompt.
  * @param estimate without output for an answer that has no tokens: a report of some is then the server's mistake
  */
-export function settledUsage(
-  report: UsageReport = {},
-  estimate: { readonly inputTokens: number; readonly outputTokens?: number },
-): Usage {
+export function settledUsage(report: UsageReport = {}, estimate: { readonly inputTokens: number; readonly outputTokens?: number }): Usage {
   const { cacheReadTokens: read = 0, cacheWrittenTokens: written = 0 } = report
   const input = inputOf(report)
   const output = estimate.outputTokens === undefined ? 0 : outputOf(report, estimate.outputTokens)

@@ -161,6 +161,7 @@ describe('an embedding and a ranking', () => {
       { object: 'list', model: 'up', data: [{ embedding: 'AACAPwAAAEA=', index: 0 }], usage: { prompt_tokens: 7, total_tokens: 7 } },
     ],
     ['/v1/rerank', { model: 'up', results: [{ index: 0, relevance_score: 2.5 }], usage: { prompt_tokens: 7, total_tokens: 7 } }],
+    ['/v1/rerank', { model: 'up', results: [{ index: 0, relevance_score: 2.5 }], usage: { total_tokens: 7 } }], // an earlier vLLM
   ])('%s costs its input alone', async (path, answer) => {
     const { text, outcome } = await call(path, json(200, answer))
     expect([JSON.parse(text), outcome.usage]).toEqual([{ ...answer, model: 'llama' }, reported(7, 0, 0)])
