@@ -8,7 +8,7 @@ import { anthropicUsage, openaiUsage, responsesUsage, type TextKey, type UsageRe
  * - `start`: the answer has begun (Anthropic `message_start`); `content`: the relay passes it on; `finish`: the model reports why it
  * stopped
  * - `end`: the end marker (`[DONE]`, `message_stop`), after which nothing may follow
- * - `error`: the backend reports a failure; `failed`: so does the last event of the format, which the client must get as it is
+ * - `error`: the backend reports a failure; `failed`: it reports that an answer with usage has failed
  * - `comment`: no field (keep-alives of the backend); `drop`: fields without data or with empty data, which a browser would not
  * dispatch and which crash openai-node and openai-python
  */

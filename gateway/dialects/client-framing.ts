@@ -18,12 +18,20 @@ export const anthropicFraming: ClientFraming = {
   endMarker: undefined,
 }
 
-/** Responses: each event has a type and a number; the backend's terminal event is required. */
+/**
+ * Responses: each event has a type and a number; the backend's terminal event is required. After a failure the first event is for Codex, which shows its text
+ * and ignores the second, and the second is for SDKs, which throw its text.
+ */
 export const responsesFraming: ClientFraming = {
   keepAlive: () => COMMENT,
   errorFrame: (error, requestId, sent) => {
     const { message, code, param } = (JSON.parse(errorBody('openai', error, requestId)) as { error: Record<string, unknown> }).error
-    return Buffer.from(`event: error\ndata: ${JSON.stringify({ type: 'error', code, message, param, sequence_number: sent })}\n\n`)
+    const response = { object: 'response', status: 'failed', error: { code, message }, output: [], usage: null }
+    const events = [
+      { type: 'response.failed', sequence_number: sent, response },
+      { type: 'error', code, message, param, sequence_number: sent + 1 },
+    ]
+    return Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
   },
   endMarker: undefined,
 }

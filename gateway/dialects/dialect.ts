@@ -49,6 +49,8 @@ export interface Dialect {
   readonly isForm: boolean
   /** `Any`: a plain answer may also be sound or text. */
   readonly answers: 'Json' | 'Any'
+  /** Whether a plain answer may be a list instead of an object. */
+  readonly mayAnswerList?: boolean
   /** Whether streams contain usage only if the request asks for it with `stream_options`. */
   readonly hasUsageOption: boolean
   /** false: the answer has no tokens of its own, such as a vector. */

@@ -13,6 +13,7 @@ export const rerank: Dialect = {
   isAnthropic: false,
   isForm: false,
   answers: 'Json',
+  mayAnswerList: true, // to `texts`, as TEI does
   hasUsageOption: false,
   hasOutput: false,
   isCharged: true,

@@ -34,9 +34,12 @@ describe('an unknown path', () => {
     expect(message(path)).toContain(`): ${hint}`)
   })
 
-  test.each(['/v1/responses/resp_1', '/v1/audio/translations'])('%s is known and not served, which is another matter than a typing error', (path) => {
-    expect(message(path)).toContain(`): this gateway does not serve this route; ${ALL}`)
-  })
+  test.each(['/v1/responses/resp_1', '/v1/audio/translations'])(
+    '%s is known and not served, which is another matter than a typing error',
+    (path) => {
+      expect(message(path)).toContain(`): this gateway does not serve this route; ${ALL}`)
+    },
+  )
 
   test.each([
     ...['/v1/moderations', '/v1/files', '/v1/batches', '/v1/images/generations', '/v1/messages/batches', '/v1/realtime', '/v1/uploads'],

@@ -103,17 +103,15 @@ describe('a response', () => {
     expect([JSON.parse(text), outcome.usage]).toEqual([{ ...answer, model: 'llama' }, reported(21, 20, 3)])
   })
 
-  it('that failed passes as the server wrote it, and costs what the server reported', async () => {
-    const answer = {
-      object: 'response',
-      model: 'llama',
-      status: 'failed',
-      error: { code: 'server_error', message: 'x' },
-      output: [],
-      usage,
-    }
+  it('that failed is an error with the words of the server, and costs what the server reported', async () => {
+    const error = { code: 'server_error', message: 'the model broke at http://10.1.2.3:8000' }
+    const answer = { object: 'response', model: 'llama', status: 'failed', error, output: [], usage }
     const { status, text, outcome } = await call(RESPONSES, json(200, answer), { input: 'hi' })
-    expect([status, JSON.parse(text), outcome.usage]).toEqual([200, answer, reported(21, 20, 3)])
+    expect([status, (JSON.parse(text) as { error: { message: string } }).error.message]).toEqual([
+      502,
+      'Backend error: the model broke at [host]',
+    ])
+    expect(outcome.usage).toEqual(reported(21, 20, 3))
   })
 
   it.each(['completed', 'incomplete'])('as a stream ends with the event response.%s, whose usage counts', async (status) => {
@@ -123,21 +121,32 @@ describe('a response', () => {
     expect(outcome).toEqual({ usage: reported(21, 20, 3), wasSent: true, error: undefined })
   })
 
-  it('as a stream that the server ends as failed has no other end, and is an error for the operator', async () => {
-    const stream = CREATED + delta('it') + ended('failed', { error: { code: 'server_error', message: 'the model broke' }, usage })
-    const { text, outcome } = await streamed(stream)
-    expect(text).toBe(stream.replaceAll('"up"', '"llama"'))
+  /** The events at the end of a stream that broke. */
+  const failure = (message: string, sent: number): string =>
+    event('response.failed', {
+      sequence_number: sent,
+      response: { object: 'response', status: 'failed', error: { code: 'upstream_error', message }, output: [], usage: null },
+    }) + event('error', { code: 'upstream_error', message, param: null, sequence_number: sent + 1 })
+
+  it('as a stream that the server ends as failed has the words of the server without its address, and costs what it reported', async () => {
+    const error = { code: 'server_error', message: 'the model broke at http://10.1.2.3:8000' }
+    const { text, outcome } = await streamed(CREATED + delta('it') + ended('failed', { error, usage }))
+    expect(text).toBe(CREATED.replace('"up"', '"llama"') + delta('it') + failure('Backend error: the model broke at [host]', 2))
     expect(outcome).toMatchObject({ usage: reported(21, 20, 3), wasSent: true, error: { row: { id: 'streamBroken' } } })
   })
 
-  it('as a stream without its last event ends with an error that has the next number', async () => {
+  it('as a stream that fails with its first event is an error with a status, and costs what the server reported', async () => {
+    const { status, text, outcome } = await streamed(ended('failed', { error: { code: 'server_error', message: 'no room' }, usage }))
+    expect([status, JSON.parse(text), outcome.usage]).toMatchObject([
+      502,
+      { error: { message: 'Backend error: no room' } },
+      reported(21, 20, 3),
+    ])
+  })
+
+  it('as a stream without its last event ends with an error for Codex and one for SDKs, which have the next numbers', async () => {
     const { text, outcome } = await streamed(CREATED + delta('it') + delta(' N'))
-    const [, , , last = ''] = text.split('\n\n')
-    expect(last.split('\n')[0]).toBe('event: error')
-    expect(JSON.parse(last.slice(last.indexOf('{')))).toEqual({
-      ...{ type: 'error', code: 'upstream_error', message: expect.stringContaining('its stream ended early'), param: null },
-      sequence_number: 3,
-    })
+    expect(text).toBe(CREATED.replace('"up"', '"llama"') + delta('it') + delta(' N') + failure('Backend error: its stream ended early', 3))
     expect(outcome.usage).toEqual(estimated(2))
   })
 
@@ -165,6 +174,13 @@ describe('an embedding and a ranking', () => {
   ])('%s costs its input alone', async (path, answer) => {
     const { text, outcome } = await call(path, json(200, answer))
     expect([JSON.parse(text), outcome.usage]).toEqual([{ ...answer, model: 'llama' }, reported(7, 0, 0)])
+  })
+
+  it('a ranking of texts may be a list, as of a server that answers as TEI does', async () => {
+    const list = [{ index: 0, score: 2.5 }]
+    const { text, outcome } = await call('/v1/rerank', json(200, list))
+    expect([JSON.parse(text), outcome.usage]).toEqual([list, estimated(0)])
+    expect((await call('/v1/embeddings', json(200, list))).status).toBe(502)
   })
 
   it('without usage costs the estimate of its input', async () => {

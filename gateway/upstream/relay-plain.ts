@@ -12,6 +12,7 @@ import { returnedHeaders } from './upstream-headers.ts'
 /** Answers up to this size, bytes, are read whole before anything is sent, so that an unreadable one becomes a proper error. */
 const READ_WHOLE_BYTES = 65_536
 const OPENING_BRACE = /^\s*\{/
+const OPENING = /^\s*[[{]/
 const NO_OBJECT = 'its answer is no JSON object'
 
 /** Relays an answer that is not streamed. Small answers are checked, larger ones are passed through with back-pressure. */
@@ -47,14 +48,22 @@ export class PlainRelay implements AnswerRelay {
 
   end(): void {
     if (this.isOpen) return this.#host.finish()
-    const body = readJson(this.#collected())
-    if (body === undefined) return this.#host.fail(backendBroken(NO_OBJECT))
-    if (isError(body.value)) return this.#host.refused({ status: statusIn(body.value), body: body.value })
+    const bytes = this.#collected()
+    const body = readJson(bytes)
+    if (body === undefined) return this.#endList(bytes)
     if (this.#isMetered) this.#meter(body.value)
+    if (isError(body.value)) return this.#host.refused({ status: statusIn(body.value), body: body.value })
     const shown = renamedBody(body, this.#host.job.askedName)
     this.#open(shown.length)
     // Node sends its head and a text in one piece, but a head and bytes in several
     this.#host.finish(shown === body.bytes && isAscii(shown) ? body.text : shown)
+  }
+
+  /** A list has neither usage nor the name of a model. */
+  #endList(bytes: Buffer): void {
+    if (!this.#host.job.dialect.mayAnswerList || !isList(bytes)) return this.#host.fail(backendBroken(NO_OBJECT))
+    this.#open(bytes.length)
+    this.#host.finish(bytes)
   }
 
   usage(inputTokens: number): Usage | undefined {
@@ -79,7 +88,8 @@ export class PlainRelay implements AnswerRelay {
 
   #pipe(): void {
     const collected = this.#collected()
-    if (!OPENING_BRACE.test(collected.toString('latin1', 0, 64))) return this.#host.fail(backendBroken(NO_OBJECT))
+    const opening = this.#host.job.dialect.mayAnswerList ? OPENING : OPENING_BRACE
+    if (!opening.test(collected.toString('latin1', 0, 64))) return this.#host.fail(backendBroken(NO_OBJECT))
     const shown = renamedStart(collected, this.#host.job.askedName)
     const length = this.#head.isDecoded ? undefined : this.#head.headers['content-length']
     this.#open(length === undefined ? undefined : Number(length) + shown.length - collected.length)
@@ -106,10 +116,17 @@ export class PlainRelay implements AnswerRelay {
 }
 
 /** Whether an answer with status 200 is an error, as some servers send. */
-function isError({ error, choices, content, output }: JsonObject): boolean {
-  return (
-    choices === undefined && content === undefined && output === undefined && (typeof error === 'string' || asObject(error) !== undefined)
-  )
+function isError({ error, choices, content, output, status }: JsonObject): boolean {
+  const hasAnswer = choices !== undefined || content !== undefined || (output !== undefined && status !== 'failed')
+  return !hasAnswer && (typeof error === 'string' || asObject(error) !== undefined)
+}
+
+function isList(bytes: Buffer): boolean {
+  try {
+    return Array.isArray(JSON.parse(bytes.toString('utf8')))
+  } catch {
+    return false
+  }
 }
 
 /** More of an error body is not read. */

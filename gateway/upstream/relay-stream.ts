@@ -42,8 +42,6 @@ export class StreamRelay implements AnswerRelay {
   #isFinished = false
   /** Whether the end marker was sent; later bytes are dropped. */
   #isEnded = false
-  /** Whether the backend's own last event has told the client of the failure. */
-  #isFailureTold = false
   #sentEvents = 0
 
   /** Creates the relay before the backend answers, so that a client is kept alive even while the head of the answer is missing. */
@@ -86,7 +84,7 @@ export class StreamRelay implements AnswerRelay {
     const shown = FRAME_ROWS.has(error.row.id)
       ? error
       : new GatewayError('streamBroken', { reason: reasonOf(error, format) }, { cause: error })
-    response.end(this.#isFailureTold ? undefined : this.#framing.errorFrame(shown, requestId, this.#sentEvents))
+    response.end(this.#framing.errorFrame(shown, requestId, this.#sentEvents))
     return shown
   }
 
@@ -104,12 +102,12 @@ export class StreamRelay implements AnswerRelay {
       const latin1 = event.toString('latin1')
       const kind = this.#events.kindOf(event, latin1)
       if (kind === 'error') return this.#errorEvent(event, out)
+      if (kind === 'failed') return this.#failedEvent(event, out)
       if (this.#isFlood(kind)) return this.#fail('its stream holds nothing but empty events', false)
       const shown = this.#shown(kind, event, latin1)
       isEdited ||= shown !== event
       if (shown !== undefined) out.push(shown)
       if (kind === 'end') return this.#finish(Buffer.concat(out))
-      if (kind === 'failed') return this.#failedEvent(event, Buffer.concat(out))
     }
     this.#pass(isEdited ? Buffer.concat(out) : whole)
   }
@@ -179,10 +177,11 @@ export class StreamRelay implements AnswerRelay {
     return preface.length === 0 ? bytes : Buffer.concat([...preface, bytes])
   }
 
-  /** @param last earlier events of the same chunk, and this one */
-  #failedEvent(event: Buffer, last: Buffer): void {
-    this.#isFailureTold = true
-    this.#write(last)
+  /** The last event of a response that failed: its usage counts, and the gateway's own frame has its words. @param before as of `#errorEvent` */
+  #failedEvent(event: Buffer, before: readonly Buffer[]): void {
+    this.#meter(event, event.toString('latin1'))
+    this.#pass(Buffer.concat(before))
+    this.#hasEvent = true // the server has worked, even if this is the first event
     const body = asObject(parseObject(parseSseEvent(event).data ?? '')?.response)
     this.#host.refused({ status: statusIn(body), body })
   }
