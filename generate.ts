@@ -1,4 +1,4 @@
-/** `make generate`: writes the CRDs, their chart templates and the reference page. */
+/** `make generate`: writes the CRDs, their chart templates, the pages of fields and settings, and the description of the HTTP API. */
 import { mkdir, writeFile } from 'node:fs/promises'
 import { generatedFiles } from './generated-files.ts'
 
