@@ -54,12 +54,18 @@ export const PROMPTS: Readonly<Record<CallRoute, Schema>> = {
 
 const REFUSED = `Refused as modelChoice, in any case: ${[...MODEL_CHOOSING].join(', ')}. Refused as invalidField, because they may disturb other callers
 of the model server, in any case: ${[...DISTURBING].join(', ')}. Also refused as invalidField: a name that differs from one of the fields below only
-in case, a name with a NUL character, and fields that nest deeper than 200 levels.`
+in case, and fields that nest deeper than 200 levels.`
 
-/** The fields of all routes on which the gateway decides. @param isForm in a form no field is null */
+/** A form has no null, and integers of at most 15 digits. */
+const IN_FORM: Readonly<Record<string, Schema>> = {
+  boolean: { type: 'boolean' },
+  integer: { type: 'integer', minimum: 1 - 10 ** 15, maximum: 10 ** 15 - 1 },
+}
+
+/** The fields of all routes on which the gateway decides. */
 function callBody(isForm: boolean): Schema {
-  const type = (name: string): unknown => (isForm ? name : [name, 'null'])
-  const costs = COSTS.map((name) => [name, { type: type(name === 'stream' ? 'boolean' : 'integer') }])
+  const ofType = (type: string): Schema => (isForm && IN_FORM[type]) || { type: [type, 'null'] }
+  const costs = COSTS.map((name) => [name, ofType(name === 'stream' ? 'boolean' : 'integer')])
   return {
     type: 'object',
     description: REFUSED,
@@ -68,7 +74,7 @@ function callBody(isForm: boolean): Schema {
       model: { type: 'string', minLength: 1, description: 'Name or alias of a model that the key may call.' },
       ...Object.fromEntries(costs),
     },
-    propertyNames: { not: { enum: [...MODEL_CHOOSING, ...DISTURBING] } },
+    propertyNames: { pattern: '^[^\\u0000]*$', not: { enum: [...MODEL_CHOOSING, ...DISTURBING] } },
     additionalProperties: true,
   }
 }

@@ -32,7 +32,7 @@ const FIELDS = ['model', ...COSTS, ...PROMPT_FIELDS, 'texts', 'background', 'str
 const VALUES = [null, true, false, 0, 1, 2, -1, 1.5, '', 'llama', 'theirs', 'audio', '7', [], {}, [{}], ['a'], [1], [null], [[]]]
 const field = fc.oneof(
   { weight: 12, arbitrary: fc.constantFrom(...FIELDS) },
-  { weight: 1, arbitrary: fc.constantFrom(...MODEL_CHOOSING, ...DISTURBING) },
+  { weight: 1, arbitrary: fc.constantFrom('a\0b', ...MODEL_CHOOSING, ...DISTURBING) },
 )
 const change = fc.dictionary(field, fc.constantFrom<unknown>(...VALUES), { maxKeys: 3, noNullPrototype: true })
 const left = fc.oneof({ weight: 5, arbitrary: fc.constant(undefined) }, { weight: 1, arbitrary: fc.constantFrom(...FIELDS) })

@@ -19,6 +19,7 @@ export class SchemaCheck {
     minimum: (value, least: number) => typeof value !== 'number' || value >= least,
     maximum: (value, most: number) => typeof value !== 'number' || value <= most,
     minLength: (value, least: number) => typeof value !== 'string' || value.length >= least,
+    pattern: (value, pattern: string) => typeof value !== 'string' || new RegExp(pattern, 'u').test(value),
     minItems: (value, least: number) => !Array.isArray(value) || value.length >= least,
     items: (value, schema: Schema) => !Array.isArray(value) || value.every((entry) => this.accepts(schema, entry)),
     required: (value, names: readonly string[]) => !isObject(value) || names.every((name) => Object.hasOwn(value, name)),
