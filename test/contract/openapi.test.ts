@@ -127,6 +127,18 @@ describe('answers of a gateway', () => {
     expect([...answered].toSorted((a, b) => a - b)).toEqual(expected)
   })
 
+  const CAPS = ['7', '-7', '9'.repeat(15), `-${'9'.repeat(15)}`, '9'.repeat(16), '1.5', 'x']
+  test.each(CAPS)('to a form with a cap of %s are those that its schema foretells', async (cap) => {
+    const path = '/v1/audio/transcriptions'
+    const form = new FormData()
+    form.append('model', 'llama')
+    form.append('max_tokens', cap)
+    form.append('file', new File(['RIFF'], 'a.wav'))
+    const { status } = await fetch(front.base + path, { method: 'POST', headers: { 'x-api-key': front.issue() }, body: form })
+    const isAccepted = check.accepts(bodySchema(path), { model: 'llama', max_tokens: Number(cap), file: {} })
+    expect(status).toBe(isAccepted ? 200 : 400)
+  })
+
   test.each(['/v1/chat/completions', '/v1/messages'])(
     'to a call of %s that a limit refuses are described, with the limit',
     async (path) => {
