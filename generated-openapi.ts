@@ -62,6 +62,9 @@ const IN_FORM: Readonly<Record<string, Schema>> = {
   integer: { type: 'integer', minimum: 1 - 10 ** 15, maximum: 10 ** 15 - 1 },
 }
 
+/** The names that every parser of forms reads alike. A contract test compares them with `form-body.ts`. */
+const FORM_NAME = '^[A-Za-z0-9_.\\[\\]\\-]{1,128}$'
+
 /** The fields of all routes on which the gateway decides. */
 function callBody(isForm: boolean): Schema {
   const ofType = (type: string): Schema => (isForm && IN_FORM[type]) || { type: [type, 'null'] }
@@ -74,7 +77,7 @@ function callBody(isForm: boolean): Schema {
       model: { type: 'string', minLength: 1, description: 'Name or alias of a model that the key may call.' },
       ...Object.fromEntries(costs),
     },
-    propertyNames: { pattern: '^[^\\u0000]*$', not: { enum: [...MODEL_CHOOSING, ...DISTURBING] } },
+    propertyNames: { pattern: isForm ? FORM_NAME : '^[^\\u0000]*$', not: { enum: [...MODEL_CHOOSING, ...DISTURBING] } },
     additionalProperties: true,
   }
 }

@@ -128,14 +128,17 @@ describe('answers of a gateway', () => {
   })
 
   const CAPS = ['7', '-7', '9'.repeat(15), `-${'9'.repeat(15)}`, '9'.repeat(16), '1.5', 'x']
-  test.each(CAPS)('to a form with a cap of %s are those that its schema foretells', async (cap) => {
+  const NAMES = ['a.b[]', 'A-1_', 'a b', 'ü', 'a\0b', 'a'.repeat(128), 'a'.repeat(129), 'models', 'priority']
+  const FIELDS = [...CAPS.map((cap) => ['max_tokens', cap] as const), ...NAMES.map((name) => [name, 'x'] as const)]
+  test.each(FIELDS)('to a form with the field %j of %s are those that its schema foretells', async (name, value) => {
     const path = '/v1/audio/transcriptions'
     const form = new FormData()
     form.append('model', 'llama')
-    form.append('max_tokens', cap)
+    form.append(name, value)
     form.append('file', new File(['RIFF'], 'a.wav'))
     const { status } = await fetch(front.base + path, { method: 'POST', headers: { 'x-api-key': front.issue() }, body: form })
-    const isAccepted = check.accepts(bodySchema(path), { model: 'llama', max_tokens: Number(cap), file: {} })
+    const parsed = name === 'max_tokens' ? Number(value) : value
+    const isAccepted = check.accepts(bodySchema(path), { model: 'llama', [name]: parsed, file: {} })
     expect(status).toBe(isAccepted ? 200 : 400)
   })
 
