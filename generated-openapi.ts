@@ -71,7 +71,7 @@ function callBody(isForm: boolean): Schema {
   const costs = COSTS.map((name) => [name, ofType(name === 'stream' ? 'boolean' : 'integer')])
   return {
     type: 'object',
-    description: REFUSED,
+    description: isForm ? `${REFUSED} So is a field that stands in the form twice, unless its name ends in [].` : REFUSED,
     required: ['model'],
     properties: {
       model: { type: 'string', minLength: 1, description: 'Name or alias of a model that the key may call.' },
