@@ -12,6 +12,7 @@ export const ATTACKS = [
   'unread streams',
   '/v1/models',
   'silent names',
+  'large files',
 ] as const
 export type Attack = (typeof ATTACKS)[number]
 
@@ -24,7 +25,7 @@ export interface AttackSite {
 }
 
 /** Ports of the model servers, by the model that they are behind. */
-export type AttackPorts = Readonly<Record<'bomb' | 'deep' | 'flood' | 'endless', number>>
+export type AttackPorts = Readonly<Record<'bomb' | 'deep' | 'flood' | 'endless' | 'slow', number>>
 
 export interface AttackOrder {
   readonly start: Attack | 'all together' | 'nothing'

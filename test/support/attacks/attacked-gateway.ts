@@ -39,6 +39,8 @@ export interface UnderAttack extends Calls {
   readonly rssBytes: number
   readonly inFlightAfter: number
   readonly heapBytesAfter: number
+  /** Number of sound files that the slow model server has answered since the start of the gateway. */
+  readonly filesAnswered: number
 }
 
 export interface AttackedSite {
@@ -124,6 +126,7 @@ export class AttackedGateway {
       rssBytes,
       inFlightAfter: await this.#inFlight(),
       heapBytesAfter: await this.#heap(),
+      filesAnswered: await this.#metric(/^headgate_requests_total\{route="\/v1\/audio\/transcriptions",.*status="2xx".*\} (\d+)/m, 0),
     }
   }
 
@@ -183,12 +186,16 @@ export class AttackedGateway {
     this.#attackers?.send(order)
   }
 
-  async #inFlight(): Promise<number> {
+  #inFlight(): Promise<number> {
+    return this.#metric(/^headgate_requests_in_flight (\d+)/m, NaN)
+  }
+
+  async #metric(pattern: RegExp, otherwise: number): Promise<number> {
     const text = await fetch(`${this.#metrics}/metrics`).then(
       (answer) => answer.text(),
       () => '',
     )
-    return Number(/^headgate_requests_in_flight (\d+)/m.exec(text)?.[1] ?? NaN)
+    return Number(pattern.exec(text)?.[1] ?? otherwise)
   }
 
   async #heap(): Promise<number> {

@@ -17,14 +17,25 @@ setPriority(19)
 const site = JSON.parse(process.argv[2] ?? '') as AttackSite
 const MB = 1_000_000
 const PIECE = 16_384
+/** Pause of the slow model server after each piece of up to 64 KiB. */
+const SLOW_READ_MS = 10
 const BOMB = gzipSync(Buffer.alloc(100 * MB, 0x20))
 const DEEP = Buffer.from(`${'['.repeat(2 * MB)}${']'.repeat(2 * MB)}`)
 const ELEMENTS = `{"model":"good","messages":[${'{},'.repeat(1.5 * MB)}{}]}`
+
+/** A sound file of 25 MB in a form, as `/v1/audio/transcriptions` takes it. */
+const FORM = [
+  '--x\r\ncontent-disposition: form-data; name="model"\r\n\r\nslow\r\n',
+  `--x\r\ncontent-disposition: form-data; name="file"; filename="a.wav"\r\n\r\n${'s'.repeat(25 * MB)}\r\n--x--\r\n`,
+].join('')
+const FORM_END = Buffer.from('--x--\r\n')
 
 const post = (model: string, more = '', length?: number): string => {
   const body = `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":"hi"}]${more}}`
   return `${head(site.credential, length ?? body.length)}${length === undefined ? body : ''}`
 }
+const upload = (): string =>
+  `POST /v1/audio/transcriptions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${site.credential}\r\ncontent-type: multipart/form-data; boundary=x\r\ncontent-length: ${FORM.length}\r\n\r\n${FORM}`
 const head = (credential: string, length: number): string =>
   `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${credential}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`
 
@@ -63,6 +74,20 @@ async function neverRead(isRunning: AbortSignal, text: string): Promise<void> {
   }
 }
 
+/** A model server that reads some 6 MB a second, and answers when it has the end of the form. */
+async function serveSlowly(): Promise<number> {
+  const server = createServer((socket) => {
+    socket
+      .on('error', () => undefined)
+      .on('data', (piece) => {
+        if (piece.subarray(-FORM_END.length).equals(FORM_END)) socket.write(json(Buffer.from('{"text":"s"}')))
+        socket.pause()
+        setTimeout(() => socket.resume(), SLOW_READ_MS)
+      })
+  })
+  return listening(server, site.host)
+}
+
 function many(count: number, job: () => Promise<void>): void {
   for (let i = 0; i < count; i++) void job()
 }
@@ -80,6 +105,7 @@ const START: Readonly<Record<Attack, (isRunning: AbortSignal) => void>> = {
   '/v1/models': (on) =>
     many(16, () => askAgain(on, () => `GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${site.credential}\r\n\r\n`)),
   'silent names': (on) => SILENT_NAMES.forEach((name) => many(8, () => askAgain(on, () => post(name)))),
+  'large files': (on) => many(4, () => askAgain(on, upload)),
 }
 
 async function serve(answer: (socket: Socket) => void): Promise<number> {
@@ -107,6 +133,7 @@ const ports: AttackPorts = {
   deep: await serve((socket) => socket.write(json(DEEP))),
   flood: await serve((socket) => pour(socket, 'data:\n\n'.repeat(1_000))),
   endless: await serve((socket) => pour(socket, EVENT.repeat(50))),
+  slow: await serveSlowly(),
 }
 
 createSocket('udp4').bind(53, site.host) // a name server that never answers
