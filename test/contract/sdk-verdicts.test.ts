@@ -1,6 +1,6 @@
-/** The verdicts of `make python-sdks`, which runs nothing here. */
+/** The verdicts of `make python-sdks` and `make ai-sdk`, which run nothing here. */
 import { expect, test } from 'vitest'
-import { failuresOf, rowsOf } from '../clients/python/verdicts.ts'
+import { failuresOf, rowsOf } from '../clients/verdicts.ts'
 
 const good = { case: 'chat', facts: [true, 23] }
 

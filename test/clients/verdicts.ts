@@ -1,4 +1,4 @@
-/** Compares the cases of the Python SDKs. Pure. */
+/** Compares the cases of SDKs, run directly and through a gateway. Pure. */
 
 /** One case of one run: its facts, or the error of the SDK. */
 export interface CaseLine {
