@@ -57,21 +57,27 @@ const codex: Agent = {
   shown: (stdout, stderr) => (stdout.trim() === '' ? (linesWith(stderr, /^ERROR: /).at(-1) ?? '') : stdout),
 }
 
-const opencode: Agent = {
-  name: 'opencode',
+/** @param npm the package of its provider, which is inside the program */
+const opencode = (name: string, npm: string): Agent => ({
+  name,
   packageName: 'opencode-linux-x64', // the registry lacks some packages of opencode-ai, so its lockfile cannot be installed
   program: (arch) => `opencode-linux-${arch}/bin/opencode`,
   args: (prompt) => ['run', prompt],
   env: ({ credential }) => ({ [KEY_VARIABLE]: credential }),
   writeFiles(home, { url, model }) {
     const options = { baseURL: `${url}/v1`, apiKey: `{env:${KEY_VARIABLE}}` }
-    const provider = { headgate: { npm: '@ai-sdk/openai-compatible', options, models: { [model]: {} } } }
+    const provider = { headgate: { npm, options, models: { [model]: {} } } }
     const config = { model: `headgate/${model}`, small_model: `headgate/${model}`, provider }
     writeFileSync(join(home, 'work/opencode.json'), JSON.stringify(config))
   },
   shown: (stdout, stderr) => [stdout, ...linesWith(stderr, /^Error: /)].join('\n'),
-}
+})
 
-export const AGENTS: readonly Agent[] = [claudeCode, codex, opencode]
+export const AGENTS: readonly Agent[] = [
+  claudeCode,
+  codex,
+  opencode('opencode', '@ai-sdk/openai-compatible'),
+  opencode('opencode on messages', '@ai-sdk/anthropic'),
+]
 
 const linesWith = (text: string, pattern: RegExp): string[] => text.split('\n').filter((line) => pattern.test(line))

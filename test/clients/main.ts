@@ -78,7 +78,7 @@ async function runCases(run: Run, agent: Agent): Promise<void> {
   const cases = AGENT_CASES.filter((one) => (one.only ?? [agent.name]).includes(agent.name) && isChosen(run.words, agent, one))
   if (cases.length === 0) return
   if (!existsSync(join(run.modules, agent.program(process.arch)))) return say(`SKIPPED: ${agent.name}: no program for ${process.arch}`)
-  const world = await AgentWorld.start(join(run.folder, agent.name.replace(' ', '-')), run.llamaURL)
+  const world = await AgentWorld.start(join(run.folder, agent.name.replaceAll(' ', '-')), run.llamaURL)
   try {
     for (const one of cases) {
       await runCase(run, world, agent, one, false)
