@@ -29,9 +29,13 @@ export interface AgentOutcome extends AgentResult {
 
 const HELLO = 'Say hello in one short sentence.'
 const COUNT_PATH = '/v1/messages/count_tokens'
+/** The gateway's words, in the frame that ends a broken stream. */
+const LOST_STREAM = 'Backend error: the connection to it was lost'
 const QUICK_SECONDS = 90
 /** Longer than the `Retry-After` of a limit per minute. */
 const MINUTE_SECONDS = 180
+/** opencode asks seven times, with longer and longer pauses, before it gives up. */
+const RETRIES_SECONDS = 120
 /** Agents send long prompts, and the model server has one thread. */
 const LLAMA_SECONDS = 400
 
@@ -116,9 +120,12 @@ export const AGENT_CASES: readonly AgentCase[] = [
     key: 'good',
     model: CUT_MODEL,
     prompt: HELLO,
-    deadlineSeconds: QUICK_SECONDS,
+    deadlineSeconds: RETRIES_SECONDS,
     alsoDirect: true,
-    wrong: () => undefined, // what each agent does is shown, and is not ours
+    wrong: ({ wire, shown }) => {
+      const isAnswered = shown.includes(GREETING) || shown.includes(LOST_STREAM) // Claude Code asks again without a stream
+      return wire.length === 0 || isAnswered ? undefined : `"${LOST_STREAM}" is not shown`
+    },
   },
 ]
 

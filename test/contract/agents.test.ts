@@ -48,6 +48,14 @@ test('a limit per minute must refuse, and the agent must wait', () => {
   expect(wrong('429', { seen: [call] })).toBe('no request was refused')
 })
 
+test('after a broken stream the agent must show the words of the gateway, or an answer that it asked for again', () => {
+  const wire = [{ ...call, status: 200 }]
+  expect(wrong('breaks', { wire, shown: 'ERROR: Backend error: the connection to it was lost' })).toBeUndefined()
+  expect(wrong('breaks', { wire, shown: GREETING })).toBeUndefined()
+  expect(wrong('breaks', { wire, shown: 'ERROR: stream disconnected' })).toContain('is not shown')
+  expect(wrong('breaks', { shown: 'Connection reset by server' }), 'without a gateway').toBeUndefined()
+})
+
 test('a cell has the requests by status, the time, and the text without the marks of a table', () => {
   const wire = [429, 429, 200].map((status) => ({ ...call, status }))
   const cell = cellOf(outcome({ wire, seconds: 61.6, shown: 'a | b' }), caseNamed('429'), false)
