@@ -49,7 +49,7 @@ export const PROMPTS: Readonly<Record<CallRoute, Schema>> = {
     properties: { input: { type: 'string', minLength: 1 }, stream: NO_STREAM, stream_format: { enum: ['audio', null] } },
   },
   messages: MESSAGES,
-  'messages/count_tokens': MESSAGES,
+  'messages/count_tokens': { allOf: [MESSAGES], properties: { stream: NO_STREAM } },
 }
 
 const REFUSED = `Refused as modelChoice, in any case: ${[...MODEL_CHOOSING].join(', ')}. Refused as invalidField, because they may disturb other callers

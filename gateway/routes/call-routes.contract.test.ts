@@ -107,6 +107,7 @@ describe('a body that has no prompt is refused with the name of the field:', () 
     ['audio/speech', { input: '' }, 'input'],
     ['audio/speech', { stream_format: 'sse' }, 'stream_format'],
     ['messages/count_tokens', { messages: [] }, 'messages'],
+    ['messages/count_tokens', { stream: true }, 'stream'],
   ])('%s %j', async (route, change, field) => {
     front = await startFront()
     const { status, error } = await ask(front.issue(), route, change)
