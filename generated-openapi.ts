@@ -19,12 +19,9 @@ Bodies name the fields on which the gateway decides; all other fields pass to th
 answers 404 (unknownPath), and a method that is not listed answers 405 (wrongMethod) with the header Allow.`
 
 const NOT_NULL: Schema = { not: { type: 'null' } }
-const MESSAGES: Schema = {
-  required: ['messages'],
-  properties: { messages: { type: 'array', minItems: 1, items: { type: 'object' } } },
-}
 const NO_STREAM: Schema = { enum: [false, null] }
 const oneOf = (name: string, schema: Schema): Schema => ({ required: [name], properties: { [name]: schema } })
+const MESSAGES = oneOf('messages', { type: 'array', minItems: 1, items: { type: 'object' } })
 
 /** What each route requires of the prompt: `wrongPrompt` of its dialect as a schema. A property test compares the two. */
 export const PROMPTS: Readonly<Record<CallRoute, Schema>> = {
@@ -43,7 +40,7 @@ export const PROMPTS: Readonly<Record<CallRoute, Schema>> = {
     properties: { query: NOT_NULL, stream: NO_STREAM },
     anyOf: ['documents', 'texts'].map((name) => oneOf(name, { type: 'array', minItems: 1 })),
   },
-  'audio/transcriptions': { required: ['file'], properties: { file: { contentMediaType: 'application/octet-stream' } } },
+  'audio/transcriptions': { required: ['file'], properties: { file: { type: 'string', contentMediaType: 'application/octet-stream' } } },
   'audio/speech': {
     required: ['input'],
     properties: { input: { type: 'string', minLength: 1 }, stream: NO_STREAM, stream_format: { enum: ['audio', null] } },
@@ -78,7 +75,9 @@ function callBody(isForm: boolean): Schema {
       ...Object.fromEntries(costs),
     },
     propertyNames: { pattern: isForm ? FORM_NAME : '^[^\\u0000]*$', not: { enum: [...MODEL_CHOOSING, ...DISTURBING] } },
-    additionalProperties: true,
+    ...(isForm
+      ? { patternProperties: { '\\[\\]$': {} }, additionalProperties: { not: { type: 'array' } } }
+      : { additionalProperties: true }),
   }
 }
 
@@ -198,12 +197,12 @@ function withoutRepeat(path: string): string {
   return path.replace('/v1/v1/', '/v1/')
 }
 
-/** The types of an answer. Only an answer that has tokens is streamed. */
-function callContent({ answers, hasOutput }: Dialect): Schema {
+/** The types of an answer. Only an answer that has tokens is streamed. Programs take a schema of a stream for that of its events or of its text. */
+function callContent({ answers, hasOutput, mayAnswerList }: Dialect): Schema {
   const sound = hasOutput ? { 'text/*': { schema: { type: 'string' } } } : { 'audio/*': {} }
   return {
-    'application/json': { schema: { type: 'object' } },
-    ...(hasOutput && { 'text/event-stream': { schema: { type: 'string' } } }),
+    'application/json': { schema: { type: mayAnswerList ? ['object', 'array'] : 'object' } },
+    ...(hasOutput && { 'text/event-stream': {} }),
     ...(answers === 'Any' && sound),
   }
 }

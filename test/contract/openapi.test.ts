@@ -138,8 +138,28 @@ describe('answers of a gateway', () => {
     form.append('file', new File(['RIFF'], 'a.wav'))
     const { status } = await fetch(front.base + path, { method: 'POST', headers: { 'x-api-key': front.issue() }, body: form })
     const parsed = name === 'max_tokens' ? Number(value) : value
-    const isAccepted = check.accepts(bodySchema(path), { model: 'llama', [name]: parsed, file: {} })
+    const isAccepted = check.accepts(bodySchema(path), { model: 'llama', [name]: parsed, file: 'RIFF' })
     expect(status).toBe(isAccepted ? 200 : 400)
+  })
+
+  test.each([
+    ['timestamp_granularities[]', 200],
+    ['temperature', 400],
+    ['max_tokens', 400],
+    ['file', 400],
+  ])('to a form in which %s stands twice are those that its schema foretells', async (name, expected) => {
+    const path = '/v1/audio/transcriptions'
+    const form = new FormData()
+    for (const [field, value] of Object.entries({ model: 'llama', file: 'RIFF' })) form.append(field, value)
+    for (const value of name === 'file' ? ['RIFF'] : ['1', '2']) form.append(name, value)
+    const { status } = await fetch(front.base + path, { method: 'POST', headers: { 'x-api-key': front.issue() }, body: form })
+    const isAccepted = check.accepts(bodySchema(path), { model: 'llama', file: 'RIFF', [name]: ['1', '2'] })
+    expect([status, isAccepted]).toEqual([expected, expected === 200])
+  })
+
+  test('of a reranker to texts may be a list, as TEI answers', () => {
+    const schemaOf = (path: string) => answerOf(operationOf('POST', path), 200)?.content?.['application/json']?.schema ?? {}
+    expect(['/v1/rerank', '/v1/embeddings'].map((path) => check.accepts(schemaOf(path), [{ index: 0, score: 1 }]))).toEqual([true, false])
   })
 
   test.each(['/v1/chat/completions', '/v1/messages'])(

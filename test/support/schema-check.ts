@@ -27,8 +27,16 @@ export class SchemaCheck {
       !isObject(value) ||
       Object.entries(schemas).every(([name, schema]) => !Object.hasOwn(value, name) || this.accepts(schema, value[name])),
     propertyNames: (value, schema: Schema) => !isObject(value) || Object.keys(value).every((name) => this.accepts(schema, name)),
-    additionalProperties: (value, allowed: boolean, { properties }) =>
-      allowed || !isObject(value) || Object.keys(value).every((name) => Object.hasOwn(properties as Json, name)),
+    patternProperties: (value, schemas: Readonly<Record<string, Schema>>) =>
+      !isObject(value) ||
+      Object.entries(value).every(([name, one]) => matching(schemas, name).every((pattern) => this.accepts(schemas[pattern] ?? {}, one))),
+    additionalProperties: (value, allowed: boolean | Schema, { properties = {}, patternProperties = {} }) => {
+      if (allowed === true || !isObject(value)) return true
+      const others = Object.keys(value).filter(
+        (name) => !Object.hasOwn(properties as Json, name) && !matching(patternProperties as Json, name)[0],
+      )
+      return others.every((name) => allowed !== false && this.accepts(allowed, value[name]))
+    },
     description: () => true,
     contentMediaType: () => true,
   }
@@ -53,6 +61,11 @@ export class SchemaCheck {
     if (!isObject(part)) throw new RangeError(`the document has no part ${path}`)
     return part
   }
+}
+
+/** The patterns that a name matches. */
+function matching(patterns: Json, name: string): string[] {
+  return Object.keys(patterns).filter((pattern) => new RegExp(pattern, 'u').test(name))
 }
 
 function hasType(value: unknown, type: string): boolean {
