@@ -76,7 +76,7 @@ picture: $(STAMP) ## record a session of `make run` and draw docs/first-key.svg
 	@node test/picture.ts
 
 ##@ Test
-.PHONY: test unit contract property integration e2e conformance agents python-sdks ai-sdk bench soak
+.PHONY: test unit contract property integration e2e conformance agents python-sdks ai-sdk openapi bench soak
 test: $(WEB) ## all layers that need no cluster: unit, contract, property, integration
 	@node test/run-layers.ts unit contract property integration
 
@@ -106,6 +106,9 @@ python-sdks: $(STAMP) ## the Python SDKs, LangChain and LlamaIndex, directly and
 
 ai-sdk: $(STAMP) ## the OpenAI provider of the Vercel AI SDK, directly and through the gateway (test/clients/README.md)
 	@node test/clients/ai-sdk/main.ts
+
+openapi: $(STAMP) ## random requests by docs/openapi.yaml (schemathesis) to a gateway: EXAMPLES of each operation, SEED (test/openapi/README.md)
+	@node test/openapi/main.ts
 
 bench: build ## measure requests, operator, limits and dashboard; PART="..." selects, BASE=<clone> compares (test/bench/README.md)
 	@node test/bench/main.ts
