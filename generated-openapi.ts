@@ -2,7 +2,7 @@
 import { stringify } from 'yaml'
 import type { Dialect } from './gateway/dialects/dialect.ts'
 import { DIALECTS } from './gateway/dialects/dialects.ts'
-import { COSTS, DISTURBING, MODEL_CHOOSING, MULTIPLIERS } from './gateway/dialects/request-shape.ts'
+import { COSTS, DECIDING, DISTURBING, MODEL_CHOOSING, MULTIPLIERS } from './gateway/dialects/request-shape.ts'
 import { ERROR_ROWS, type ErrorFormat, type ErrorRow, type RowID } from './gateway/errors.ts'
 import { formatOfPath } from './gateway/http/exchange.ts'
 import { rateHeaders } from './gateway/limits/rate-headers.ts'
@@ -53,6 +53,9 @@ const REFUSED = `Refused as modelChoice, in any case: ${[...MODEL_CHOOSING].join
 of the model server, in any case: ${[...DISTURBING].join(', ')}. Also refused as invalidField: a name that differs from one of the fields below only
 in case, and fields that nest deeper than 200 levels.`
 
+const REFUSED_IN_FORMS = `So is a field that stands in the form twice, unless its name ends in [], and one of these names with more behind a bracket
+or a dot, such as model[].`
+
 /** A form has no null, and integers of at most 15 digits. */
 const IN_FORM: Readonly<Record<string, Schema>> = {
   boolean: { type: 'boolean' },
@@ -62,19 +65,25 @@ const IN_FORM: Readonly<Record<string, Schema>> = {
 /** The names that every parser of forms reads alike. A contract test compares them with `form-body.ts`. */
 const FORM_NAME = '^[A-Za-z0-9_.\\[\\]\\-]{1,128}$'
 
+/** In a form also a name such as `model[]`. A contract test compares it with `request-shape.ts`. */
+const NESTED = `^(?:${[...DECIDING, ...MODEL_CHOOSING, ...DISTURBING].join('|')})[.\\[]`
+const REFUSED_NAMES: Schema = { enum: [...MODEL_CHOOSING, ...DISTURBING] }
+
 /** The fields of all routes on which the gateway decides. */
 function callBody(isForm: boolean): Schema {
   const ofType = (type: string): Schema => (isForm && IN_FORM[type]) || { type: [type, 'null'] }
   const costs = COSTS.map((name) => [name, ofType(name === 'stream' ? 'boolean' : 'integer')])
   return {
     type: 'object',
-    description: isForm ? `${REFUSED} So is a field that stands in the form twice, unless its name ends in [].` : REFUSED,
+    description: isForm ? `${REFUSED} ${REFUSED_IN_FORMS}` : REFUSED,
     required: ['model'],
     properties: {
       model: { type: 'string', minLength: 1, description: 'Name or alias of a model that the key may call.' },
       ...Object.fromEntries(costs),
     },
-    propertyNames: { pattern: isForm ? FORM_NAME : '^[^\\u0000]*$', not: { enum: [...MODEL_CHOOSING, ...DISTURBING] } },
+    propertyNames: isForm
+      ? { pattern: FORM_NAME, not: { anyOf: [REFUSED_NAMES, { pattern: NESTED }] } }
+      : { pattern: '^[^\\u0000]*$', not: REFUSED_NAMES },
     ...(isForm
       ? { patternProperties: { '\\[\\]$': {} }, additionalProperties: { not: { type: 'array' } } }
       : { additionalProperties: true }),

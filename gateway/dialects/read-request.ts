@@ -7,7 +7,7 @@ import { asObject, type JsonBody } from './json-body.ts'
 import { jsonError } from './json-error.ts'
 import type { PromptSize } from './prompt-size.ts'
 import { requestBody, type RequestBody } from './request-body.ts'
-import { COSTS, invalid, requestFields } from './request-shape.ts'
+import { COSTS, invalid, nestedField, requestFields } from './request-shape.ts'
 
 export interface ReadRequest {
   readonly asked: ModelRequest
@@ -52,6 +52,8 @@ function readFormRequest(bytes: Buffer, dialect: Dialect, { isMetered = false, b
   const { fields, contentType } = form
   const twice = fields.find(({ name }, at) => !name.endsWith('[]') && fields.some((other, index) => index > at && other.name === name))
   if (twice) return invalid(twice.name, 'stands in the form more than once')
+  const nested = fields.map(({ name }) => nestedField(name)).find((refusal) => refusal !== undefined)
+  if (nested) return nested
   const asked = requestFields(Object.fromEntries(fields.map(({ name, text }) => [name, formValue(name, text)])), dialect)
   if (asked instanceof GatewayError) return asked
   const modelAt = fields.find(({ name }) => name === 'model')?.at ?? { start: 0, end: 0 } // the fields have a model, or they were refused

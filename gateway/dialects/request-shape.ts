@@ -11,7 +11,7 @@ const COUNTS = [...MULTIPLIERS, ...CAPS] as const
 /** Fields that decide the cost of a call. */
 export const COSTS: readonly string[] = ['stream', ...COUNTS]
 /** Fields that decide scope, streaming or cost, or that the gateway writes. */
-const DECIDING = new Set(['model', 'stream_options', ...COSTS])
+export const DECIDING: ReadonlySet<string> = new Set(['model', 'stream_options', ...COSTS])
 const LENGTHS = new Set([...DECIDING].map((name) => name.length))
 /**
  * Top-level fields by which known servers choose another model, or more than one: OpenRouter (`models`, `route`, `preset`), LiteLLM (`fallbacks`,
@@ -122,6 +122,13 @@ function choice(key: string): GatewayError | undefined {
   const name = folded(key)
   if (MODEL_CHOOSING.has(name)) return new GatewayError('modelChoice', { field: key })
   return DISTURBING.has(name) ? invalid(key, 'may disturb other callers of the model server; leave it out') : undefined
+}
+
+/** Refuses a field of a form such as `model[]`, `models[0]` or `stream.x`: some parsers take it for the field before the sign, or for a part of that. */
+export function nestedField(name: string): GatewayError | undefined {
+  const [stem = ''] = name.split(/[[.]/)
+  if (stem === name) return undefined
+  return DECIDING.has(folded(stem)) ? invalid(name, `stands for "${folded(stem)}" in some parsers`) : choice(stem)
 }
 
 /** Upper case first, which alone folds ſ to s; lower case folds the Kelvin sign to k. */

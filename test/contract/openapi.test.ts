@@ -128,7 +128,21 @@ describe('answers of a gateway', () => {
   })
 
   const CAPS = ['7', '-7', '9'.repeat(15), `-${'9'.repeat(15)}`, '9'.repeat(16), '1.5', 'x']
-  const NAMES = ['a.b[]', 'A-1_', 'a b', 'ü', 'a\0b', 'a'.repeat(128), 'a'.repeat(129), 'models', 'priority']
+  const NAMES = [
+    'a.b[]',
+    'A-1_',
+    'a b',
+    'ü',
+    'a\0b',
+    'a'.repeat(128),
+    'a'.repeat(129),
+    'models',
+    'priority',
+    'models[]',
+    'model.x',
+    'stream[0]',
+    'mood[]',
+  ]
   const FIELDS = [...CAPS.map((cap) => ['max_tokens', cap] as const), ...NAMES.map((name) => [name, 'x'] as const)]
   test.each(FIELDS)('to a form with the field %j of %s are those that its schema foretells', async (name, value) => {
     const path = '/v1/audio/transcriptions'
