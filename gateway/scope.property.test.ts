@@ -1,9 +1,13 @@
 /** Whatever a caller sends, no model server reads another model than the one that was authorised, and no request hides in another one. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
+import { systemClock } from '#platform/clock.ts'
 import { type FrontGateway, modelRecord, startFront } from '../test/support/front-gateway.ts'
 import { DIALECTS } from './dialects/dialects.ts'
 import { readForm } from './dialects/form-body.ts'
+import { FreeCalls } from './limits/free-calls.ts'
+import { modelsRead } from '../test/support/model-readers.ts'
+import { PROMPTS } from '../test/support/scope-bodies.ts'
 import { SeededRandom } from '../test/support/seeded-random.ts'
 
 const SEED = Number(process.env.SCOPE_SEED ?? Date.now() % 1_000_000)
@@ -11,8 +15,7 @@ const BODIES = Number(process.env.SCOPE_BODIES ?? 6_000)
 const FRAMINGS = Number(process.env.SCOPE_FRAMINGS ?? 4_000)
 const AT_ONCE = 20
 const CHAT = '/v1/chat/completions'
-/** Routes of JSON bodies, without the one that has a small limit of its own. */
-const PATHS = [...DIALECTS.values()].filter(({ isForm, isCharged }) => !isForm && isCharged).map(({ path }) => path) as [
+const PATHS = [...DIALECTS.values()].filter(({ isForm }) => !isForm).flatMap(({ path, otherPaths = [] }) => [path, ...otherPaths]) as [
   string,
   ...string[],
 ]
@@ -21,7 +24,8 @@ let front: FrontGateway
 let key: string
 
 beforeAll(async () => {
-  front = await startFront({ models: [modelRecord('mine'), modelRecord('theirs')] })
+  const freeCalls = new FreeCalls(BODIES, systemClock)
+  front = await startFront({ models: [modelRecord('mine'), modelRecord('theirs')], app: { freeCalls } })
   key = front.issue({ models: [['mine']] })
 })
 afterAll(() => front.stop())
@@ -85,9 +89,6 @@ const CHARSETS = ['utf8', 'utf8', 'utf8', 'utf8', 'latin1', 'utf16le'] as const
 /** The usual form most of the time: with an odd one in every place, everything would be refused for the first of them. */
 const oneOf = (random: SeededRandom, forms: readonly [string, ...string[]]): string => (random.chance(0.6) ? forms[0] : random.pick(forms))
 
-/** What each of the routes needs besides the model. */
-const PROMPTS = '"messages":[{"role":"user","content":"{\\"model\\":\\"theirs\\"}"}],"prompt":"x","input":"x","query":"x","documents":["x"]'
-
 function randomBody(random: SeededRandom): Buffer {
   const entries = Array.from(
     { length: 1 + random.below(3) },
@@ -97,24 +98,6 @@ function randomBody(random: SeededRandom): Buffer {
   const text = `${oneOf(random, BEFORE)}{${entries.join(random.pick([',', ' , ', ',\n']))}}${oneOf(random, AFTER)}`
   return Buffer.from(text, oneOf(random, CHARSETS) as BufferEncoding)
 }
-
-/** One token of JSON: punctuation, a string, or any other scalar. */
-const TOKENS = /"(?:[^"\\]|\\.)*"|[{}[\],:]|[^\s"{}[\],:]+/g
-
-/** Every model that some parser could take from a body: that of the first or last key, whatever its case, cut at a NUL. */
-function modelsRead(bytes: Buffer): unknown[] {
-  const tokens = Array.from(bytes.toString('utf8').matchAll(TOKENS), ([token]) => token)
-  let depth = 0
-  return tokens.flatMap((token, at) => {
-    if ('}]'.includes(token)) depth--
-    if ('{['.includes(token)) depth++
-    const isKey = depth === 1 && tokens[at + 1] === ':' && token.startsWith('"')
-    return isKey && readerKey(token) === 'model' ? [scalar(tokens[at + 2] ?? '')] : []
-  })
-}
-
-const readerKey = (token: string): string | undefined => (JSON.parse(token) as string).split('\u0000')[0]?.toLowerCase()
-const scalar = (token: string): unknown => (token.startsWith('"') ? JSON.parse(token) : token)
 
 test(`${BODIES} random bodies: the forwarded body names the authorised model to every parser`, async () => {
   process.stdout.write(`scope: seed ${SEED}, ${BODIES} bodies, ${FRAMINGS} framings\n`)
