@@ -295,8 +295,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #relayFor(head: AnswerHead): AnswerRelay {
     const type = String(head.headers['content-type'] ?? '').toLowerCase()
     if (head.status !== 200) return new ErrorAnswer(this, head)
-    if (this.#stream === undefined) return this.#plainRelayFor(head, type)
-    return type.startsWith('text/event-stream') ? this.#stream.answeredBy(head) : new ErrorAnswer(this, head)
+    if (type.startsWith('text/event-stream') && this.#stream !== undefined) return this.#stream.answeredBy(head)
+    const mayBePlain = this.#stream === undefined || (this.job.dialect.answers === 'Any' && !this.#stream.isOpen) // Whisper ignores `stream`
+    return mayBePlain ? this.#plainRelayFor(head, type) : new ErrorAnswer(this, head)
   }
 
   #plainRelayFor(head: AnswerHead, type: string): AnswerRelay {

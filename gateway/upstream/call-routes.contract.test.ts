@@ -268,6 +268,12 @@ describe('sound', () => {
     expect([answer.text, answer.usage]).toEqual([text([...events, ...added]), reported(14, 0, 2)])
   })
 
+  it('whose server does not stream is its plain answer, which costs what the server reported and is no failure of the server', async () => {
+    const answer = { text: 'hello', usage: { type: 'tokens', input_tokens: 14, output_tokens: 2, total_tokens: 16 } }
+    const { status, text, usage } = await transcribe(json(200, answer), true)
+    expect([status, JSON.parse(text), usage]).toEqual([200, answer, reported(14, 0, 2)])
+  })
+
   it('of a text passes as it is made, and costs the text', async () => {
     const sound = Buffer.from([0xff, 0xfb, 0, 1, 2, 3])
     const { gateway } = await gatewayTo((response) => response.writeHead(200, { 'content-type': 'audio/mpeg' }).end(sound))
