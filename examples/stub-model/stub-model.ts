@@ -1,21 +1,16 @@
-/** A small model server for chat completions and messages. README.md lists the directives that its answers follow. */
+/** A small model server for every route of a model call. README.md lists the directives that its answers follow. */
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { buffer } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { chatFormat, completionsFormat } from './stub-completions.ts'
 import { parseStubDirectives, type StubDirectives } from './stub-directives.ts'
-import {
-  answerWords,
-  chatCompletionsFormat,
-  inputTokens,
-  lastMessage,
-  messagesFormat,
-  parseStubRequest,
-  type StubAnswer,
-  type StubFormat,
-  type StubRequest,
-} from './stub-replies.ts'
+import { answerWords, lastText, parseStubRequest, type StubAnswer, type StubFormat, type StubRequest } from './stub-format.ts'
+import { countTokensFormat, messagesFormat } from './stub-messages.ts'
+import { responsesFormat } from './stub-responses.ts'
+import { speechFormat, transcriptionsFormat } from './stub-sounds.ts'
+import { embeddingsFormat, rerankFormat } from './stub-vectors.ts'
 
 /** A received request, for tests of the gateway's requests. */
 export interface StubReceived {
@@ -87,49 +82,66 @@ function pageAt(path: string, models: readonly string[]): string | undefined {
 }
 
 const formats: ReadonlyMap<string, StubFormat> = new Map([
-  ['/v1/chat/completions', chatCompletionsFormat],
+  ['/v1/chat/completions', chatFormat],
+  ['/v1/completions', completionsFormat],
+  ['/v1/responses', responsesFormat],
+  ['/v1/embeddings', embeddingsFormat],
+  ['/v1/rerank', rerankFormat],
+  ['/v1/audio/transcriptions', transcriptionsFormat],
+  ['/v1/audio/speech', speechFormat],
   ['/v1/messages', messagesFormat],
+  ['/v1/messages/count_tokens', countTokensFormat],
 ])
 
 async function answer(request: IncomingMessage, response: ServerResponse, format: StubFormat, body: Buffer): Promise<void> {
-  const parsed = parseStubRequest(body.toString('utf8'))
+  const parsed = await parseStubRequest(body, request.headers['content-type'])
   if (parsed === undefined) return sendJson(response, 400, format.failure(400))
   const session = request.headers['x-session-id']
-  const asked = parseStubDirectives([String(session ?? ''), parsed.model, lastMessage(parsed)])
+  const asked = parseStubDirectives([String(session ?? ''), parsed.model, lastText(parsed)])
   if (asked.delay > 0) await sleep(asked.delay)
   if (asked['retry-after'] !== undefined) response.setHeader('retry-after', asked['retry-after'])
   if (asked.status !== undefined && asked.status >= 300) return sendJson(response, asked.status, format.failure(asked.status))
-  const reply = answerTo(parsed, asked, format)
-  if (parsed.stream === true) return stream(response, format.pieces(reply), asked)
-  plain(response, format.plain(reply), asked)
+  return reply(response, answerTo(parsed, asked, format), format, asked)
+}
+
+/** Streams what is sound, and what was asked for as a stream, if the route has streams. */
+async function reply(response: ServerResponse, content: StubAnswer, { plain, pieces }: StubFormat, asked: StubDirectives): Promise<void> {
+  if (plain && !(pieces && content.request.stream)) return sendPlain(response, plain(content), asked)
+  const type = plain ? 'text/event-stream; charset=utf-8' : 'audio/wav'
+  return sendPieces(response, pieces?.(content) ?? [], { ...asked, type })
 }
 
 function answerTo(request: StubRequest, asked: StubDirectives, format: StubFormat): StubAnswer {
-  const wanted = format === messagesFormat || request.stream !== true || request.stream_options?.include_usage === true
+  const wanted = format.hasUsageOption !== true || request.stream !== true || request.stream_options?.include_usage === true
   return {
     id: `stub-${process.hrtime.bigint().toString(36)}`,
     createdSeconds: Math.floor(Date.now() / 1000),
-    model: request.model,
-    inputTokens: inputTokens(request),
+    request,
+    inputTokens: format.inputTokens(request),
     usage: wanted && asked.nousage === undefined,
     ...answerWords(request, asked.words),
   }
 }
 
-async function stream(response: ServerResponse, pieces: readonly string[], asked: StubDirectives): Promise<void> {
-  response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8', 'cache-control': 'no-cache' })
+interface StubPieces extends StubDirectives {
+  /** Content type. */
+  readonly type: string
+}
+
+async function sendPieces(response: ServerResponse, pieces: ReadonlyArray<string | Buffer>, how: StubPieces): Promise<void> {
+  response.writeHead(200, { 'content-type': how.type, 'cache-control': 'no-cache' })
   response.flushHeaders()
   for (const [index, piece] of pieces.entries()) {
     if (response.destroyed) return
-    if (index === asked.hang) return
-    if (index === asked.cut) return breakOff(response)
+    if (index === how.hang) return
+    if (index === how.cut) return breakOff(response)
     if (!response.write(piece)) await drained(response)
-    if (asked.gap > 0) await sleep(asked.gap)
+    if (how.gap > 0) await sleep(how.gap)
   }
   response.end()
 }
 
-function plain(response: ServerResponse, text: string, asked: StubDirectives): void {
+function sendPlain(response: ServerResponse, text: string, asked: StubDirectives): void {
   if (asked.hang !== undefined) return
   if (asked.cut === undefined) return sendJson(response, 200, text)
   response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(text) })

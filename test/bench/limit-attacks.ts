@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
-import { inputTokens, parseStubRequest } from '../../examples/stub-model/stub-replies.ts'
+import { wordsOf } from '../../examples/stub-model/stub-format.ts'
 import { startStubModel, type StubReceived } from '../../examples/stub-model/stub-model.ts'
 import type { RedisClock } from '../support/ledger-redis.ts'
 import { LimitsLab, UID_HEADER } from '../support/limit-processes.ts'
@@ -117,11 +117,11 @@ async function attacked({ run, clock = 'own' }: Attack, timing: LedgerTiming, li
 
 /** What a request uses: its prompt, and as many words as it asks for. */
 function arrival({ headers, body }: StubReceived): Admission {
-  const request = parseStubRequest(body.toString())
+  const { messages } = JSON.parse(body.toString()) as { messages?: unknown }
   return {
     uid: String(headers[UID_HEADER]),
     atMs: performance.now(),
-    heldTokens: (request ? inputTokens(request) : 0) + WORDS,
+    heldTokens: wordsOf(messages) + WORDS,
     heldMicros: 0,
   }
 }
