@@ -6,17 +6,21 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { DIALECTS } from '../../gateway/dialects/dialects.ts'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
+import type { CallRoute } from '#contract/values/call-routes.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { longestLeaseMs } from '#contract/ledger/ledger-layout.ts'
 import { apiKeySpec } from '#api/apikey.ts'
-import { type Answer, callHeaders, expectRow, PATHS, type Question, smallBody, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
+import { type Answer, type ExpectedRow, expectRow, type Question, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
 import { openLab } from '../support/lab.ts'
 import { type LimitedCallOptions, LimitsLab } from '../support/limit-processes.ts'
-import { IMPATIENT, LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
+import { IMPATIENT, LimitedAnswers, lifeBudget, PRICED, UNREPORTED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
+import type { Program } from '../support/program.ts'
 import type { RedisPart } from '../support/redis-part.ts'
-import { LIMITS as LIMITS_ROWS, LIMITS_UNAVAILABLE } from '../support/rows.ts'
+import { LIMITS as LIMITS_ROWS, LIMITS_UNAVAILABLE, SPENT } from '../support/rows.ts'
+import { fieldsOf, formatOf, reportedTokens, routeRequest, STREAMED_ROUTES } from '../support/route-calls.ts'
 import { freePort } from '../support/free-port.ts'
 import { TEST_CA, TEST_SERVER_CERT, TEST_SERVER_KEY } from '../support/tls-fixture.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
@@ -44,34 +48,52 @@ const stream = (isStream: boolean): Question => (isStream ? { fields: { stream: 
 describe('#34728, kuadrant-operator#1864: every route for model calls, plain and streamed,', () => {
   interface Way {
     readonly path: string
+    readonly route: CallRoute
     readonly stream: boolean
   }
-  const WAYS: readonly Way[] = ROUTES.filter(({ methods }) => methods === 'POST')
-    .flatMap(({ paths }) => paths)
-    .flatMap((path) => [
-      { path, stream: false },
-      { path, stream: true },
-    ])
+  const pathsOf = (isCharged: boolean): Array<Pick<Way, 'path' | 'route'>> =>
+    [...DIALECTS.values()]
+      .filter((dialect) => dialect.isCharged === isCharged)
+      .flatMap(({ route, path, otherPaths = [] }) => [path, ...otherPaths].map((one) => ({ path: one, route })))
+  /** The count of tokens costs nothing. Its tests are in `call-money.test.ts`. */
+  const FREE = pathsOf(false)
+  const WAYS: readonly Way[] = pathsOf(true).flatMap((one) => [
+    { ...one, stream: false },
+    ...(STREAMED_ROUTES.has(one.route) ? [{ ...one, stream: true }] : []),
+  ])
   const WORDS = 8
   const TOKENS = 5_000
+  /** Servers report no usage with sound, so `Say something.` costs the estimate of its tokens. */
+  const SPOKEN_TOKENS = 4
 
-  async function callBy(way: Way, key: IssuedKey, directives = `words=${WORDS}`): Promise<Pick<Answer, 'status' | 'text'>> {
-    const gateway = limits.gateways[WAYS.indexOf(way) % 2] ?? limits.gateway
-    const answer = await fetch(`${gateway.url}${way.path}`, {
-      method: 'POST',
-      headers: { ...callHeaders(key.credential), ...directed(directives).headers },
-      body: JSON.stringify(smallBody(PRICED, { stream: way.stream, max_tokens: 100 })),
-    })
-    return { status: answer.status, text: lab.record(await answer.text()) }
+  const directives = { 'x-session-id': `stub:words=${WORDS}` }
+  const gatewayOf = (way: Way): Program => limits.gateways[WAYS.indexOf(way) % 2] ?? limits.gateway
+  const modelOf = ({ route }: Pick<Way, 'route'>): string => (route === 'audio/speech' ? UNREPORTED : PRICED)
+
+  async function callBy(way: Way, key: IssuedKey, headers: Readonly<Record<string, string>> = directives): Promise<Answer> {
+    const { path, route, stream: isStream } = way
+    const fields = { model: modelOf(way), ...fieldsOf(route), ...(isStream && { stream: true }) }
+    const request = routeRequest(route, fields, key.credential)
+    const answer = await fetch(gatewayOf(way).url + path, { ...request, headers: { ...request.headers, ...headers } })
+    return { status: answer.status, headers: answer.headers, text: lab.record(await answer.text()) }
   }
 
-  async function usedTokens(): Promise<number> {
-    const answer = await limits.call(await issue({}), { ...directed(`words=${WORDS}`), fields: { max_tokens: 100 } })
-    return (JSON.parse(answer.text) as { usage: { total_tokens: number } }).usage.total_tokens
+  /** Tokens by the report of the stub to the same call, which is sent to it directly and plain. */
+  async function tokensOf({ route }: Way): Promise<number> {
+    const request = routeRequest(route, { model: PRICED, ...fieldsOf(route) })
+    const answer = await fetch(`${limits.modelURL}/v1/${route}`, { ...request, headers: { ...request.headers, ...directives } })
+    const { input, output } = reportedTokens(await answer.text()) ?? { input: SPOKEN_TOKENS, output: 0 }
+    return input + output
+  }
+
+  function expectRefused(way: Way, answer: Answer, row: ExpectedRow): void {
+    const wait = answer.headers.get('retry-after')
+    expectRow(answer, formatOf(way.route), { ...row, isFinal: wait === null, ...(wait !== null && { retryAfter: Number(wait) }) })
   }
 
   test('is one of the table', () => {
-    expect(WAYS.map(({ path }) => path)).toEqual(expect.arrayContaining(Object.values(PATHS)))
+    const calls = ROUTES.filter(({ methods }) => methods === 'POST').flatMap(({ paths }) => paths)
+    expect([...new Set([...WAYS, ...FREE].map(({ path }) => path))].toSorted()).toEqual(calls.toSorted())
   })
 
   test.each(WAYS)('takes a request, its tokens and its price: $path, stream $stream', async (way) => {
@@ -79,8 +101,9 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
       limits: { requestsPerMinute: 100, tokensPerMinute: TOKENS, maxConcurrentRequests: 3 },
       budgets: [lifeBudget({ name: 'money' }), lifeBudget({ name: 'tokens', unit: 'Tokens' })],
     })
-    expect((await callBy(way, key)).status).toBe(200)
-    const used = await usedTokens()
+    const { status, text, headers } = await callBy(way, key)
+    expect([status, headers.get('content-type')?.startsWith('text/event-stream')], text).toEqual([200, way.stream])
+    const used = await tokensOf(way)
     await eventually(
       async () => {
         const shown = await limits.view(key)
@@ -96,25 +119,23 @@ describe('#34728, kuadrant-operator#1864: every route for model calls, plain and
   test('fills the same requests per minute, and is refused when the others have filled them', async () => {
     const key = await issue({ limits: { requestsPerMinute: WAYS.length } })
     for (const way of WAYS) expect((await callBy(way, key)).status, way.path).toBe(200)
-    for (const way of WAYS) {
-      const refused = await callBy(way, key)
-      expect(refused, way.path).toMatchObject({ status: 429, text: expect.stringContaining('requests per minute of this key') })
-    }
+    for (const way of WAYS) expectRefused(way, await callBy(way, key), LIMITS_ROWS.requests)
   })
 
   test('fills the same permits, and is refused while the others hold them', async () => {
     const key = await issue({ limits: { maxConcurrentRequests: WAYS.length } })
-    const running = WAYS.map((way) => callBy(way, key, 'delay=1500'))
+    const running = WAYS.map((way) => callBy(way, key, { 'x-session-id': 'stub:delay=1500' }))
     await eventually(async () => expect(await limits.permits(key)).toBe(WAYS.length))
-    for (const refused of await Promise.all(WAYS.map((way) => callBy(way, key))))
-      expect(refused).toMatchObject({ status: 429, text: expect.stringContaining('concurrent requests of this key') })
+    const refused = await Promise.all(WAYS.map((way) => callBy(way, key)))
+    for (const [at, way] of WAYS.entries()) expectRefused(way, refused[at] as Answer, LIMITS_ROWS.concurrency)
     for (const { status } of await Promise.all(running)) expect(status).toBe(200)
+    await eventually(async () => expect(await limits.permits(key)).toBe(0))
   })
 
   test('is refused by the same budget when that is spent', async () => {
     const budget = lifeBudget({ amount: 100 })
     const key = await issue({ budgets: [budget] }, [[budget, 100]])
-    for (const way of WAYS) expect((await callBy(way, key)).status, way.path).toBe(402)
+    for (const way of WAYS) expectRefused(way, await callBy(way, key), SPENT)
   })
 })
 

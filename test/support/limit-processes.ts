@@ -17,6 +17,9 @@ import { backendRecord, issuedKey, modelText, recordText } from './records.ts'
 import { waitFor } from './wait-for.ts'
 import { type Admission, readAdmissions } from './witnessed-ledger.ts'
 
+/** What the keys of an account share. */
+export type SharedLimits = Pick<AccountRecord, 'limits' | 'budgets'>
+
 export interface LimitsLabOptions {
   readonly timing: LedgerTiming
   /** Error of the wall clock of each process, ms; as many processes are started. */
@@ -24,7 +27,7 @@ export interface LimitsLabOptions {
   /** Limits by uid of the key. Budgets are seeded as never spent. */
   readonly keys: Readonly<Record<string, Pick<KeyRecord, 'limits' | 'budgets' | 'account'>>>
   /** What the keys of an account share, by its uid, which is its name in the ledger too. */
-  readonly accounts?: Readonly<Record<string, Pick<AccountRecord, 'limits' | 'budgets'>>>
+  readonly accounts?: Readonly<Record<string, SharedLimits>>
   /** The model server, which the lab closes. Default: a stub that records nothing. */
   readonly model?: StubModel
   readonly modelRecord?: Partial<ModelRecord>
@@ -64,7 +67,8 @@ const PRICING: ModelPricing = {
 const MODEL = 'stub'
 /** Forwarded by gateways; the stub looks for directives in it, and finds none in a uid. */
 export const UID_HEADER = 'x-session-id'
-const PLAN: PlanRecord = { kind: 'plan', version: 1, revision: 0, uid: 'plan', name: 'plan', generation: 1, models: ['*'] }
+/** The plan of all accounts. */
+export const PLAN: PlanRecord = { kind: 'plan', version: 1, revision: 0, uid: 'plan', name: 'plan', generation: 1, models: ['*'] }
 /** A key that only the warm-up uses. */
 const WARM = 'warm'
 const WARM_LIMITS = { limits: { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000 } }
@@ -290,7 +294,8 @@ export class LimitsLab {
   }
 }
 
-function accountText(uid: string, shared: Pick<AccountRecord, 'limits' | 'budgets'>): string {
+/** The record of an Active account on the plan `PLAN`. */
+export function accountText(uid: string, shared: SharedLimits): string {
   const own = {
     kind: 'account',
     version: 1,

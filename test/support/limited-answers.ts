@@ -11,8 +11,10 @@ import type { ModelRecord } from '#contract/records/model-record.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
+import { encodePlanRecord } from '#contract/records/plan-record.ts'
 import { ask, type Answer, callHeaders, type Question } from './ask.ts'
 import type { Lab } from './lab.ts'
+import { accountText, PLAN, type SharedLimits } from './limit-processes.ts'
 import { Program } from './program.ts'
 import { backendRecord, issuedKey, modelText, recordText, writer, type IssuedKey } from './records.ts'
 import { redisSettings } from './redis-gateway.ts'
@@ -29,6 +31,8 @@ const FREE = { inputPerMillion: 0, outputPerMillion: 0, cachedInputPerMillion: 0
 export const PRICED = 'priced'
 /** A model with timeouts of one second: for the first byte, and for silence within an answer. */
 export const IMPATIENT = 'impatient'
+/** A model for calls whose server reports nothing. No other calls may be made: their reports would change the estimates of the next ones. */
+export const UNREPORTED = 'unreported'
 
 /** The answer of `/v1/key`. The values are at most a second old. */
 export interface KeyView {
@@ -44,6 +48,18 @@ export interface LimitedAnswersOptions {
   readonly env?: Env | ((redis: RedisPart, index: number) => Env)
   /** Further arguments of the Redis server. */
   readonly redisArgs?: readonly string[]
+  /** Further models, and what differs from a model without a price. */
+  readonly models?: Readonly<Record<string, Partial<ModelRecord>>>
+  /** What the keys of an account share, by its uid. Its budgets are seeded as never spent. */
+  readonly accounts?: Readonly<Record<string, SharedLimits>>
+}
+
+interface AnswersParts {
+  readonly lab: Lab
+  readonly redis: RedisPart
+  readonly gateways: readonly Program[]
+  readonly model: StubModel
+  readonly options: LimitedAnswersOptions
 }
 
 /** Close it in `afterAll`. */
@@ -51,18 +67,25 @@ export class LimitedAnswers {
   readonly redis: RedisPart
   readonly gateways: readonly Program[]
   reached = 0
+  /** Base URL of the stub model. */
+  readonly modelURL: string
   readonly #lab: Lab
   readonly #model: StubModel
   readonly #operator: RedisConnection
   readonly #store: RedisProjectionStore
   readonly #keys: IssuedKey[] = []
+  readonly #models: NonNullable<LimitedAnswersOptions['models']>
+  readonly #accounts: NonNullable<LimitedAnswersOptions['accounts']>
   #epoch = 1
 
-  private constructor(lab: Lab, redis: RedisPart, gateways: readonly Program[], model: StubModel) {
+  private constructor({ lab, redis, gateways, model, options }: AnswersParts) {
     this.#lab = lab
     this.redis = redis
     this.gateways = gateways
     this.#model = model
+    this.modelURL = model.url
+    this.#models = options.models ?? {}
+    this.#accounts = options.accounts ?? {}
     this.#operator = new RedisConnection(redisSettings(redis, 'operator'), 'operator', { commandMs: 5_000 })
     this.#store = new RedisProjectionStore(this.#operator, 'hg')
   }
@@ -79,7 +102,7 @@ export class LimitedAnswers {
     }
     let onRequest = (): void => undefined
     const model = await startStubModel({ host: lab.address.ip, onRequest: () => onRequest() })
-    const opened = new LimitedAnswers(lab, redis, programs, model)
+    const opened = new LimitedAnswers({ lab, redis, gateways: programs, model, options })
     onRequest = () => (opened.reached += 1)
     await opened.rebuild()
     await Promise.all(programs.map((program) => program.start()))
@@ -129,11 +152,19 @@ export class LimitedAnswers {
       this.#served('free', { pricing: FREE }),
       this.#served('unpriced', {}),
       this.#served('twice', { pricing: PRICING }),
+      this.#served(UNREPORTED, { pricing: PRICING }),
       this.#served(IMPATIENT, { timeouts: { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 60 } }),
+      ...Object.entries(this.#models).map(([uid, change]) => this.#served(uid, change)),
     ]
+    const accounts = Object.entries(this.#accounts)
+    for (const [uid, { budgets }] of accounts) if (budgets) await this.seed(uid)
     const keys = this.#keys.map(({ record }) => ({ kind: 'key' as const, op: 'put' as const, id: record.uid, text: recordText(record) }))
     this.#epoch += 1
-    await this.#store.rebuild(writer(), `e${this.#epoch}`, 1_000 * this.#epoch, [...models, ...keys])
+    await this.#store.rebuild(writer(), `e${this.#epoch}`, 1_000 * this.#epoch, [
+      { kind: 'plan', op: 'put', id: PLAN.uid, text: encodePlanRecord(PLAN) },
+      ...accounts.map(([id, shared]) => ({ kind: 'account' as const, op: 'put' as const, id, text: accountText(id, shared) })),
+      ...[...models, ...keys],
+    ])
   }
 
   call(key: IssuedKey, question: Question = {}, gateway: Program = this.gateway): Promise<Answer> {
