@@ -6,7 +6,9 @@ import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { startStubModel } from '../../examples/stub-model/stub-model.ts'
+import { CALL_ROUTES } from '#contract/values/call-routes.ts'
 import { listening } from '../support/listening.ts'
+import { fieldsOf, routeRequest } from '../support/route-calls.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
 
@@ -118,6 +120,15 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(await (await fetch(`${base}/models`, { headers })).json()).toMatchObject({ data: [{ id: 'llama' }] })
     const root = base.replace(/\/v1$/, '')
     for (const path of ['/healthz', '/readyz', '/metrics']) expect((await fetch(root + path)).status).toBe(200)
+  })
+
+  it('serves every route of a model call to the first key', async () => {
+    const { program, credential } = await startReady()
+    const base = await program.baseURL()
+    for (const route of CALL_ROUTES) {
+      const { status } = await fetch(`${base}/${route}`, routeRequest(route, { model: 'llama', ...fieldsOf(route) }, credential))
+      expect([route, status]).toEqual([route, 200])
+    }
   })
 
   it('keeps the value of a key over a restart, and its own files to this user', async () => {
