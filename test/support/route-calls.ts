@@ -9,7 +9,7 @@ export const STREAMED_ROUTES: ReadonlySet<CallRoute> = new Set<CallRoute>([
 
 const TEXT = 'Say something.'
 const MESSAGES = [{ role: 'user', content: TEXT }]
-const SOUND = new File([Buffer.alloc(2_500, 'sound ')], 'a.wav', { type: 'audio/wav' })
+const SOUND = new File([Buffer.alloc(2_900, 'sound ')], 'a.wav', { type: 'audio/wav' })
 
 /** The fields of a call beside `model`. An answer with text has at most `cap` tokens. */
 export function fieldsOf(route: CallRoute, cap = 100): Readonly<Record<string, unknown>> {
