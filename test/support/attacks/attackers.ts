@@ -17,7 +17,7 @@ setPriority(19)
 const site = JSON.parse(process.argv[2] ?? '') as AttackSite
 const MB = 1_000_000
 const PIECE = 16_384
-/** Pause of the slow model server after each piece of up to 64 KiB. */
+/** Pause of the slow model server after each piece of up to 64 KiB. With it, the server needs some 5 s for a file. */
 const SLOW_READ_MS = 10
 const BOMB = gzipSync(Buffer.alloc(100 * MB, 0x20))
 const DEEP = Buffer.from(`${'['.repeat(2 * MB)}${']'.repeat(2 * MB)}`)
@@ -74,7 +74,7 @@ async function neverRead(isRunning: AbortSignal, text: string): Promise<void> {
   }
 }
 
-/** A model server that reads some 6 MB a second, and answers when it has the end of the form. */
+/** A model server that reads some 5 MB a second, and answers when it has the end of the form. */
 async function serveSlowly(): Promise<number> {
   const server = createServer((socket) => {
     socket
@@ -105,7 +105,7 @@ const START: Readonly<Record<Attack, (isRunning: AbortSignal) => void>> = {
   '/v1/models': (on) =>
     many(16, () => askAgain(on, () => `GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${site.credential}\r\n\r\n`)),
   'silent names': (on) => SILENT_NAMES.forEach((name) => many(8, () => askAgain(on, () => post(name)))),
-  'large files': (on) => many(4, () => askAgain(on, upload)),
+  'large files': (on) => many(2, () => askAgain(on, upload)), // as many as the gateway takes of one key
 }
 
 async function serve(answer: (socket: Socket) => void): Promise<number> {
