@@ -17,7 +17,7 @@ function exactly(properties: Readonly<Record<string, Schema>>, optional: readonl
   return { type: 'object', required, properties, additionalProperties: false }
 }
 
-/** `RefusedLimitDetails`. */
+/** The schema of `error.metadata`, whose type is `RefusedLimitDetails`. */
 const METADATA = exactly(
   {
     limit: { enum: [...RATES, 'budget', 'balance'] },

@@ -65,7 +65,7 @@ const IN_FORM: Readonly<Record<string, Schema>> = {
 /** The names that every parser of forms reads alike. A contract test compares them with `form-body.ts`. */
 const FORM_NAME = '^[A-Za-z0-9_.\\[\\]\\-]{1,128}$'
 
-/** In a form also a name such as `model[]`. A contract test compares it with `request-shape.ts`. */
+/** Names of form fields that some parsers read as another field, such as `model[]`. A contract test compares the names with `request-shape.ts`. */
 const NESTED = `^(?:${[...DECIDING, ...MODEL_CHOOSING, ...DISTURBING].join('|')})[.\\[]`
 const REFUSED_NAMES: Schema = { enum: [...MODEL_CHOOSING, ...DISTURBING] }
 

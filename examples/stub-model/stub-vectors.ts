@@ -27,7 +27,7 @@ export const rerankFormat: StubFormat = {
   failure: openaiFailure,
 }
 
-/** A list of numbers is one prompt of tokens; any other list has a prompt in each entry. */
+/** A list of numbers is one prompt. Each entry of any other list is a prompt. */
 function promptsOf(input: unknown): readonly unknown[] {
   return Array.isArray(input) && typeof input[0] !== 'number' ? input : [input]
 }

@@ -129,7 +129,7 @@ function usageOf(event: Buffer, read: BackendEvents['usageIn'], text = event.toS
   return report && { report, isAlone: Array.isArray(value.choices) && value.choices.length === 0 }
 }
 
-/** The two shapes have different names. Usage as a duration has no tokens. */
+/** The names of the counts differ between the two formats. Usage that is a duration has no tokens. */
 function transcriptionUsage(value: JsonObject): UsageReport | undefined {
   return openaiUsage(value) ?? responsesUsage(value)
 }

@@ -26,7 +26,7 @@ export const completions: Dialect = {
   promptSize,
 }
 
-/** A list of numbers is one prompt of tokens; any other list has a prompt in each entry. */
+/** A list of numbers is one prompt. Each entry of any other list is a prompt. */
 function prompts({ prompt }: JsonObject): number {
   return Array.isArray(prompt) && typeof prompt[0] !== 'number' ? prompt.length : 1
 }

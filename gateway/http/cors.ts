@@ -26,7 +26,7 @@ function isOrigin(text: string): boolean {
   return /^[a-z][a-z0-9+.-]*:\/\/[a-z0-9._-]+(:\d{1,5})?$/.test(text)
 }
 
-/** Headers of answers that a page may read, beside those that every page may. */
+/** Response headers that a page may read, beside the headers that browsers always expose. */
 const EXPOSED = [
   ...['x-request-id', 'request-id', 'retry-after', 'retry-after-ms', 'x-should-retry', 'openai-processing-ms'],
   ...['requests', 'tokens'].flatMap((of) => ['limit', 'remaining', 'reset'].map((what) => `x-ratelimit-${what}-${of}`)),

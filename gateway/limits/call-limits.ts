@@ -14,6 +14,7 @@ import type { KeyRecord } from '#contract/records/key-record.ts'
 import { effective } from '#policy/effective.ts'
 import { countsOf } from '#contract/usage/usage-report.ts'
 import type { UsageMeter } from '../usage/usage-meter.ts'
+import { RecentTimes } from './recent-times.ts'
 
 /** Output tokens that a call holds: all that the request declares, or the amount that similar requests have used before. */
 type TokenHold = 'Declared' | 'Expected'
@@ -249,31 +250,18 @@ function makeRoom(map: Map<string, unknown>, most: number): void {
 /** Number of refusals within the time that make a storm. */
 const MANY = 20
 const WITHIN_MS = 10_000
-/** Maximum number of watched keys; the key with the earliest first refusal is dropped first. */
-const MOST_KEYS = 10_000
 
 /** Finds keys whose clients ignore refusals: refused again and again for requests per minute. */
 export class StormGuard {
-  /** Monotonic ms of the last refusals of each key, as a ring of `MANY`. */
-  readonly #times = new Map<string, { readonly at: Float64Array; next: number }>()
+  readonly #times = new RecentTimes(MANY)
 
   refused(uid: string, now: number): void {
-    const ring = this.#times.get(uid) ?? this.#add(uid)
-    ring.at[ring.next] = now
-    ring.next = (ring.next + 1) % MANY
+    this.#times.add(uid, now)
   }
 
   /** Whether the last 20 refusals lie within 10 s. */
   isStorm(uid: string, now: number): boolean {
-    const ring = this.#times.get(uid)
-    return ring !== undefined && now - (ring.at[ring.next] ?? -Infinity) < WITHIN_MS
-  }
-
-  #add(uid: string): { readonly at: Float64Array; next: number } {
-    makeRoom(this.#times, MOST_KEYS)
-    const ring = { at: new Float64Array(MANY).fill(-Infinity), next: 0 }
-    this.#times.set(uid, ring)
-    return ring
+    return now - this.#times.earliest(uid) < WITHIN_MS
   }
 }
 

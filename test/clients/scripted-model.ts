@@ -25,7 +25,7 @@ const FORMATS: Readonly<Record<string, AgentFormat>> = {
 }
 const COUNT_PATH = '/v1/messages/count_tokens'
 
-/** A request as the server received it. */
+/** A request that the model server received. */
 export interface SeenRequest {
   readonly method: string
   readonly path: string

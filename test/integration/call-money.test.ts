@@ -1,5 +1,5 @@
 /**
- * What a call of each route costs, however it ends, and how limits refuse it: at real gateway processes, with a real Redis, before the stub model server.
+ * The price of a call of each route by the way in which the call ends, and the refusals of limits. Gateway processes and Redis are real; the model server is the stub.
  * What a call costs on a real llama-server: `call-routes.test.ts`.
  */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
@@ -206,7 +206,7 @@ function mostTokens({ route }: Route): number {
   return JSON.stringify(fields).length + again
 }
 
-/** How the gateway ends a stream that broke. */
+/** The last event of a broken stream, by format. */
 const LAST_EVENTS = {
   openai: /data: \{"error":\{"message":"[^]*\}\n\ndata: \[DONE\]\n\n$/,
   responses: /event: response\.failed\ndata: [^]*\n\nevent: error\ndata: \{"type":"error"[^]*\}\n\n$/,
