@@ -15,10 +15,13 @@ const MICROS = 1_000_000
 
 let world: OperatorWorld
 let ledger: FakeLedgerStore
+/** How far the wall clock of the leader is ahead of the clock of the store. */
+let aheadMs: number
 
 beforeEach(() => {
   world = new OperatorWorld()
-  ledger = new FakeLedgerStore()
+  aheadMs = 0
+  ledger = new FakeLedgerStore(() => world.now - aheadMs)
   world.ledger = ledger
 })
 afterEach(() => world.stop())
@@ -145,6 +148,31 @@ describe('a budget', () => {
     await world.settle()
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
     expect((await world.key()).status?.usage).toMatchObject([{ windowStartTime: '2026-02-01T00:00:00Z', used: '0.00' }])
+  })
+})
+
+describe('the spend of a day', () => {
+  const DAY: Budget = { ...MONTH, name: 'day', window: 'Day' }
+  const TODAY = `day:Currency:Day:${Date.UTC(2026, 0, 1)}`
+
+  test('stays in Redis and in the Secrets, whatever a leader takes for today for half a minute', async () => {
+    await world.start()
+    const uid = await applied({ budgets: [DAY] })
+    ledger.spend(uid, TODAY, 7 * MICROS)
+    await turns(10)
+    aheadMs = 3 * 86_400_000
+    world.now += aheadMs
+    await world.restart()
+    await turns(30)
+    const during = (await world.key()).status?.usage
+    world.now -= aheadMs
+    aheadMs = 0
+    await world.restart()
+    await turns(70)
+    expect([ledger.window(uid, TODAY).spent, await durable()]).toEqual([7 * MICROS, { [uid]: { [TODAY]: 7 * MICROS } }])
+    const shown = { windowStartTime: '2026-01-01T00:00:00Z', used: '7.00' }
+    expect([during, (await world.key()).status?.usage]).toMatchObject([[shown], [shown]])
+    expect(lossEvents()).toBe(0)
   })
 })
 

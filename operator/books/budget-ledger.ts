@@ -13,6 +13,7 @@ import { ProcessWatch } from './process-watch.ts'
 import type { Interval } from '../shards/spend-entry.ts'
 import { shownLoss } from './spend-plan.ts'
 import { SpendReader, type SpendReaderDeps } from './spend-reader.ts'
+import { StoreTime } from './store-time.ts'
 import type { Subjects } from './subject-ledger.ts'
 
 const TURN_MS = 1_000
@@ -30,7 +31,7 @@ const DROPS_PER_TURN = 200
 const FIRST_WALK_MS = 60_000
 const WALK_EVERY_MS = 3_600_000
 
-export interface BudgetLedgerDeps extends SpendReaderDeps {
+export interface BudgetLedgerDeps extends Omit<SpendReaderDeps, 'time'> {
   readonly store: OperatorLedgerStore
   readonly subjects: Pick<Subjects, 'uids' | 'budgetsOf' | 'mayExist' | 'read' | 'lost'>
   readonly live: () => readonly LiveProcess[]
@@ -45,6 +46,7 @@ export interface BudgetLedgerDeps extends SpendReaderDeps {
 
 export class BudgetLedger {
   readonly #deps: BudgetLedgerDeps
+  readonly #time: StoreTime
   readonly #reader: SpendReader
   readonly #processes = new ProcessWatch()
   readonly #census: LedgerCensus
@@ -56,8 +58,9 @@ export class BudgetLedger {
 
   constructor(deps: BudgetLedgerDeps) {
     this.#deps = deps
-    this.#reader = new SpendReader(deps)
-    this.#census = new LedgerCensus({ ...deps, processes: this.#processes, uids: () => this.#reader.subjects() })
+    this.#time = new StoreTime(deps.store, deps.clock)
+    this.#reader = new SpendReader({ ...deps, time: this.#time })
+    this.#census = new LedgerCensus({ ...deps, time: this.#time, processes: this.#processes, uids: () => this.#reader.subjects() })
     this.#sweep = new LedgerSweep(deps)
     deps.metrics?.checkpointAge(() => deps.checkpoint.ageSeconds)
   }
@@ -105,7 +108,7 @@ export class BudgetLedger {
   /** The period in which spend of a key may have been lost; undefined as soon as the status no longer shows the period. */
   loss(uid: string): Interval | undefined {
     const entry = this.#deps.checkpoint.get(uid)
-    return entry && shownLoss(entry, this.#deps.clock.now())
+    return entry && shownLoss(entry, this.#time.now())
   }
 
   /** Seeds the budgets of records on their way to the projection. Never throws: a seed must not delay a revocation. */

@@ -4,6 +4,7 @@ import { FakeLedgerStore } from '../../test/support/fake-ledger-store.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import { LedgerCensus } from './ledger-census.ts'
 import { ProcessWatch } from './process-watch.ts'
+import { StoreTime } from './store-time.ts'
 
 const HOUR_MS = 3_600_000
 const TODAY = Date.UTC(2026, 2, 15)
@@ -24,12 +25,21 @@ function turn(atMs: number): Promise<void> {
 
 beforeEach(async () => {
   clock = new ManualClock(TODAY + HOUR_MS * 12)
-  store = new FakeLedgerStore()
+  store = new FakeLedgerStore(() => clock.now())
   await store.prepare()
   processes = new ProcessWatch()
   reaped = 0
   const metrics = { reaped: (holds: number) => void (reaped += holds) }
-  census = new LedgerCensus({ store, clock, subjects: { budgetsOf: () => [DAY] }, metrics, processes, uids: () => store.budgets.keys() })
+  const time = new StoreTime(store, clock)
+  census = new LedgerCensus({
+    store,
+    clock,
+    time,
+    subjects: { budgetsOf: () => [DAY] },
+    metrics,
+    processes,
+    uids: () => store.budgets.keys(),
+  })
 })
 
 test('the recorded spend of a process is dropped two hours after its end, and not earlier', async () => {

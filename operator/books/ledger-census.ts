@@ -4,6 +4,7 @@ import type { LedgerMetrics } from '../operator-deps.ts'
 import type { BudgetSurvey, OperatorLedgerStore, SubjectFields } from './ledger-store.ts'
 import type { ProcessWatch } from './process-watch.ts'
 import { forgettable } from './spend-plan.ts'
+import type { StoreTime } from './store-time.ts'
 import type { Subjects } from './subject-ledger.ts'
 
 /** Subjects per turn of a second: Redis must serve gateways at the same time. */
@@ -14,6 +15,7 @@ const EVERY_MS = 3_600_000
 export interface CensusDeps {
   readonly store: Pick<OperatorLedgerStore, 'survey' | 'reap' | 'bury' | 'forget' | 'dropBudgets'>
   readonly clock: Clock
+  readonly time: Pick<StoreTime, 'read'>
   readonly subjects: Pick<Subjects, 'budgetsOf'>
   readonly metrics?: Pick<LedgerMetrics, 'reaped'> | undefined
   readonly processes: ProcessWatch
@@ -55,7 +57,7 @@ export class LedgerCensus {
   }
 
   async #settle(uids: readonly string[], surveys: readonly BudgetSurvey[]): Promise<void> {
-    const { store, clock, metrics, processes } = this.#deps
+    const { store, clock, time, metrics, processes } = this.#deps
     const nowMs = clock.monotonic()
     for (const { holders, spenders } of surveys) for (const process of [...holders, ...spenders]) processes.met(process, nowMs)
     const dead = listed(uids, (at) => surveys[at]?.holders.filter((process) => processes.isDead(process, nowMs)))
@@ -63,7 +65,7 @@ export class LedgerCensus {
     await store.dropBudgets(uids.filter((_, at) => surveys[at]?.state === 'damaged')) // the next read seeds them again
     for (const [process, subjects] of dead) await store.reap(process, subjects)
     for (const [process, subjects] of ended) await store.bury(process, subjects)
-    await store.forget(this.#over(uids, surveys, clock.now()))
+    await store.forget(this.#over(uids, surveys, await time.read()))
     const reaped = [...dead.values()].reduce((sum, subjects) => sum + subjects.length, 0)
     if (reaped > 0) metrics?.reaped(reaped)
   }

@@ -50,6 +50,8 @@ export interface LedgerKey {
 export interface OperatorLedgerStore {
   /** Loads missing or older functions. @returns the number of libraries that were loaded */
   prepare(): Promise<0 | 1>
+  /** The clock of the store, by which gateways count windows, ms since 1970. */
+  timeMs(): Promise<number>
   /** Takes names out of the set of subjects with a settlement. @param limit most names */
   settled(limit: number): Promise<readonly string[]>
   read(asked: readonly SubjectFields[]): Promise<readonly BudgetRead[]>

@@ -1,7 +1,6 @@
 /** Implements OperatorLedgerStore in Redis. Many subjects share one round trip, with one function call per subject. */
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
-import { systemClock } from '#platform/clock.ts'
 import type { RedisConnection } from '#platform/redis-connection.ts'
 import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { LEDGER_CAPS } from '#contract/ledger/ledger-layout.ts'
@@ -50,6 +49,11 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     return this.#redis.run((client) => loadLibrary(client, this.#functions))
   }
 
+  async timeMs(): Promise<number> {
+    const [seconds, micros] = await this.#redis.run((client) => client.time())
+    return Number(seconds) * 1_000 + Math.floor(Number(micros) / 1_000)
+  }
+
   async settled(limit: number): Promise<readonly string[]> {
     const key = settledSubjects(this.#prefix)
     const [reply] = await this.#each([[this.#functions.settled, key, String(limit)]])
@@ -69,7 +73,7 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   }
 
   async seed(subjects: readonly SubjectCheckpoints[]): Promise<readonly SeedOutcome[]> {
-    const stamp = `${randomUUID()}-${Math.floor(systemClock.now() / 1_000)}` // later seeds end in larger numbers
+    const stamp = `${randomUUID()}-${Math.floor((await this.timeMs()) / 1_000)}` // later seeds end in larger numbers
     const calls = subjects.map(({ subject, checkpoints }) => {
       const known = checkpoints.slice(0, LEDGER_CAPS.reports).flatMap(([field, spent]) => [field, String(spent)])
       return this.#call('seed', subject, stamp, ...known)

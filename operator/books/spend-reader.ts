@@ -4,6 +4,7 @@ import type { LedgerMetrics } from '../operator-deps.ts'
 import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
 import type { SpendEntry } from '../shards/spend-entry.ts'
 import { type AskedWindow, hasLostSpend, isOf, knownAfter, presentWindows, readingsOf, withLoss } from './spend-plan.ts'
+import type { StoreTime } from './store-time.ts'
 import type { Subjects, SubjectUsage } from './subject-ledger.ts'
 import type { SecretShards } from '../shards/secret-shards.ts'
 
@@ -26,6 +27,7 @@ export interface SpendReaderDeps {
   /** The durable spend. Spend is put with `commitLater`. */
   readonly checkpoint: SecretShards<SpendEntry>
   readonly clock: Clock
+  readonly time: Pick<StoreTime, 'read' | 'now'>
   readonly subjects: Pick<Subjects, 'budgetsOf' | 'read' | 'lost'>
   readonly assertLeading: () => void
   readonly metrics?: Pick<LedgerMetrics, 'read' | 'restored'> | undefined
@@ -76,15 +78,16 @@ export class SpendReader {
       await store.dropBudgets(damaged)
       await store.seed(damaged.map((uid) => this.#checkpointsOf(uid)))
     }
-    this.#lost(uids.filter((_, at) => first[at] !== 'present'))
+    await this.#lost(uids.filter((_, at) => first[at] !== 'present'))
   }
 
   /** Reads due subjects. @param isStopped called between two round trips @throws errors of the store; the rest is then due again */
   async readDue(isStopped: () => boolean): Promise<void> {
-    const { store, clock } = this.#deps
+    const { store, clock, time } = this.#deps
+    await time.read()
     for (const uid of await store.settled(SETTLED_AT_ONCE)) {
       if (!this.#schedule.has(uid)) continue
-      this.#seenOf(uid).usedMs = clock.now()
+      this.#seenOf(uid).usedMs = time.now()
       this.#schedule.name(uid, clock.monotonic())
     }
     const due = this.#schedule.due(clock.monotonic())
@@ -92,8 +95,8 @@ export class SpendReader {
   }
 
   async #read(due: readonly string[]): Promise<void> {
-    const { store, clock, metrics, subjects } = this.#deps
-    const nowMs = clock.now()
+    const { store, clock, time, metrics, subjects } = this.#deps
+    const nowMs = time.now()
     const asked = due.map((uid) => presentWindows(subjects.budgetsOf(uid) ?? [], nowMs))
     const reads = await store.read(due.map((subject, at) => ({ subject, fields: (asked[at] ?? []).map(({ field }) => field) })))
     this.#schedule.wasRead(due, clock.monotonic())
@@ -110,14 +113,15 @@ export class SpendReader {
 
   /** @returns false if the ledger has less than the known spend */
   #take(uid: string, asked: readonly AskedWindow[], read: BudgetRead & { state: 'seeded' }): boolean {
-    const { clock, checkpoint } = this.#deps
+    const { time, checkpoint } = this.#deps
+    const nowMs = time.now()
     const known = checkpoint.get(uid)
-    const after = knownAfter(known, { uid, asked, windows: read.windows, nowMs: clock.now() })
+    const after = knownAfter(known, { uid, asked, windows: read.windows, nowMs })
     if (after !== undefined && after !== known) checkpoint.commitLater(after)
     const seen = this.#seenOf(uid)
     if (hasLostSpend(known, asked, read.windows)) return false
-    seen.goodMs = clock.now()
-    if (isMore(known, after)) seen.usedMs = clock.now()
+    seen.goodMs = nowMs
+    if (isMore(known, after)) seen.usedMs = nowMs
     if (after !== undefined) this.#report(uid, { budgets: readingsOf(asked, read.windows), lastUsedMs: seen.usedMs })
     return true
   }
@@ -132,13 +136,14 @@ export class SpendReader {
   }
 
   /** Marks the loss of spend, except for subjects without spend, and schedules another read. */
-  #lost(uids: readonly string[]): void {
-    const { checkpoint, clock, subjects, metrics } = this.#deps
+  async #lost(uids: readonly string[]): Promise<void> {
+    const { checkpoint, clock, time, subjects, metrics } = this.#deps
     const present = uids.filter((uid) => subjects.budgetsOf(uid) !== undefined) // the others were deleted meanwhile
     const known = present.flatMap((uid) => checkpoint.get(uid) ?? []).filter(({ spent }) => spent.size > 0)
+    const toMs = known.length > 0 ? await time.read() : 0
     for (const entry of known) {
       const seen = this.#seenOf(entry.uid)
-      const interval = { fromMs: seen.goodMs === 0 ? entry.atMs : seen.goodMs, toMs: clock.now() }
+      const interval = { fromMs: seen.goodMs === 0 ? entry.atMs : seen.goodMs, toMs }
       const marked = withLoss(entry, interval)
       checkpoint.commitLater(marked)
       this.#schedule.name(entry.uid, clock.monotonic(), READ_AGAIN_MS)

@@ -26,8 +26,14 @@ export class FakeLedgerStore implements OperatorLedgerStore {
   readonly others = new Map<string, string | undefined>()
   /** The calls so far, `<verb> <subject>`. */
   readonly calls: string[] = []
+  /** The clock of the store, ms since 1970. */
+  readonly #now: () => number
   isLoaded = false
   isDown = false
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   spend(subject: string, field: string, spent: number): void {
     const former = this.window(subject, field)
@@ -58,6 +64,11 @@ export class FakeLedgerStore implements OperatorLedgerStore {
     const loaded = this.isLoaded ? 0 : 1
     this.isLoaded = true
     return loaded
+  }
+
+  async timeMs(): Promise<number> {
+    this.#ask('time')
+    return this.#now()
   }
 
   async settled(limit: number): Promise<readonly string[]> {

@@ -26,7 +26,7 @@ export type SpendHappening =
 
 export class SpendStory {
   readonly #world = new OperatorWorld()
-  readonly #ledger = new FakeLedgerStore()
+  readonly #ledger = new FakeLedgerStore(() => this.#world.now)
   /** Total spend, by uid. */
   readonly #spent = new Map<string, number>()
   /** The largest durable spend so far, by uid. */
