@@ -6,7 +6,7 @@ import type { Level } from './level.ts'
 function fill(capacity: Capacity, level: Level, waiting: readonly Level[] = [level]): number {
   let started = 0
   while (capacity.free((each) => (waiting.includes(each) ? 1 : 0)).includes(level)) {
-    capacity.started(level)
+    capacity.started(level, 'some')
     started += 1
   }
   return started
@@ -59,7 +59,7 @@ test('an endless stream of changes leaves two workers to new objects', () => {
 
 test('urgent items use their own slots first', () => {
   const capacity = new Capacity(24)
-  for (let index = 0; index < 8; index += 1) capacity.started('urgent')
+  for (let index = 0; index < 8; index += 1) capacity.started('urgent', 'some')
   expect(fill(capacity, 'change')).toBe(24)
 })
 
@@ -67,8 +67,34 @@ test('the background uses eight slots while others wait or run, and all when it 
   const waiting = new Capacity(24)
   expect(fill(waiting, 'background', ['background', 'create'])).toBe(8)
   const running = new Capacity(24)
-  running.started('change')
+  running.started('change', 'some')
   expect(fill(running, 'background')).toBe(8)
-  running.ended('change')
+  running.ended('change', 'some')
   expect(fill(running, 'background')).toBe(16)
+})
+
+/** Starts runs of one tenant as long as the bound of a tenant allows. @returns how many started */
+function fillAs(capacity: Capacity, tenant: string, level: Level): number {
+  let started = 0
+  for (; !capacity.isFull(tenant, level); started += 1) capacity.started(level, tenant)
+  return started
+}
+
+test('one tenant takes two thirds of the slots of a level, and more tenants leave some too', () => {
+  const filled = (level: Level, tenants: readonly string[]): readonly number[] => {
+    const capacity = new Capacity(24)
+    return tenants.map((tenant) => fillAs(capacity, tenant, level))
+  }
+  expect(filled('create', ['a', 'b'])).toEqual([16, 6])
+  expect(filled('background', ['a', 'b'])).toEqual([6, 2])
+  const urgent = new Capacity(24)
+  expect([fillAs(urgent, 'a', 'create'), fillAs(urgent, 'a', 'urgent'), fillAs(urgent, 'b', 'urgent')]).toEqual([16, 6, 7])
+})
+
+test('the runs of a tenant that ended count no more', () => {
+  const capacity = new Capacity(24)
+  fillAs(capacity, 'a', 'background')
+  capacity.ended('background', 'a')
+  expect([capacity.inBackground('a'), capacity.isFull('a', 'background')]).toEqual([5, false])
+  expect(fillAs(capacity, 'a', 'background')).toBe(1)
 })

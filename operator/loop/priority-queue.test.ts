@@ -77,6 +77,12 @@ test('a tenant that is full keeps its items for later, and the others take their
   expect(takeAll(queue)).toEqual(['a', 'b'])
 })
 
+test('a level whose tenants are all full does not stop the levels below', () => {
+  const queue = queueOf([item('a'), 'change'], [item('b', 'other'), 'create'])
+  expect(queue.shift(undefined, (tenant) => tenant === 'shop')?.item.ref.name).toBe('b')
+  expect(takeAll(queue)).toEqual(['a'])
+})
+
 test('a deleted item does not come, and one that was added again does', () => {
   const queue = queueOf([item('a'), 'change'], [item('b'), 'change'])
   queue.delete(item('a'))

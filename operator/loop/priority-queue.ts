@@ -60,8 +60,14 @@ export class PriorityQueue {
 
   /** @param isFull whether a tenant gets no turn now */
   shift(levels: readonly Level[] = LEVELS, isFull: (tenant: string, level: Level) => boolean = () => false): Waiting | undefined {
-    const level = levels.find((each) => this.#depth[each] > 0)
-    if (level === undefined) return undefined
+    for (const level of levels) {
+      const next = this.#depth[level] > 0 ? this.#shiftAt(level, isFull) : undefined
+      if (next) return next
+    }
+    return undefined
+  }
+
+  #shiftAt(level: Level, isFull: (tenant: string, level: Level) => boolean): Waiting | undefined {
     const { tenants, keys } = this.#turns[level]
     for (let left = tenants.size; left > 0; left -= 1) {
       const tenant = tenants.shift() ?? ''

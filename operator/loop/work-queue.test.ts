@@ -242,3 +242,36 @@ test('a tenant with a bound takes no more runs in the background, and as many as
   await end('b')
   expect(runs).toEqual(['c background'])
 })
+
+describe('beside a namespace whose calls take 10 s each', () => {
+  /** Longest time from a new object of another namespace to the end of its status, ms. @param slow objects of the slow namespace */
+  async function longestMs(slow: number): Promise<number> {
+    const took: number[] = []
+    const begun = new Map<string, number>()
+    const run: Reconcile = async ({ namespace, name }, level) => {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      clock.after(namespace === 'slow' ? 10_000 : 5, resolve)
+      await promise
+      if (level !== 'background') return { at: 'background' }
+      if (namespace !== 'slow') took.push(clock.monotonic() - (begun.get(name) ?? 0))
+      return {}
+    }
+    queue = new WorkQueue({ clock, kinds: { ApiKey: run } })
+    queue.start()
+    for (let at = 0; at < slow; at += 1)
+      queue.add({ kind: 'ApiKey', ref: { namespace: 'slow', name: `slow-${at}` } }, at % 3 === 0 ? 'change' : 'create')
+    for (let at = 0; at < 100; at += 1) {
+      await clock.advance(200)
+      begun.set(`key-${at}`, clock.monotonic())
+      queue.add({ kind: 'ApiKey', ref: { namespace: `team-${at}`, name: `key-${at}` } }, 'create')
+    }
+    await clock.advance(60_000)
+    expect(took).toHaveLength(100)
+    void queue.stop(0)
+    return Math.max(...took)
+  }
+
+  test('new objects of other namespaces take no longer than alone', async () => {
+    expect(await longestMs(300)).toBe(await longestMs(0))
+  })
+})

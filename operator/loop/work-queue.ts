@@ -52,8 +52,6 @@ export class WorkQueue {
   /** Items to add later, each with one timer. */
   readonly #delayed = new Map<string, Delayed>()
   readonly #processing = new Map<string, Taken>()
-  /** Runs at level background, by tenant. */
-  readonly #inBackground = new Map<string, number>()
   /** Items added while they are worked on. */
   readonly #again = new Map<string, { readonly level: Level; readonly sinceMs: number }>()
   /** Aborted when the queue is closed and no run is left. */
@@ -172,8 +170,7 @@ export class WorkQueue {
       this.#delayed.get(itemKey(item))?.cancel()
       this.#delayed.delete(itemKey(item))
       this.#processing.set(itemKey(item), { level, tenant, atMs })
-      this.#countBackground(level, tenant, 1)
-      this.#capacity.started(level)
+      this.#capacity.started(level, tenant)
       this.#startedMs[level] = atMs
       this.#options.metrics?.waited(level, (atMs - sinceMs) / 1000)
       void this.#run(item, { level, tenant, atMs })
@@ -192,14 +189,13 @@ export class WorkQueue {
     const seconds = (clock.monotonic() - atMs) / 1000
     metrics?.reconciled(item.kind, outcome, seconds, end.failure === 'bug')
     metrics?.worked(seconds)
-    this.#countBackground(level, tenant, -1)
-    this.#done(item, level)
+    this.#done(item, level, tenant)
   }
 
-  #done(item: Item, level: Level): void {
+  #done(item: Item, level: Level, tenant: string): void {
     const key = itemKey(item)
     this.#processing.delete(key)
-    this.#capacity.ended(level)
+    this.#capacity.ended(level, tenant)
     const again = this.#again.get(key)
     this.#again.delete(key)
     if (again) this.#ready.add(item, again.level, again.sinceMs)
@@ -208,14 +204,8 @@ export class WorkQueue {
   }
 
   #isFull(tenant: string, level: Level): boolean {
-    return level === 'background' && (this.#inBackground.get(tenant) ?? 0) >= (this.#options.mostInBackground?.(tenant) ?? Infinity)
-  }
-
-  #countBackground(level: Level, tenant: string, change: 1 | -1): void {
-    if (level !== 'background') return
-    const count = (this.#inBackground.get(tenant) ?? 0) + change
-    if (count > 0) this.#inBackground.set(tenant, count)
-    else this.#inBackground.delete(tenant)
+    if (this.#capacity.isFull(tenant, level)) return true
+    return level === 'background' && this.#capacity.inBackground(tenant) >= (this.#options.mostInBackground?.(tenant) ?? Infinity)
   }
 
   #startable(): readonly Level[] {
