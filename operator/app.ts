@@ -122,6 +122,7 @@ export class Operator {
     const installation = await this.#retried(problem, () => readInstallation({ kube, namespace: settings.namespace }))
     if (installation === undefined) return
     this.#installation = installation
+    this.#deps.onInstallation?.(installation)
     await this.#retried(problem, async () => await this.#subjects.ledger?.load())
     await this.#retried(problem, () => this.#accounts.load())
     if (settings.hasAccounts) await this.#retried(problem, () => this.#usage.load())

@@ -23,6 +23,7 @@ import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { Transport } from '#kube/transport.ts'
 import { createMetricsRegistry } from './metrics.ts'
 import type { OperatorDeps } from './operator-deps.ts'
+import { OwnRedis } from './projection/redis-owner.ts'
 import { RedisProjectionStore } from './projection/redis-projection-store.ts'
 
 /** Time-out of a Redis command, ms. */
@@ -49,6 +50,8 @@ export function connect(config: OperatorConfig, log: Log, kubeconfig: string | u
   })
   registry.leader('headgate-operator', () => lease.leading)
   const redis = new RedisConnection(config.redis, 'headgate-operator', { commandMs: REDIS_COMMAND_MS })
+  const { redisKeyPrefix: keyPrefix, redisTakeOver: takesOver } = config
+  const own = new OwnRedis({ redis, keyPrefix, clock, takesOver })
   const metrics = registry.operator(watches.informers.of(apiKeys))
   const isTerminating = (name: string): boolean =>
     watches.informers.namespaces?.get({ namespace: '', name })?.metadata.deletionTimestamp !== undefined
@@ -63,10 +66,11 @@ export function connect(config: OperatorConfig, log: Log, kubeconfig: string | u
   const operator: OperatorDeps = {
     kube,
     informers: watches.informers,
-    store: new RedisProjectionStore(redis, config.redisKeyPrefix),
-    ledger: new RedisLedgerAdmin(redis, config.redisKeyPrefix),
-    balanceStore: new RedisBalanceStore(redis, config.redisKeyPrefix),
-    usageStore: new RedisUsageTaker(redis, config.redisKeyPrefix),
+    store: new RedisProjectionStore(redis, keyPrefix, own),
+    ledger: new RedisLedgerAdmin(own, keyPrefix),
+    balanceStore: new RedisBalanceStore(own, keyPrefix),
+    usageStore: new RedisUsageTaker(own, keyPrefix),
+    onInstallation: (id) => own.belongsTo(id),
     leader: {
       fence: () => lease.fence,
       raiseFence: async (stored) => {

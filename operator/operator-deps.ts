@@ -76,6 +76,8 @@ export interface OperatorDeps {
   readonly settings: OperatorSettings
   /** Absent in standalone. */
   readonly metrics?: OperatorMetrics
+  /** Called with the identity of this installation before the first call to a store; absent: every store is this installation's own. */
+  readonly onInstallation?: (id: string) => void
   /** Called when Redis turns out to belong to another installation; absent: the operator says so and waits. */
   readonly onForeignStore?: (why: string) => void
   /** Where gateways count limits; absent if they count in the memory of this process. */

@@ -34,12 +34,12 @@ type Call = readonly [function_: string, key: string, ...args: string[]]
 
 /** @param redis a connection of the ACL user that may write the ledger */
 export class RedisLedgerAdmin implements OperatorLedgerStore {
-  readonly #redis: RedisConnection
+  readonly #redis: Pick<RedisConnection, 'run'>
   readonly #prefix: string
   readonly #functions: LedgerFunctions
 
   /** @param keyPrefix chart value `redis.keyPrefix` */
-  constructor(redis: RedisConnection, keyPrefix: string) {
+  constructor(redis: Pick<RedisConnection, 'run'>, keyPrefix: string) {
     this.#redis = redis
     this.#prefix = keyPrefix
     this.#functions = ledgerFunctions(keyPrefix)

@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import type { ProjectionMeta } from '#contract/records/revision-log.ts'
 import type { Leadership } from '../operator-deps.ts'
+import { foreignInstallation, refuseForeign } from './foreign-store.ts'
 import type { ProjectionChange, ProjectionStore, WriteOutcome } from './store.ts'
 
 const WENT_BACK = 'the store went back to an older state'
@@ -17,11 +18,6 @@ export interface DataSetDeps extends Leadership {
   readonly installation: () => string
   /** Replace the projection of another installation or of a newer layout. */
   readonly takesOver: boolean
-}
-
-/** The error of a store that belongs to another installation or a newer version. The operator writes nothing until an administrator decides. */
-export class ForeignStore extends Error {
-  override readonly name = 'ForeignStore'
 }
 
 /** Epoch and revision of the data set that this leader writes. */
@@ -103,12 +99,15 @@ export class DataSet {
     return revision
   }
 
+  /** Reads whose data set it is before the first write: functions are data of the other installation too. @throws ForeignStore */
   async #prepared(): Promise<ProjectionMeta | undefined> {
     const { store, assertLeading, onPrepared } = this.#deps
     assertLeading()
+    const meta = await store.meta()
+    if (meta !== undefined) this.#foreign(meta)
     await store.prepare()
     await onPrepared()
-    return await store.meta()
+    return meta
   }
 
   #writer() {
@@ -131,14 +130,10 @@ export class DataSet {
 
   /** @returns why a data set is replaced; undefined for one of this installation and layout @throws ForeignStore when it must not be replaced */
   #foreign({ schema, installation }: ProjectionMeta): string | undefined {
-    const { takesOver } = this.#deps
-    if (schema > PROJECTION_SCHEMA && !takesOver)
-      throw new ForeignStore(
-        `a newer version of Headgate wrote the projection (layout ${schema}, this version writes ${PROJECTION_SCHEMA}); update the operator, or set REDIS_TAKE_OVER=true to replace it`,
-      )
-    const isForeign = installation !== '' && installation !== this.#deps.installation()
-    if (isForeign && !takesOver) throw foreignInstallation(installation)
+    const own = this.#deps.installation()
+    refuseForeign({ schema, installation }, { installation: own, takesOver: this.#deps.takesOver })
     if (schema !== PROJECTION_SCHEMA) return `its layout was ${schema}`
+    const isForeign = installation !== '' && installation !== own
     return isForeign ? `it belonged to installation ${installation}, which this one takes over` : undefined
   }
 
@@ -155,10 +150,4 @@ export class DataSet {
   async #outbid(stored: number): Promise<void> {
     if (stored >= this.#deps.fence() && stored !== this.#claimed) await this.#deps.raiseFence(stored)
   }
-}
-
-function foreignInstallation(installation: string): ForeignStore {
-  return new ForeignStore(
-    `this Redis holds the projection of another installation (${installation}); give each installation a Redis or a REDIS_KEY_PREFIX of its own, or set REDIS_TAKE_OVER=true to replace it`,
-  )
 }

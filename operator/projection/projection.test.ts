@@ -244,8 +244,12 @@ describe('Projection', () => {
       expect(await store.memory.meta()).toMatchObject({ installation: 'ours' })
       second.stop()
       const before = await store.memory.meta()
-      const stranger = await leader(3, [put('b')], 0, { installation: () => 'theirs' })
+      store.calls.splice(0)
+      const prepared: string[] = []
+      const onPrepared = async (): Promise<void> => void prepared.push('ledger')
+      const stranger = await leader(3, [put('b')], 0, { installation: () => 'theirs', onPrepared })
       await clock.advance(CHECK_MS)
+      expect([...new Set(store.calls), ...prepared], 'it is read, and gets no functions').toEqual(['meta'])
       expect(stranger.available).toBe(false)
       expect(outages.at(-1)).toMatch(
         /^the projection cannot be written: this Redis holds the projection of another installation \(ours\); .*REDIS_TAKE_OVER=true/,

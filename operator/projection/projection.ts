@@ -6,7 +6,8 @@ import { messageOf } from '#platform/message-of.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
 import type { Level } from '../loop/level.ts'
-import { DataSet, type DataSetDeps, ForeignStore } from './data-set.ts'
+import { DataSet, type DataSetDeps } from './data-set.ts'
+import { ForeignStore } from './foreign-store.ts'
 import type { ProjectionChange } from './store.ts'
 
 /** Changes per call: bounds the time for which one call keeps Redis busy. */

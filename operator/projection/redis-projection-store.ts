@@ -1,4 +1,5 @@
 /** The ProjectionStore in Redis: the writing side. `gateway/auth/redis-projection.ts` is the reading side. */
+import type { Redis } from 'ioredis'
 import { z } from 'zod'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import type { RedisConnection } from '#platform/redis-connection.ts'
@@ -26,14 +27,23 @@ const wireMeta = z.object({
 const projectionMeta = wireMeta.transform(({ rev, ...rest }): ProjectionMeta => ({ ...rest, revision: rev }))
 const strings = z.array(z.string())
 
-/** @param redis a connection of the ACL user that may write the projection */
+type Runs = Pick<RedisConnection, 'run'>
+
 export class RedisProjectionStore implements ProjectionStore {
-  readonly #redis: RedisConnection
+  readonly #connection: RedisConnection
+  readonly #redis: Runs
+  readonly #prefix: string
   readonly #keys: RedisKeys
   readonly #functions: RedisFunctions
 
-  constructor(redis: RedisConnection, keyPrefix: string) {
-    this.#redis = redis
+  /**
+   * @param connection of the ACL user that may write the projection
+   * @param own runs all calls except the one that reads whose projection it is
+   */
+  constructor(connection: RedisConnection, keyPrefix: string, own: Runs = connection) {
+    this.#connection = connection
+    this.#redis = own
+    this.#prefix = keyPrefix
     this.#keys = redisKeys(keyPrefix)
     this.#functions = redisFunctions(keyPrefix)
   }
@@ -43,8 +53,7 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 
   async meta(): Promise<ProjectionMeta | undefined> {
-    const parsed = projectionMeta.safeParse(await this.#redis.run((client) => client.hgetall(this.#keys.meta)))
-    return parsed.success ? parsed.data : undefined
+    return await this.#connection.run((client) => readMeta(client, this.#prefix))
   }
 
   async write(writer: Writer, epoch: string, changes: readonly ProjectionChange[], floor: number): Promise<WriteOutcome> {
@@ -97,7 +106,7 @@ export class RedisProjectionStore implements ProjectionStore {
   }
 
   async close(): Promise<void> {
-    this.#redis.close()
+    this.#connection.close()
   }
 
   async #store(epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<void> {
@@ -130,6 +139,12 @@ export class RedisProjectionStore implements ProjectionStore {
       }
     })
   }
+}
+
+/** @returns undefined for a Redis without a projection */
+export async function readMeta(client: Pick<Redis, 'hgetall'>, keyPrefix: string): Promise<ProjectionMeta | undefined> {
+  const parsed = projectionMeta.safeParse(await client.hgetall(redisKeys(keyPrefix).meta))
+  return parsed.success ? parsed.data : undefined
 }
 
 function kindsOf(changes: readonly ProjectionChange[]): readonly RecordKind[] {
