@@ -193,6 +193,17 @@ describe('the operator', () => {
     })
   })
 
+  test('a namespace that is no longer watched keeps its keys and models until the administrator gives it up', async () => {
+    await inUse()
+    await world.restart({ watchNamespaces: ['shpo'] })
+    expect((await world.keyRecords()).map(({ state }) => state)).toEqual(['Active'])
+    expect((await world.modelRecords()).map(({ name }) => name).toSorted()).toEqual(['far', 'llama'])
+    await world.restart()
+    await expectReady()
+    await world.restart({ watchNamespaces: ['elsewhere'], formerNamespaces: [SHOP] })
+    expect([await world.keyRecords(), await world.modelRecords()]).toEqual([[], []])
+  })
+
   test('a namespace that is watched again gets new keys: no revoked value comes back', async () => {
     await world.issuedKey()
     const former = await world.value()

@@ -47,7 +47,7 @@ export const OPERATOR_SETTINGS = z.object({
     chart: 'scope.watchNamespaces',
   }),
   formerNamespaces: setting(namesOf(), {
-    about: 'Namespaces that were watched before, separated by commas: their ApiKeys are released and their keys revoked.',
+    about: 'Namespaces to give up, which were watched before, separated by commas: their ApiKeys are released and their keys revoked.',
     remedy: 'list names of namespaces',
     chart: 'scope.formerNamespaces',
   }),

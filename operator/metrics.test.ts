@@ -38,6 +38,7 @@ test('every metric that dashboards and alerts rely on is there under its name, a
   operator.revoked(0.05)
   operator.unreadableEntries('keyring', 4)
   operator.orphaned(11)
+  operator.unwatchedKeys(new Map([['shop', 12]]))
   operator.startBlocked('KeyringUnreadable')
   operator.eventDropped()
   operator.installationForeign(true)
@@ -82,6 +83,7 @@ test('every metric that dashboards and alerts rely on is there under its name, a
     'headgate_operator_keyring_commit_seconds_count 1',
     'headgate_operator_unreadable_entries{set="keyring"} 4',
     'headgate_operator_orphans_total 11',
+    'headgate_operator_unwatched_keys{namespace="shop"} 12',
     'headgate_operator_start_blocked{reason="KeyringUnreadable"} 1',
     'headgate_operator_events_dropped_total 1',
     'headgate_operator_installation_foreign 1',

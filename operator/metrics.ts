@@ -119,6 +119,7 @@ function operatorMetrics(meter: Meter) {
     },
     /** Entries that this version cannot read. @param set keyring, models, upstream, spend */
     unreadableEntries: (set: string, count: number) => unreadableEntries.set({ set }, count),
+    unwatchedKeys: unwatchedMetric(meter),
     orphaned: counted('orphans_total', 'Keys revoked because their ApiKey does not exist.'),
     /** Why a leader cannot start; undefined if it can. */
     startBlocked: (reason: string | undefined) => {
@@ -134,6 +135,16 @@ function operatorMetrics(meter: Meter) {
   return (keys: Informer<ApiKey>) => {
     meter.pulled('headgate_operator_apikeys', 'ApiKeys by state.', () => countByState(keys), 'state')
     return metrics
+  }
+}
+
+/** @returns sets the numbers of keys by namespace */
+function unwatchedMetric(meter: Meter): (counts: ReadonlyMap<string, number>) => void {
+  const help = 'Keys of namespaces that are no longer watched. They continue to work.'
+  const keys = meter.gauge('headgate_operator_unwatched_keys', help, 'namespace')
+  return (counts) => {
+    keys.reset()
+    for (const [namespace, count] of counts) keys.set({ namespace }, count)
   }
 }
 

@@ -24,7 +24,7 @@ import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, wa
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
 import { LimitWatch } from './limit-watch.ts'
 import { CredentialVault, KeyMemory } from './memory.ts'
-import { createOrphans, ORPHAN_QUEUE } from './orphans.ts'
+import { createOrphans, ORPHAN_QUEUE, reportKept } from './orphans.ts'
 import { ShownUsage } from '../shown-usage.ts'
 import { usageStatus, weigh } from '../usage-status.ts'
 import { apply } from './apply.ts'
@@ -137,6 +137,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   start(): void {
     this.#enqueueOrphans()
+    reportKept(this.#deps)
   }
 
   async stop(): Promise<void> {
@@ -179,6 +180,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     usedValues.check()
     void keyring.expireTombstones(clock.now())
     this.#enqueueOrphans()
+    reportKept(this.#deps)
     this.#reportUnreadable()
   }
 

@@ -3,7 +3,9 @@ import { hashCredential } from '#contract/values/credential.ts'
 import { SHOP } from '../../../test/support/objects.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { apiKeys } from '#api/resources.ts'
-import { KubeError } from '#kube/port.ts'
+import { KubeError, refOf } from '#kube/port.ts'
+import { secrets } from '#kube/resources.ts'
+import { MemoryProjection } from '../../../standalone/memory-projection.ts'
 import { apiKeyRow } from './kind.ts'
 
 const BOT = { namespace: SHOP, name: 'bot' }
@@ -65,12 +67,48 @@ describe('an entry without its ApiKey', () => {
     expect(await world.keyRecords()).toEqual([])
   })
 
-  test('of a namespace that is no longer watched is ended without a live read, which may be forbidden', async () => {
+  test('of a namespace that the administrator gave up is ended without a live read, which may be forbidden', async () => {
     await world.issuedKey()
     world.refuse(({ plural, verb }) => plural === 'apikeys' && verb === 'get', new KubeError('Forbidden', 403, 'no Role'))
-    await world.restart({ watchNamespaces: ['elsewhere'] })
+    await world.restart({ watchNamespaces: ['elsewhere'], formerNamespaces: [SHOP] })
     expect(await world.keyRecords()).toEqual([])
     expect(await world.keyringEntries()).toMatchObject([{ deletedMs: expect.any(Number) }])
+  })
+
+  test('of a namespace that is no longer watched continues to work, and after the correction the key has its value', async () => {
+    const value = await world.issuedKey()
+    const calls: string[] = []
+    world.beforeCall = ({ plural, namespace, verb }) => {
+      if (plural !== 'store' && namespace === SHOP) calls.push(verb)
+    }
+    await world.restart({ watchNamespaces: ['shpo'] })
+    await world.pass(1_300) // two checks of the durable state
+    await world.settle()
+    expect(calls, 'the operator has no rights there').toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active', verifiers: [{ hash: hashCredential(value) }] }])
+    expect(world.logs.join('\n')).toMatch(/no longer watched continue to work.*scope\.formerNamespaces/)
+
+    world.memory = new MemoryProjection({ now: () => world.now }) // Redis is emptied
+    await world.restart({ watchNamespaces: ['shpo'] })
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active' }])
+
+    const writes = world.writes.length
+    await world.restart({ watchNamespaces: [SHOP] })
+    expect(await world.value()).toBe(value)
+    expect(await condition('Ready')).toBe('True Ready')
+    expect(world.writes.slice(writes).filter((write) => write.includes('hg-keyring'))).toEqual([])
+  })
+
+  test('whose keyring entry was lost too keeps its record while its namespace is not watched', async () => {
+    const value = await world.issuedKey()
+    await world.stopProcesses()
+    for (const shard of await world.shards('keyring')) await world.objects.remove(secrets, refOf(shard))
+    await world.start({ watchNamespaces: ['shpo'] })
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active' }])
+    await world.restart({ watchNamespaces: [SHOP] })
+    expect(await world.value()).toBe(value)
+    expect(await condition('Ready')).toBe('True Ready')
   })
 
   test('of a namespace that the operator may not read continues to work: its ApiKey may exist', async () => {

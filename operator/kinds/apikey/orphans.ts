@@ -1,7 +1,7 @@
 /**
  * Reconciles keyring entries without an ApiKey: the finalizer was removed by force, the namespace is no longer watched, or the cache lags
- * behind. Such an entry never authenticates. The operator projects it as revoked until a live read confirms the deletion of its ApiKey, and
- * then ends it.
+ * behind. In a watched namespace such an entry does not authenticate: the operator projects it as revoked until a live read confirms the
+ * deletion of its ApiKey, and then ends it. In other namespaces the entry stays as it is, unless the administrator has given the namespace up.
  */
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
@@ -34,19 +34,38 @@ type Step = StepBase & ({ readonly do: 'read-live' } | { readonly do: 'project' 
 
 const CHECKS: ReadonlyArray<Check<ObservedOrphan, Step>> = [
   ({ isCommitting }) => (isCommitting ? { do: 'wait' } : undefined),
-  ({ scope }) => (scope === 'NotWatched' ? { do: 'end', level: 'urgent' } : undefined),
+  ({ scope }) => (scope === 'Former' ? { do: 'end', level: 'urgent' } : undefined),
+  ({ scope }) => (scope === 'Kept' ? { do: 'wait' } : undefined),
   ({ scope }) => (scope === 'NotSynced' ? { do: 'wait', forMs: CONFIRM_AGAIN_MS } : undefined),
   ({ isProjected }) => (isProjected ? undefined : { do: 'project', level: 'urgent' }),
   ({ confirmed }) => (confirmed === undefined ? { do: 'read-live', level: 'change' } : undefined),
   ({ confirmed }) => (confirmed === 'Deleted' ? { do: 'end', level: 'urgent' } : { do: 'wait', forMs: CONFIRM_AGAIN_MS }),
 ]
 
-/** Whether the ApiKeys of a namespace are known. A namespace is not synced if its Role is missing: its keys stay as the keyring has them. */
-export type Scope = 'Watched' | 'NotSynced' | 'NotWatched'
+/**
+ * Whether the ApiKeys of a namespace are known. Not synced: its Role is missing. Kept: it is no longer watched, perhaps by mistake. In both cases
+ * its keys stay as the keyring has them. Former: the administrator gave it up, so its keys end.
+ */
+export type Scope = 'Watched' | 'NotSynced' | 'Kept' | 'Former'
 
-export function scopeOf(namespace: string, { settings: { watchNamespaces }, apiKeys: cache }: ApiKeyDeps): Scope {
-  if (watchNamespaces.length > 0 && !watchNamespaces.includes(namespace)) return 'NotWatched'
+export function scopeOf(namespace: string, { settings, apiKeys: cache }: Pick<ApiKeyDeps, 'settings' | 'apiKeys'>): Scope {
+  const { watchNamespaces, formerNamespaces } = settings
+  if (watchNamespaces.length > 0 && !watchNamespaces.includes(namespace)) return formerNamespaces.includes(namespace) ? 'Former' : 'Kept'
   return cache.isSynced(namespace) ? 'Watched' : 'NotSynced'
+}
+
+/** Says which namespaces are kept, and how to end that. */
+export function reportKept({ keyring, settings, apiKeys: cache, metrics, log }: ApiKeyDeps): void {
+  const kept = [...keyring.entries()].filter(
+    ({ deletedMs, namespace }) => deletedMs === null && scopeOf(namespace, { settings, apiKeys: cache }) === 'Kept',
+  )
+  const namespaces = new Map([...Map.groupBy(kept, ({ namespace }) => namespace)].map(([name, keys]) => [name, keys.length]))
+  metrics?.unwatchedKeys(namespaces)
+  if (kept.length === 0) return
+  log.warn(
+    { namespaces: [...namespaces.keys()], keys: kept.length },
+    'keys of namespaces that are no longer watched continue to work: add the namespaces to scope.watchNamespaces, or to scope.formerNamespaces to revoke their keys',
+  )
 }
 
 /** The record of an entry without an ApiKey: revoked, but with its verifiers, so that the refusal gives the reason. */
@@ -100,7 +119,7 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
       deps.metrics?.orphaned(1)
       deps.log.warn(
         { object: `${entry.namespace}/${entry.name}` },
-        'a key without an ApiKey was revoked: its finalizer was removed by force, or its namespace is no longer watched',
+        'a key without an ApiKey was revoked: its finalizer was removed by force, or scope.formerNamespaces names its namespace',
       )
     },
   }

@@ -40,14 +40,17 @@ export interface PreparedKeys {
 export async function prepareKeys(deps: ApiKeyDeps): Promise<PreparedKeys> {
   const { keyring, apiKeys: cache, clock } = deps
   const open = await recover(cache.list(), deps)
-  const unknown = (await unknownRecords(deps)).filter(({ namespace }) => scopeOf(namespace, deps) !== 'NotWatched')
+  const byScope = Map.groupBy(await unknownRecords(deps), ({ namespace }) => scopeOf(namespace, deps))
+  const unknown = [...(byScope.get('Watched') ?? []), ...(byScope.get('NotSynced') ?? [])]
+  const kept = (byScope.get('Kept') ?? []).map(({ uid }) => uid)
   const existing = await readExisting([...orphansIn(deps), ...unknown], deps)
   const missed = unknown.flatMap(({ uid }) => existing.get(uid) ?? []) // by a cache whose watch was cut off
   const missedOpen = await recover(missed, deps)
   const pending = missed.map(uidOf).filter((uid) => keyring.pending(uid) !== undefined) // `startRecords` finds only durable entries of these
   void keyring.expireTombstones(clock.now())
-  const records = await startRecords(deps, ({ uid, namespace }) => scopeOf(namespace, deps) === 'NotSynced' || existing.has(uid))
-  return { records, open: new Set([...open, ...missedOpen, ...pending]) }
+  const mayExist = (namespace: string): boolean => ['NotSynced', 'Kept'].includes(scopeOf(namespace, deps))
+  const records = await startRecords(deps, ({ uid, namespace }) => mayExist(namespace) || existing.has(uid))
+  return { records, open: new Set([...open, ...missedOpen, ...pending, ...kept]) }
 }
 
 /** Restores lost keyring entries. @returns uids of keys that are not restored yet */

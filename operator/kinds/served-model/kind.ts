@@ -159,10 +159,12 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
     })
   }
 
-  /** Keeps the record of a model in an unreadable namespace: the model may still exist. */
+  /** Keeps the record of a model in a namespace that is unreadable, or no longer watched: the model may still exist. */
   #keepUnlessDeleted(uid: string, text: string): void {
     const namespace = modelRecordNamespace(text)
     if (namespace === undefined || this.informer.isSynced(namespace)) return
+    const { watchNamespaces, formerNamespaces } = this.#deps.settings
+    if (formerNamespaces.includes(namespace) && !watchNamespaces.includes(namespace)) return // the administrator gave it up
     this.#unreadable.add(uid)
     this.#deps.mounted.keep(uid)
   }
