@@ -12,7 +12,7 @@ import { inTurns } from '../../loop/in-parallel.ts'
 import type { Acknowledgements } from '../../projection/acknowledgements.ts'
 import type { LiveProcess } from '../../projection/store.ts'
 import type { OperatorContext } from '../kind.ts'
-import { type ProjectedModel, type ProjectedModels, union } from '../served-model/projected-models.ts'
+import { type ProjectedModel, type ProjectedModels } from '../served-model/projected-models.ts'
 import { isLimited } from '#policy/effective.ts'
 import { isHashKey } from './hash-source.ts'
 import { policyOf } from './keyring-entry.ts'
@@ -44,7 +44,7 @@ export class LimitWatch {
   readonly #features = new Map<string, Support>(
     [LIMITS_FEATURE, ACCOUNTS_FEATURE, PROOFS_FEATURE].map((feature) => [feature, { state: 'Unknown', tooOldAtMs: -Infinity }]),
   )
-  #dirty: Namespaces = []
+  #dirty: Set<string> | '*' = new Set()
   #cancel: Cancel | undefined
 
   constructor(deps: LimitWatchDeps) {
@@ -72,8 +72,9 @@ export class LimitWatch {
 
   /** @param namespaces namespaces in which the callable models, their prices or their bounds may have changed */
   #changed(namespaces: Namespaces): void {
-    this.#dirty = union(this.#dirty, namespaces)
-    if (this.#dirty.length > 0) this.#cancel ??= this.#deps.clock.after(COLLECT_MS, () => this.#check())
+    if (namespaces === '*' || this.#dirty === '*') this.#dirty = '*'
+    else for (const namespace of namespaces) this.#dirty.add(namespace)
+    if (this.#dirty === '*' || this.#dirty.size > 0) this.#cancel ??= this.#deps.clock.after(COLLECT_MS, () => this.#check())
   }
 
   stop(): void {
@@ -81,8 +82,8 @@ export class LimitWatch {
   }
 
   #check(): void {
-    const dirty = this.#dirty === '*' ? undefined : new Set(this.#dirty)
-    this.#dirty = []
+    const dirty = this.#dirty === '*' ? undefined : this.#dirty
+    this.#dirty = new Set()
     this.#cancel = undefined
     void inTurns([...this.#deps.apiKeys.list()], TURN, (apiKey) => {
       const isAffected = apiKey.spec.accountRef !== undefined || isHashKey(apiKey) || isLimited(policyOf(apiKey))

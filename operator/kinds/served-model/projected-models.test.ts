@@ -89,3 +89,18 @@ describe('a listener of the models', () => {
     expect(heard).toEqual([])
   })
 })
+
+test('the models of 5,000 namespaces cost a namespace about as much as those of 50', () => {
+  const cpuMsOf = (namespaces: number): number => {
+    const models = new ProjectedModels()
+    for (let at = 0; at < 2 * namespaces; at += 1)
+      models.set(model(`m${at}`, { namespace: `ns-${at >> 1}`, allowedNamespaces: [`ns-${at >> 1}`], servedName: 'llama' }))
+    const before = process.cpuUsage()
+    for (let at = 0; at < 50; at += 1) expect(unpriced(models, ['*'], `ns-${at}`)).toEqual(['llama'])
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 1_000
+  }
+  const least = (namespaces: number): number => Math.min(...[1, 2, 3].map(() => cpuMsOf(namespaces))) // without a collection of garbage
+  least(50) // warms up
+  expect(least(5_000) / least(50)).toBeLessThan(10)
+}, 60_000)

@@ -27,8 +27,10 @@ export type ModelsListener = (namespaces: ProjectedModel['allowedNamespaces']) =
 export class ProjectedModels {
   readonly #models = new Map<string, ProjectedModel>()
   readonly #names = new ModelNames<ProjectedModel>()
-  readonly #lacking = new Map<string, ProjectedModel>()
-  /** Models that lack something and that a namespace can call by some name; empty after each change. */
+  /** Models that lack something: those of each namespace, and those that keys of other namespaces may call. */
+  readonly #lacking = new Map<string, Set<ProjectedModel>>()
+  readonly #lackingOpen = new Set<ProjectedModel>()
+  /** Models that lack something and that a namespace can call by some name. A change removes the namespaces that it concerns. */
   readonly #callable = new Map<string, readonly ProjectedModel[]>()
   readonly #listeners: ModelsListener[] = []
 
@@ -52,11 +54,7 @@ export class ProjectedModels {
 
   /** Entries of an allow-list that no model matches. */
   unresolved(entries: readonly string[]): readonly string[] {
-    const names = new Set([...this.#models.values()].flatMap((model) => model.names))
-    return entries.filter((entry) => {
-      const list = nameList([entry])
-      return ![...names].some((name) => listAdmits(list, name))
-    })
+    return entries.filter((entry) => !(entry.includes('*') ? this.#isSome(nameList([entry])) : this.#names.has(entry)))
   }
 
   #replace(uid: string, after: ProjectedModel | undefined): void {
@@ -65,8 +63,19 @@ export class ProjectedModels {
     const hadLack = this.#lacking.size > 0
     if (before) this.#remove(before)
     if (after) this.#add(after)
-    this.#callable.clear()
-    if (hadLack || this.#lacking.size > 0) this.#notify(union(before?.allowedNamespaces ?? [], after?.allowedNamespaces ?? []))
+    const concerned = union(namespacesOf(before), namespacesOf(after))
+    this.#forget(concerned)
+    if (hadLack || this.#lacking.size > 0) this.#notify(concerned)
+  }
+
+  #forget(namespaces: ProjectedModel['allowedNamespaces']): void {
+    if (namespaces === '*') return this.#callable.clear()
+    for (const namespace of namespaces) this.#callable.delete(namespace)
+  }
+
+  #isSome(list: ReturnType<typeof nameList>): boolean {
+    for (const name of this.#names.names) if (listAdmits(list, name)) return true
+    return false
   }
 
   #notify(namespaces: ProjectedModel['allowedNamespaces']): void {
@@ -75,21 +84,31 @@ export class ProjectedModels {
 
   #add(model: ProjectedModel): void {
     this.#models.set(model.uid, model)
-    if (!model.isPriced || !model.isBounded) this.#lacking.set(model.uid, model)
     this.#names.add(model)
+    if (model.isPriced && model.isBounded) return
+    const { namespace } = model
+    this.#lacking.set(namespace, (this.#lacking.get(namespace) ?? new Set()).add(model))
+    if (model.openTo !== 'None') this.#lackingOpen.add(model)
   }
 
   #remove(model: ProjectedModel): void {
     this.#models.delete(model.uid)
-    this.#lacking.delete(model.uid)
     this.#names.delete(model)
+    this.#lackingOpen.delete(model)
+    const lacking = this.#lacking.get(model.namespace)
+    lacking?.delete(model)
+    if (lacking?.size === 0) this.#lacking.delete(model.namespace)
   }
 
   #callableIn(namespace: string): readonly ProjectedModel[] {
     const known = this.#callable.get(namespace)
     if (known) return known
-    const found = [...this.#lacking.values()].filter((model) => model.names.some((name) => this.#names.resolve(namespace, name) === model))
-    if (this.#callable.size >= MAX_REMEMBERED) this.#callable.clear()
+    const candidates = new Set([...(this.#lacking.get(namespace) ?? []), ...this.#lackingOpen])
+    const found = [...candidates].filter((model) => model.names.some((name) => this.#names.resolve(namespace, name) === model))
+    for (const oldest of this.#callable.keys()) {
+      if (this.#callable.size < MAX_REMEMBERED) break
+      this.#callable.delete(oldest)
+    }
     this.#callable.set(namespace, found)
     return found
   }
@@ -104,6 +123,10 @@ function projectedModel(record: ModelRecord): ProjectedModel {
     isPriced: pricing !== undefined,
     isBounded: contextTokens !== undefined || maxOutputTokens !== undefined,
   }
+}
+
+function namespacesOf(model: ProjectedModel | undefined): ProjectedModel['allowedNamespaces'] {
+  return model === undefined ? [] : union(model.allowedNamespaces, [model.namespace])
 }
 
 export function union(a: ProjectedModel['allowedNamespaces'], b: ProjectedModel['allowedNamespaces']): ProjectedModel['allowedNamespaces'] {
