@@ -232,3 +232,16 @@ test('entries of another version stay', async () => {
   expect(await dataOf(UPSTREAM)).toMatchObject({ 'pool.x': 'eA==' })
   expect(mounted.refusal('b')).toMatchObject({ message: expect.stringContaining('version 2') })
 })
+
+test('eight times as many models without credentials cost about eight times as much, not sixty-four times', async () => {
+  const cpuMs = async (count: number): Promise<number> => {
+    const mounted = await opened()
+    const before = process.cpuUsage()
+    for (let at = 0; at < count; at += 1) mounted.setModel(`m${at}`, { namespace: 'shop', text: undefined, credentials: [] })
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 1_000
+  }
+  const least = async (count: number): Promise<number> => Math.min(await cpuMs(count), await cpuMs(count), await cpuMs(count)) // without a collection of garbage
+  await least(500) // warms up
+  expect((await least(4_000)) / (await least(500))).toBeLessThan(30)
+})

@@ -54,6 +54,7 @@ export class MountedSecrets {
   readonly #uses = new Map<string, Use>()
   /** Uids of the models that use a credential, by sum. */
   readonly #users = new MultiMap<string>()
+  /** Uids of the models with credentials, by namespace. */
   readonly #uidsIn = new MultiMap<string>()
   /** By uid of a model, or sum of a credential: why it is not durable. */
   readonly #refused = new Map<string, Error>()
@@ -95,9 +96,9 @@ export class MountedSecrets {
   setModel(uid: string, { namespace, text, credentials }: MountedModel): void {
     const entries = [...new Set(credentials)].map((value): CredentialEntry => ({ sum: hash('sha256', value, 'hex'), value }))
     const use = { namespace, bytes: new Map(entries.map(({ sum, value }) => [sum, Buffer.byteLength(value)])) }
-    const bytes = this.#bytesWith(uid, use)
+    const bytes = entries.length > 0 ? this.#bytesWith(uid, use) : 0
     this.#refused.delete(uid)
-    if (entries.length > 0 && bytes > MAX_NAMESPACE_CREDENTIAL_BYTES) {
+    if (bytes > MAX_NAMESPACE_CREDENTIAL_BYTES) {
       return queueMicrotask(() => this.#settled(uid, [uid], new NamespaceCredentialsFull(namespace, bytes)))
     }
     this.#replace(uid, use)
@@ -154,7 +155,7 @@ export class MountedSecrets {
     if (former) this.#uidsIn.delete(former.namespace, uid)
     if (use) this.#uses.set(uid, use)
     else this.#uses.delete(uid)
-    if (use) this.#uidsIn.add(use.namespace, uid)
+    if (use && use.bytes.size > 0) this.#uidsIn.add(use.namespace, uid)
     for (const sum of use?.bytes.keys() ?? []) this.#users.add(sum, uid)
     const left = [...(former?.bytes.keys() ?? [])].filter((sum) => use?.bytes.has(sum) !== true)
     this.#unused(left.filter((sum) => this.#users.delete(sum, uid)))
