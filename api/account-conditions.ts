@@ -108,6 +108,15 @@ export const ACCOUNT_CONDITIONS = {
     meaning: 'No further key is issued.',
     reasons: { KeyLimitReached: yes('The account has as many keys as its plan allows, without revoked and expired ones.') },
   },
+  SpendHeldBack: {
+    presence: 'WhenTrue',
+    meaning: 'Redis counts more spend for the account than its calls can have caused. The operator does not make that spend durable.',
+    reasons: {
+      SpendHeldBack: yes(
+        'The keys of the account are refused. Find the program that can write to Redis. Then give the budget that the message names another name, or the account a Credit of type Adjustment.',
+      ),
+    },
+  },
   SpendUncertain: {
     presence: 'WhenTrue',
     meaning: 'Redis had lost spend of the account.',

@@ -67,7 +67,9 @@ export const accountStatus = z.object({
   lastUsedTime: timestamp().describe('When a key of the account was last used, to the hour.').optional(),
   programmed: programmed.describe('How far the newest revision of this account has come.').optional(),
   conditions: mapOf(condition, 'type', { max: 16 })
-    .describe('Ready, Accepted, Programmed; BudgetExhausted, BalanceExhausted, KeyLimitReached and SpendUncertain only when True.')
+    .describe(
+      'Ready, Accepted, Programmed; BudgetExhausted, BalanceExhausted, KeyLimitReached, SpendHeldBack and SpendUncertain only when True.',
+    )
     .optional(),
 })
 

@@ -163,6 +163,9 @@ export const API_KEY_CONDITIONS = {
       GatewayTooOld: no(
         'A gateway pod runs a version that cannot enforce limits: it refuses the key with 503, or admits it with the last record without limits. Update the gateways; the condition changes a minute after the last old pod.',
       ),
+      SpendHeldBack: no(
+        'Redis counts more spend for a budget than calls can have caused, so a program that can write to Redis has forged it; the message names the budget. The operator does not make the count durable, and gateways refuse the key. Find that program. Then give the budget another name, which starts it at zero.',
+      ),
       SpendUncertain: no(
         'Redis had lost spend of the key; the message names the period. The operator restored the spend from the last checkpoint, at most about ten seconds old, and from the memory of the gateways. Shown for 24 hours.',
       ),

@@ -36,6 +36,10 @@ export const EVENTS = {
     'Restore',
     'Redis had counted less for an account than its books; the operator restored the spend from the books.',
   ),
+  SpendHeldBack: warning(
+    'Count',
+    'Redis counts more spend for a key or an account than calls can have caused. The operator does not make it durable; the note says what to do.',
+  ),
   SpendUncertain: warning('Restore', 'Redis had lost spend of a key; the operator restored the known spend. The note names the period.'),
   Revoked: normal('Revoke', 'The key is refused for ever, and every gateway pod has acknowledged that.'),
   Released: normal(

@@ -227,6 +227,42 @@ describe('a forged spend', () => {
     expect([await limits(), lossEvents()]).toEqual(['False SpendUncertain', 1])
   })
 
+  test('above what calls can have caused is not made durable; condition and Event name the budget, and another name for it starts at zero', async () => {
+    const uid = await spentKey(20)
+    ledger.spend(uid, FIELD, 9_000_000_000_000_000)
+    await turns(10)
+    await world.settle()
+    expect([await durable(), await limits()]).toEqual([{ [uid]: { [FIELD]: 20 * MICROS } }, 'False SpendHeldBack'])
+    expect(world.events.filter(({ reason }) => reason === 'SpendHeldBack').map(({ note }) => note)).toEqual([
+      expect.stringContaining('budget month'),
+    ])
+    await world.restart()
+    await turns(10)
+    expect([await durable(), await limits()]).toEqual([{ [uid]: { [FIELD]: 20 * MICROS } }, 'False SpendHeldBack'])
+    await applied({ budgets: [{ ...MONTH, name: 'month-2', amount: '5' }] })
+    await turns(10)
+    await world.settle()
+    expect(await limits()).toBe('True Enforceable')
+  })
+
+  test('above its amount, as a running call without a bound may cause it, is believed; so is the spend of a budget that only audits', async () => {
+    await world.start()
+    const uid = await applied({ budgets: [MONTH] })
+    ledger.spend(uid, FIELD, 25 * 200 * MICROS)
+    const audits = await applied({ budgets: [{ ...MONTH, onExceeded: 'Audit' }] }, 'audits')
+    ledger.spend(audits, FIELD, 1_000_000 * MICROS)
+    await turns(10)
+    expect(await durable()).toEqual({ [uid]: { [FIELD]: 5_000 * MICROS }, [audits]: { [FIELD]: 1_000_000 * MICROS } })
+  })
+
+  test('is measured by the highest amount that the budget had: running calls may have begun under it', async () => {
+    const uid = await spentKey(20)
+    await applied({ budgets: [{ ...MONTH, amount: '0.01' }] })
+    ledger.spend(uid, FIELD, 40 * MICROS)
+    await turns(10)
+    expect([await durable(), await limits()]).toEqual([{ [uid]: { [FIELD]: 40 * MICROS } }, 'True Enforceable'])
+  })
+
   test('gets a new seed at once, so that no process reports its spend twice, however late it reports', async () => {
     await world.start()
     const uid = await applied()

@@ -33,7 +33,7 @@ const WALK_EVERY_MS = 3_600_000
 
 export interface BudgetLedgerDeps extends Omit<SpendReaderDeps, 'time'> {
   readonly store: OperatorLedgerStore
-  readonly subjects: Pick<Subjects, 'uids' | 'budgetsOf' | 'mayExist' | 'read' | 'lost'>
+  readonly subjects: Pick<Subjects, 'uids' | 'budgetsOf' | 'mayExist' | 'read' | 'doubtful'>
   readonly live: () => readonly LiveProcess[]
   /** Names of the gateway pods that clients can reach. */
   readonly serving: () => ReadonlySet<string>
@@ -109,6 +109,11 @@ export class BudgetLedger {
   loss(uid: string): Interval | undefined {
     const entry = this.#deps.checkpoint.get(uid)
     return entry && shownLoss(entry, this.#time.now())
+  }
+
+  /** Names of the budgets of a subject whose spend in Redis is more than anybody can have spent: it is not made durable. */
+  heldBack(uid: string): readonly string[] {
+    return this.#reader.heldBack(uid)
   }
 
   /** Seeds the budgets of records on their way to the projection. Never throws: a seed must not delay a revocation. */

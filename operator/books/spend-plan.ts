@@ -10,6 +10,11 @@ import type { BudgetReading } from './subject-ledger.ts'
 const UNCERTAIN_FOR_MS = DAY_MS
 /** Two losses within this time count as one, ms. */
 const SAME_LOSS_MS = 60_000
+/**
+ * All calls together hold at most the amount of a budget that blocks. A call that holds 4,096 tokens of output, because nothing bounds it, is
+ * charged for a million at most: 245 times as much. `gateway/limits/estimate.ts` has both numbers.
+ */
+const MOST_BELIEVED = 250
 /** Longest window of each kind, ms: days of 25 h and months of 31 days, with an hour to spare. */
 const LONGEST_MS: Readonly<Record<string, number>> = { Day: 1.1 * DAY_MS, Week: 7.1 * DAY_MS, Month: 31.1 * DAY_MS, Lifetime: Infinity }
 
@@ -36,6 +41,33 @@ export function hasLostSpend(known: SpendEntry | undefined, asked: readonly Aske
 /** Whether a window is of one of these budgets. */
 export function isOf(field: WindowField, budgets: readonly BudgetRecord[]): boolean {
   return budgets.some((budget) => budgetID(budget) === idOf(field))
+}
+
+export interface Belief {
+  /** The windows of the read; a count that is not believed is replaced by the known spend. */
+  readonly windows: readonly WindowSpend[]
+  /** Names of the budgets with a count that is not believed. */
+  readonly heldBack: readonly string[]
+}
+
+/**
+ * What the operator believes of a read. Whoever can write to Redis can store any number as the spend of a budget.
+ * @param mostAmount the highest amount that a budget has had
+ */
+export function believed(
+  known: SpendEntry | undefined,
+  asked: readonly AskedWindow[],
+  { windows, mostAmount }: { windows: readonly WindowSpend[]; mostAmount: (budget: BudgetRecord) => number },
+): Belief {
+  const heldBack: string[] = []
+  const believedWindows = windows.map((window, at) => {
+    const { budget, field } = asked[at] ?? {}
+    const before = known?.spent.get(field ?? '') ?? 0
+    if (budget?.onExceeded !== 'Block' || window.spent <= Math.max(before, MOST_BELIEVED * mostAmount(budget))) return window
+    heldBack.push(budget.name)
+    return { ...window, spent: before }
+  })
+  return { windows: believedWindows, heldBack }
 }
 
 /**

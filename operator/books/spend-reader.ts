@@ -1,9 +1,21 @@
 /** Reads the spend of budgets, makes it durable, restores lost spend, and reports readings. The owner decides the time of each read. */
 import type { Clock } from '#platform/clock.ts'
+import { budgetID } from '#contract/ledger/ledger-layout.ts'
+import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import type { LedgerMetrics } from '../operator-deps.ts'
-import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints } from './ledger-store.ts'
+import type { BudgetRead, OperatorLedgerStore, SubjectCheckpoints, WindowSpend } from './ledger-store.ts'
 import type { SpendEntry } from '../shards/spend-entry.ts'
-import { type AskedWindow, hasLostSpend, isOf, knownAfter, presentWindows, readingsOf, withLoss } from './spend-plan.ts'
+import {
+  type AskedWindow,
+  believed,
+  type Belief,
+  hasLostSpend,
+  isOf,
+  knownAfter,
+  presentWindows,
+  readingsOf,
+  withLoss,
+} from './spend-plan.ts'
 import type { StoreTime } from './store-time.ts'
 import type { Subjects, SubjectUsage } from './subject-ledger.ts'
 import type { SecretShards } from '../shards/secret-shards.ts'
@@ -28,7 +40,7 @@ export interface SpendReaderDeps {
   readonly checkpoint: SecretShards<SpendEntry>
   readonly clock: Clock
   readonly time: Pick<StoreTime, 'read' | 'now'>
-  readonly subjects: Pick<Subjects, 'budgetsOf' | 'read' | 'lost'>
+  readonly subjects: Pick<Subjects, 'budgetsOf' | 'read' | 'doubtful'>
   readonly assertLeading: () => void
   readonly metrics?: Pick<LedgerMetrics, 'read' | 'restored'> | undefined
 }
@@ -39,6 +51,10 @@ interface Seen {
   /** ms since 1970. */
   usedMs: number | undefined
   reported: string
+  /** Names of budgets whose count in Redis is not believed. */
+  heldBack: readonly string[]
+  /** The highest amount of each budget, by its id: running calls may have begun under it. */
+  readonly amounts: Map<string, number>
 }
 
 export class SpendReader {
@@ -48,6 +64,11 @@ export class SpendReader {
 
   constructor(deps: SpendReaderDeps) {
     this.#deps = deps
+  }
+
+  /** Names of the budgets of a subject whose count in Redis is not believed. */
+  heldBack(uid: string): readonly string[] {
+    return this.#seen.get(uid)?.heldBack ?? []
   }
 
   subjects(): Iterable<string> {
@@ -116,7 +137,8 @@ export class SpendReader {
     const { time, checkpoint } = this.#deps
     const nowMs = time.now()
     const known = checkpoint.get(uid)
-    const after = knownAfter(known, { uid, asked, windows: read.windows, nowMs })
+    const { windows } = this.#believed(uid, asked, read.windows)
+    const after = knownAfter(known, { uid, asked, windows, nowMs })
     if (after !== undefined && after !== known) checkpoint.commitLater(after)
     const seen = this.#seenOf(uid)
     if (hasLostSpend(known, asked, read.windows)) return false
@@ -124,6 +146,21 @@ export class SpendReader {
     if (isMore(known, after)) seen.usedMs = nowMs
     if (after !== undefined) this.#report(uid, { budgets: readingsOf(asked, read.windows), lastUsedMs: seen.usedMs })
     return true
+  }
+
+  #believed(uid: string, asked: readonly AskedWindow[], windows: readonly WindowSpend[]): Belief {
+    const { checkpoint, subjects } = this.#deps
+    const seen = this.#seenOf(uid)
+    const mostAmount = (budget: BudgetRecord): number => {
+      const most = Math.max(budget.amount, seen.amounts.get(budgetID(budget)) ?? 0)
+      seen.amounts.set(budgetID(budget), most)
+      return most
+    }
+    const belief = believed(checkpoint.get(uid), asked, { windows, mostAmount })
+    const isChanged = belief.heldBack.join() !== seen.heldBack.join()
+    seen.heldBack = belief.heldBack
+    if (isChanged) subjects.doubtful(uid)
+    return belief
   }
 
   /** @param damaged those of the broken subjects whose budgets must be dropped first */
@@ -147,7 +184,7 @@ export class SpendReader {
       const marked = withLoss(entry, interval)
       checkpoint.commitLater(marked)
       this.#schedule.name(entry.uid, clock.monotonic(), READ_AGAIN_MS)
-      subjects.lost(entry.uid)
+      subjects.doubtful(entry.uid)
     }
     if (known.length > 0) metrics?.restored(known.length)
   }
@@ -170,7 +207,7 @@ export class SpendReader {
   #seenOf(uid: string): Seen {
     const known = this.#seen.get(uid)
     if (known) return known
-    const seen: Seen = { goodMs: 0, usedMs: undefined, reported: '' }
+    const seen: Seen = { goodMs: 0, usedMs: undefined, reported: '', heldBack: [], amounts: new Map() }
     this.#seen.set(uid, seen)
     return seen
   }

@@ -38,8 +38,8 @@ export interface SubjectKind {
   readonly mayExist: (uid: string) => boolean
   /** Called with each new reading; it must only remember and enqueue. */
   readonly onRead: (uid: string, usage: SubjectUsage) => void
-  /** Called when lost spend was restored from the known spend. */
-  readonly onLoss: (uid: string) => void
+  /** Called when lost spend was restored from the known spend, or other budgets have spend that is held back. */
+  readonly onDoubt: (uid: string) => void
 }
 
 export class Subjects {
@@ -77,8 +77,8 @@ export class Subjects {
     for (const { onRead } of this.#kinds) onRead(uid, usage)
   }
 
-  lost(uid: string): void {
-    for (const { onLoss } of this.#kinds) onLoss(uid)
+  doubtful(uid: string): void {
+    for (const { onDoubt } of this.#kinds) onDoubt(uid)
   }
 }
 

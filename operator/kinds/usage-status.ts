@@ -8,6 +8,8 @@ import type { SubjectUsage } from '../books/subject-ledger.ts'
 
 const HOUR_MS = 3_600_000
 const FULL = 100
+/** A status shows no more per cent: the column holds 8 characters, and a forged spend of a small budget would make the status invalid. */
+const MOST_SHOWN = 999_999
 /** Per cent at which an Event is written, once per window; the highest threshold first. */
 const THRESHOLDS = [FULL, 80] as const
 
@@ -92,7 +94,7 @@ function sameWindow(entries: readonly UsageStatus[] | undefined, { budget, windo
 
 /** Rounds down, so that 100 means that nothing is left. A budget of 0 is used up. */
 function percentOf(spent: number, amount: number): number {
-  return amount === 0 ? FULL : Number((BigInt(spent) * BigInt(FULL)) / BigInt(amount))
+  return amount === 0 ? FULL : Math.min(MOST_SHOWN, Number((BigInt(spent) * BigInt(FULL)) / BigInt(amount)))
 }
 
 function toHour(ms: number): string {

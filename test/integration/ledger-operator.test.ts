@@ -301,6 +301,26 @@ describe('a Headgate whose gateways count in Redis', () => {
     expect(await stack.operator.metric('headgate_operator_ledger_restores_total')).toBeGreaterThanOrEqual(3)
   })
 
+  it('does not make a forged spend durable that calls cannot have caused; under another name the budget works again', async () => {
+    const forged = await keyWith('forged-high')
+    await spend(gatewayProcess('p-forged-high'), forged, 15 * MICROS)
+    await eventually(async () => expect(await durable(forged.uid)).toBe(15 * MICROS), SOON)
+    await stack.redis.admin.hset(ledgerKeys('hg', forged.uid).budget, `${FIELD}:s`, '9000000000000000')
+    await stack.untilCondition('ApiKey', 'forged-high', 'LimitsEnforceable', { status: 'False', reason: 'SpendHeldBack' })
+    await eventually(async () => {
+      expect((await eventsAbout(stack, 'forged-high')).filter(({ reason }) => reason === 'SpendHeldBack')).toHaveLength(1)
+    })
+    expect(await durable(forged.uid)).toBe(15 * MICROS)
+    await stack.apply('ApiKey', 'forged-high', { budgets: [{ ...LIFE, name: 'life-2', amount: '10' }] })
+    await stack.untilCondition('ApiKey', 'forged-high', 'LimitsEnforceable', { reason: 'Enforceable' })
+    const renamed: LimitSubject = {
+      ...forged,
+      budgets: forged.budgets.map((budget) => ({ ...budget, name: 'life-2', amount: 10 * MICROS })),
+    }
+    await spend(gatewayProcess('p-renamed'), renamed, MICROS)
+    await eventually(async () => expect((await apiKey('forged-high')).status.usage).toMatchObject([{ used: '1.00', percent: 10 }]), SOON)
+  })
+
   it('leaves no data of keys that are repeatedly created, used and deleted', async () => {
     const keysOf = async (uid: string): Promise<string[]> => await stack.redis.admin.keys(`hg:l:{${uid}}:*`)
     const uids: string[] = []

@@ -108,6 +108,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     unboundedModels: [],
     usage: undefined,
     spendLoss: undefined,
+    heldBack: [],
     failures: [],
   }
 }

@@ -16,9 +16,6 @@ const WEIGHTS: Readonly<Record<ReturnType<typeof urgencyOf>, Weight>> = {
 /** Tenants may read Events, so the note has no amount. */
 const RESTORED = 'Redis had counted less for the account than its books have. The operator has restored the spend from the books.'
 
-const DOUBTED =
-  'Redis counts more spend for an account than its Credits could pay; the books do not take it, and gateways refuse its keys. If the account was Unmetered before, give it a Credit of type Grant for what it had spent. Else find who can write to Redis; a Credit of type Adjustment lets the account spend again'
-
 export class AccountBalances {
   readonly #context: OperatorContext
   /** By name of the account. */
@@ -68,15 +65,10 @@ export class AccountBalances {
     const isUnpublished = record?.balance !== undefined && record.balance.credits !== accounts.creditsOf(name)
     if (isBroken !== this.#broken.has(name) || isUnpublished) enqueue(accountResource.kind, { namespace: '', name }, 'change')
     setTo(this.#broken, name, isBroken)
-    this.#warnOfDoubt(name)
-    this.#shown.read(name, this.#read(name))
-  }
-
-  #warnOfDoubt(name: string): void {
-    const { accounts, log } = this.#context
     const isDoubted = accounts.balances.heldBackOf(name) > 0n
-    if (isDoubted && !this.#doubted.has(name)) log.warn({ account: name }, DOUBTED)
+    if (isDoubted !== this.#doubted.has(name)) enqueue(accountResource.kind, { namespace: '', name }, 'background')
     setTo(this.#doubted, name, isDoubted)
+    this.#shown.read(name, this.#read(name))
   }
 
   #restored(name: string): void {

@@ -46,7 +46,7 @@ export class AccountUsage {
       onRead: (ledgerName, usage) => {
         if (accounts.books.nameIn(ledgerName) !== undefined) this.#shown.read(ledgerName, usage)
       },
-      onLoss: (ledgerName) => this.#enqueue(ledgerName),
+      onDoubt: (ledgerName) => this.#enqueue(ledgerName),
     }
   }
 

@@ -163,6 +163,8 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
       activeKeyCount: keys.filter((apiKey) => isActive(apiKey, now)).length,
       usage: this.#usage.shown(ledgerName),
       spendLoss: subjects.ledger?.loss(ledgerName),
+      heldBack: subjects.ledger?.heldBack(ledgerName) ?? [],
+      isBalanceDoubted: claim === 'Owned' && accounts.balances.heldBackOf(name) > 0n,
       now,
     }
   }

@@ -36,6 +36,10 @@ export interface ObservedAccount extends BalanceFacts {
   /** The balance for the status; undefined keeps what the status shows. */
   readonly balance: BalanceReading | undefined
   readonly spendLoss: Interval | undefined
+  /** Names of budgets whose spend in Redis is not believed. */
+  readonly heldBack: readonly string[]
+  /** Whether the same is true of the spend of the balance. */
+  readonly isBalanceDoubted: boolean
   /** ms since 1970. */
   readonly now: number
 }

@@ -47,6 +47,16 @@ describe('a prepaid Account', () => {
     world.balances.mergeBalances([{ name: ledger, books: { openFrom: 0, closedSpend: 0n, spent }, isReady: false }])
   }
 
+  test('shows spend in Redis that its Credits cannot pay, with one Event, and does not take it over', async () => {
+    await world.start()
+    await open()
+    await pay('pay-1', '25')
+    await spend(9_000_000)
+    await run(15)
+    expect(await world.condition(accounts, 'acme', 'SpendHeldBack')).toBe('True SpendHeldBack')
+    expect([await amount(), reasons().filter((reason) => reason === 'SpendHeldBack')]).toEqual(['25.00', ['SpendHeldBack']])
+  })
+
   test('begins without a balance, works after its first Credit, and stops when the balance is used up; so do its keys', async () => {
     await world.start()
     await open()

@@ -53,7 +53,8 @@ function conditionsOf(observed: ObservedAccount): AccountCondition[] {
   const exhausted = exhaustedOf(observed)
   const balance = balanceExhausted(observed)
   const list: AccountCondition[] = [readyOf(observed, { accepted, programmed, exhausted: balance ?? exhausted }), accepted, programmed]
-  for (const condition of [balance, exhausted, keyLimit(observed), spendUncertain(observed)]) if (condition) list.push(condition)
+  for (const condition of [balance, exhausted, keyLimit(observed), spendHeldBack(observed), spendUncertain(observed)])
+    if (condition) list.push(condition)
   return list
 }
 
@@ -150,6 +151,22 @@ function keyLimit({ planSpec, activeKeyCount }: ObservedAccount): ConditionFor<'
   const message = `The account has ${activeKeyCount} keys, and its plan allows ${planSpec.maxKeys}. Revoke keys that are not used.`
   return { type: 'KeyLimitReached', reason: 'KeyLimitReached', message }
 }
+
+function spendHeldBack({ heldBack, isBalanceDoubted }: ObservedAccount): ConditionFor<'SpendHeldBack'> | undefined {
+  const sentences = [
+    ...heldBack.map(
+      (name) => `Redis counts more spend for budget ${name} than calls can have caused. Give the budget another name: it starts at zero.`,
+    ),
+    ...(isBalanceDoubted ? [BALANCE_DOUBTED] : []),
+  ]
+  if (sentences.length === 0) return undefined
+  const message = `${sentences.join(' ')} First find who can write to Redis. The operator does not make the count durable.`
+  return { type: 'SpendHeldBack', reason: 'SpendHeldBack', message }
+}
+
+/** Events repeat the message, so it has no amount of the account. */
+const BALANCE_DOUBTED =
+  'Redis counts more spend for the account than its Credits can pay. If the account was Unmetered before, give it a Credit of type Grant for its spend; else a Credit of type Adjustment lets it spend again.'
 
 function spendUncertain({ spendLoss }: ObservedAccount): ConditionFor<'SpendUncertain'> | undefined {
   if (spendLoss === undefined) return undefined

@@ -82,6 +82,7 @@ describe('Events of an ApiKey', () => {
     ['InvalidTimeZone', fresh({}, heldKey({ budgets: [ATLANTIS] }))],
     ...ACCOUNT_REFUSALS.map(([reason, refused]) => [reason, refused(fresh())] as [string, Observed]),
     ['AccountSuspended', inAccount(idle(), { state: 'Suspended' })],
+    ['SpendHeldBack', { ...withStatus(issued(heldKey({ limits: { requestsPerMinute: 1 } }))), heldBack: ['month'] }],
     ['SpendUncertain', { ...withStatus(issued(heldKey({ limits: { requestsPerMinute: 1 } }))), spendLoss: { fromMs: 1_000, toMs: 9_000 } }],
   ]
 

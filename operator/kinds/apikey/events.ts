@@ -98,11 +98,12 @@ function budgetEvents({ apiKey, entry }: Observed, next: ApiKeyStatus): StatusEv
   })
 }
 
-/** One Event per loss. A second loss while the status shows the first has another period in its message. */
+/** One Event per loss, and per set of budgets that are held back. A second loss while the status shows the first has another period in its message. */
 function lossEvents(before: ApiKeyStatus | undefined, next: ApiKeyStatus): StatusEvent[] {
   const [former, present] = [before, next].map((status) => findCondition(status?.conditions, 'LimitsEnforceable'))
-  if (present?.reason !== 'SpendUncertain' || former?.message === present.message) return []
-  return [{ reason: 'SpendUncertain', note: present.message }]
+  const reason = (['SpendHeldBack', 'SpendUncertain'] as const).find((one) => one === present?.reason)
+  if (present === undefined || reason === undefined || former?.message === present.message) return []
+  return [{ reason, note: present.message }]
 }
 
 function reasons(status: ApiKeyStatus | undefined): Map<string, string> {

@@ -193,7 +193,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
       mayExist: (uid) =>
         newest(uid)?.deletedMs === null || keyring.isUnreadable(uid) || keyring.isDamaged(uid) || findByUid(uid, cache) !== undefined,
       onRead: (uid, usage) => shownUsage.read(uid, usage),
-      onLoss: (uid) => void enqueueKey(uid, 'background'),
+      onDoubt: (uid) => void enqueueKey(uid, 'background'),
     }
   }
 

@@ -41,6 +41,7 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
     gatewayProofs: deps.limits.supports(PROOFS_FEATURE),
     usage: deps.shownUsage.shown(uid),
     spendLoss: deps.subjects.ledger?.loss(uid),
+    heldBack: deps.subjects.ledger?.heldBack(uid) ?? [],
     ...modelsThatLack(apiKey, deps),
   }
 }

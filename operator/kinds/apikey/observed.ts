@@ -101,5 +101,7 @@ export interface Observed {
   readonly usage: SubjectUsage | undefined
   /** Period in which spend of the key may have been lost; undefined if there is none, or if it is too long ago. */
   readonly spendLoss: Interval | undefined
+  /** Names of budgets whose spend in Redis is not believed. */
+  readonly heldBack: readonly string[]
   readonly failures: readonly Failure[]
 }

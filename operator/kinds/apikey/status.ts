@@ -343,6 +343,7 @@ export function limitsEnforceable(observed: Observed): Outcome<'LimitsEnforceabl
     return { reason: 'Enforceable', message: 'The key has no limits and no budgets.' }
   return (
     tooOld(observed) ??
+    spendHeldBack(observed) ??
     spendUncertain(observed) ??
     priceMissing(observed) ??
     outputUnbounded(observed) ?? { reason: 'Enforceable', message: 'Every gateway enforces all limits and budgets.' }
@@ -357,6 +358,14 @@ function tooOld({ apiKey, gatewayLimits }: Observed): Outcome<'LimitsEnforceable
   const message =
     'A gateway pod runs a version that cannot enforce limits. It refuses the key with 503, or admits it with the last record without limits. Update all gateway pods.'
   return { reason: 'GatewayTooOld', message }
+}
+
+function spendHeldBack({ heldBack }: Observed): Outcome<'LimitsEnforceable'> | undefined {
+  if (heldBack.length === 0) return undefined
+  const message =
+    `Redis counts more spend than calls can have caused, for ${heldBack.map((name) => `budget ${name}`).join(', ')}. The count is not made durable, ` +
+    'and gateways refuse the key by it. Find who can write to Redis; then give the budget another name: it starts at zero.'
+  return { reason: 'SpendHeldBack', message }
 }
 
 /** Names the period, so that a user can compare it with other records of the spend. */
