@@ -363,3 +363,19 @@ describe('a deleted key', () => {
     expect([[...ledger.budgets.keys()], ledger.others.size]).toEqual([[uid], 0])
   })
 })
+
+test('junk that fills the store is removed within seconds, and again when it comes back', async () => {
+  await world.start()
+  const uid = await applied()
+  await turns(70)
+  for (let round = 0; round < 2; round += 1) {
+    ledger.isFull = true
+    ledger.others.set(`hg:l:{${uid}}:junk-${round}`, undefined)
+    await turns(12)
+    expect(ledger.others.size).toBe(0)
+  }
+  ledger.isFull = false
+  ledger.others.set(`hg:l:{${uid}}:junk`, undefined)
+  await turns(60)
+  expect(ledger.others.size, 'without need the next walk is an hour later').toBe(1)
+})

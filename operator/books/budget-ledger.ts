@@ -30,6 +30,12 @@ const DROPS_PER_TURN = 200
 /** Time from the start to the first walk over all keys, and between two walks, ms. */
 const FIRST_WALK_MS = 60_000
 const WALK_EVERY_MS = 3_600_000
+/** Shortest time between two walks while Redis is nearly full, ms. */
+const WALK_AGAIN_MS = 10_000
+/** Most bytes of a key. A hash of counters or numbers stays far below this bound. */
+const MOST_KEY_BYTES = 4_194_304
+/** The same while Redis is nearly full: what a walk removes heals, as after a loss of Redis, and a full Redis refuses every key with limits. */
+const MOST_KEY_BYTES_IF_FULL = 262_144
 
 export interface BudgetLedgerDeps extends Omit<SpendReaderDeps, 'time'> {
   readonly store: OperatorLedgerStore
@@ -151,15 +157,15 @@ export class BudgetLedger {
   }
 
   async #runTurn(): Promise<void> {
-    const { clock, outage, assertLeading, live, serving } = this.#deps
+    const { store, clock, outage, assertLeading, live, serving } = this.#deps
     try {
       assertLeading()
+      this.#walk(await store.isNearlyFull()) // before a write that a full Redis refuses
       if (clock.monotonic() - this.#libraryAtMs >= LIBRARY_EVERY_MS) await this.#prepare()
       await this.#reader.readDue(() => this.#isStopped)
       if (this.#processes.observe(live(), serving(), clock.monotonic())) this.#census.request()
       await this.#census.turn()
       await this.#sweep.turn(clock.monotonic())
-      this.#walk()
       outage.works()
       this.#checkDurability()
     } catch (error) {
@@ -175,10 +181,10 @@ export class BudgetLedger {
   }
 
   /** Starts a walk of the sweep. A walk over many keys takes seconds, so no turn waits for it. */
-  #walk(): void {
+  #walk(isFull: boolean): void {
     const { clock, outage } = this.#deps
     this.#sweep
-      .walk(clock.monotonic())
+      .walk(clock.monotonic(), isFull)
       .catch((error: unknown) => outage.failed(`the ledger of limits cannot be swept: ${messageOf(error)}`))
   }
 }
@@ -189,6 +195,7 @@ class LedgerSweep {
   /** Time at which a deleted subject is dropped, and whether that is the first time. */
   readonly #deleted = new Map<string, { readonly dueMs: number; readonly isFirst: boolean }>()
   #walkAtMs: number | undefined
+  #againAtMs = Number.NEGATIVE_INFINITY
   #isWalking = false
 
   constructor(deps: BudgetLedgerDeps) {
@@ -210,14 +217,16 @@ class LedgerSweep {
     }
   }
 
-  /** Walks over all keys if a walk is due, and resolves at its end. @throws errors of the store; the next walk starts an hour later */
-  async walk(nowMs: number): Promise<void> {
+  /** Walks over all keys if a walk is due or Redis is nearly full, and resolves at its end. @throws errors of the store; the next walk starts an hour later */
+  async walk(nowMs: number, isFull: boolean): Promise<void> {
     this.#walkAtMs ??= nowMs + FIRST_WALK_MS
-    if (this.#isWalking || nowMs < this.#walkAtMs) return
+    const isDue = nowMs >= (isFull ? this.#againAtMs : this.#walkAtMs)
+    if (this.#isWalking || !isDue) return
+    this.#againAtMs = nowMs + WALK_AGAIN_MS
     this.#walkAtMs = nowMs + WALK_EVERY_MS
     this.#isWalking = true
     try {
-      for await (const keys of this.#deps.store.walk()) await this.#sweep(keys)
+      for await (const keys of this.#deps.store.walk(isFull ? MOST_KEY_BYTES_IF_FULL : MOST_KEY_BYTES)) await this.#sweep(keys)
     } finally {
       this.#isWalking = false
     }

@@ -67,6 +67,9 @@ export interface OperatorLedgerStore {
   bury(process: string, subjects: readonly string[]): Promise<void>
   /** Drops everything about subjects except balances. @returns the number of dropped keys by subject */
   remove(subjects: readonly string[]): Promise<readonly number[]>
-  walk(): AsyncIterable<readonly LedgerKey[]>
+  /** Whether the store has little memory left, so that it refuses writes now or soon. */
+  isNearlyFull(): Promise<boolean>
+  /** @param mostBytes a larger key counts as damaged */
+  walk(mostBytes: number): AsyncIterable<readonly LedgerKey[]>
   unlink(names: readonly string[]): Promise<void>
 }

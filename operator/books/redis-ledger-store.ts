@@ -23,8 +23,8 @@ const BATCH = 1_000
 const SURVEY_BATCH = 100
 /** Keys per step of a walk. */
 const WALK_COUNT = 200
-/** Most bytes of a key. A hash of counters or numbers stays far below this bound. */
-const MAX_KEY_BYTES = 4_194_304
+/** Part of its memory at which Redis counts as nearly full. */
+const NEARLY_FULL = 0.9
 /** Most characters of a subject: a uid, or a foreign word. */
 const MAX_SUBJECT_CHARACTERS = 128
 
@@ -112,14 +112,22 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     })
   }
 
-  async *walk(): AsyncIterable<readonly LedgerKey[]> {
+  async isNearlyFull(): Promise<boolean> {
+    const memory = await this.#redis.run((client) => client.info('memory'))
+    const [used = 0, most = 0] = ['used_memory', 'maxmemory'].map((name) =>
+      Number(new RegExp(`^${name}:(\\d+)`, 'm').exec(memory)?.[1] ?? 0),
+    )
+    return most > 0 && used >= NEARLY_FULL * most
+  }
+
+  async *walk(mostBytes: number): AsyncIterable<readonly LedgerKey[]> {
     const { walk } = this.#functions
     let cursor = '0'
     do {
       const args = [cursor, ledgerPattern(this.#prefix), String(WALK_COUNT)]
       const [next = '0', ...words] = texts.parse(await this.#redis.run((client) => client.fcall(walk, 0, ...args)))
       cursor = next
-      yield Array.from({ length: words.length / 3 }, (_, at) => this.#keyOf(words.slice(3 * at, 3 * at + 3)))
+      yield Array.from({ length: words.length / 3 }, (_, at) => this.#keyOf(words.slice(3 * at, 3 * at + 3), mostBytes))
     } while (cursor !== '0')
   }
 
@@ -141,11 +149,12 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     return [this.#functions[name], this.#budget(subject), ...args]
   }
 
-  #keyOf([name = '', kind = '', bytes = '']: readonly string[]): LedgerKey {
+  #keyOf([name = '', kind = '', bytes = '']: readonly string[], mostBytes: number): LedgerKey {
     const subject = this.#subjectOf(name)
     const isSettled = name === settledSubjects(this.#prefix) || name === usedAccounts(this.#prefix)
     const isForeign = subject === undefined && !isSettled
-    return { name, subject, isDamaged: isForeign || isOfAnotherKind(kind, isSettled ? 'set' : 'hash') || isTooLarge(kind, Number(bytes)) }
+    const isLarge = isTooLarge(kind, Number(bytes), mostBytes)
+    return { name, subject, isDamaged: isForeign || isOfAnotherKind(kind, isSettled ? 'set' : 'hash') || isLarge }
   }
 
   #subjectOf(name: string): string | undefined {
@@ -178,8 +187,8 @@ function isOfAnotherKind(kind: string, wanted: 'hash' | 'set'): boolean {
 }
 
 /** Whether a hash is too large. The set of settled subjects has no bound, because it is emptied each second. */
-function isTooLarge(kind: string, bytes: number): boolean {
-  return kind === 'hash' && (bytes < 0 || bytes > MAX_KEY_BYTES)
+function isTooLarge(kind: string, bytes: number, mostBytes: number): boolean {
+  return kind === 'hash' && (bytes < 0 || bytes > mostBytes)
 }
 
 /** Whether the error means damage: a key of another type, or a value that the functions refuse. */

@@ -23,6 +23,8 @@ const LIFE = { name: 'life', amount: '25', unit: 'Currency', window: 'Lifetime',
 const FIELD = 'life:Currency:Lifetime:0'
 /** Spend is durable, and lost spend is restored, within 10 s on a quiet machine. */
 const SOON = { deadlineMs: 60_000, everyMs: 100 }
+/** Most bytes of a key that counts as sound. */
+const MOST_BYTES = 4_194_304
 const LARGE = 'x'.repeat(16 * 1024 * 1024)
 
 const lab = openLab()
@@ -110,7 +112,7 @@ describe('the ledger as the operator reads it', () => {
       )
     expect((await store.survey(['s']))[0]?.state).toBe('damaged')
     const found = new Map<string, boolean>()
-    for await (const keys of store.walk()) for (const { name, isDamaged } of keys) found.set(name, isDamaged)
+    for await (const keys of store.walk(MOST_BYTES)) for (const { name, isDamaged } of keys) found.set(name, isDamaged)
     expect(found.get(budget), 'a hash of 20,000 fields').toBe(true)
   })
 
@@ -122,7 +124,7 @@ describe('the ledger as the operator reads it', () => {
     await redis.admin.mset('hg:l:odd', 'x', 'hg:{proj}:odd', 'x', 'hg:l:{s1}:conc', 'x')
     await redis.admin.hset(ledgerKeys('hg', 's2').rate, { rtot: LARGE })
     const found: LedgerKey[] = []
-    for await (const keys of store.walk()) found.push(...keys)
+    for await (const keys of store.walk(MOST_BYTES)) found.push(...keys)
     const damaged = found.filter(({ isDamaged }) => isDamaged).map(({ name }) => name)
     expect([new Set(found.map(({ name }) => name)).size, damaged.toSorted()]).toEqual([
       1_004,
@@ -320,6 +322,38 @@ describe('a Headgate whose gateways count in Redis', () => {
     await spend(gatewayProcess('p-renamed'), renamed, MICROS)
     await eventually(async () => expect((await apiKey('forged-high')).status.usage).toMatchObject([{ used: '1.00', percent: 10 }]), SOON)
   })
+
+  it('removes keys that fill Redis within seconds; meanwhile suspensions are written, and a key with a budget then works again', async () => {
+    const { admin } = stack.redis
+    const bot = await keyWith('amid-junk')
+    await spend(gatewayProcess('p-amid-junk'), bot, MICROS)
+    const gateway = stack.redis.connect('gateway')
+    clients.push(gateway)
+    const used = Number(/used_memory:(\d+)/.exec(await admin.info('memory'))?.[1])
+    await admin.config('SET', 'maxmemory', String(used + 32 * 2 ** 20))
+    try {
+      await fill(gateway, bot.uid)
+      await stack.setState('amid-junk', 'Suspended')
+      await stack.untilCondition('ApiKey', 'amid-junk', 'Suspended')
+      await eventually(async () => expect(await admin.keys('hg:l:*:junk*')).toEqual([]), SOON)
+      await stack.setState('amid-junk', 'Active')
+      await spend(gatewayProcess('p-after-junk'), bot, MICROS)
+    } finally {
+      await admin.config('SET', 'maxmemory', '0')
+    }
+  })
+
+  /** Stores junk with the rights of a gateway, until Redis refuses more. */
+  async function fill(gateway: Redis, uid: string): Promise<void> {
+    for (const bytes of [2 ** 20, 10_000, 100]) {
+      for (let at = 0; ; at += 1) {
+        const error = await gateway.hset(`hg:l:{${uid}}:junk-${bytes}-${at}`, 'x', 'x'.repeat(bytes)).then(() => undefined, String)
+        if (error === undefined) continue
+        expect(error).toContain('OOM')
+        break
+      }
+    }
+  }
 
   it('leaves no data of keys that are repeatedly created, used and deleted', async () => {
     const keysOf = async (uid: string): Promise<string[]> => await stack.redis.admin.keys(`hg:l:{${uid}}:*`)

@@ -269,10 +269,29 @@ describe('damage done with the rights of a gateway is repaired while the operato
     }
   })
 
-  async function fillMemory(bytes: number): Promise<void> {
+  test('a full Redis refuses no write of the operator, and its function writes nothing for the gateways', async () => {
+    const used = Number(/used_memory:(\d+)/.exec(await redis.admin.info('memory'))?.[1])
+    const forged = 'hg:l:{forged}:meta'
+    await attacker.hset(forged, 'epoch', 'e1', 'rev', '1')
+    await redis.admin.config('SET', 'maxmemory', used + 4 * BIG)
+    try {
+      for (const bytes of [BIG, 20_000, 200]) await fillMemory(bytes, 'hg:l:{junk}:junk')
+      expect(await store.write(writer(), 'e1', [put], 10)).toEqual({ outcome: 'written', revisions: [11] })
+      const args = ['9', 'e1', 'x'.repeat(BIG), '0', '10']
+      await expect(attacker.call('FCALL', FUNCTIONS.write, 2, forged, 'hg:l:{forged}:log', ...args)).rejects.toThrow(
+        /hincrby|can't run this command|NOPERM/i,
+      )
+      expect(await redis.admin.hgetall(forged)).toEqual({ epoch: 'e1', rev: '1' })
+    } finally {
+      await redis.admin.config('SET', 'maxmemory', 0)
+      await redis.admin.del('hg:l:{junk}:junk', forged)
+    }
+  })
+
+  async function fillMemory(bytes: number, key: string = KEYS.acks): Promise<void> {
     for (let i = 0; ; i++) {
       try {
-        await attacker.hset(KEYS.acks, `ghost-${bytes}-${i}/1`, 'x'.repeat(bytes))
+        await attacker.hset(key, `ghost-${bytes}-${i}/1`, 'x'.repeat(bytes))
       } catch (error) {
         expect(String(error)).toContain('OOM')
         return

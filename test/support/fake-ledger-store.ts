@@ -30,6 +30,7 @@ export class FakeLedgerStore implements OperatorLedgerStore {
   readonly #now: () => number
   isLoaded = false
   isDown = false
+  isFull = false
 
   constructor(now: () => number) {
     this.#now = now
@@ -136,6 +137,11 @@ export class FakeLedgerStore implements OperatorLedgerStore {
       for (const name of names) this.others.delete(name)
       return Number(this.budgets.delete(subject)) + names.length
     })
+  }
+
+  async isNearlyFull(): Promise<boolean> {
+    this.#ask()
+    return this.isFull
   }
 
   async *walk(): AsyncIterable<readonly LedgerKey[]> {

@@ -7,9 +7,10 @@ import { libraryCode, libraryPrefix } from './function-library.ts'
 /** Layout of the arguments and of the state behind them. Another layout is another library, so that two builds can run side by side. */
 const MAJOR = 1
 /** Number of the text within one layout. All texts answer the same calls. */
-const REVISION = 1
+const REVISION = 2
 
-const FLAGS = { live: `'allow-oom'`, leave: `'allow-oom'` }
+/** A full Redis refuses no suspension and no deletion. The keyring bounds what the operator writes, and gateways have no right to write records. */
+const FLAGS = { live: `'allow-oom'`, leave: `'allow-oom'`, write: `'allow-oom'` }
 
 /** Names of the functions, and the text that defines them. @param prefix chart value `redis.keyPrefix` */
 export function redisFunctions(prefix: string) {
