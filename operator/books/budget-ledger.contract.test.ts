@@ -352,6 +352,20 @@ describe('a deleted key', () => {
     expect(ledger.calls.filter((call) => call.startsWith('remove')).length - removals).toBeLessThanOrEqual(20)
   })
 
+  test('keeps its spend while only a wrong list lacks its ApiKey, and loses it once a live read confirms the deletion', async () => {
+    const uid = await spentKey(5)
+    const present = await world.key()
+    world.watches.miss(apiKeys, present)
+    await turns(120)
+    expect(ledger.window(uid, FIELD).spent).toBe(5 * MICROS)
+    expect(await durable()).toEqual({ [uid]: { [FIELD]: 5 * MICROS } })
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active' }])
+    await world.objects.patch(apiKeys, { namespace: SHOP, name: 'bot' }, [{ op: 'remove', path: '/metadata/finalizers' }])
+    await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    await turns(120)
+    expect([ledger.budgets.has(uid), await durable()]).toEqual([false, {}])
+  })
+
   test('is found by the sweep if it was deleted while no operator ran, and so are keys with other names', async () => {
     await world.start()
     const uid = await applied()

@@ -73,6 +73,11 @@ export class WorldWatches {
     }
   }
 
+  /** The running processes get a list without an object that exists. */
+  miss(resource: Resource, object: KubeObject): void {
+    for (const feed of this.#table(resource).feeds) feed.cache.remove(object)
+  }
+
   /** @returns the informer of one process; its first list is in already */
   informer<T extends KubeObject>(resource: Resource<T>, scope: WatchScope): Informer<T> {
     const table = this.#table(resource)

@@ -254,7 +254,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     if (apiKey.spec.accountRef) waiting.delete(apiKey.spec.accountRef.name, ageOf(apiKey))
     memory.forget(uid)
     shownUsage.forget(uid)
-    subjects.ledger?.deleted(uid)
+    if (!subjects.mayExist(uid)) subjects.ledger?.deleted(uid) // otherwise its orphaned entry is confirmed by a live read before
     acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
     enqueue(ORPHAN_QUEUE, { namespace: namespaceOf(apiKey), name: uid }, 'urgent')
   }
