@@ -19,9 +19,13 @@ export const DELETED_STEPS: readonly Check<Observed, Step>[] = [
   removeFinalizer,
 ]
 
-/** Leaves an ApiKey that the operator does not hold. */
-function leaveAlone({ apiKey }: Observed): Answer {
-  return apiKey.metadata.finalizers?.includes(FINALIZER) ? undefined : { do: 'wait' }
+/** Leaves an ApiKey that the operator has never held. If the finalizer was removed by force, the key must stop working all the same. */
+function leaveAlone(observed: Observed): Answer {
+  return isHeld(observed) || observed.entry !== undefined || observed.isUnreadable ? undefined : { do: 'wait' }
+}
+
+function isHeld({ apiKey }: Observed): boolean {
+  return apiKey.metadata.finalizers?.includes(FINALIZER) === true
 }
 
 function revokeDeleted(observed: Observed): Answer {
@@ -50,6 +54,7 @@ function readSecretOfDeleted(observed: Observed): Answer {
 }
 
 function removeFinalizer(observed: Observed): Answer {
+  if (!isHeld(observed)) return { do: 'wait' } // another finalizer holds the object
   return { do: 'remove-finalizer', level: 'change', isConfirmed: isSettled(observed), hadKey: hadKey(observed.entry) }
 }
 

@@ -23,6 +23,42 @@ async function removeByForce(): Promise<void> {
   await world.objects.remove(apiKeys, BOT)
 }
 
+describe('an ApiKey that another finalizer holds, while its deletion waits', () => {
+  const OTHERS = 'example.com/audit'
+
+  test('stops working although its own finalizer was removed by force, and nothing adds the finalizer again', async () => {
+    await world.issuedKey()
+    await world.objects.patch(apiKeys, BOT, [{ op: 'add', path: '/metadata/finalizers/-', value: OTHERS }])
+    await world.settle()
+    world.beforeCall = ({ verb, plural }) => {
+      if (verb === 'patch' && plural === 'apikeys') throw new KubeError('Conflict', 409, 'another client is faster')
+    }
+    world.freezeWatch('Everyone')
+    await world.objects.remove(apiKeys, BOT)
+    await world.objects.patch(apiKeys, BOT, [{ op: 'replace', path: '/metadata/finalizers', value: [OTHERS] }])
+    world.beforeCall = () => undefined
+    world.thawWatch()
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', deletedMs: expect.any(Number) }])
+    expect((await world.key()).metadata.finalizers).toEqual([OTHERS])
+    await world.restart()
+    expect(await world.keyRecords()).toEqual([])
+  })
+
+  test('that the operator never held is left alone', async () => {
+    await world.start()
+    world.freezeWatch('Everyone')
+    await world.applyKey()
+    await world.objects.patch(apiKeys, BOT, [{ op: 'add', path: '/metadata/finalizers', value: [OTHERS] }])
+    await world.objects.remove(apiKeys, BOT)
+    const writes = world.writes.length
+    world.thawWatch()
+    await world.settle()
+    expect(world.writes.slice(writes)).toEqual([])
+  })
+})
+
 describe('an entry without its ApiKey', () => {
   test('is refused from the takeover on, and ended when a live read has confirmed the deletion', async () => {
     await world.issuedKey()
