@@ -146,7 +146,7 @@ export const API_KEY_CONDITIONS = {
     reasons: {
       Programmed: yes('Every gateway pod has acknowledged it.'),
       KeyringFull: no(
-        'The keyring, or the share of the namespace, has no room for the newest edit: gateways apply the edit, but it would be lost together with the data of Redis. Shorten the edit, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
+        'The keyring, or the share of the namespace, has no room for the newest edit: gateways keep the policy before it. An edit that restricts the key applies at once, but would be lost together with the data of Redis. Shorten the edit, delete ApiKeys that are not needed, or ask the administrator; the operator retries by itself.',
       ),
       Pending: no('Some gateway pods have not acknowledged it yet.'),
       NoGateways: no('No gateway pod is running. Start one.'),

@@ -93,6 +93,11 @@ export class Keyring extends SecretShards<KeyringEntry> {
     queueMicrotask(() => this.notify(entry.uid, refusal))
   }
 
+  /** Whether `commit` will refuse an entry at once. */
+  refuses(entry: KeyringEntry, level: Level): boolean {
+    return this.#refusal(entry, level) !== undefined
+  }
+
   #refusal(entry: KeyringEntry, level: Level): NamespaceShareFull | undefined {
     const limit = this.#deps.maxModelBytesPerNamespace
     const grows = modelBytesOf(entry) - (this.#keys.get(entry.uid)?.modelBytes ?? 0)

@@ -14,7 +14,7 @@ import { entryOf, recordText, withVerifier } from './keyring-entry.ts'
 import { wasProgrammed } from './key-state.ts'
 import type { Observed } from './observed.ts'
 import { statusOf } from './status.ts'
-import type { Step } from './step.ts'
+import { type Step, wasRefused } from './step.ts'
 import { observeSecret, refreshedSecret, secretName, trialSecret, userSecret } from './user-secret.ts'
 
 type Of<Do extends Step['do']> = Extract<Step, { do: Do }>
@@ -114,11 +114,13 @@ function markIssued({ entry }: Of<'mark-issued'>, _observed: Observed, deps: Api
 }
 
 /** Sends the entry to the keyring and to the gateways at once: a suspension waits neither for etcd nor for Redis. */
-function commit(step: Of<'commit'>, { apiKey }: Observed, deps: ApiKeyDeps): void {
+function commit(step: Of<'commit'>, observed: Observed, deps: ApiKeyDeps): void {
+  const { apiKey } = observed
   const uid = uidOf(apiKey)
   const entry = stamped(step.entry, deps)
+  const isHeldBack = isDoubtful({ ...step, entry }, observed, deps)
   deps.keyring.commit(entry, step.level, { isRestored: step.isRestored === true })
-  deps.projection.want('key', uid, recordText(entry, deps.version()), step.level)
+  if (!isHeldBack) deps.projection.want('key', uid, recordText(entry, deps.version()), step.level)
   if (step.isUncounted !== true) deps.memory.revised(uid)
   if (step.isRestored === true)
     deps.recordEvent(
@@ -126,6 +128,12 @@ function commit(step: Of<'commit'>, { apiKey }: Observed, deps: ApiKeyDeps): voi
       'KeyringRestored',
       `The keyring had lost the key; it was restored from the ${isHashKey(apiKey) ? 'manifest' : 'Secret'}. The key works on.`,
     )
+}
+
+/** Whether the keyring may refuse an edit that restricts nothing. Gateways get it when it is durable: else each try would be two revisions. */
+function isDoubtful({ entry, level, isRestored }: Of<'commit'>, observed: Observed, { keyring }: ApiKeyDeps): boolean {
+  if (level === 'urgent' || isRestored === true) return false
+  return wasRefused(observed) || keyring.refuses(entry, level)
 }
 
 function project({ level }: Of<'project'>, { apiKey, entry, version }: Observed, deps: ApiKeyDeps): void {

@@ -303,8 +303,12 @@ function programmedOf(observed: Observed): Outcome<'Programmed'> {
 /** The message for an edit that the gateways have, but the keyring does not. */
 function notDurable({ code, message }: Failure): Outcome<'Programmed'> {
   if (code === 'KeyringFull') {
+    const meanwhile = 'Until then gateways keep the policy before it, unless the edit restricts the key.'
     const remedy = 'Shorten spec.models, delete keys that are not needed, or ask the administrator; the operator tries again by itself.'
-    return { reason: 'KeyringFull', message: `The keyring has no room for the newest edit of this key (${message}). ${remedy}` }
+    return {
+      reason: 'KeyringFull',
+      message: `The keyring has no room for the newest edit of this key (${message}). ${remedy} ${meanwhile}`,
+    }
   }
   const remedy = 'The operator tries again by itself; the administrator finds the reason in its log.'
   return { reason: 'Pending', message: `The newest change of this key is not in the keyring yet (${message}). ${remedy}` }

@@ -51,6 +51,11 @@ export function isWaitingForKeyring({ failures }: Observed): boolean {
   return failures.some(({ topic, retryInMs }) => topic === 'Keyring' && retryInMs > 0)
 }
 
+/** Whether the keyring has refused the newest entry of this key. */
+export function wasRefused({ failures }: Observed): boolean {
+  return failures.some(({ topic }) => topic === 'Keyring')
+}
+
 export function keyringRetryMs({ failures }: Observed): number {
   return Math.max(...failures.map(({ retryInMs }) => retryInMs))
 }

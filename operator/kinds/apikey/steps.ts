@@ -18,7 +18,16 @@ import { entryOf, restricts, stops, withState } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
 import { RETIREMENT_CHECK_MS } from './retirement.ts'
 import { statusOf } from './status.ts'
-import { type Answer, deleteOwnSecret, isWaitingForKeyring, keyringRetryMs, levelOf, recordRevocation, type Step } from './step.ts'
+import {
+  type Answer,
+  deleteOwnSecret,
+  isWaitingForKeyring,
+  keyringRetryMs,
+  levelOf,
+  recordRevocation,
+  type Step,
+  wasRefused,
+} from './step.ts'
 
 /** Longest wait for the gateways before a new key is issued, ms: one stuck pod must not block issuing. */
 const ISSUE_WAIT_MS = 5_000
@@ -48,6 +57,7 @@ const LIVING: readonly KeyCheck[] = [
   readStale,
   protect,
   holdByFinalizer,
+  awaitRetry,
   reportUnreadable,
   takeHash,
   restoreLost,
@@ -98,6 +108,11 @@ function protect(observed: Observed): Answer {
 
 function holdByFinalizer({ apiKey }: Observed): Answer {
   return apiKey.metadata.finalizers?.includes(FINALIZER) ? undefined : { do: 'add-finalizer', level: levelOf(apiKey.status !== undefined) }
+}
+
+/** Waits for the result of another try: until then neither the gateways nor the status follow an entry that the keyring has refused before. */
+function awaitRetry(observed: Observed): Answer {
+  return observed.isCommitting && wasRefused(observed) ? { do: 'wait' } : undefined
 }
 
 /**
