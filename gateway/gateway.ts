@@ -102,7 +102,7 @@ export class Gateway {
     this.#reporter = new UsageReporter({ meter: this.#meter, store: deps.usage, clock: deps.clock, outage })
     this.#upstream = new Upstream({
       addresses: { allowLoopback: deps.allowLoopback ?? false },
-      credentials: (sums) => sums && credentials.credential(sums.sum, sums.former),
+      credentials: (wanted) => wanted && credentials.credential(wanted),
       forwarded: deps.settings.forwardHeaders,
       extraCa: deps.extraCa,
       loop: this.#loop,

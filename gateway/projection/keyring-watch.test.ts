@@ -185,13 +185,15 @@ describe('a pod that serves from the projection', () => {
 })
 
 describe('credentials of backends', () => {
+  const wanted = (sum: string, former: string | null = null) => ({ sum, former, isFor: () => true })
+
   test('come from the files, and the former one stays in use until the newest arrives', async () => {
     const world = new World()
     world.publish({ credentials: new Map([['aa', 'old']]) })
     await world.watch.start()
-    expect(world.credentials.credential('aa', null)).toBe('old')
-    expect(world.credentials.credential('bb', 'aa')).toBe('old')
-    expect(world.credentials.credential('bb', 'aa')).toBe('old')
+    expect(world.credentials.credential(wanted('aa'))).toBe('old')
+    expect(world.credentials.credential(wanted('bb', 'aa'))).toBe('old')
+    expect(world.credentials.credential(wanted('bb', 'aa'))).toBe('old')
     expect(world.lines.filter((text) => text.includes('the one before it stays in use'))).toHaveLength(1)
     world.publish({
       credentials: new Map([
@@ -201,14 +203,14 @@ describe('credentials of backends', () => {
     })
     await eventually(async () => {
       await world.clock.advance(2_000)
-      expect(world.credentials.credential('bb', 'aa')).toBe('new')
+      expect(world.credentials.credential(wanted('bb', 'aa'))).toBe('new')
     })
     expect(world.lines.join()).not.toMatch(/old"|new"/)
   })
 
   test('that are missing leave the backend out, and are reported by the head of their sum', () => {
     const world = new World()
-    expect(world.credentials.credential('cc', 'dd')).toBeUndefined()
+    expect(world.credentials.credential(wanted('cc', 'dd'))).toBeUndefined()
     expect(world.lines.join()).toContain('upstream credential cc… is not mounted; the backends that need it are left out')
   })
 })

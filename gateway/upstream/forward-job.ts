@@ -49,7 +49,7 @@ export type AttemptResult =
   | { readonly kind: 'clientGone'; readonly usage: Usage | undefined }
   | ({ readonly kind: 'failed'; readonly usage: Usage | undefined } & Pick<Failure, 'error' | 'isRetryable'>)
 
-/** @returns null if the backend needs none; undefined if neither the newest nor the one before is mounted: this pod cannot use the backend */
+/** @returns null if the backend needs none; undefined if this pod has none for the addresses of the backend, and so cannot use the backend */
 export type CredentialLookup = (credential: BackendEntry['credential']) => string | null | undefined
 
 /** Handles the body of a backend's answer: relays it as a whole, relays it as a stream, or reads it as an error. */

@@ -1,6 +1,7 @@
 /** All ServedModels in the memory of this process, by name, prepared for requests: addresses are checked, origins and paths built once. */
 import { checkBackendUrl, checkEndpoint, type AddressRules } from '#contract/values/backend-address.ts'
 import { forwardableHeaders } from '#contract/values/forward-headers.ts'
+import { isProven } from '#contract/records/credential-proof.ts'
 import { type BackendRecord, decodeModelRecord, type ModelRecord, type StreamUsage } from '#contract/records/model-record.ts'
 import { ModelNames, namedModel, type NamedModel } from '#policy/model-names.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
@@ -11,6 +12,15 @@ export interface Target {
   readonly prefix: string
   readonly health: EndpointHealth
   readonly backend: BackendEntry
+}
+
+/** The credential of a backend, and the one before, as the record names them. */
+export interface WantedCredential {
+  /** SHA-256 of the value. */
+  readonly sum: string
+  readonly former: string | null
+  /** Whether a value may be sent to the addresses of the backend. */
+  isFor(value: string, which: 'newest' | 'former'): boolean
 }
 
 export interface BackendEntry {
@@ -24,8 +34,8 @@ export interface BackendEntry {
   readonly routes: ReadonlySet<string>
   readonly streamUsage: StreamUsage
   readonly upstreamModel: string
-  /** SHA-256 of the credential of the server, and of the one before; null if it needs none. */
-  readonly credential: { readonly sum: string; readonly former: string | null } | null
+  /** null if its servers need none. */
+  readonly credential: WantedCredential | null
   /** The servers that may be called, without those with a refused address. */
   readonly targets: readonly Target[]
   /** Number of servers in the record, including refused ones. */
@@ -172,7 +182,7 @@ function backendEntry(
     routes: new Set(record.routes),
     streamUsage: record.streamUsage ?? 'Inject',
     upstreamModel: record.upstreamModel,
-    credential: record.credentialSum === null ? null : { sum: record.credentialSum, former: record.formerCredentialSum },
+    credential: wantedCredential(uid, record),
     targets,
     total: addresses.length,
   }
@@ -184,6 +194,16 @@ function backendEntry(
     targets.push({ prefix: pathname.replace(/\/+$/, ''), health, backend })
   }
   return backend
+}
+
+function wantedCredential(uid: string, record: BackendRecord): WantedCredential | null {
+  const { credentialSum, formerCredentialSum, credentialProof, formerCredentialProof } = record
+  if (credentialSum === null) return null
+  return {
+    sum: credentialSum,
+    former: formerCredentialSum,
+    isFor: (value, which) => isProven(which === 'newest' ? credentialProof : formerCredentialProof, value, uid, record),
+  }
 }
 
 /** Lists the addresses of a backend: its endpoints, else the Service itself, since a record of a cold start has no endpoints. */

@@ -119,6 +119,11 @@ export class MountedSecrets {
     this.#setRecord(uid, undefined)
   }
 
+  /** The value of a credential that is mounted or on its way. */
+  credential(sum: string): string | undefined {
+    return this.#credentials.newest(sum)?.value
+  }
+
   /** Why a part of the model, as set last, is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */
   refusal(uid: string): Error | undefined {
     const sums = this.#uses.get(uid)?.bytes.keys() ?? []

@@ -163,7 +163,7 @@ describe.each(versions)('version %i', (version) => {
   test('model record', () => {
     const record = sameText('model-record', decodeModelRecord, encodeModelRecord)
     expect(record).toMatchObject({ revision: 4712, servedName: 'llama-3.1-8b', aliases: ['llama'], allowedNamespaces: ['shop'] })
-    expect(record.backends.map(({ name, endpoints, credentialSum }) => [name, endpoints.length, credentialSum?.length])).toEqual([
+    expect(record.backends.map(({ name, endpoints, credentialProof }) => [name, endpoints.length, credentialProof?.length])).toEqual([
       ['pods', 2, undefined],
       ['hosted', 0, 64],
     ])

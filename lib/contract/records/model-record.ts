@@ -85,6 +85,9 @@ const backend = z.object({
   credentialSum: sum.nullable(),
   /** SHA-256 before the last rotation; it is in use until the newest credential is mounted. */
   formerCredentialSum: sum.nullable(),
+  /** `credentialProof` of each: without it no gateway sends the credential. */
+  credentialProof: sum.optional(),
+  formerCredentialProof: sum.optional(),
 })
 
 /** Micro-units. */

@@ -68,7 +68,7 @@ function project(step: ModelStep, { ref, model, text, desired }: ObservedModel, 
 function mount(observed: ObservedModel, deps: ServedModelDeps): void {
   const uid = uidOf(observed.model)
   const values = usedCredentials(observed).flatMap((ref) => deps.credentials.valueOf(ref) ?? [])
-  const text = mountText(observed.desired, deps.version())
+  const text = mountText(observed, deps.version())
   deps.mounted.setModel(uid, { namespace: observed.ref.namespace, text, credentials: values })
   deps.memory.setMounted(observed.ref, uid, mountKey(observed, deps.version()))
 }

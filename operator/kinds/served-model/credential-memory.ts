@@ -20,7 +20,7 @@ interface Remembered {
   readonly found: Extract<CredentialRead, { state: 'Found' }> | undefined
   /** Why the credential is unusable, or why the last read failed. */
   readonly problem: Exclude<CredentialRead, { state: 'Found' }> | undefined
-  readonly former: { readonly sum: string; readonly untilMs: number } | undefined
+  readonly former: { readonly sum: string; readonly value: string; readonly untilMs: number } | undefined
   readonly dueAtMs: number
 }
 
@@ -66,6 +66,12 @@ export class CredentialMemory {
     return known?.problem?.state === 'NotFound' ? undefined : known?.found?.value
   }
 
+  /** The newest or the former value, by its sum. */
+  valueWith(sum: string, ref: CredentialRef): string | undefined {
+    const known = this.#known.get(credentialKey(ref))
+    return [known?.found, known?.former].find((value) => value?.sum === sum)?.value
+  }
+
   /** @returns whether the result of `observe` has changed */
   store(ref: CredentialRef, read: CredentialRead): boolean {
     const key = credentialKey(ref)
@@ -90,7 +96,7 @@ export class CredentialMemory {
     if (read.state === 'Unreadable') return { found: before?.found, problem: read, former }
     if (read.state === 'NotFound') return { found: undefined, problem: read, former: undefined }
     const isRotated = before?.found !== undefined && before.found.sum !== read.sum
-    const replaced = isRotated ? { sum: before.found.sum, untilMs: this.#now() + FORMER_FOR_MS } : former
+    const replaced = isRotated ? { sum: before.found.sum, value: before.found.value, untilMs: this.#now() + FORMER_FOR_MS } : former
     return { found: read, problem: undefined, former: replaced }
   }
 

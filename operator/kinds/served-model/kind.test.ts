@@ -1,5 +1,7 @@
+import { hash } from 'node:crypto'
 import { beforeEach, describe, expect, test } from 'vitest'
-import { encodeModelRecord } from '#contract/records/model-record.ts'
+import { credentialProof } from '#contract/records/credential-proof.ts'
+import { type BackendRecord, encodeModelRecord } from '#contract/records/model-record.ts'
 import { ManualClock } from '../../../test/support/manual-clock.ts'
 import { namespace, servedModel, service, slice } from '../../../test/support/objects.ts'
 import { surroundings } from '../../../test/support/observed-model.ts'
@@ -83,6 +85,7 @@ class Bench {
       setModel: (uid: string) => void this.set.push(uid),
       keep: (uid: string) => void this.kept.push(uid),
       deleteModel: () => undefined,
+      credential: (sum: string) => (sum === SUM ? VALUE : undefined),
       refusal: () => undefined,
     } as unknown as MountedSecrets
     addServiceIndex(this.objects.informer(endpointSlices))
@@ -109,13 +112,22 @@ class Bench {
 }
 
 const ALL: Spec = { allowedNamespaces: { from: 'All' } }
-const CREDENTIAL: Spec = { backends: [{ name: 'one', url: 'https://models.example', authSecretRef: { name: 'upstream' } }] }
+const BACKEND = { name: 'one', url: 'https://models.example', authSecretRef: { name: 'upstream' } }
+const CREDENTIAL: Spec = { backends: [BACKEND] }
+const URL_PLACE = { name: 'one', url: 'https://models.example', service: null, endpoints: [] }
 
-function recordText(model: ServedModel, sum: string): string {
+const VALUE = 'org-owned-token'
+const SUM = hash('sha256', VALUE, 'hex')
+
+/** The record of an earlier process. @param change of the backend, by somebody else who writes in Redis */
+function recordText(model: ServedModel, change: Partial<BackendRecord> = {}): string {
   const { record } = desiredModel(
-    surroundings(model, [{ name: 'one', service: undefined, credential: { state: 'Adopted', sum }, reachable: undefined }]),
+    surroundings(model, [{ name: 'one', service: undefined, credential: { state: 'Adopted', sum: SUM }, reachable: undefined }]),
   )
-  return record ? encodeModelRecord(record) : ''
+  const [backend] = record?.backends ?? []
+  if (!record || !backend) throw new Error('no record')
+  const proven = { ...backend, credentialProof: credentialProof(VALUE, record.uid, backend), ...change }
+  return encodeModelRecord({ ...record, backends: [proven] })
 }
 
 describe('ServedModels', () => {
@@ -194,13 +206,24 @@ describe('ServedModels', () => {
     test('projects records from memory, and keeps records that depend on a Secret unchanged', async () => {
       const plain = await bench.apply('plain', { backends: [{ name: 'one', url: 'https://models.example' }] })
       const secret = await bench.apply('secret', CREDENTIAL)
-      const sum = 'ab'.repeat(32)
-      bench.standing = [[uidOf(secret), recordText(secret, sum)]]
+      bench.standing = [[uidOf(secret), recordText(secret)]]
       const records = await bench.controller.prepare()
       expect(records.map(({ id }) => id)).toEqual([uidOf(plain), uidOf(secret)])
-      expect(records[1]?.text).toContain(`"credentialSum":"${sum}"`)
+      expect(records[1]?.text).toContain(`"credentialSum":"${SUM}"`)
+      expect(records[1]?.text).toBe(recordText(secret))
       expect(bench.kept).toEqual([uidOf(secret)])
       expect(bench.set).toEqual([uidOf(plain)])
+    })
+
+    test.each<[string, Partial<BackendRecord>, Spec]>([
+      ['whose url somebody has changed', { url: 'https://evil.example' }, { backends: [{ ...BACKEND, url: 'https://evil.example' }] }],
+      ['without a proof', { credentialProof: undefined }, CREDENTIAL],
+      ['with the credential of another model', { credentialProof: credentialProof(VALUE, 'another', URL_PLACE) }, CREDENTIAL],
+    ])('adopts no credential from a record %s', async (_what, change, spec) => {
+      const model = await bench.apply('secret', spec)
+      bench.standing = [[uidOf(model), recordText(await bench.edit(model, CREDENTIAL), change)]]
+      await bench.edit(model, spec)
+      expect(await bench.controller.prepare()).toEqual([])
     })
 
     test('without Redis keeps the records that depend on a Secret', async () => {
@@ -221,7 +244,7 @@ describe('ServedModels', () => {
     })
 
     test('keeps the records of models in unreadable namespaces, and deletes other records without a model', async () => {
-      const text = (home: string) => recordText(servedModel('orphan', CREDENTIAL, { namespace: home, uid: home }), 'ab'.repeat(32))
+      const text = (home: string) => recordText(servedModel('orphan', CREDENTIAL, { namespace: home, uid: home }))
       bench.standing = ['hidden', 'shop'].map((home) => [home, text(home)] as const)
       bench.unsynced = ['hidden']
       await bench.controller.prepare()

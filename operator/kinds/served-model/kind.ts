@@ -20,7 +20,7 @@ import { ModelMemory } from './model-memory.ts'
 import { credentialsOf, ModelRegistry } from './model-registry.ts'
 import { apply } from './apply.ts'
 import type { NameTakeover } from './name-index.ts'
-import { mountKey, mountText, observe } from './observe.ts'
+import { adoptable, mountKey, mountText, observe } from './observe.ts'
 import type { Observed, ObservedModel } from './observed.ts'
 import type { PublishingRules } from './publishing.ts'
 import { type ModelStep, nextStep, reportStatus } from './steps.ts'
@@ -155,7 +155,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
       if (model === undefined) return this.#keepUnlessDeleted(uid, text)
       const record = decoded(text)
       if (record === undefined) return memory.setKept(refOf(model), uid)
-      memory.adopt(model, text, record)
+      memory.adopt(model, text, adoptable(record, uid, this.#deps))
     })
   }
 
@@ -177,7 +177,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
     if (desired.record) models.set(desired.record)
     if (desired.keepsMounted) mounted.keep(uid)
     else {
-      mounted.setModel(uid, { namespace: ref.namespace, text: mountText(desired, version()), credentials: [] })
+      mounted.setModel(uid, { namespace: ref.namespace, text: mountText(observed, version()), credentials: [] })
       memory.setMounted(ref, uid, mountKey(observed, version()), true)
     }
     if (desired.keepsMounted && (!isStandingKnown || memory.get(uid).isKept === true)) {

@@ -1,6 +1,7 @@
 /** Observes the state of one ServedModel from memory: caches, registry and projection, never from the API server. Decides nothing. */
 import type { Clock } from '#platform/clock.ts'
-import { encodeModelRecord } from '#contract/records/model-record.ts'
+import { credentialProof, isProven } from '#contract/records/credential-proof.ts'
+import { type BackendRecord, encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import { selects } from '#api/label-selector.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
@@ -40,15 +41,15 @@ export function observe(ref: ObjectRef, deps: ServedModelDeps): Observed | undef
 }
 
 /** Identity of a model's entries in the mounted Secrets: the record of a cold start, and the check sums of credentials. */
-export function mountKey({ desired, backends }: Pick<ObservedModel, 'desired' | 'backends'>, version: number): string {
+export function mountKey({ coldStart, backends }: Pick<ObservedModel, 'coldStart' | 'backends'>, version: number): string {
   return JSON.stringify([
-    mountText(desired, version),
+    mountText({ coldStart }, version),
     backends.map(({ credential }) => (credential.state === 'Found' ? credential.sum : null)),
   ])
 }
 
-export function mountText({ record }: DesiredModel, version: number): string | undefined {
-  return record && encodeModelRecord(coldStartRecord(record), version)
+export function mountText({ coldStart }: Pick<ObservedModel, 'coldStart'>, version: number): string | undefined {
+  return coldStart && encodeModelRecord(coldStart, version)
 }
 
 export function usedCredentials({ model, desired }: Pick<ObservedModel, 'model' | 'desired'>): readonly CredentialRef[] {
@@ -59,16 +60,43 @@ export function usedCredentials({ model, desired }: Pick<ObservedModel, 'model' 
 function observeModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps): ObservedModel {
   const uid = uidOf(model)
   const around = observeSurroundings(model, deps)
-  const desired = desiredModel(around)
+  const { record, ...findings } = desiredModel(around)
+  const desired: DesiredModel = { ...findings, record: record && proven(record, model, deps) }
+  const coldStart = record && proven(coldStartRecord(record), model, deps)
   const version = deps.version()
   const text = desired.record && encodeModelRecord(desired.record, version)
   const projection = observeProjection(uid, { text, desired }, deps)
-  const mounted = observeMounted(uid, mountKey({ desired, backends: around.backends }, version), deps)
+  const mounted = observeMounted(uid, mountKey({ coldStart, backends: around.backends }, version), deps)
   const status = statusOf(around, desired, { ...projection, mountedForMs: mounted.forMs }, deps.clock.now())
   const credentials = around.hasPlace ? credentialsOf(model) : []
   const timing = observeTiming(credentials, mounted, deps)
   const unread = around.hasPlace ? unreadCredential(around) : undefined
-  return { ...around, state: 'Present', ref, desired, text, projection, mounted, status, unread, ...timing }
+  return { ...around, state: 'Present', ref, desired, coldStart, text, projection, mounted, status, unread, ...timing }
+}
+
+/** Adds the proofs of the credentials. Without the value of a credential there is none, and no gateway sends the credential. */
+function proven(record: ModelRecord, model: ServedModel, { credentials, mounted }: ServedModelDeps): ModelRecord {
+  const backends = record.backends.map((backend) => {
+    const ref = model.spec.backends.find(({ name }) => name === backend.name)?.authSecretRef
+    const proofFor = (sum: string | null): string | undefined => {
+      if (sum === null || ref === undefined) return undefined
+      const value = credentials.valueWith(sum, { namespace: record.namespace, ...ref }) ?? mounted.credential(sum)
+      return value === undefined ? undefined : credentialProof(value, record.uid, backend)
+    }
+    const newest = proofFor(backend.credentialSum)
+    const former = proofFor(backend.formerCredentialSum)
+    return { ...backend, ...(newest && { credentialProof: newest }), ...(former && { formerCredentialProof: former }) }
+  })
+  return { ...record, backends }
+}
+
+/** The record of an earlier process, without the backends whose credential that process did not give them: others may write in Redis too. */
+export function adoptable(record: ModelRecord, uid: string, { mounted }: Pick<ServedModelDeps, 'mounted'>): ModelRecord {
+  const isOwn = (backend: BackendRecord): boolean => {
+    const value = backend.credentialSum === null ? undefined : mounted.credential(backend.credentialSum)
+    return value !== undefined && isProven(backend.credentialProof, value, uid, backend)
+  }
+  return { ...record, backends: record.backends.filter(isOwn) }
 }
 
 function observeMounted(uid: string, key: string, { memory, mounted, clock }: ServedModelDeps): ObservedModel['mounted'] {

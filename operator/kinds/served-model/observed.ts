@@ -93,6 +93,8 @@ export interface ObservedModel extends ModelSurroundings {
   readonly state: 'Present'
   readonly ref: ObjectRef
   readonly desired: DesiredModel
+  /** The record of a cold start. */
+  readonly coldStart: ModelRecord | undefined
   readonly text: string | undefined
   readonly projection: ObservedProjection
   /** Whether the mounted Secrets were handed this model and these credentials, and ms since the last handover. */

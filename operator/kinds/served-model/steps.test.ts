@@ -23,6 +23,7 @@ function settled(change: Partial<ObservedModel> = {}, projection: Partial<Observ
     state: 'Present',
     ref: REF,
     desired: desiredModel(AROUND),
+    coldStart: undefined,
     text: 'record',
     mounted: { isCurrent: true, isRefused: false, forMs: Infinity },
     unread: undefined,
