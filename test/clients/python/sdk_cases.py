@@ -5,8 +5,13 @@ model name, no sampled text), or the error. The environment says where: OPENAI_U
 MODEL, EMBEDDINGS_MODEL.
 """
 import asyncio
+import contextlib
+import io
 import json
 import os
+import pathlib
+import re
+import tempfile
 
 import anthropic
 import openai
@@ -264,6 +269,28 @@ async def _():
 def _():
     embedding = OpenAILikeEmbedding(model_name=EMBEDDINGS_MODEL, api_key=KEY, api_base=EMBEDDINGS_URL, max_retries=0)
     return [rounded(vector) for vector in embedding.get_text_embedding_batch(TEXTS)]
+
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+SECRET_FILE = ".headgate/secrets/demo/first-key/SERVICE_API_KEY"
+
+
+def printed_by_document(page):
+    """Runs the Python block of a document as a reader pastes it; only URL and model are those of this run."""
+    (block,) = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)
+    program = block.replace("http://127.0.0.1:8080/v1", OPENAI_URL).replace('"llama"', repr(MODEL))
+    os.environ.update(OPENAI_API_KEY=KEY, OPENAI_BASE_URL=OPENAI_URL)
+    printed = io.StringIO()
+    with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), contextlib.redirect_stdout(printed):
+        file = pathlib.Path(SECRET_FILE)
+        file.parent.mkdir(parents=True)
+        file.write_text(KEY)
+        exec(program, {})
+    return printed.getvalue().strip() != ""
+
+
+for page in ('README.md', 'docs/clients.md'):
+    case(f"{page}, the lines of Python")(lambda page=page: printed_by_document(page))
 
 
 LONGEST_ERROR = 300
