@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
+import { API_KINDS } from '#api/kinds.ts'
 import { ERROR_ROWS } from '../../gateway/errors.ts'
+import { ORPHAN_QUEUE } from '../../operator/kinds/apikey/orphans.ts'
 import { codeSpans } from '../support/markdown-page.ts'
 import { alerts, METRICS_PAGE, metricRows, metricsPage, type MetricRow, panelQueries } from '../support/monitoring.ts'
 import { type Matcher, type Query, readPromQL, type Selector } from '../support/promql.ts'
@@ -100,6 +102,14 @@ describe.each(rules)('the alert $alert', ({ alert, expr, labels, annotations }) 
     const named = Object.values(annotations).flatMap((text) => [...text.matchAll(/\$labels\.(\w+)/g)].map(([, label]) => label))
     expect(readPromQL(expr).grouping).toEqual(expect.arrayContaining(named))
   })
+})
+
+test('an alert about reconciles covers every kind, and the queue of orphans', () => {
+  const all = [...API_KINDS.map(({ resource }) => resource.kind), ORPHAN_QUEUE].toSorted()
+  const named = rules.flatMap(({ expr }) =>
+    readPromQL(expr).selectors.flatMap(({ matchers }) => matchers.filter(({ label }) => label === 'controller')),
+  )
+  expect(named.map(({ value }) => value.split('|').toSorted())).toEqual([all, all])
 })
 
 test('every section of the page about an alert belongs to an alert, in the order of the rule file', () => {
