@@ -21,7 +21,7 @@ import { retryAfterMs, type KubeObject } from '#kube/port.ts'
 import type { Reconcile } from './loop/reconciler.ts'
 import { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
-import { isCreditsTenant, itemOf } from './loop/item.ts'
+import { isCreditsTenant, type Item, itemOf } from './loop/item.ts'
 import type { Level } from './loop/level.ts'
 import { resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
@@ -168,8 +168,9 @@ export class Operator {
 
   #resync(): void {
     const { clock, random } = this.#deps
-    const kinds = this.#controllers.map(({ kind: { name, informer } }) => ({ kind: name, informer }))
-    void resync({ clock, random, kinds, enqueue: (item, level) => this.#queue.add(item, level) }, this.#stopping.signal)
+    const enqueue = (item: Item, level: Level): void => this.#queue.add(item, level)
+    for (const { name: kind, informer } of this.#controllers.map((controller) => controller.kind))
+      void resync({ clock, random, kind, informer, enqueue }, this.#stopping.signal)
   }
 
   async #end(withinMs: number): Promise<void> {

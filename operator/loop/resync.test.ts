@@ -9,10 +9,9 @@ function startedResync(count: number): { stop: () => void; clock: ManualClock; s
   const cache = new ObjectCache<KubeObject>((error) => expect.fail(String(error)))
   for (let at = 0; at < count; at += 1) cache.put(thing(at))
   const seen: string[] = []
-  const kinds = [{ kind: 'Thing', informer: cache }]
   const enqueue = (item: { ref: { name: string } }, level: string): void => void seen.push(`${item.ref.name} ${level}`)
   const stopped = new AbortController()
-  void resync({ clock, random: () => 0.5, kinds, enqueue }, stopped.signal)
+  void resync({ clock, random: () => 0.5, kind: 'Thing', informer: cache, enqueue }, stopped.signal)
   return { stop: () => stopped.abort(), clock, seen, cache }
 }
 
@@ -40,6 +39,19 @@ test('many objects are spread over the interval instead of being read at once', 
   expect(seen).toHaveLength(120)
   await clock.advance(54_000)
   expect(seen).toHaveLength(1_200)
+  stop()
+})
+
+test('no second has more than 25 objects, whatever their number, and the round then takes as long as it needs', async () => {
+  const { stop, clock, seen } = startedResync(30_000)
+  await clock.advance(1_000)
+  expect(seen).toHaveLength(25)
+  await clock.advance(599_000)
+  expect(seen).toHaveLength(15_000)
+  await clock.advance(600_000)
+  expect(new Set(seen).size).toBe(30_000)
+  await clock.advance(1_000)
+  expect(seen).toHaveLength(30_025)
   stop()
 })
 

@@ -7,42 +7,43 @@ interface ResyncDeps {
   readonly clock: Clock
   /** [0, 1) */
   readonly random: () => number
-  /** Every object of these is reconciled once per interval. */
-  readonly kinds: ReadonlyArray<{ readonly kind: string; readonly informer: Pick<Informer, 'list'> }>
+  readonly kind: string
+  /** Every object is reconciled once per round. */
+  readonly informer: Pick<Informer, 'list'>
   readonly enqueue: (item: Item, level: Level) => void
 }
 
-const INTERVAL_MS = 600_000
+const SHORTEST_ROUND_MS = 600_000
 const SPREAD = 0.1
-/** A round is cut into this many steps. */
-const STEPS = 600
+/** Objects per second at most. A run of an ApiKey reads one Secret from the API server, and each read is one line of its audit log. */
+const MOST_PER_SECOND = 25
+/** A round is cut into steps of this length or less, ms. */
+const STEP_MS = 1_000
 
 /**
- * Reconciles every known object every 10 minutes ±10 % at background level, spread evenly: 100,000 at once would be too many reads. The first
- * object follows after one step of the interval. A round keeps no list, so an object that leaves the cache leaves memory.
+ * Reconciles every known object of a kind at background level, spread evenly over 10 minutes ±10 %. More than 13,500 objects take longer,
+ * because each second has at most 25 of them. The first object follows after one step. A round keeps no list, so an object that leaves the
+ * cache leaves memory.
  */
 export async function resync(deps: ResyncDeps, stopped: AbortSignal): Promise<void> {
-  while (!stopped.aborted) await round(INTERVAL_MS * (1 - SPREAD + deps.random() * 2 * SPREAD), deps, stopped)
+  while (!stopped.aborted) await round(deps, stopped)
 }
 
-async function round(lengthMs: number, { clock, kinds, enqueue }: ResyncDeps, stopped: AbortSignal): Promise<void> {
+async function round({ clock, random, kind, informer, enqueue }: ResyncDeps, stopped: AbortSignal): Promise<void> {
   let count = 0
-  for (const _item of everyItem(kinds)) count += 1
-  const items = everyItem(kinds)
+  for (const _object of informer.list()) count += 1
+  const lengthMs = Math.max(SHORTEST_ROUND_MS * (1 - SPREAD + random() * 2 * SPREAD), (count * 1_000) / MOST_PER_SECOND)
+  const steps = Math.ceil(lengthMs / STEP_MS)
+  const objects = informer.list()[Symbol.iterator]() // reads the cache while it is consumed: its list may change meanwhile
   const startedAtMs = clock.monotonic()
   let taken = 0
-  for (let step = 1; step <= STEPS; step += 1) {
-    const dueAtMs = startedAtMs + (lengthMs * step) / STEPS // not from the last step on: late timers would add up
+  for (let step = 1; step <= steps; step += 1) {
+    const dueAtMs = startedAtMs + (lengthMs * step) / steps // not from the last step on: late timers would add up
     await sleep(clock, Math.max(0, dueAtMs - clock.monotonic()), stopped)
     if (stopped.aborted) return
-    for (; taken < Math.floor((count * step) / STEPS); taken += 1) {
-      const { value: item } = items.next()
-      if (item !== undefined) enqueue(item, 'background')
+    for (; taken < Math.floor((count * step) / steps); taken += 1) {
+      const { value: object } = objects.next()
+      if (object !== undefined) enqueue({ kind, ref: refOf(object) }, 'background')
     }
   }
-}
-
-/** Reads the caches while it is consumed: their lists may change meanwhile. */
-function* everyItem(kinds: ResyncDeps['kinds']): Generator<Item, undefined> {
-  for (const { kind, informer } of kinds) for (const object of informer.list()) yield { kind, ref: refOf(object) }
 }
