@@ -62,7 +62,7 @@ export const accountStatus = z.object({
   spent: sumText.describe('All that the keys of the account have ever spent, in the currency of the installation.').optional(),
   effective: effectiveLimits.describe('What all keys of the account share: the smallest of account and plan, and whose it is.').optional(),
   usage: mapOf(usage, 'budget', { max: 2 * MAX_BUDGETS })
-    .describe('What was spent of each budget that the keys share, at most a minute or two ago.')
+    .describe('What was spent of each budget that the keys share, usually a minute or two ago.')
     .optional(),
   lastUsedTime: timestamp().describe('When a key of the account was last used, to the hour.').optional(),
   programmed: programmed.describe('How far the newest revision of this account has come.').optional(),

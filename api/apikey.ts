@@ -132,7 +132,9 @@ export const apiKeyStatus = z.object({
   programmed: programmed.describe('How far the newest revision of this key has come.').optional(),
   effective: effectiveLimits.describe('What holds for a key with an account: the smallest of key and plan, and whose it is.').optional(),
   usage: mapOf(usage, 'budget', { max: 2 * MAX_BUDGETS })
-    .describe('What was spent of each budget, at most a minute or two ago. Budgets of the plan are named plan/<name>.')
+    .describe(
+      'What was spent of each budget, usually a minute or two ago, and up to two hours ago where tens of thousands of keys spend. Budgets of the plan are named plan/<name>.',
+    )
     .optional(),
   lastUsedTime: timestamp().describe('When the key was last used, to the hour.').optional(),
   summary: z

@@ -53,6 +53,31 @@ describe('statuses about use', () => {
     expect(turns[0]).toEqual(uids(25).slice(15).toReversed())
   })
 
+  test('of small changes come too while larger ones keep coming, half of each turn', async () => {
+    const scene = new Scene()
+    for (const uid of uids(20)) scene.read(uid, 1)
+    const shown = new Set<string>()
+    for (let second = 0; second < 70; second += 1) {
+      for (let index = 0; index < 10; index += 1) scene.read(`busy-${second}-${index}`, 50)
+      for (const uid of await scene.passed(1)) shown.add(uid)
+    }
+    expect(uids(20).filter((uid) => !shown.has(uid))).toEqual([])
+  })
+
+  test('of a hundred thousand keys all come within two hours, while all of them are in use', async () => {
+    const scene = new Scene()
+    const all = uids(100_000)
+    for (const uid of all) scene.read(uid, uid.length)
+    const shown = new Set<string>()
+    for (let second = 0; second < 7_200; second += 1) {
+      const turn = await scene.passed(1)
+      expect(turn.length).toBeLessThanOrEqual(28)
+      for (const uid of turn) scene.read(uid, 99)
+      for (const uid of turn) shown.add(uid)
+    }
+    expect(shown.size).toBe(all.length)
+  }, 60_000)
+
   test('are written at once when a budget is used up', async () => {
     const scene = new Scene()
     for (const uid of uids(100)) scene.read(uid)
