@@ -9,7 +9,7 @@ import { PendingWork } from '../../test/support/pending-work.ts'
 import { modelText } from '../../test/support/records.ts'
 import { KubeError } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
-import { MountedSecrets, NamespaceCredentialsFull } from './mounted-secrets.ts'
+import { MountedSecrets, NamespaceCredentialsFull, NamespaceRecordsFull } from './mounted-secrets.ts'
 
 const NAMESPACE = 'headgate'
 const MODELS = 'hg-models-1-0'
@@ -202,6 +202,29 @@ describe('a model that cannot be written', () => {
     expect(await credentials()).toContain('new')
     await set(mounted, 'b', heavy(0, 50), 'greedy') // equal values need no additional room
     expect(mounted.refusal('b')).toBeUndefined()
+  })
+
+  test('because its namespace has too many bytes of records is refused, and other namespaces can still add models', async () => {
+    const mounted = await opened()
+    const large = (uid: string, parts = 150): string => {
+      const padding = Array.from({ length: parts }, (_, at) => hash('sha512', `${uid} ${at}`, 'hex')).join('')
+      return JSON.stringify({ ...(JSON.parse(modelText(uid)) as object), padding })
+    }
+    const add = (uid: string, namespace: string, text: string): void => mounted.setModel(uid, { namespace, text, credentials: [] })
+    for (let at = 0; at < 60; at += 1) add(`greedy-${at}`, 'greedy', large(`greedy-${at}`))
+    await written()
+    expect(mounted.refusal('greedy-0')).toBeUndefined()
+    expect(mounted.refusal('greedy-59')).toBeInstanceOf(NamespaceRecordsFull)
+    expect(mounted.refusal('greedy-59')).toMatchObject({
+      message: expect.stringMatching(/namespace greedy would have \d+ bytes, above 917504/),
+    })
+    add('modest', 'modest', large('modest'))
+    await written()
+    expect([mounted.refusal('modest'), (await models()).includes('modest')]).toEqual([undefined, true])
+    mounted.deleteModel('greedy-0')
+    add('greedy-59', 'greedy', large('greedy-59', 100))
+    await written()
+    expect(mounted.refusal('greedy-59')).toBeUndefined()
   })
 
   test('because the shards are full has an error that names the set, and never a credential', async () => {

@@ -11,6 +11,8 @@ import { type CredentialEntry, MODELS_SET, type RecordEntry, UPSTREAM_SET } from
 
 /** Maximum size of the distinct backend credentials of one namespace: one tenant must not fill the Secrets of all tenants. */
 const MAX_NAMESPACE_CREDENTIAL_BYTES = 262_144
+/** Maximum size of the model records of one namespace, for the same reason. Compressed, the Secrets hold more than eight times as much. */
+const MAX_NAMESPACE_RECORD_BYTES = 917_504
 /** An unused credential stays for this long, ms: pods that have not mounted its successor still use it. */
 const KEEP_UNUSED_MS = 600_000
 const RETRY_MS = 5_000
@@ -39,11 +41,23 @@ export class NamespaceCredentialsFull extends Error {
   }
 }
 
+/** Model records that do not fit into the share of their namespace. */
+export class NamespaceRecordsFull extends Error {
+  constructor(namespace: string, bytes: number) {
+    super(
+      `the records of the ServedModels of namespace ${namespace} would have ${bytes} bytes, above ${MAX_NAMESPACE_RECORD_BYTES}: use fewer or smaller ServedModels`,
+    )
+    this.name = 'NamespaceRecordsFull'
+  }
+}
+
 interface Use {
   /** '' if the model is unreadable. */
   readonly namespace: string
   /** Bytes of each credential, by its sum; 0 if unknown. */
   readonly bytes: ReadonlyMap<string, number>
+  /** Bytes of the record; 0 if unknown. */
+  readonly recordBytes: number
 }
 
 /** Keeps both sets equal to the models as they were set last. */
@@ -54,6 +68,8 @@ export class MountedSecrets {
   readonly #uses = new Map<string, Use>()
   /** Uids of the models that use a credential, by sum. */
   readonly #users = new MultiMap<string>()
+  /** Bytes of all records, by namespace. */
+  readonly #recordBytes = new Map<string, number>()
   /** Uids of the models with credentials, by namespace. */
   readonly #uidsIn = new MultiMap<string>()
   /** By uid of a model, or sum of a credential: why it is not durable. */
@@ -95,12 +111,11 @@ export class MountedSecrets {
   /** Sets the mounted parts of one model, and writes changed parts. Refused parts are tried again when the model is set again. */
   setModel(uid: string, { namespace, text, credentials }: MountedModel): void {
     const entries = [...new Set(credentials)].map((value): CredentialEntry => ({ sum: hash('sha256', value, 'hex'), value }))
-    const use = { namespace, bytes: new Map(entries.map(({ sum, value }) => [sum, Buffer.byteLength(value)])) }
-    const bytes = entries.length > 0 ? this.#bytesWith(uid, use) : 0
+    const bytes = new Map(entries.map(({ sum, value }) => [sum, Buffer.byteLength(value)]))
+    const use = { namespace, bytes, recordBytes: Buffer.byteLength(text ?? '') }
     this.#refused.delete(uid)
-    if (bytes > MAX_NAMESPACE_CREDENTIAL_BYTES) {
-      return queueMicrotask(() => this.#settled(uid, [uid], new NamespaceCredentialsFull(namespace, bytes)))
-    }
+    const refusal = this.#overShare(uid, use)
+    if (refusal) return queueMicrotask(() => this.#settled(uid, [uid], refusal))
     this.#replace(uid, use)
     for (const entry of entries) this.#use(entry)
     this.#setRecord(uid, text)
@@ -110,7 +125,7 @@ export class MountedSecrets {
   keep(uid: string): void {
     if (this.#uses.has(uid)) return
     const sums: readonly string[] = this.#models.get(uid)?.text.match(SUMS) ?? []
-    this.#replace(uid, { namespace: '', bytes: new Map(sums.map((sum) => [sum, 0])) })
+    this.#replace(uid, { namespace: '', bytes: new Map(sums.map((sum) => [sum, 0])), recordBytes: 0 })
   }
 
   deleteModel(uid: string): void {
@@ -124,7 +139,7 @@ export class MountedSecrets {
     return this.#credentials.newest(sum)?.value
   }
 
-  /** Why a part of the model, as set last, is not mounted: ShardFull, NamespaceCredentialsFull, EntryUnreadable or an error of the API server. */
+  /** Why a part of the model, as set last, is not mounted: ShardFull, NamespaceCredentialsFull, NamespaceRecordsFull, EntryUnreadable or an error of the API server. */
   refusal(uid: string): Error | undefined {
     const sums = this.#uses.get(uid)?.bytes.keys() ?? []
     return [uid, ...sums].map((id) => this.#refused.get(id)).find((error) => error !== undefined)
@@ -147,11 +162,28 @@ export class MountedSecrets {
     this.#credentials.stop()
   }
 
+  /** Why the models of a namespace would exceed its share with this use. */
+  #overShare(uid: string, use: Use): Error | undefined {
+    const { namespace, recordBytes } = use
+    const credentials = use.bytes.size > 0 ? this.#bytesWith(uid, use) : 0
+    if (credentials > MAX_NAMESPACE_CREDENTIAL_BYTES) return new NamespaceCredentialsFull(namespace, credentials)
+    const former = this.#uses.get(uid)
+    const others = (this.#recordBytes.get(namespace) ?? 0) - (former?.namespace === namespace ? former.recordBytes : 0)
+    const isOver = recordBytes > 0 && others + recordBytes > MAX_NAMESPACE_RECORD_BYTES
+    return isOver ? new NamespaceRecordsFull(namespace, others + recordBytes) : undefined
+  }
+
   /** Bytes of all distinct credentials that the models of a namespace would use with this use. */
   #bytesWith(uid: string, { namespace, bytes }: Use): number {
     const others = [...this.#uidsIn.get(namespace)].filter((other) => other !== uid)
     const all = new Map([...others.flatMap((other) => [...(this.#uses.get(other)?.bytes ?? [])]), ...bytes])
     return [...all.values()].reduce((total, size) => total + size, 0)
+  }
+
+  #countRecords(former: Use | undefined, use: Use | undefined): void {
+    if (former) this.#recordBytes.set(former.namespace, (this.#recordBytes.get(former.namespace) ?? 0) - former.recordBytes)
+    if (use) this.#recordBytes.set(use.namespace, (this.#recordBytes.get(use.namespace) ?? 0) + use.recordBytes)
+    if (former && this.#recordBytes.get(former.namespace) === 0) this.#recordBytes.delete(former.namespace)
   }
 
   /** Replaces the credentials of a model; undefined removes the model. */
@@ -161,6 +193,7 @@ export class MountedSecrets {
     if (use) this.#uses.set(uid, use)
     else this.#uses.delete(uid)
     if (use && use.bytes.size > 0) this.#uidsIn.add(use.namespace, uid)
+    this.#countRecords(former, use)
     for (const sum of use?.bytes.keys() ?? []) this.#users.add(sum, uid)
     const left = [...(former?.bytes.keys() ?? [])].filter((sum) => use?.bytes.has(sum) !== true)
     this.#unused(left.filter((sum) => this.#users.delete(sum, uid)))
