@@ -19,7 +19,12 @@ const secret = z.strictObject({
   name: matching(DNS_SUBDOMAIN, 253)
     .describe('Name of the Secret, in the namespace of the ApiKey. Default: the name of the ApiKey. Cannot be changed.')
     .optional(),
-  retention: z.enum(['Keep']).describe('Keep: the Secret stays, for workloads that mount it.').default('Keep'),
+  retention: z
+    .enum(['Keep'])
+    .describe(
+      'Keep: the Secret keeps the value while the ApiKey exists, for workloads that mount it. With state: Revoked and after the deletion of the ApiKey, the operator deletes the Secret.',
+    )
+    .default('Keep'),
   anthropicApiKey: z
     .enum(['Omit', 'Include'])
     .describe(
@@ -55,7 +60,7 @@ const source = z.strictObject({
   type: z
     .enum(['Generated', 'Hash'])
     .describe(
-      'Generated: the operator makes the value and writes it into a Secret. Hash: the value exists already, and the manifest has its SHA-256; there is no Secret. Cannot be changed.',
+      'Generated: the operator generates the value and writes it into a Secret. Hash: the value exists already, and the manifest has its SHA-256; there is no Secret. Cannot be changed.',
     )
     .default('Generated'),
   hash: hash.describe('The value of a key with type Hash.').optional(),

@@ -13,7 +13,7 @@ const amountRules: readonly Rule<string>[] = [
   {
     id: 'signed-amount',
     cel: `self.matches(r'${SIGNED_AMOUNT}')`,
-    reason: 'amount is no decimal number of at most 9 digits before and 6 behind the point',
+    reason: 'amount is not a decimal number with at most 9 digits before the point and 6 after it',
     celValues: `'"' + self + '"'`,
     remedy: 'write it like "25.00", or "-25.00" to take money back, without exponent or separators',
     values: shownText,

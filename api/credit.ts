@@ -31,7 +31,7 @@ export const creditSpec = z.strictObject({
     .min(1)
     .max(17)
     .describe(
-      'Amount in the currency of the installation: a decimal number with at most 9 digits before and 6 behind the point, and with - before it where money is taken back. Not 0.',
+      'Amount in the currency of the installation: a decimal number with at most 9 digits before the point and 6 after it, with - in front where money is taken back. Not 0.',
     ),
   type: z
     .enum(CREDIT_TYPES)

@@ -27,10 +27,10 @@ export const EVENTS = {
   Suspended: normal('Suspend', 'Gateways refuse the key until it is Active again.'),
   Resumed: normal('Resume', 'The key works again.'),
   Expired: normal('Expire', 'The key has expired.'),
-  BudgetNearlyUsed: warning('Count', '80 % of a budget are used. At most one Event per window.'),
-  BudgetExhausted: warning('Count', 'A budget is used up. At most one Event per window.'),
+  BudgetNearlyUsed: warning('Count', '80 % of a budget has been used. At most one Event per window.'),
+  BudgetExhausted: warning('Count', 'A budget has been used up. At most one Event per window.'),
   BalanceLow: warning('Count', 'The balance of an account fell below the amount of the setting. At most one Event per crossing.'),
-  BalanceExhausted: warning('Count', 'The balance of an account is used up; its keys answer 402. At most one Event per crossing.'),
+  BalanceExhausted: warning('Count', 'The balance of an account has been used up; its keys answer 402. At most one Event per crossing.'),
   BalanceRestored: normal('Count', 'A Credit raised the balance of an account, and its keys work again.'),
   SpendRestored: warning(
     'Restore',

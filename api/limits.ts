@@ -76,23 +76,31 @@ export const limitsRules: readonly Rule<LimitsSpec>[] = [
   },
 ]
 
+/** The remedy for an amount with a sign of a currency, separators or blanks: the amount without them. */
+function plainAmount(text: string): string | undefined {
+  const plain = text.replaceAll(/[\s,_']|\p{Sc}|^[A-Za-z]{3}|[A-Za-z]{3}$/gu, '')
+  if (plain === text || !new RegExp(DECIMAL_AMOUNT).test(plain)) return undefined
+  return `write "${plain.includes('.') ? plain : `${plain}.00`}"`
+}
+
 /** Rules of each entry of `budgets`. */
 export const budgetRules: readonly Rule<BudgetSpec>[] = [
   {
     id: 'amount-of-currency',
     cel: `self.unit != 'Currency' || self.amount.matches(r'${DECIMAL_AMOUNT}')`,
     field: '.amount',
-    reason: 'amount is no decimal number of at most 9 digits before and 6 behind the point',
+    reason: 'amount is not a decimal number with at most 9 digits before the point and 6 after it',
     celValues: `'"' + self.amount + '"'`,
-    remedy: 'write it like "25.00", without sign, exponent or separators',
+    remedy: 'write it like "25.00", without currency, sign, exponent or separators',
     values: ({ amount }) => shownText(amount),
+    suggests: ({ amount }) => plainAmount(amount),
     holds: (self) => self.unit !== 'Currency' || new RegExp(DECIMAL_AMOUNT).test(self.amount),
   },
   {
     id: 'amount-of-tokens',
     cel: `self.unit != 'Tokens' || self.amount.matches(r'${TOKEN_AMOUNT}')`,
     field: '.amount',
-    reason: 'amount is no whole number of tokens from 1 to 999999999999999',
+    reason: 'amount is not a whole number of tokens from 1 to 999999999999999',
     celValues: `'"' + self.amount + '"'`,
     remedy: 'write it like "1000000", without point, sign, exponent or separators',
     values: ({ amount }) => shownText(amount),

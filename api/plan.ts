@@ -43,7 +43,7 @@ export const planSpec = z.strictObject({
   perKey: perKey.describe('What holds for each key of an account.').optional(),
   perAccount: perAccount.describe('What all keys of an account share.').optional(),
   maxKeys: whole(1, 100_000)
-    .describe('Most keys of an account, without revoked and expired ones. The oldest keep their place.')
+    .describe('Maximum number of keys of an account, without revoked and expired ones. The oldest keep their place.')
     .default(100),
 })
 

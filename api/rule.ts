@@ -23,6 +23,8 @@ export interface RuleText {
 export type Rule<Self> = RuleText & {
   /** The wrong values as the message shows them; undefined if they must not be shown. */
   readonly values?: (self: Self) => string | undefined
+  /** A remedy for this very value, where there is one; `remedy` is for the API server and for all other values. */
+  readonly suggests?: (self: Self) => string | undefined
 } & ({ readonly holds: (self: Self) => boolean } | { readonly keeps: (self: Self, old: Self) => boolean })
 
 /** A place of the schema with its rules. */
@@ -63,7 +65,9 @@ export function rulePlace<Document, Self>(
     check(document, previous) {
       const before = new Map((previous === undefined ? [] : located(previous)).map((one) => [one.field, one.value]))
       return located(document).flatMap(({ field, value }) =>
-        rules.filter((rule) => !passes(rule, value, before.get(field))).map((rule) => toError(rule, field, rule.values?.(value))),
+        rules
+          .filter((rule) => !passes(rule, value, before.get(field)))
+          .map((rule) => toError(rule, field, { values: rule.values?.(value), remedy: rule.suggests?.(value) })),
       )
     },
   }
@@ -74,7 +78,13 @@ function passes<Self>(rule: Rule<Self>, self: Self, old: Self | undefined): bool
   return old === undefined || rule.keeps(self, old)
 }
 
-function toError(rule: RuleText, place: string, values: string | undefined): ManifestError {
+/** What a message says of the wrong value. */
+interface OfValue {
+  readonly values: string | undefined
+  readonly remedy: string | undefined
+}
+
+function toError(rule: RuleText, place: string, { values, remedy = rule.remedy }: OfValue): ManifestError {
   const reason = values === undefined ? rule.reason : `${rule.reason} (${values})`
-  return { field: `${place}${rule.field ?? ''}`.replace(/^\./, ''), reason, remedy: rule.remedy }
+  return { field: `${place}${rule.field ?? ''}`.replace(/^\./, ''), reason, remedy }
 }

@@ -110,6 +110,36 @@ describe('an error of a manifest names the field, the value, the reason and the 
       'spec.backends[0].url: url is not of the form http(s)://host[:port][/path] ("ftp://a.b"); write http:// or https://, a host, and where needed a port and a path; no query and no fragment',
     ],
     [
+      'an amount with a sign of a currency',
+      key({ budgets: [{ name: 'a', unit: 'Currency', window: 'Day', amount: '$25' }] }),
+      'spec.budgets[0].amount: amount is not a decimal number with at most 9 digits before the point and 6 after it ("$25"); write "25.00"',
+    ],
+    [
+      'an amount with separators',
+      key({ budgets: [{ name: 'a', unit: 'Currency', window: 'Day', amount: '1,000.50 EUR' }] }),
+      'spec.budgets[0].amount: amount is not a decimal number with at most 9 digits before the point and 6 after it ("1,000.50 EUR"); write "1000.50"',
+    ],
+    [
+      'a host and a port without a scheme',
+      model({ backends: [{ name: 'main', url: 'localhost:11434' }] }),
+      'spec.backends[0].url: url is not of the form http(s)://host[:port][/path] ("localhost:11434"); did you mean http://localhost:11434?',
+    ],
+    [
+      'a host without a scheme',
+      model({ backends: [{ name: 'main', url: 'api.example.com' }] }),
+      'spec.backends[0].url: url is not of the form http(s)://host[:port][/path] ("api.example.com"); did you mean https://api.example.com?',
+    ],
+    [
+      'the value of the only decision of an object',
+      model({ allowedNamespaces: 'All' }),
+      'spec.allowedNamespaces: is text, not an object; write { from: All }',
+    ],
+    [
+      'a credential in a backend',
+      model({ backends: [{ ...backend, apiKey: 'sk-live-key' }] }),
+      'spec.backends[0].apiKey: there is no such field; put the credential into a Secret and name that Secret in authSecretRef; if this file held a real credential, replace the credential at its server',
+    ],
+    [
       'a key in the place of its hash',
       key({ source: { type: 'Hash', hash: { sha256: 'sk-live-key' } } }),
       'spec.source.hash.sha256: is the key itself; write its SHA-256, and replace the key: everybody who can read this ApiKey may have seen it',

@@ -54,14 +54,20 @@ export function fieldPath(path: readonly PropertyKey[]): string {
   }, '')
 }
 
+/** Names under which users write the credential of a model server into the manifest. */
+const CREDENTIAL_FIELD = /^(api_?key|(access_?|auth_?|bearer_?)?token|password|secret|credentials?|auth(orization)?)$/i
+const CREDENTIAL_REMEDY =
+  'put the credential into a Secret and name that Secret in authSecretRef; if this file held a real credential, replace the credential at its server'
+
 function unknownField(path: readonly PropertyKey[], { schema }: ErrorContext): ManifestError {
   const name = String(path.at(-1))
   const known = fieldsAt(schema, path.slice(0, -1)).filter((field) => field !== 'status')
-  const near = nearest(name, known)
-  return { field: fieldPath(path), reason: 'there is no such field', remedy: unknownFieldRemedy(near, pathsOfField(schema, name), known) }
+  return { field: fieldPath(path), reason: 'there is no such field', remedy: unknownFieldRemedy(name, pathsOfField(schema, name), known) }
 }
 
-function unknownFieldRemedy(near: string | undefined, elsewhere: readonly string[], known: readonly string[]): string {
+function unknownFieldRemedy(name: string, elsewhere: readonly string[], known: readonly string[]): string {
+  const near = nearest(name, known)
+  if (known.includes('authSecretRef') && CREDENTIAL_FIELD.test(name)) return CREDENTIAL_REMEDY
   if (near !== undefined) return `did you mean ${near}?`
   if (elsewhere.length === 1) return `did you mean ${elsewhere.join('')}?`
   return known.length === 0 || known.length > MOST_FIELDS ? 'remove it' : `remove it; the fields here are ${known.join(', ')}`
@@ -105,7 +111,7 @@ function wrongType(issue: z.core.$ZodIssueInvalidType, context: ErrorContext): T
       }
     case 'object':
     case 'record':
-      return { reason: `is ${typeOf(value)}, not an object`, remedy: objectRemedy(fieldsAt(context.schema, path)) }
+      return { reason: `is ${typeOf(value)}, not an object`, remedy: objectRemedy(path, value, context.schema) }
     case 'string':
       return { reason: `${is}, not text`, remedy: textRemedy(value, shown) }
     case 'int':
@@ -118,7 +124,10 @@ function wrongType(issue: z.core.$ZodIssueInvalidType, context: ErrorContext): T
   }
 }
 
-function objectRemedy(fields: readonly string[]): string {
+function objectRemedy(path: readonly PropertyKey[], value: unknown, schema: Schema): string {
+  const fields = fieldsAt(schema, path)
+  const owner = fields.find((field) => knownValues(schema, [...path, field]).includes(String(value)))
+  if (owner !== undefined) return `write { ${owner}: ${String(value)} }`
   return fields.length === 0 ? 'write its entries as "key: value" below it' : `write an object with the fields ${fields.join(', ')}`
 }
 
@@ -202,6 +211,13 @@ function pathsOfField(root: Schema, name: string): readonly string[] {
   ])
 }
 
+/** @returns the values of the field if it is one of several words; else [] */
+function knownValues(root: Schema, path: readonly PropertyKey[]): readonly string[] {
+  const place = path.reduce<Schema | undefined>((schema, step) => schema && below(schema, step), root)
+  const plain = place && unwrapped(place)
+  return plain instanceof z.ZodEnum ? plain.options.map(String) : []
+}
+
 function below(schema: Schema, step: PropertyKey): Schema | undefined {
   const plain = unwrapped(schema)
   if (plain instanceof z.ZodArray) return plain.element
@@ -225,7 +241,7 @@ function unwrapped(schema: Schema): Schema {
 const MODEL_CHARACTERS = 'letters, digits and . _ : / @ + -, beginning with a letter or a digit'
 
 const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
-  [UID]: () => ({ reason: 'is no uid', remedy: 'write the metadata.uid of the object' }),
+  [UID]: () => ({ reason: 'is not a uid', remedy: 'write the metadata.uid of the object' }),
   [MODEL_PATTERN]: (value) =>
     /^\*.*\*$|.\*./s.test(value)
       ? { reason: 'has * inside or at both ends', remedy: 'write * at one end only, as in "qwen-*" or "*-mini"' }
@@ -252,7 +268,7 @@ const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
     remedy: 'use letters, digits, "-", "_" and ".", with a letter or a digit at both ends',
   }),
   [DECIMAL_AMOUNT]: () => ({
-    reason: 'is no decimal number of at most 9 digits before and 6 behind the point',
+    reason: 'is not a decimal number with at most 9 digits before the point and 6 after it',
     remedy: 'write it like "0.15", without sign, exponent or separators',
   }),
   [SHA256_HEX]: (value) =>
@@ -263,8 +279,8 @@ const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
         }
       : { reason: 'is not a SHA-256', remedy: 'write 64 lower-case hexadecimal digits, as sha256sum prints them' },
   [HINT]: () => ({ reason: 'has a control character', remedy: 'remove the character' }),
-  [EMAIL]: () => ({ reason: 'is no address of a mailbox', remedy: 'write it like name@example.com' }),
-  [TIME_ZONE_NAME]: () => ({ reason: 'is no name of a time zone', remedy: 'write an IANA name such as Europe/Berlin or UTC' }),
+  [EMAIL]: () => ({ reason: 'is not a mail address', remedy: 'write it like name@example.com' }),
+  [TIME_ZONE_NAME]: () => ({ reason: 'is not the name of a time zone', remedy: 'write an IANA name such as Europe/Berlin or UTC' }),
 }
 const BY_PATTERN = new Map(Object.entries(FORMS).map(([pattern, words]) => [String(new RegExp(pattern)), words]))
 

@@ -32,6 +32,14 @@ const backendRules: readonly Rule<Backend>[] = [
   },
 ]
 
+/** The URL that a host without a scheme probably means. A host without a port is one on the internet, so https. */
+function withScheme(text: string): string | undefined {
+  if (text.includes('://')) return undefined
+  const scheme = /:\d+(\/|$)/.test(text) ? 'http' : 'https'
+  const url = `${scheme}://${text.replace(/\/v1\/*$/, '')}`
+  return new RegExp(BASE_URL).test(url) && shownText(url) !== undefined ? `did you mean ${url}?` : undefined
+}
+
 const urlRules: readonly Rule<string>[] = [
   {
     id: 'url-form',
@@ -39,6 +47,7 @@ const urlRules: readonly Rule<string>[] = [
     reason: 'url is not of the form http(s)://host[:port][/path]',
     remedy: 'write http:// or https://, a host, and where needed a port and a path; no query and no fragment',
     values: shownText,
+    suggests: withScheme,
     holds: (self) => self.includes('@') || new RegExp(BASE_URL).test(self),
   },
   {

@@ -21,19 +21,19 @@ export const limitFields = {
     .int()
     .min(1)
     .max(1_000_000_000)
-    .describe('Most requests that are admitted in any 60 seconds, over all gateway pods together.')
+    .describe('Maximum number of requests admitted in any 60 seconds, over all gateway pods together.')
     .optional(),
   tokensPerMinute: z
     .int()
     .min(1)
     .max(1_000_000_000_000)
-    .describe('Most tokens, of prompts and answers together, in any 60 seconds, over all gateway pods together.')
+    .describe('Maximum number of tokens, of prompts and answers together, in any 60 seconds, over all gateway pods together.')
     .optional(),
   maxConcurrentRequests: z
     .int()
     .min(1)
     .max(1_000_000)
-    .describe('Most requests that run at the same time, over all gateway pods together.')
+    .describe('Maximum number of requests that run at the same time, over all gateway pods together.')
     .optional(),
 }
 
@@ -51,7 +51,7 @@ export const budgetFields = {
     .min(1)
     .max(19)
     .describe(
-      'Most that may be spent in a window. Currency: a decimal number with at most 9 digits before and 6 behind the point. Tokens: a whole number of at most 15 digits. Another amount keeps what was spent.',
+      'Maximum to spend in a window. Currency: a decimal number with at most 9 digits before the point and 6 after it. Tokens: a whole number of at most 15 digits. Another amount keeps what was spent.',
     ),
   unit: z
     .enum(['Currency', 'Tokens'])

@@ -59,8 +59,8 @@ const tokens = z.int().min(1).max(1_000_000_000)
 
 /** Bounds of prompts and answers. */
 export const tokenFields = {
-  contextTokens: tokens.describe('Most tokens of a prompt and its answer together.').optional(),
-  maxOutputTokens: tokens.describe('Most tokens of an answer. Budgets hold so many for a request that names no number itself.').optional(),
+  contextTokens: tokens.describe('Maximum number of tokens of a prompt and its answer together.').optional(),
+  maxOutputTokens: tokens.describe('Maximum number of tokens of an answer. Budgets hold this many for a request that sets no maximum itself.').optional(),
 }
 
 const sum = z.string().regex(/^[0-9a-f]{64}$/)
