@@ -88,7 +88,7 @@ function fold(name: string): string {
 }
 
 /** Whether two names differ by one added, missing or other character, or by two swapped ones. */
-function isOneEditAway(a: string, b: string): boolean {
+export function isOneEditAway(a: string, b: string): boolean {
   if (Math.abs(a.length - b.length) > 1) return false
   let same = 0
   while (same < a.length && a[same] === b[same]) same++

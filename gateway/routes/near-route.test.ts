@@ -28,6 +28,10 @@ describe('an unknown path', () => {
     ['/V1/models/llama', 'did you mean GET /v1/models/{id}? The path differs in upper and lower case'],
     ['/v1/chat/completions/chat/completions', `did you mean POST /v1/chat/completions? The path has more in front of that${BASE}`],
     ['/gateway/v1/messages', `did you mean POST /v1/messages? The path has more in front of that${BASE}`],
+    ['/v1/chat/completion', 'did you mean POST /v1/chat/completions?'],
+    ['/v1/mesages', 'did you mean POST /v1/messages?'],
+    ['/v1/model', 'did you mean GET /v1/models?'],
+    ['/chat/completion', `did you mean POST /v1/chat/completions? The path lacks /v1${BASE}`],
     ['/openai/deployments/x/chat/completions', 'this is a path of Azure OpenAI; use the plain OpenAI client'],
     ['/api/chat', "this is a path of Ollama's own API; use its OpenAI-compatible one"],
   ])('%s: %s', (path, hint) => {
@@ -47,6 +51,10 @@ describe('an unknown path', () => {
   ])('%s, which nobody plans, promises nothing', (path) => {
     expect(message(path)).toContain('): this gateway does not serve this route; ')
     expect(message(path)).not.toMatch(/\byet\b|did you mean/)
+  })
+
+  test.each(['/v1/chat/completion', '/v1/embedding'])('%s has only a typing error: the answer says no more than that', (path) => {
+    expect(message(path)).toMatch(/\?$/)
   })
 
   test('nothing of it that may be a key is repeated, and it is bounded', () => {

@@ -1,5 +1,6 @@
 /** Row 5: the refusal of an unknown path, with the route that the client probably meant. An answer takes 5 µs. */
 import { GatewayError, safeText } from '../errors.ts'
+import { isOneEditAway } from './near-model.ts'
 import { pathPattern, type Route } from './route-table.ts'
 
 const MAX_PATH_CHARACTERS = 256
@@ -66,10 +67,12 @@ function spellingOf(path: string) {
 function nearRoute(served: readonly Served[], path: string, { tail, versions }: ReturnType<typeof spellingOf>): string | undefined {
   const lower = tail.toLowerCase()
   const same = served.find(({ pattern, tail: end }) => (typeof pattern === 'string' ? lower === end : pattern.test(`/v1${lower}`)))
-  const near = same ?? served.find(({ pattern, tail: end }) => typeof pattern === 'string' && lower.endsWith(end))
+  const longer = same ?? served.find(({ pattern, tail: end }) => typeof pattern === 'string' && lower.endsWith(end))
+  const near = longer ?? served.find(({ pattern, tail: end }) => typeof pattern === 'string' && isOneEditAway(lower, end))
   if (near === undefined) return undefined
-  const start = same === undefined ? 'has more in front of that' : startOf(versions)
+  const start = same === undefined && longer !== undefined ? 'has more in front of that' : startOf(versions)
   const differences = [start, ...DIFFERENCES.flatMap(([text, isIn]) => (isIn(path) ? [text] : []))].filter((text) => text !== undefined)
+  if (differences.length === 0) return `did you mean ${near.name}?`
   return `did you mean ${near.name}? The path ${differences.join(' and ')}${start === undefined ? '' : `; ${BASE_URL}`}`
 }
 

@@ -33,7 +33,7 @@ describe('errors', () => {
     perFormat(String(status.openai), String(status.anthropic), (openai, anthropic) => `${openai} / ${anthropic}`)
 
   test('the wire table equals the catalogue, row by row', () => {
-    const stated = ERROR_ROWS.map((row) => ({
+    const stated = ERROR_ROWS.toSorted((a, b) => a.number - b.number).map((row) => ({
       row: String(row.number),
       error: code(row.id),
       status: statusOf(row),
