@@ -152,7 +152,10 @@ describe('trouble of ours', () => {
     const active = new ActiveExchanges()
     const load = new LoadGuard(() => active.calls, { maxCalls: 1, maxLoopDelayMs: 1000, windowMs: 60_000 })
     const { forward, release } = heldBackend()
-    await start({ app: { active, isOverloaded: () => load.isOverloaded, admitted: (exchange) => active.admit(exchange) }, forward })
+    await start({
+      app: { active, isOverloaded: () => load.isOverloaded, admitted: (exchange, owner) => active.admit(exchange, owner) },
+      forward,
+    })
     const first = call('/v1/chat/completions', post(front.issue(), ASK))
     await expect.poll(() => front.jobs.length).toBe(1)
     const [chat, native] = [
@@ -233,7 +236,7 @@ describe('bodies that fill the gateway', () => {
     call('/v1/chat/completions', post(key, { ...ASK, padding: 'x'.repeat(60_000) }))
 
   test('of one key are refused with 429 while another key is served, and all of it is given back', async () => {
-    const bodies = new BodyBudget({ process: 150_000, perKey: 100_000 })
+    const bodies = new BodyBudget({ process: 150_000, large: 150_000, perTenant: 200_000, perKey: 100_000 })
     const { forward, release } = heldBackend()
     await start({ app: { bodies, active: new ActiveExchanges() }, forward })
     const [greedy, modest] = [front.issue(), front.issue()]

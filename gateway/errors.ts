@@ -27,8 +27,8 @@ export interface ErrorParams {
   readonly maxTokens?: number | undefined
   /** Rows 16, 36 and 43: name of the budget. */
   readonly budget?: string | undefined
-  /** Rows 16 and 18 to 22, 36 and 43: who owns the limit. */
-  readonly whose?: 'key' | 'account' | 'plan' | undefined
+  /** Rows 16 and 18 to 22, 25, 36, 40 and 43: who owns the limit. */
+  readonly whose?: 'key' | 'account' | 'plan' | 'namespace' | undefined
   /** Rows 19 to 21 and 36: seconds after which the request would be admitted if it were alone, for example `7.4`. */
   readonly wait?: string | undefined
 }
@@ -120,7 +120,7 @@ const ROWS = {
   bodyTooLarge: { number: 7, causedBy: 'client', when: 'body over the size limit', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ': <reason>', headers: 'N C' },
   bodyTimeout: { number: 8, causedBy: 'client', when: 'body not complete in time', status: 408, openai: [IR], anthropic: 'timeout_error', starts: 'Request body timed out', then: ': the headers may take 10 s and the whole request 60 s', headers: 'C' },
   bodiesFull: { number: 40, causedBy: 'gateway', when: 'bodies of all keys fill the gateway', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', then: ': too many request bodies are being read', headers: 'R=1 C' },
-  tooManyBodies: { number: 40, causedBy: 'client', when: 'bodies of one key fill their part', status: 429, openai: [IR, 'too_many_bodies'], anthropic: 'rate_limit_error', starts: 'Too many large requests of this key', then: ': send the next one when one of them has its answer', headers: 'R=1 C' },
+  tooManyBodies: { number: 40, causedBy: 'client', when: 'bodies of one key, account or namespace fill their part', status: 429, openai: [IR, 'too_many_bodies'], anthropic: 'rate_limit_error', starts: 'Too many large requests', then: ' of this <whose>: send the next one when one of them has its answer', headers: 'R=1 C' },
   unsupportedBody: { number: 9, causedBy: 'client', when: 'a body of a type that the route does not take, or a compressed one', status: 415, openai: [IR], anthropic: IR, starts: 'Unsupported Content-', then: '<reason>', headers: 'N' },
   invalidJson: { number: 10, causedBy: 'client', when: 'body is not a JSON object', status: 400, openai: [IR, 'invalid_json'], anthropic: IR, starts: 'Invalid JSON in request body', then: ': <reason>', headers: 'N' },
   invalidForm: { number: 10, causedBy: 'client', when: 'body is a form that parsers read differently', status: 400, openai: [IR, 'invalid_form'], anthropic: IR, starts: 'Invalid form in request body', then: ': <reason>', headers: 'N' },
@@ -142,6 +142,7 @@ const ROWS = {
   limitsUnavailable: { number: 23, causedBy: 'gateway', when: 'limits cannot be checked', status: 503, openai: [SU, 'limits_unavailable'], anthropic: AE, starts: 'Service unavailable: limits cannot be checked', headers: 'R=5' },
   budgetHeld: { number: 36, causedBy: 'client', when: 'running requests hold the rest of a budget or of the balance', status: 429, openai: ['requests', RL], anthropic: 'rate_limit_error', starts: 'Budget is held by running requests', then: ': <reason>. Please try again in <wait>s.', headers: 'R=5' },
   notReady: { number: 24, causedBy: 'gateway', when: 'starting or shutting down', status: 503, openai: [SU, 'not_ready'], anthropic: AE, starts: 'Service unavailable', then: ': the gateway is starting or shutting down', headers: 'R=1 C' },
+  tooManyCalls: { number: 25, causedBy: 'client', when: 'calls of one key, account or namespace fill their part', status: BUSY, openai: [SU, 'too_many_calls'], anthropic: 'overloaded_error', starts: 'Too many calls', then: ' of this <whose> are under way: send the next one when one of them has ended', headers: 'R=1' },
   overloaded: { number: 25, causedBy: 'gateway', when: 'the gateway sheds load', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Gateway overloaded', headers: 'R=1' },
   noBackend: { number: 26, causedBy: 'backend', when: 'no healthy backend', status: 503, openai: [SU, 'no_backend'], anthropic: AE, starts: 'No backend available for model <id>', headers: 'R=2' },
   backendOverloaded: { number: 27, causedBy: 'backend', when: 'backend answers 429 or 503', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Backend overloaded', headers: 'R=1' },

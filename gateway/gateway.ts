@@ -46,6 +46,8 @@ interface GatewayDeps {
   /** Computed by `bodyLimits` from the memory that this process may use. */
   readonly bodyLimits: BodyLimits
   readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
+  /** Computed by `callsWithin` from the files that this process may open; default: `MAX_CALLS`. */
+  readonly maxCalls?: number
   /** Counts limits and budgets. The gateway closes it. */
   readonly ledger: Ledger & LedgerFacts
   /** Receives what keys with an account have used. */
@@ -77,12 +79,12 @@ export class Gateway {
   readonly #deps: GatewayDeps
   readonly #upstream: Upstream
   readonly #watch: KeyringWatch | undefined
-  readonly #active = new ActiveExchanges()
+  readonly #active: ActiveExchanges
   readonly #metrics: GatewayMetrics
   readonly #loop: LoopShare
   readonly #meter: UsageMeter
   readonly #reporter: UsageReporter
-  readonly #load = new LoadGuard(() => this.#active.calls)
+  readonly #load: LoadGuard
   #epoch: string | undefined
   #isLeaving = false
   #draining = false
@@ -90,6 +92,8 @@ export class Gateway {
   constructor(deps: GatewayDeps) {
     const credentials = new BackendCredentials(deps.log)
     this.#deps = deps
+    this.#active = new ActiveExchanges(deps.maxCalls)
+    this.#load = new LoadGuard(() => this.#active.calls, deps.maxCalls === undefined ? {} : { maxCalls: deps.maxCalls })
     this.keys = new KeyTable((uid, how) => deps.ledger[how](uid))
     this.accounts = new RecordMap(decodeAccountRecord, (uid) => {
       const account = this.accounts.get(uid)
@@ -111,7 +115,7 @@ export class Gateway {
     this.#watch = this.#makeWatch(credentials)
     const { keys, follower } = this
     this.#metrics = createMetrics({ requestsInFlight: () => this.#active.size, keys, follower, ledger: deps.ledger })
-    this.health = { isReady: () => follower.ready && this.#isServing() && !this.#isLeaving, metrics: this.#metrics }
+    this.health = { isReady: () => follower.ready && this.#isServing() && !this.#isLeaving && !this.#load.isFull, metrics: this.#metrics }
     this.app = this.#makeApp()
   }
 
@@ -231,7 +235,7 @@ export class Gateway {
       usage: this.#meter,
       ledger,
       bodyReader,
-      admitted: (exchange) => this.#active.admit(exchange),
+      admitted: (exchange, owner) => this.#active.admit(exchange, owner),
       maxBodyBytes: settings.maxBodyBytes,
       isServing: () => this.#isServing(),
       isLeaving: () => this.#isLeaving,

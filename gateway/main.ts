@@ -9,11 +9,13 @@ import { BodyReader } from './dialects/body-reader.ts'
 import { Gateway } from './gateway.ts'
 import { fittingBodyLimits } from './http/body-budget.ts'
 import { createHealthApp } from './http/health.ts'
+import { callsWithin } from './http/load-guard.ts'
 import { createGatewayServer } from './http/server.ts'
 import { PodLedger } from './limits/pod-ledger.ts'
 import { RedisUsage } from './usage/redis-usage.ts'
 import { availableMemory } from '#platform/available-memory.ts'
 import { systemClock } from '#platform/clock.ts'
+import { openFileLimit } from '#platform/open-files.ts'
 import { processEnv } from '#platform/settings.ts'
 import { RedisConnection } from '#platform/redis-connection.ts'
 import { listen, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
@@ -47,6 +49,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     log,
     version: manifest.version,
     bodyLimits: fittingBodyLimits(config.maxBodyBytes, availableMemory()),
+    maxCalls: callsWithin(openFileLimit(), log),
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: config.maxBodyBytes }),
     extraCa: readCa(config.upstreamCaFile),
   })

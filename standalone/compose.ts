@@ -12,7 +12,9 @@ import { type Exchange, NO_ROUTE } from '../gateway/http/exchange.ts'
 import { createGatewayServer } from '../gateway/http/server.ts'
 import { settingsWith } from '../gateway/config.ts'
 import { bodyLimits } from '../gateway/http/body-budget.ts'
+import { callsWithin } from '../gateway/http/load-guard.ts'
 import { availableMemory } from '#platform/available-memory.ts'
+import { openFileLimit } from '#platform/open-files.ts'
 import { systemClock } from '#platform/clock.ts'
 import { parseMicros } from '#contract/values/micros.ts'
 import { shardSecretName } from '#contract/records/mounted-folder.ts'
@@ -218,6 +220,7 @@ function createGateway({ config, log, version, ends, state, ledger, process, usa
     log,
     version,
     bodyLimits: bodyLimits(availableMemory()),
+    maxCalls: callsWithin(openFileLimit(), log),
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: settings.maxBodyBytes }),
     process,
     ledger,

@@ -5,6 +5,7 @@ import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyrin
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
 import type { LimitSubject } from '#policy/effective.ts'
 import { TurnTaker } from '../http/request-turns.ts'
+import { type ShareOwner, tenantOf } from '../http/shares.ts'
 
 const MAX_INTERNED = 10_000
 
@@ -22,6 +23,8 @@ export interface Caller {
   readonly account?: string | undefined
   /** What the manifest says about the value; undefined for a key that alone has the hash. */
   readonly claim?: Claim | undefined
+  /** Whose shares of the process its requests take. */
+  readonly owner: ShareOwner
   /** Its turns among all keys whose requests start (`http/request-turns.ts`). */
   readonly turns: TurnTaker
 }
@@ -37,10 +40,11 @@ interface Claim {
 type KeyChanged = (uid: string, how: 'changed' | 'deleted') => void
 
 export function* callersOf(record: KeyRecord): Iterable<[KeyHash, Caller]> {
+  const owner = { tenant: tenantOf(record), key: record.uid }
   for (const { id, hash, expiresMs, proof, createdMs = 0 } of record.verifiers) {
     const expiresAt = Math.min(record.expiresMs ?? Infinity, expiresMs ?? Infinity)
     const claim = proof && { proof, createdMs, isProven: undefined }
-    yield [hash, { record, hash, keyID: id, expiresAt, claim, turns: new TurnTaker() }]
+    yield [hash, { record, hash, keyID: id, expiresAt, claim, owner, turns: new TurnTaker() }]
   }
 }
 

@@ -1,25 +1,28 @@
 import { describe, expect, test } from 'vitest'
 import { BodyBudget, bodyLimits, fittingBodyLimits } from './body-budget.ts'
 
+const LIMITS = { process: 100, large: 100, perTenant: 100, perKey: 40 }
+const key = (name: string, tenant = name) => ({ tenant, key: name })
+
 describe('bytes of request bodies', () => {
   test('of one key are bounded, and other keys are not touched by it', () => {
-    const budget = new BodyBudget({ process: 100, perKey: 40 })
-    const first = budget.open('a')
-    expect([first.take(30), budget.open('a').take(11), budget.open('b').take(11)]).toEqual(['Taken', 'KeyFull', 'Taken'])
+    const budget = new BodyBudget(LIMITS)
+    const first = budget.open(key('a'))
+    expect([first.take(30), budget.open(key('a')).take(11), budget.open(key('b')).take(11)]).toEqual(['Taken', 'KeyFull', 'Taken'])
     first.release()
-    expect(budget.open('a').take(40)).toBe('Taken')
+    expect(budget.open(key('a')).take(40)).toBe('Taken')
   })
 
   test('of all keys together are bounded', () => {
-    const budget = new BodyBudget({ process: 100, perKey: 40 })
-    const holds = ['a', 'b', 'c'].map((key) => budget.open(key))
+    const budget = new BodyBudget(LIMITS)
+    const holds = ['a', 'b', 'c'].map((name) => budget.open(key(name)))
     expect(holds.map((hold) => hold.take(40))).toEqual(['Taken', 'Taken', 'ProcessFull'])
     expect(budget.bytes).toBe(80)
   })
 
   test('are given back once, however often the end of a call is reported', () => {
     const budget = new BodyBudget(bodyLimits(2 ** 20))
-    const [hold, other] = [budget.open('a'), budget.open('a')]
+    const [hold, other] = [budget.open(key('a')), budget.open(key('a'))]
     hold.take(10)
     other.take(7)
     hold.release()
@@ -28,14 +31,33 @@ describe('bytes of request bodies', () => {
   })
 })
 
+test('five keys of one tenant fill the part of the tenant, and another tenant is not touched by them', () => {
+  const budget = new BodyBudget(bodyLimits(2 ** 20))
+  const { perKey, perTenant } = budget.limits
+  const taken = [1, 2, 3, 4, 5].map((number) => budget.open(key(`key-${number}`, 'greedy')).take(perKey))
+  expect(taken).toEqual(['Taken', 'Taken', 'TenantFull', 'TenantFull', 'TenantFull'])
+  expect([budget.bytes, budget.open(key('modest')).take(perKey)]).toEqual([perTenant, 'Taken'])
+})
+
+test('large bodies of any number of tenants leave a part of the process for small ones', () => {
+  const budget = new BodyBudget(bodyLimits(2 ** 24))
+  const { perKey, process } = budget.limits
+  const large = Array.from({ length: 9 }, (_, number) => budget.open(key(`tenant-${number}`)).take(perKey))
+  expect(large.filter((taken) => taken === 'Taken')).toHaveLength(7)
+  const small = Array.from({ length: 9 }, (_, number) => budget.open(key(`other-${number}`)).take(65_536))
+  expect(small.filter((taken) => taken === 'Taken')).toHaveLength(process / 8 / 65_536)
+  budget.open(key('last')).take(1)
+  expect(budget.bytes).toBeLessThanOrEqual(process)
+})
+
 test('a key with an open body keeps its account, however many other keys come by', () => {
-  const budget = new BodyBudget({ process: 100, perKey: 40 })
-  const first = budget.open('a')
-  for (let i = 0; i < 10_001; i++) budget.open(`other-${i}`).release()
-  expect([first.take(30), budget.open('a').take(11)]).toEqual(['Taken', 'KeyFull'])
+  const budget = new BodyBudget(LIMITS)
+  const first = budget.open(key('a'))
+  for (let i = 0; i < 10_001; i++) budget.open(key(`other-${i}`)).release()
+  expect([first.take(30), budget.open(key('a')).take(11)]).toEqual(['Taken', 'KeyFull'])
 })
 
 test('a largest body that does not fit into the memory of the pod is refused at the start, with the limit that would do', () => {
-  expect(fittingBodyLimits(32 * 2 ** 20, 2 ** 30)).toEqual({ process: 2 ** 28, perKey: 2 ** 26 })
-  expect(() => fittingBodyLimits(32 * 2 ** 20, 256 * 2 ** 20)).toThrow(/MAX_BODY_BYTES: 33554432 .*raise the memory limit to 536870912/)
+  expect(fittingBodyLimits(32 * 2 ** 20, 2 ** 30)).toEqual({ process: 2 ** 28, large: 7 * 2 ** 25, perTenant: 2 ** 26, perKey: 2 ** 25 })
+  expect(() => fittingBodyLimits(32 * 2 ** 20, 256 * 2 ** 20)).toThrow(/MAX_BODY_BYTES: 33554432 .*raise the memory limit to 1073741824/)
 })

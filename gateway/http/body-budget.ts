@@ -1,29 +1,42 @@
-/** Bounds the bytes of request bodies in memory: uploads cannot fill a pod, and one key cannot take all the room. */
+/**
+ * Bounds the bytes of request bodies in memory: uploads cannot fill a pod. Shares are by tenant first and then by key, because a tenant may
+ * make thousands of keys.
+ */
 import { Misconfigured } from '#platform/lifecycle.ts'
+import { type Share, type ShareOwner, Shares } from './shares.ts'
 
 export interface BodyLimits {
   readonly process: number
+  /** What bodies above `SMALL_BYTES` may take: the rest of the process is left for small ones. */
+  readonly large: number
+  readonly perTenant: number
   readonly perKey: number
 }
 
-/** Result of taking bytes: taken, or refused because the process or the key has reached its bound. */
-export type Taken = 'Taken' | 'ProcessFull' | 'KeyFull'
+/** Result of taking bytes: taken, or refused because the process, the tenant or the key has reached its bound. */
+export type Taken = 'Taken' | 'ProcessFull' | 'TenantFull' | 'KeyFull'
 
-/** A key may have one part in this many of the bytes of the process. */
-const PARTS_PER_KEY = 4
+/** Parts of the bytes of the process: a tenant may have one in four, a key one in eight, and one in eight is left for small bodies. */
+const PARTS_PER_TENANT = 4
+const PARTS_PER_KEY = 8
+const PARTS_FOR_SMALL = 8
+/** Bodies up to this size, bytes, are small: nearly all calls have such a body. */
+const SMALL_BYTES = 65_536
 /**
  * Bodies may have one part in this many of the memory of the process. The text and the parsed value of a body take as much again, and
  * answers need the rest (decision 20).
  */
 const PARTS_OF_MEMORY = 4
 
-/** Maximum number of accounts. Beyond it, accounts without an open body are dropped. */
-const MAX_ACCOUNTS = 10_000
-
 /** Computes the bounds. @param memoryBytes of the process, as its cgroup or the machine limits it */
 export function bodyLimits(memoryBytes: number): BodyLimits {
   const process = Math.floor(memoryBytes / PARTS_OF_MEMORY)
-  return { process, perKey: Math.floor(process / PARTS_PER_KEY) }
+  return {
+    process,
+    large: process - Math.floor(process / PARTS_FOR_SMALL),
+    perTenant: Math.floor(process / PARTS_PER_TENANT),
+    perKey: Math.floor(process / PARTS_PER_KEY),
+  }
 }
 
 /** @throws Misconfigured if a body of the largest size does not fit into the share of a key */
@@ -36,58 +49,44 @@ export function fittingBodyLimits(maxBodyBytes: number, memoryBytes: number): Bo
   )
 }
 
-interface Account {
-  bytes: number
-  /** Number of open bodies. An account with an open body stays, else the key would get a second account. */
-  holds: number
-}
-
 export class BodyBudget {
   readonly limits: BodyLimits
   /** Of all bodies. Only a BodyHold changes it. */
   bytes = 0
-  /** Accounts stay in the map, because a Map whose entries change with each request costs more than the counting itself. */
-  readonly #accounts = new Map<string, Account>()
+  readonly #tenants = new Shares()
+  readonly #keys = new Shares()
 
   constructor(limits: BodyLimits) {
     this.limits = limits
   }
 
-  open(keyID: string): BodyHold {
-    return new BodyHold(this, this.#accountOf(keyID))
-  }
-
-  #accountOf(keyID: string): Account {
-    const known = this.#accounts.get(keyID)
-    if (known) return known
-    if (this.#accounts.size >= MAX_ACCOUNTS) this.#forgetUnused()
-    const made = { bytes: 0, holds: 0 }
-    this.#accounts.set(keyID, made)
-    return made
-  }
-
-  #forgetUnused(): void {
-    for (const [keyID, { holds }] of this.#accounts) if (holds === 0) this.#accounts.delete(keyID)
+  open({ tenant, key }: ShareOwner): BodyHold {
+    return new BodyHold(this, this.#tenants.of(tenant), this.#keys.of(key))
   }
 }
 
 /** The booking of one body. */
 export class BodyHold {
   readonly #budget: BodyBudget
-  readonly #account: Account
+  readonly #tenant: Share
+  readonly #key: Share
   #bytes = 0
   #isOpen = true
 
-  constructor(budget: BodyBudget, account: Account) {
+  constructor(budget: BodyBudget, tenant: Share, key: Share) {
     this.#budget = budget
-    this.#account = account
-    account.holds += 1
+    this.#tenant = tenant
+    this.#key = key
+    tenant.holders += 1
+    key.holders += 1
   }
 
   take(bytes: number): Taken {
-    const { perKey, process } = this.#budget.limits
-    if (this.#account.bytes + bytes > perKey) return 'KeyFull'
-    if (this.#budget.bytes + bytes > process) return 'ProcessFull'
+    const { large, perKey, perTenant, process } = this.#budget.limits
+    if (this.#key.held + bytes > perKey) return 'KeyFull'
+    if (this.#tenant.held + bytes > perTenant) return 'TenantFull'
+    const isSmall = this.#bytes + bytes <= SMALL_BYTES
+    if (this.#budget.bytes + bytes > (isSmall ? process : large)) return 'ProcessFull'
     this.#add(bytes)
     return 'Taken'
   }
@@ -95,13 +94,16 @@ export class BodyHold {
   /** Returns all bytes. Further calls do nothing. */
   release(): void {
     this.#add(-this.#bytes)
-    if (this.#isOpen) this.#account.holds -= 1
+    if (!this.#isOpen) return
     this.#isOpen = false
+    this.#tenant.holders -= 1
+    this.#key.holders -= 1
   }
 
   #add(bytes: number): void {
     this.#budget.bytes += bytes
-    this.#account.bytes += bytes
+    this.#tenant.held += bytes
+    this.#key.held += bytes
     this.#bytes += bytes
   }
 }

@@ -3,6 +3,7 @@ import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { ErrorFormat, GatewayError } from '../errors.ts'
 import { type Intrusive, NO_SLOT } from '#platform/intrusive-set.ts'
 import type { BodyHold } from './body-budget.ts'
+import type { Share } from './shares.ts'
 
 export const NO_ROUTE = 'other'
 
@@ -32,8 +33,8 @@ export class Exchange implements Intrusive {
   backend: string | undefined = undefined
   /** The error that the client received. After a 200 it is the error of the last frame. */
   error: GatewayError | undefined = undefined
-  /** Whether this is an admitted model call of a known key. */
-  isCall = false
+  /** What an admitted model call of a known key counts for; undefined for any other request. */
+  callOf: { readonly tenant: Share; readonly key: Share } | undefined = undefined
   /** Whether a shutdown has passed its deadline: no call to a model starts any more. */
   isInterrupted = false
   /** Booking of the body's bytes. It ends with the first byte of the answer, or with the exchange. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { LoadGuard } from './load-guard.ts'
+import { callsWithin, LoadGuard, MAX_CALLS } from './load-guard.ts'
 
 test('an event loop that is slow most of the time sheds the next window, and a quick one ends it', () => {
   let medianMs = 20
@@ -20,4 +20,29 @@ test('an event loop that is slow most of the time sheds the next window, and a q
   guard.look()
   expect(guard.isOverloaded).toBe(false)
   guard.stop()
+})
+
+const QUICK = { percentile: () => 0, reset: () => undefined }
+
+test('a process whose calls are all taken for five windows in a row is full, until there is room', () => {
+  let calls = 10
+  const guard = new LoadGuard(() => calls, { maxCalls: 10, windowMs: 60_000 }, QUICK)
+  for (let window = 0; window < 4; window++) guard.look()
+  expect([guard.isOverloaded, guard.isFull]).toEqual([true, false])
+  guard.look()
+  expect(guard.isFull).toBe(true)
+  calls = 9
+  guard.look()
+  expect([guard.isOverloaded, guard.isFull]).toEqual([false, false])
+  guard.stop()
+})
+
+test('the limit of open files bounds the calls, with a line in the log, and too few files refuse the start', () => {
+  const lines: unknown[] = []
+  const write = (fields: unknown): void => void lines.push(fields)
+  const log = { debug: write, info: write, warn: write, error: write }
+  expect([callsWithin(Infinity, log), callsWithin(1_048_576, log), lines.length]).toEqual([MAX_CALLS, MAX_CALLS, 0])
+  expect(callsWithin(20_000, log)).toBe(9_500)
+  expect(lines).toEqual([{ openFiles: 20_000, calls: 9_500, wanted: 41_000 }])
+  expect(() => callsWithin(1_024, log)).toThrow('the limit of open files is 1024, too few for calls; raise it (ulimit -n) to 41000')
 })

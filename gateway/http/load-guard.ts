@@ -1,4 +1,31 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { Misconfigured } from '#platform/lifecycle.ts'
+import type { Log } from '#platform/log.ts'
+
+/** Running model calls of known keys at which a process is full. A stream counts for as long as it runs. */
+export const MAX_CALLS = 20_000
+/** Sockets of a call: one to the client, one to the model server. */
+const FILES_PER_CALL = 2
+/** Files and sockets besides those of calls: idle connections, Redis, the mounted folder. */
+const OTHER_FILES = 1_000
+/** Fewer calls than this, and a pod serves nobody. */
+const FEWEST_CALLS = 100
+
+/**
+ * The calls that the limit of open files allows, at most `MAX_CALLS`. Without this bound the process would run out of sockets first, and
+ * a call would end in a failed connection instead of row 25.
+ * @throws Misconfigured if there are too few
+ */
+export function callsWithin(openFiles: number, log: Log): number {
+  const calls = Math.floor((openFiles - OTHER_FILES) / FILES_PER_CALL)
+  if (calls >= MAX_CALLS) return MAX_CALLS
+  const wanted = MAX_CALLS * FILES_PER_CALL + OTHER_FILES
+  if (calls < FEWEST_CALLS) {
+    throw new Misconfigured(`the limit of open files is ${openFiles}, too few for calls; raise it (ulimit -n) to ${wanted}`)
+  }
+  log.warn({ openFiles, calls, wanted }, 'the limit of open files bounds the calls of this process; raise it (ulimit -n) for more')
+  return calls
+}
 
 /**
  * Well outside normal operation: for most of a second the event loop is late by 200 ms or more, or more streams are open than we size
@@ -6,12 +33,13 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
  * pod can serve (decision 20).
  */
 const LOAD_LIMITS = {
-  /** Running model calls of known keys. A stream counts for as long as it runs. */
-  maxCalls: 20_000,
+  maxCalls: MAX_CALLS,
   /** Median delay of the event loop within a window, ms. A single stall, however long, does not reach it. */
   maxLoopDelayMs: 200,
   windowMs: 1_000,
 }
+/** Windows in a row with all calls taken after which the pod is not Ready. */
+const FULL_WINDOWS = 5
 
 /** Source of the event loop's delay, nanoseconds. */
 type LoopDelay = Pick<ReturnType<typeof monitorEventLoopDelay>, 'percentile' | 'reset'>
@@ -25,24 +53,35 @@ export class LoadGuard {
   readonly #delay: LoopDelay
   readonly #timer: NodeJS.Timeout
   #isSlow = false
+  #fullWindows = 0
 
   /** @param calls running model calls of known keys */
-  constructor(calls: () => number, limits = LOAD_LIMITS, delay: LoopDelay = startedHistogram()) {
-    this.#limits = limits
+  constructor(calls: () => number, limits: Partial<typeof LOAD_LIMITS> = {}, delay: LoopDelay = startedHistogram()) {
+    this.#limits = { ...LOAD_LIMITS, ...limits }
     this.#calls = calls
     this.#delay = delay
-    this.#timer = setInterval(() => this.look(), limits.windowMs).unref()
+    this.#timer = setInterval(() => this.look(), this.#limits.windowMs).unref()
   }
 
   /** Read at the start of a call, before the call counts. */
   get isOverloaded(): boolean {
-    return this.#isSlow || this.#calls() >= this.#limits.maxCalls
+    return this.#isSlow || this.#hasAllCalls
   }
 
-  /** Samples the event-loop delay of the last window and resets it. Called by a timer. */
+  /** Whether the process has been full for several windows. Other pods then take the new calls. */
+  get isFull(): boolean {
+    return this.#fullWindows >= FULL_WINDOWS
+  }
+
+  get #hasAllCalls(): boolean {
+    return this.#calls() >= this.#limits.maxCalls
+  }
+
+  /** Samples the calls, and the event-loop delay of the last window, which it resets. Called by a timer. */
   look(): void {
     this.#isSlow = this.#delay.percentile(50) / 1e6 > this.#limits.maxLoopDelayMs + SAMPLE_EVERY_MS // each sample includes the interval itself
     this.#delay.reset()
+    this.#fullWindows = this.#hasAllCalls ? this.#fullWindows + 1 : 0
   }
 
   stop(): void {

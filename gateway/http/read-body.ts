@@ -1,8 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { GatewayError, sharedError } from '../errors.ts'
+import { constantError, GatewayError, sharedError } from '../errors.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { boundaryIn } from '../dialects/form-body.ts'
 import type { BodyHold, Taken } from './body-budget.ts'
+import type { Whose } from './shares.ts'
 
 /** The first bytes of a body, up to this number, never wait for a turn. */
 const UNHURRIED_BYTES = 2 ** 20
@@ -28,6 +29,8 @@ function wrongType(type: string | undefined, isForm: boolean): GatewayError | un
 interface BodyBounds {
   readonly maxBytes: number
   readonly hold: BodyHold
+  /** What the share of the tenant belongs to. */
+  readonly whose: Whose
   /** Schedules large chunks: bytes of a body beyond the first MiB wait for their turn. */
   readonly loop: LoopShare
 }
@@ -41,14 +44,14 @@ interface BodyBounds {
 export function readBody(
   request: IncomingMessage,
   response: ServerResponse,
-  { maxBytes, hold, loop }: BodyBounds,
+  { maxBytes, hold, loop, whose }: BodyBounds,
 ): Promise<Buffer | GatewayError | undefined> {
   return new Promise((resolve) => {
     const chunks: Buffer[] = []
     let bytes = 0
     const take = (chunk: Buffer): void => {
       bytes += chunk.length
-      const refusal = bytes > maxBytes ? tooLarge(maxBytes) : REFUSALS[hold.take(chunk.length)]
+      const refusal = bytes > maxBytes ? tooLarge(maxBytes) : refusalOf(hold.take(chunk.length), whose)
       if (refusal === undefined) {
         chunks.push(chunk)
         if (bytes > UNHURRIED_BYTES && loop.spend(chunk.length, 0)) waitForTurn(request, loop)
@@ -80,10 +83,15 @@ function waitForTurn(request: IncomingMessage, loop: LoopShare): void {
   })
 }
 
-const REFUSALS: Readonly<Record<Taken, GatewayError | undefined>> = {
-  Taken: undefined,
-  ProcessFull: sharedError('bodiesFull'),
-  KeyFull: sharedError('tooManyBodies'),
+const FULL: Readonly<Record<Whose, GatewayError>> = {
+  key: constantError('tooManyBodies', { whose: 'key' }),
+  account: constantError('tooManyBodies', { whose: 'account' }),
+  namespace: constantError('tooManyBodies', { whose: 'namespace' }),
+}
+
+function refusalOf(taken: Taken, whose: Whose): GatewayError | undefined {
+  if (taken === 'Taken') return undefined
+  return taken === 'ProcessFull' ? sharedError('bodiesFull') : FULL[taken === 'KeyFull' ? 'key' : whose]
 }
 
 function tooLarge(maxBytes: number): GatewayError {

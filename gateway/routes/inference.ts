@@ -10,6 +10,7 @@ import type { ReadRequest } from '../dialects/read-request.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody } from '../http/read-body.ts'
+import { whoseTenant } from '../http/shares.ts'
 import { type HeldCall, limitSubjects } from '../limits/call-limits.ts'
 import type { LimitSubject } from '../limits/ledger.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
@@ -78,7 +79,7 @@ function counted<E>(error: E, { caller: { account, record }, exchange, deps }: C
 function enter(exchange: Exchange, deps: RouteDeps): Caller {
   const caller = identify(exchange, deps)
   if (deps.isOverloaded()) throw sharedError('overloaded')
-  deps.admitted(exchange)
+  orThrow(deps.admitted(exchange, caller.owner))
   return caller
 }
 
@@ -87,8 +88,8 @@ function body({ exchange, caller, dialect, deps }: Call): ReturnType<typeof read
   const { request, response } = exchange
   const { maxBodyBytes: maxBytes, bodies, loop } = deps
   orThrow(checkDeclaredBody(request, maxBytes, dialect.isForm))
-  exchange.bodyHold = bodies.open(caller.keyID)
-  return readBody(request, response, { maxBytes, hold: exchange.bodyHold, loop })
+  exchange.bodyHold = bodies.open(caller.owner)
+  return readBody(request, response, { maxBytes, hold: exchange.bodyHold, loop, whose: whoseTenant(caller.owner.tenant) })
 }
 
 /**

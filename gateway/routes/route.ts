@@ -4,6 +4,7 @@ import type { BodyReader } from '../dialects/body-reader.ts'
 import { type GatewayError, orThrow } from '../errors.ts'
 import type { BodyBudget } from '../http/body-budget.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { ShareOwner } from '../http/shares.ts'
 import type { RequestTurns } from '../http/request-turns.ts'
 import type { CallLimits } from '../limits/call-limits.ts'
 import type { FreeCalls } from '../limits/free-calls.ts'
@@ -21,7 +22,8 @@ export interface RouteDeps {
   /** Makes requests of one key take turns with those of other keys on the event loop. */
   readonly turns: Pick<RequestTurns, 'take'>
   isOverloaded(): boolean
-  admitted(exchange: Exchange): void
+  /** Counts a call of a known key, or refuses it with row 25 because its key or its tenant has too many. */
+  admitted(exchange: Exchange, owner: ShareOwner): GatewayError | undefined
   /** The reason to end a call of this caller; read every second while the call runs. */
   reasonToEnd(caller: Caller): GatewayError | undefined
   forward(job: ForwardJob): Promise<Outcome>

@@ -125,6 +125,16 @@ describe('one request to one server', () => {
     expect([dispatched.length, target.health.inFlight, ticker.size]).toEqual([0, 0, 1]) // 1: the probe of the ejected server
   })
 
+  it.each(['EMFILE', 'ENFILE'])(
+    'that finds no file descriptor left (%s) is refused as load of the gateway, and the server is not blamed',
+    async (code) => {
+      const { attempt, result, target, controller } = world()
+      attempt.onResponseError(controller, Object.assign(new Error('connect'), { code }))
+      expect(await result).toMatchObject({ kind: 'failed', isRetryable: false, error: { row: { number: 25, id: 'overloaded' } } })
+      expect([target.health.isUp, target.health.failures]).toEqual([true, 0])
+    },
+  )
+
   it('that undici refuses is our own bug', async () => {
     const { attempt, result, target, controller } = world()
     attempt.onResponseError(controller, Object.assign(new Error('invalid header'), { code: 'UND_ERR_INVALID_ARG' }))
@@ -195,8 +205,8 @@ describe('one request to one server', () => {
 
   it('drops the body with the first byte of the answer, because no second attempt is possible', () => {
     const { attempt, controller } = world(true)
-    const bodies = new BodyBudget({ process: 10, perKey: 10 })
-    attempt.job.exchange.bodyHold = bodies.open('key')
+    const bodies = new BodyBudget({ process: 10, large: 10, perTenant: 10, perKey: 10 })
+    attempt.job.exchange.bodyHold = bodies.open({ tenant: 'shop', key: 'key' })
     attempt.job.exchange.bodyHold.take(5)
     attempt.onRequestStart(controller)
     attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })

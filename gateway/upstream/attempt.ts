@@ -6,14 +6,15 @@ import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
 import { backendCall } from './backend-call.ts'
-import { type BackendAnswer, backendBroken, backendFailure, type Failure, ourOwn, shuttingDown } from './backend-error.ts'
+import { type BackendAnswer, backendBroken, backendFailure, type Failure, notConnected, ourOwn, shuttingDown } from './backend-error.ts'
 import type { BackendHealth } from './backend-health.ts'
+import type { BodyStream } from './body-stream.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
-import type { AnswerHead, AnswerRelay, AttemptResult, ForwardJob, RelayPort } from './forward-job.ts'
+import type { AnswerRelay, AttemptResult, ForwardJob, RelayPort } from './forward-job.ts'
 import type { Target } from './model-table.ts'
 import type { NameLookup } from './name-lookup.ts'
-import { ErrorAnswer, PlainRelay } from './relay-plain.ts'
-import { FileRelay, isFile } from './relay-file.ts'
+import { relayFor } from './relay-for.ts'
+import { ErrorAnswer } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
 import { UnwritableAnswer } from './rename-model.ts'
 import type { Ticked, Ticker } from './ticker.ts'
@@ -50,6 +51,8 @@ type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | '
 
 /** Ticks of silence after which a stream is kept alive. Time-outs come from the model. */
 const KEEP_ALIVE_TICKS = 15
+/** Ticks of silence after which a large body that was sent is dropped, and with it the second attempt: such bodies would fill a pod. */
+const SILENT_TICKS = 10
 /** Ticks that a connection has to end its answer after the result, so that it can be used again. */
 const AFTER_END_TICKS = 2
 const ABORTED = new Error('the gateway has given up this request')
@@ -69,6 +72,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   readonly #onResult: (result: AttemptResult) => void
   readonly #stream: StreamRelay | undefined
   readonly #flow: AnswerFlow
+  /** The body on its way to the server, if it is large. */
+  #sending: BodyStream | undefined = undefined
   #state: State = 'Connecting'
   #controller: Controller | undefined = undefined
   #relay: AnswerRelay | undefined = undefined
@@ -110,7 +115,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (job.body === undefined) throw new TypeError('a second attempt after the answer has begun')
     const unnamed = target.health.isUp ? undefined : names.failure(target.health.host)
     if (unnamed) return this.#notConnected(unnamed) // a socket that fails for the same reason costs a hundred times as much
-    const { path, headers, body, isRenamed, addsUsage } = backendCall(job, job.body, target, { forwarded, credential })
+    const { path, headers, body, stream, isRenamed, addsUsage } = backendCall(job, job.body, target, { forwarded, credential })
+    this.#sending = stream
     this.isRenamed = isRenamed
     this.addsUsage = addsUsage
     this.#inputTokens = job.inputTokens ?? tokensOfBytes(job.body.bytes.length)
@@ -182,8 +188,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   open(headers: readonly string[]): void {
     const { exchange, answerHeaders = [] } = this.job
-    this.job.body = undefined // no second attempt is possible any more
-    exchange.bodyHold?.release()
+    this.#dropBody() // no second attempt is possible any more
     exchange.response.writeHead(200, exchange.ownHeaders().concat(headers, answerHeaders))
   }
 
@@ -212,7 +217,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     else if (isBackendFailure === false) health.succeeded(this.target.health)
     const [open, usage] = [this.#open, this.#spent]
     if (open) this.#giveUp({ kind: 'answered', error: open.broken(error), usage })
-    else this.#giveUp({ kind: 'failed', error, isRetryable, usage })
+    else this.#giveUp({ kind: 'failed', error, isRetryable: isRetryable && this.job.body !== undefined, usage })
   }
 
   refused(answer: BackendAnswer): void {
@@ -245,8 +250,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (this.#isSettled) return this.#afterEnd(now)
     if (this.#flow.onTick()) this.#heardAt = now
     const ended = this.job.reasonToEnd?.()
-    if (ended) this.fail(ourOwn(ended))
-    else this.#checkTime(now)
+    if (ended) return this.fail(ourOwn(ended))
+    if (this.#sending?.isSent === true && now - (this.#sentAt ?? now) >= SILENT_TICKS) this.#dropBody()
+    this.#checkTime(now)
   }
 
   #checkTime(now: number): void {
@@ -289,20 +295,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const isDecoded = encoding !== 'identity'
     if (isDecoded && !canDecode(encoding)) return this.#unreadable()
     if (isDecoded) this.#flow.source = this.#decoder = new BodyDecoder(encoding, controller, this)
-    this.#relay = this.#relayFor({ status, headers, isDecoded })
-  }
-
-  #relayFor(head: AnswerHead): AnswerRelay {
-    const type = String(head.headers['content-type'] ?? '').toLowerCase()
-    if (head.status !== 200) return new ErrorAnswer(this, head)
-    if (type.startsWith('text/event-stream') && this.#stream !== undefined) return this.#stream.answeredBy(head)
-    const mayBePlain = this.#stream === undefined || (this.job.dialect.answers === 'Any' && !this.#stream.isOpen) // Whisper ignores `stream`
-    return mayBePlain ? this.#plainRelayFor(head, type) : new ErrorAnswer(this, head)
-  }
-
-  #plainRelayFor(head: AnswerHead, type: string): AnswerRelay {
-    if (type.includes('json')) return new PlainRelay(this, head)
-    return this.job.dialect.answers === 'Any' && isFile(type) ? new FileRelay(this, head) : new ErrorAnswer(this, head)
+    this.#relay = relayFor(this, { status, headers, isDecoded }, this.#stream)
   }
 
   get #isSettled(): boolean {
@@ -339,6 +332,12 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     return !this.#hasBackendEnded || this.#deps.ticker.now > this.#sentAt
   }
 
+  #dropBody(): void {
+    this.job.body = undefined
+    this.#sending = undefined
+    this.job.exchange.bodyHold?.release()
+  }
+
   #resume(): void {
     this.#pausedAt = undefined
     this.#heardAt = this.#deps.ticker.now
@@ -346,9 +345,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   #notConnected(cause: NodeJS.ErrnoException): void {
-    if (cause.code === 'UND_ERR_INVALID_ARG') return this.fail(ourOwn(new GatewayError('internalError', {}, { cause })))
-    this.#deps.health.connectFailed(this.target.health)
-    this.fail({ ...ourOwn(new GatewayError('noBackend', { model: this.job.askedName }, { cause })), isRetryable: true })
+    const failure = notConnected(cause, this.job.askedName)
+    if (failure.isRetryable) this.#deps.health.connectFailed(this.target.health)
+    this.fail(failure)
   }
 
   #unreadable(): void {

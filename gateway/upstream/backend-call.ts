@@ -1,6 +1,6 @@
 /** Builds the request to one server, in one place: path, headers and bytes. */
-import { Readable } from 'node:stream'
 import { bytesFor, type RequestBody } from '../dialects/request-body.ts'
+import { BodyStream } from './body-stream.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { Target } from './model-table.ts'
 import { type HeaderSource, upstreamHeaders } from './upstream-headers.ts'
@@ -23,12 +23,13 @@ export function backendCall(job: ForwardJob, body: RequestBody, target: Target, 
     isAnthropic: dialect.isAnthropic,
     ...{ requestId, credential, contentType: body.contentType },
   })
-  const isStreamed = bytes.length > STREAMED_BYTES
-  if (isStreamed) headers.push('content-length', String(bytes.length))
+  const stream = bytes.length > STREAMED_BYTES ? new BodyStream(bytes) : undefined
+  if (stream) headers.push('content-length', String(bytes.length))
   return {
     path: target.prefix + dialect.path,
     headers,
-    body: isStreamed ? Readable.from([bytes]) : bytes,
+    body: stream ?? bytes,
+    stream,
     isRenamed: upstreamModel !== askedName,
     addsUsage: asksUsage && body.usageEdit !== undefined,
   }

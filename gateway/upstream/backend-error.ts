@@ -37,6 +37,16 @@ export function ourOwn(error: GatewayError): Failure {
   return { error, isRetryable: false, isBackendFailure: undefined }
 }
 
+/** No file descriptor is left for this process or for its machine: no failure of the server. */
+const OUT_OF_FILES: ReadonlySet<string | undefined> = new Set(['EMFILE', 'ENFILE'])
+
+/** Makes the failure for a connection that did not open. It is retryable if the server is to blame. */
+export function notConnected(cause: NodeJS.ErrnoException, model: string): Failure {
+  if (cause.code === 'UND_ERR_INVALID_ARG') return ourOwn(new GatewayError('internalError', {}, { cause }))
+  if (OUT_OF_FILES.has(cause.code)) return ourOwn(new GatewayError('overloaded', {}, { cause }))
+  return { ...ourOwn(new GatewayError('noBackend', { model }, { cause })), isRetryable: true }
+}
+
 /** Row 35 without a reason says that the gateway is shutting down: no backend is to blame. */
 export function shuttingDown(row: 'notReady' | 'streamBroken' = 'notReady'): GatewayError {
   return new GatewayError(row)

@@ -105,7 +105,7 @@ const START: Readonly<Record<Attack, (isRunning: AbortSignal) => void>> = {
   '/v1/models': (on) =>
     many(16, () => askAgain(on, () => `GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${site.credential}\r\n\r\n`)),
   'silent names': (on) => SILENT_NAMES.forEach((name) => many(8, () => askAgain(on, () => post(name)))),
-  'large files': (on) => many(2, () => askAgain(on, upload)), // as many as the gateway takes of one key
+  'large files': (on) => many(1, () => askAgain(on, upload)), // as many as the gateway takes of one key
 }
 
 async function serve(answer: (socket: Socket) => void): Promise<number> {

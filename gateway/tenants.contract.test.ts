@@ -1,0 +1,127 @@
+/** A tenant with many keys takes its own share of a pod and no more. A whole gateway with small bounds, and a model server that may be silent. */
+import { createServer, type Server, type ServerResponse } from 'node:http'
+import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { MemoryProjection } from '../standalone/memory-projection.ts'
+import { listening } from '../test/support/listening.ts'
+import { backendRecord, issuedKey, modelText, recordText, writer } from '../test/support/records.ts'
+import { runningGateway } from '../test/support/running-gateway.ts'
+import { eventually } from '../test/support/wait-for.ts'
+import type { Gateway } from './gateway.ts'
+import { bodyLimits } from './http/body-budget.ts'
+
+const MIB = 2 ** 20
+/** 2 MiB of bodies in all, 512 KiB of one tenant, 256 KiB of one key. */
+const BODIES = bodyLimits(8 * MIB)
+/** 8 calls of one tenant, 4 of one key. */
+const CALLS = 32
+const KEYS = 12
+
+const greedy = Array.from({ length: KEYS }, (_, number) => issuedKey(`greedy-${number}`, { namespace: 'greedy' }))
+const modest = issuedKey('modest')
+
+let gateway: Gateway
+let url: string
+let stop: () => Promise<void>
+let server: Server
+/** Calls of the model `silent`, which are never answered. */
+let waiting: ServerResponse[]
+
+beforeEach(async () => {
+  waiting = []
+  server = createServer((request, response) => {
+    let text = ''
+    request.on('data', (chunk) => (text += chunk))
+    request.on('end', () => {
+      if (text.includes('"silent"')) return void waiting.push(response)
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"model":"llama","choices":[]}')
+    })
+  })
+  const endpoints = [`127.0.0.1:${await listening(server)}`]
+  const backends = (upstreamModel: string) => [backendRecord({ endpoints, upstreamModel })]
+  const store = new MemoryProjection()
+  ;({ gateway, url, stop } = await runningGateway(store, { bodyLimits: BODIES, maxCalls: CALLS }))
+  await store.rebuild(writer(), 'e1', 1, [
+    ...[...greedy, modest].map(({ record }) => ({ kind: 'key', op: 'put', id: record.uid, text: recordText(record) }) as const),
+    ...(['llama', 'silent'] as const).map(
+      (name) =>
+        ({ kind: 'model', op: 'put', id: name, text: modelText(name, { allowedNamespaces: '*', backends: backends(name) }) }) as const,
+    ),
+  ])
+  await gateway.start()
+  await untilReady()
+})
+afterEach(async () => {
+  await stop()
+  server.close()
+  server.closeAllConnections()
+})
+
+const untilReady = (): Promise<void> => eventually(() => expect(gateway.health.isReady()).toBe(true))
+const aborts: AbortController[] = []
+afterEach(() => {
+  for (const abort of aborts.splice(0)) abort.abort()
+})
+
+async function ask(
+  credential: string,
+  model: string,
+  bytes = 2_000,
+): Promise<{ status: number; code: string; message: string; retryAfter: string | null }> {
+  const abort = new AbortController()
+  aborts.push(abort)
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: 'POST',
+    signal: abort.signal,
+    headers: { authorization: `Bearer ${credential}`, 'content-type': 'application/json' },
+    body: JSON.stringify({ model, messages: [{ role: 'user', content: 'x'.repeat(bytes) }] }),
+  })
+  const { error = {} } = (await response.json()) as { error?: { code?: string; message?: string } }
+  return { status: response.status, code: error.code ?? '', message: error.message ?? '', retryAfter: response.headers.get('retry-after') }
+}
+
+/** Starts calls that the silent server holds. @returns their answers, of the refused ones alone */
+function hold(count: number, bytes?: number): { refused: { status: number; code: string; message: string; retryAfter: string | null }[] } {
+  const held = { refused: [] as Awaited<ReturnType<typeof ask>>[] }
+  for (let number = 0; number < count; number++) {
+    const { credential } = greedy[number % KEYS] ?? modest
+    void ask(credential, 'silent', bytes).then(
+      (answer) => held.refused.push(answer),
+      () => undefined, // the test has ended
+    )
+  }
+  return held
+}
+
+describe('many keys of one tenant with large bodies to their own silent server', () => {
+  test('fill the share of the tenant, and every call of the others is served', async () => {
+    const { refused } = hold(KEYS, 200_000)
+    await eventually(() => expect([waiting.length, refused.length]).toEqual([2, KEYS - 2]))
+    for (let call = 0; call < 20; call++) expect((await ask(modest.credential, 'llama')).status).toBe(200)
+    expect((await ask(modest.credential, 'llama', 200_000)).status).toBe(200)
+    for (const answer of refused) {
+      expect(answer).toMatchObject({ status: 429, code: 'too_many_bodies', message: expect.stringContaining('of this namespace') })
+    }
+  })
+})
+
+describe('many keys of one tenant with many calls to their own silent server', () => {
+  test('fill a quarter of the calls, and every call of the others is served', async () => {
+    const { refused } = hold(40)
+    await eventually(() => expect([waiting.length, refused.length]).toEqual([CALLS / 4, 40 - CALLS / 4]))
+    for (let call = 0; call < 20; call++) expect((await ask(modest.credential, 'llama')).status).toBe(200)
+    const namespace = { status: 503, code: 'too_many_calls', retryAfter: '1', message: expect.stringContaining('of this namespace') }
+    for (const answer of refused) expect(answer).toMatchObject(namespace)
+    expect(gateway.health.isReady()).toBe(true)
+  })
+
+  test('one key fills an eighth, and its namespace is still served; a call that ends makes room', async () => {
+    const [{ credential }, other] = [greedy[0] ?? modest, greedy[1] ?? modest]
+    const held = Array.from({ length: CALLS / 8 }, () => ask(credential, 'silent'))
+    await eventually(() => expect(waiting).toHaveLength(CALLS / 8))
+    expect(await ask(credential, 'llama')).toMatchObject({ status: 503, message: expect.stringContaining('of this key') })
+    expect((await ask(other.credential, 'llama')).status).toBe(200)
+    for (const response of waiting.splice(0)) response.writeHead(200, { 'content-type': 'application/json' }).end('{"choices":[]}')
+    expect((await Promise.all(held)).map(({ status }) => status)).toEqual(held.map(() => 200))
+    await eventually(async () => expect((await ask(credential, 'llama')).status).toBe(200))
+  })
+})
