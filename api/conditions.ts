@@ -251,7 +251,7 @@ export const SERVED_MODEL_CONDITIONS = {
         'An older ServedModel has the served name or an alias; the message names it. Only that name is refused. Choose another name.',
       ),
       HeaderRefused: no(
-        'forwardHeaders names a header that is never forwarded; the message names it. The other headers are forwarded. Take the name out of the list.',
+        'forwardHeaders or headers of a backend names a header that is never sent, or the header of a credential is one; the message names it. The other headers are sent. Take the name out of the list.',
       ),
       ServiceNotFound: no('The Service of a backend, or its port, does not exist in this namespace. Create it or correct the backend.'),
       AddressRefused: no('The url of a backend is a loopback, link-local or metadata address. Use the address of a model server.'),

@@ -86,7 +86,7 @@ export const EVENTS = {
   NameTakenOver: warning('Accept', 'A published name is now served by another namespace. The Event is written on both ServedModels.'),
   PublishingNotAllowed: warning('Accept', 'The namespace may not open models to other namespaces.'),
   CredentialHostNotAllowed: warning('Accept', 'A Secret does not allow its credential for the host of a backend.'),
-  HeaderRefused: warning('Accept', 'forwardHeaders names a header that is never forwarded.'),
+  HeaderRefused: warning('Accept', 'A header in forwardHeaders or of a backend is never sent.'),
   CredentialsFull: warning('Accept', 'The Secrets that the gateways mount have no room for the model.'),
 } as const satisfies Readonly<Record<string, EventEntry>>
 

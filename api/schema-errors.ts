@@ -1,7 +1,7 @@
 /** Translates zod issues into manifest errors with a field, the value, a reason and a remedy. No message shows a regular expression. */
 import { z } from 'zod'
 import { TIME_ZONE_NAME } from '#contract/values/budget-window.ts'
-import { HEADER_NAME } from '#contract/values/forward-headers.ts'
+import { AUTH_SCHEME, HEADER_NAME, HEADER_VALUE } from '#contract/values/forward-headers.ts'
 import { DNS_LABEL, MODEL_NAME, MODEL_PATTERN } from '#contract/values/name-patterns.ts'
 import { EMAIL } from './account.ts'
 import { HINT, SHA256_HEX } from './apikey.ts'
@@ -259,6 +259,8 @@ const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
     reason: 'is not a header name',
     remedy: 'use letters, digits, "-", "_" and ".", with a letter or a digit first',
   }),
+  [HEADER_VALUE]: () => ({ reason: 'is not the value of a header', remedy: 'use printable ASCII, without a blank at either end' }),
+  [AUTH_SCHEME]: () => ({ reason: 'is not the word before a credential', remedy: 'write one word such as Bearer, or "" for none' }),
   [LABEL_KEY]: () => ({
     reason: 'is not a label key',
     remedy: 'write [prefix/]name: letters, digits, "-", "_" and ".", at most 63 after the prefix, which is a DNS name',

@@ -1,7 +1,16 @@
 /** ServedModel: a model name that clients use, and the servers behind it. The single source of its CRD, types and reference page. */
 import { z } from 'zod'
-import { backendFields, headerName, listedRoute, modelName, timeoutFields, tokenFields } from '#contract/records/model-record.ts'
-import { MAX_FORWARD_HEADERS } from '#contract/values/forward-headers.ts'
+import {
+  authScheme,
+  backendFields,
+  headerName,
+  headerValue,
+  listedRoute,
+  modelName,
+  timeoutFields,
+  tokenFields,
+} from '#contract/records/model-record.ts'
+import { MAX_FIXED_HEADERS, MAX_FORWARD_HEADERS } from '#contract/values/forward-headers.ts'
 import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { KubeObject } from '#kube/port.ts'
 import { mapOf, matching, setOf, whole } from './bounded.ts'
@@ -43,9 +52,27 @@ const backend = z.strictObject({
     .strictObject({
       name: matching(DNS_SUBDOMAIN, 253).describe('Name of the Secret.'),
       key: z.string().min(1).max(253).describe('Data key that holds the token.').default('token'),
+      header: headerName
+        .describe('Request header of the credential, such as x-api-key. Never a header of the connection, the body or the gateway.')
+        .default('Authorization'),
+      scheme: authScheme
+        .describe('Word before the credential in that header; "" for none. Default: Bearer for Authorization, else none.')
+        .optional(),
     })
     .describe(
-      'Bearer token for the server, from a Secret in the same namespace that has the label headgate.dev/upstream-auth: "true". For a url, its annotation headgate.dev/upstream-hosts must list the host.',
+      'Credential for the server, from a Secret in the same namespace that has the label headgate.dev/upstream-auth: "true". For a url, its annotation headgate.dev/upstream-hosts must list the host.',
+    )
+    .optional(),
+  headers: mapOf(
+    z.strictObject({
+      name: headerName.describe('Name of the header, such as anthropic-version.'),
+      value: headerValue.describe('Its value: printable ASCII.'),
+    }),
+    'name',
+    { max: MAX_FIXED_HEADERS },
+  )
+    .describe(
+      "Request headers that every call of this backend gets, in place of a client's headers of these names. Never credentials, claims of identity, or headers of the connection or the body: the condition Accepted names those, and the others are sent.",
     )
     .optional(),
 })

@@ -13,7 +13,7 @@ type CallOptions = Pick<HeaderSource, 'forwarded' | 'credential'>
 /** @param body the body of the job, which the job still has */
 export function backendCall(job: ForwardJob, body: RequestBody, target: Target, { forwarded, credential }: CallOptions) {
   const { dialect, exchange, askedName } = job
-  const { upstreamModel, streamUsage } = target.backend
+  const { upstreamModel, streamUsage, headers: own } = target.backend
   const asksUsage = job.isMetered !== false && streamUsage === 'Inject'
   const bytes = bytesFor(body, upstreamModel, asksUsage)
   const { request, requestId } = exchange
@@ -21,7 +21,7 @@ export function backendCall(job: ForwardJob, body: RequestBody, target: Target, 
     sent: request.headers,
     ...{ forwarded, ofModel: job.model.forwardHeaders },
     isAnthropic: dialect.isAnthropic,
-    ...{ requestId, credential, contentType: body.contentType },
+    ...{ requestId, credential, own, contentType: body.contentType },
   })
   const stream = bytes.length > STREAMED_BYTES ? new BodyStream(bytes) : undefined
   if (stream) headers.push('content-length', String(bytes.length))

@@ -1,6 +1,6 @@
 /** All ServedModels in the memory of this process, by name, prepared for requests: addresses are checked, origins and paths built once. */
 import { checkBackendUrl, checkEndpoint, type AddressRules } from '#contract/values/backend-address.ts'
-import { forwardableHeaders } from '#contract/values/forward-headers.ts'
+import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '#contract/values/forward-headers.ts'
 import { isProven } from '#contract/records/credential-proof.ts'
 import { type BackendRecord, decodeModelRecord, type ModelRecord, type StreamUsage } from '#contract/records/model-record.ts'
 import { ModelNames, namedModel, type NamedModel } from '#policy/model-names.ts'
@@ -23,6 +23,17 @@ export interface WantedCredential {
   isFor(value: string, which: 'newest' | 'former'): boolean
 }
 
+/** The headers of a backend's own in each request. */
+export interface OwnHeaders {
+  /** Of the credential, in lower case; with the text before the credential. */
+  readonly credential: string
+  readonly prefix: string
+  /** Fixed ones: name, value, name, value … */
+  readonly fixed: readonly string[]
+  /** All of these names: a client cannot add another value. */
+  readonly names: ReadonlySet<string>
+}
+
 export interface BackendEntry {
   readonly name: string
   /** `<model uid>/<backend name>`, as in heartbeats. */
@@ -36,6 +47,7 @@ export interface BackendEntry {
   readonly upstreamModel: string
   /** null if its servers need none. */
   readonly credential: WantedCredential | null
+  readonly headers: OwnHeaders
   /** The servers that may be called, without those with a refused address. */
   readonly targets: readonly Target[]
   /** Number of servers in the record, including refused ones. */
@@ -183,6 +195,7 @@ function backendEntry(
     streamUsage: record.streamUsage ?? 'Inject',
     upstreamModel: record.upstreamModel,
     credential: wantedCredential(uid, record),
+    headers: ownHeaders(record),
     targets,
     total: addresses.length,
   }
@@ -194,6 +207,17 @@ function backendEntry(
     targets.push({ prefix: pathname.replace(/\/+$/, ''), health, backend })
   }
   return backend
+}
+
+/** Leaves out what the operator would not have written: others may write records too. */
+export function ownHeaders(record: Pick<BackendRecord, 'credentialHeader' | 'credentialScheme' | 'headers'>): OwnHeaders {
+  const { credentialHeader = 'authorization', credentialScheme = 'Bearer', headers = [] } = record
+  const credential = refusalOfCredentialHeader(credentialHeader) === undefined ? credentialHeader.toLowerCase() : 'authorization'
+  const fixed = new Map<string, string>()
+  for (const { name, value } of headers) if (refusalOfHeader(name) === undefined) fixed.set(name.toLowerCase(), value)
+  fixed.delete(credential)
+  const prefix = credentialScheme === '' ? '' : `${credentialScheme} `
+  return { credential, prefix, fixed: [...fixed].flat(), names: new Set([credential, ...fixed.keys()]) }
 }
 
 function wantedCredential(uid: string, record: BackendRecord): WantedCredential | null {

@@ -1,6 +1,7 @@
 /** The headers that pass the gateway, by an allow-list in both directions. */
 import type { IncomingHttpHeaders } from 'node:http'
 import { refusalOfHeader } from '#contract/values/forward-headers.ts'
+import type { OwnHeaders } from './model-table.ts'
 
 const FORWARDED = ['accept', 'traceparent', 'tracestate', 'openai-beta', 'x-session-id', 'x-session-affinity', 'x-claude-code-session-id']
 const FORWARDED_PREFIX = 'x-codex-'
@@ -52,13 +53,14 @@ export interface HeaderSource {
   readonly requestId: string
   /** Of the backend; undefined if it needs none. */
   readonly credential: string | undefined
+  readonly own: OwnHeaders
 }
 
 /** Builds the headers of a request to a backend: name, value, name, value … The HTTP client adds `content-length` and `host`. */
 export function upstreamHeaders(source: HeaderSource): string[] {
-  const { sent, requestId, credential, contentType = 'application/json' } = source
-  const headers = [...FIXED, 'content-type', contentType, 'x-request-id', requestId, HOPS_HEADER, String(hopsOf(sent) + 1)]
-  if (credential !== undefined) headers.push('authorization', `Bearer ${credential}`)
+  const { sent, requestId, credential, own, contentType = 'application/json' } = source
+  const headers = [...FIXED, 'content-type', contentType, 'x-request-id', requestId, HOPS_HEADER, String(hopsOf(sent) + 1), ...own.fixed]
+  if (credential !== undefined) headers.push(own.credential, own.prefix + credential)
   for (const name in sent) {
     const value = sent[name]
     if (typeof value === 'string' && passes(name, source)) headers.push(name, value)
@@ -66,7 +68,8 @@ export function upstreamHeaders(source: HeaderSource): string[] {
   return headers
 }
 
-function passes(name: string, { forwarded, ofModel, isAnthropic }: HeaderSource): boolean {
+function passes(name: string, { forwarded, ofModel, isAnthropic, own }: HeaderSource): boolean {
+  if (own.names.has(name)) return false
   if (forwarded.has(name) || name.startsWith(FORWARDED_PREFIX)) return true
   return ofModel?.has(name) === true || (isAnthropic && ANTHROPIC.includes(name))
 }

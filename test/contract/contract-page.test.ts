@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { ERROR_ROWS, type ErrorFormat, type ErrorRow } from '../../gateway/errors.ts'
 import { formatOfPath } from '../../gateway/http/exchange.ts'
 import { ROUTES } from '../../gateway/routes/route-table.ts'
+import { ownHeaders } from '../../gateway/upstream/model-table.ts'
 import { forwardedHeaders, returnedHeaders, upstreamHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { NEVER_FORWARDED, NEVER_FORWARDED_WORDS } from '#contract/values/forward-headers.ts'
 import { read, ROOT } from '../support/documents.ts'
@@ -114,7 +115,7 @@ describe('headers', () => {
     [...names, ...passed.map(onlyName), 'x-codex-anything', 'user-agent', 'cookie'].map((name) => [name, 'x']),
   )
   const upstream = (isAnthropic: boolean, credential?: string): Set<string> => {
-    const flat = upstreamHeaders({ sent, forwarded: forwardedHeaders(), isAnthropic, requestId: 'req_1', credential })
+    const flat = upstreamHeaders({ own: ownHeaders({}), sent, forwarded: forwardedHeaders(), isAnthropic, requestId: 'req_1', credential })
     return new Set(flat.filter((_, i) => i % 2 === 0).map((name) => (name.startsWith('x-codex-') ? 'x-codex-*' : name)))
   }
 

@@ -57,6 +57,8 @@ function modelOf(object: unknown): ServedModel {
 
 test('there is an example for each kind of server that docs/model-servers.md names', () => {
   expect(folders.map((folder) => folder.replace(dirname(folder), '').slice(1)).toSorted()).toEqual([
+    'azure-openai',
+    'hosted-anthropic',
     'hosted-openai',
     'llama-cpp',
     'ollama',

@@ -48,7 +48,11 @@ const goodModels: readonly ManifestRow[] = [
           url: 'https://models.acme.com:8443/base',
           upstreamModel: 'llama3',
           weight: 1000,
-          authSecretRef: { name: 'far', key: 'api.key' },
+          authSecretRef: { name: 'far', key: 'api.key', header: 'x-api-key', scheme: 'Token' },
+          headers: [
+            { name: 'anthropic-version', value: '2023-06-01' },
+            { name: 'x-b', value: 'a b; c="d"' },
+          ],
         },
       ],
       timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 10 },
@@ -62,6 +66,10 @@ const goodModels: readonly ManifestRow[] = [
     }),
   },
   { name: 'a header that the operator leaves out', manifest: model({ forwardHeaders: ['Authorization'] }) },
+  {
+    name: 'a credential without a word before it',
+    manifest: model({ backends: [{ ...service, authSecretRef: { name: 'far', scheme: '' } }] }),
+  },
   { name: 'a model that costs nothing', manifest: model({ pricing: { inputPerMillion: '0', outputPerMillion: '0.000000' } }) },
   { name: 'the dearest model', manifest: model({ pricing: { inputPerMillion: '999999999.999999', outputPerMillion: '1' } }) },
   { name: 'a bound of the answer alone', manifest: model({ maxOutputTokens: 1_000_000_000 }) },
@@ -86,7 +94,7 @@ const goodModels: readonly ManifestRow[] = [
         {
           name: 'main',
           url: 'http://a.b',
-          authSecretRef: { name: 'far', key: 'token' },
+          authSecretRef: { name: 'far', key: 'token', header: 'Authorization' },
           weight: 100,
           engine: 'Other',
           messages: 'Translate',
@@ -279,6 +287,52 @@ const badModels: readonly ManifestRow[] = [
   ),
   refused('17 headers', 'spec.forwardHeaders', model({ forwardHeaders: names(17) })),
   refused('a header twice', 'spec.forwardHeaders[1]', model({ forwardHeaders: ['x-a', 'x-a'] })),
+  ...['', 'x y', 'x:y', 'ü', 'x'.repeat(65)].flatMap((name) => [
+    refused(
+      `the fixed header ${JSON.stringify(name)}`,
+      'spec.backends[0].headers[0].name',
+      model({ backends: [{ ...service, headers: [{ name, value: 'x' }] }] }),
+    ),
+    refused(
+      `the header ${JSON.stringify(name)} for a credential`,
+      'spec.backends[0].authSecretRef.header',
+      model({ backends: [{ ...service, authSecretRef: { name: 'far', header: name } }] }),
+    ),
+  ]),
+  ...['', ' x', 'x ', 'x\r\nauthorization: y', 'ü', 'x'.repeat(257)].map((value) =>
+    refused(
+      `the value ${JSON.stringify(value)} of a fixed header`,
+      'spec.backends[0].headers[0].value',
+      model({ backends: [{ ...service, headers: [{ name: 'x-a', value }] }] }),
+    ),
+  ),
+  ...['Bearer ', 'a b', 'x\r\ny', 'x'.repeat(33)].map((scheme) =>
+    refused(
+      `the scheme ${JSON.stringify(scheme)}`,
+      'spec.backends[0].authSecretRef.scheme',
+      model({ backends: [{ ...service, authSecretRef: { name: 'far', scheme } }] }),
+    ),
+  ),
+  refused(
+    '9 fixed headers',
+    'spec.backends[0].headers',
+    model({ backends: [{ ...service, headers: names(9).map((name) => ({ name, value: 'x' })) }] }),
+  ),
+  refused(
+    'a fixed header twice',
+    'spec.backends[0].headers[1]',
+    model({
+      backends: [
+        {
+          ...service,
+          headers: [
+            { name: 'x-a', value: '1' },
+            { name: 'x-a', value: '2' },
+          ],
+        },
+      ],
+    }),
+  ),
   refused('no time at all', 'spec.timeouts.idleSeconds', model({ timeouts: { idleSeconds: 0 } })),
 ]
 

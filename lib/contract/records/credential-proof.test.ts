@@ -14,6 +14,7 @@ describe('the proof that a credential may go to an address', () => {
     ['another path', { url: 'https://models.example/log' }],
     ['another Service', { url: null, service: 'evil.shop.svc:80' }],
     ['another endpoint', { url: null, endpoints: ['10.6.6.6:80'] }],
+    ['another header', { credentialHeader: 'x-echo' }],
     ['another backend', { name: 'other' }],
   ])('does not hold for %s', (_what, change) => {
     expect(isProven(proof, 'org-owned-token', 'uid-1', { ...PLACE, ...change })).toBe(false)

@@ -8,14 +8,14 @@ import type { BackendRecord } from './model-record.ts'
 
 const DOMAIN = 'headgate-credential-1'
 
-/** Where a backend of a record leads. */
-export type BackendPlace = Pick<BackendRecord, 'name' | 'url' | 'service' | 'endpoints'>
+/** Where a backend of a record leads, and the place of the credential in a request. */
+export type BackendPlace = Pick<BackendRecord, 'name' | 'url' | 'service' | 'endpoints' | 'credentialHeader' | 'credentialScheme'>
 
 /** @param value the credential @param uid of the ServedModel @returns 64 hex digits */
-export function credentialProof(value: string, uid: string, { name, url, service, endpoints }: BackendPlace): string {
-  return createHmac('sha256', value)
-    .update(JSON.stringify([DOMAIN, uid, name, url, service, endpoints]))
-    .digest('hex')
+export function credentialProof(value: string, uid: string, place: BackendPlace): string {
+  const { name, url, service, endpoints, credentialHeader, credentialScheme } = place
+  const text = JSON.stringify([DOMAIN, uid, name, url, service, endpoints, credentialHeader, credentialScheme])
+  return createHmac('sha256', value).update(text).digest('hex')
 }
 
 export function isProven(proof: string | undefined, value: string, uid: string, place: BackendPlace): boolean {

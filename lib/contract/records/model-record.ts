@@ -4,7 +4,16 @@
  */
 import { z } from 'zod'
 import { ENGINES, LISTED_ROUTES } from '../values/call-routes.ts'
-import { HEADER_NAME, MAX_FORWARD_HEADERS, MAX_HEADER_NAME } from '../values/forward-headers.ts'
+import {
+  AUTH_SCHEME,
+  HEADER_NAME,
+  HEADER_VALUE,
+  MAX_AUTH_SCHEME,
+  MAX_FIXED_HEADERS,
+  MAX_FORWARD_HEADERS,
+  MAX_HEADER_NAME,
+  MAX_HEADER_VALUE,
+} from '../values/forward-headers.ts'
 import { DNS_LABEL, MODEL_NAME } from '../values/name-patterns.ts'
 import { type DataOf, namespaceField, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
 import { MAX_AMOUNT } from './limits-record.ts'
@@ -14,6 +23,12 @@ export const modelName: z.ZodString = z.string().regex(new RegExp(MODEL_NAME)).m
 
 /** Name of a request header. */
 export const headerName: z.ZodString = z.string().regex(new RegExp(HEADER_NAME)).max(MAX_HEADER_NAME)
+
+/** The word before a credential in its header. */
+export const authScheme: z.ZodString = z.string().regex(new RegExp(AUTH_SCHEME)).max(MAX_AUTH_SCHEME)
+
+/** Value of a fixed request header. */
+export const headerValue: z.ZodString = z.string().regex(new RegExp(HEADER_VALUE)).max(MAX_HEADER_VALUE)
 
 /** Fields of a backend. */
 export const backendFields = {
@@ -88,6 +103,14 @@ const backend = z.object({
   /** `credentialProof` of each: without it no gateway sends the credential. */
   credentialProof: sum.optional(),
   formerCredentialProof: sum.optional(),
+  /** The header of the credential, in lower case, and the word before it. Absent: `authorization` and `Bearer`. */
+  credentialHeader: headerName.optional(),
+  credentialScheme: authScheme.optional(),
+  /** Request headers with fixed values. A gateway leaves out those that it never forwards. */
+  headers: z
+    .array(z.object({ name: headerName, value: headerValue }))
+    .max(MAX_FIXED_HEADERS)
+    .optional(),
 })
 
 /** Micro-units. */

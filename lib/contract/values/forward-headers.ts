@@ -1,6 +1,6 @@
 /**
- * Request headers that may pass to model servers beside the usual ones: by a setting of all gateways, or by a ServedModel. The operator
- * reports what a ServedModel may not name, and the gateway checks again what it reads.
+ * Request headers that may go to model servers beside the usual ones: those of a client by a setting of all gateways or by a ServedModel, and
+ * fixed ones of a backend. The operator reports what a ServedModel may not name, and the gateway checks again what it reads.
  */
 
 /** A name without the characters that no header in use has. */
@@ -10,9 +10,20 @@ export const MAX_HEADER_NAME = 64
 /** Maximum number of names in a ServedModel. */
 export const MAX_FORWARD_HEADERS = 16
 
+/** Bounds of the fixed headers of a backend. */
+export const MAX_FIXED_HEADERS = 8
+export const MAX_HEADER_VALUE = 256
+/** Printable ASCII without a blank at either end. */
+export const HEADER_VALUE = '^[!-~]([ -~]*[!-~])?$'
+/** The word before a credential in its header; empty for none. */
+export const AUTH_SCHEME = '^([A-Za-z][A-Za-z0-9._-]*)?$'
+export const MAX_AUTH_SCHEME = 32
+
+const HOLDS_CREDENTIAL = 'it holds a credential'
+
 /** Why a header never passes, and the names; `*` stands for any text. */
 export const NEVER_FORWARDED: ReadonlyArray<readonly [why: string, names: readonly string[]]> = [
-  ['it holds a credential', ['authorization', 'cookie', 'set-cookie', 'proxy-*', '*api-key', '*access-key', '*subscription-key']],
+  [HOLDS_CREDENTIAL, ['authorization', 'cookie', 'set-cookie', 'proxy-*', '*api-key', '*access-key', '*subscription-key']],
   [
     'it concerns the connection',
     ['host', 'connection', 'keep-alive', 'te', 'trailer', 'transfer-encoding', 'upgrade', 'http2-settings', 'expect'],
@@ -44,6 +55,17 @@ export function refusalOfHeader(name: string): string | undefined {
   return (
     REFUSED.find(({ form }) => form.test(plain))?.why ?? (word && `"${word}" in a name stands for a credential, an identity or a model`)
   )
+}
+
+/** Headers of a hop, and of sessions, that no model server takes a credential in. */
+const NO_CREDENTIAL_HEADER = /^(proxy-.*|cookie|set-cookie)$/
+
+/** @returns why the credential of a model server may not be sent in a header; undefined if it may */
+export function refusalOfCredentialHeader(name: string): string | undefined {
+  if (!FORM.test(name)) return 'it is not a header name'
+  const plain = name.toLowerCase()
+  if (NO_CREDENTIAL_HEADER.test(plain)) return 'it is not for a model server'
+  return REFUSED.find(({ why, form }) => why !== HOLDS_CREDENTIAL && form.test(plain))?.why
 }
 
 /** The headers of a list that may be forwarded: in lower case, sorted, each once. */

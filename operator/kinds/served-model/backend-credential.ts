@@ -26,6 +26,11 @@ export type CredentialRead =
   | { readonly state: 'NotFound'; readonly problem: string }
   | { readonly state: 'Unreadable'; readonly problem: string }
 
+/** @param ref authSecretRef of a backend */
+export function credentialRef(namespace: string, { name, key }: Omit<CredentialRef, 'namespace'>): CredentialRef {
+  return { namespace, name, key }
+}
+
 /** Identity of a CredentialRef. None of its parts contains a slash. */
 export function credentialKey({ namespace, name, key }: CredentialRef): string {
   return `${namespace}/${name}/${key}`

@@ -202,9 +202,49 @@ describe('desired record of a ServedModel', () => {
     expect(problems[0]?.message).toBe(
       'forwardHeaders[1]: "Authorization" may not be forwarded, since it holds a credential; ' +
         'forwardHeaders[2]: "x-user-id" may not be forwarded, since it claims an identity. ' +
-        'Take such names out of the list; the other headers are forwarded.',
+        'Take such names out of the list; the other headers are sent.',
     )
     expect(desiredModel(around({ forwardHeaders: ['Cookie'] }, [up()])).record).not.toHaveProperty('forwardHeaders')
+  })
+
+  test.each<[object, object]>([
+    [{}, {}],
+    [{ scheme: 'Bearer' }, {}],
+    [{ scheme: 'Token' }, { credentialHeader: 'authorization', credentialScheme: 'Token' }],
+    [{ header: 'X-Api-Key' }, { credentialHeader: 'x-api-key', credentialScheme: '' }],
+    [
+      { header: 'x-auth', scheme: 'Key' },
+      { credentialHeader: 'x-auth', credentialScheme: 'Key' },
+    ],
+  ])('a credential by %j is sent as %j', (place, expected) => {
+    const spec: Spec = { backends: [{ ...url('https://models.example'), authSecretRef: { name: 'upstream', ...place } }] }
+    const { record, problems } = desiredModel(around(spec, [atUrl('one', { credential: found(['models.example']) })]))
+    const { credentialHeader, credentialScheme } = record?.backends[0] ?? {}
+    expect([{ credentialHeader, credentialScheme }, problems]).toEqual([
+      { credentialHeader: undefined, credentialScheme: undefined, ...expected },
+      [],
+    ])
+  })
+
+  test.each(['Host', 'content-length', 'Transfer-Encoding', 'proxy-authorization', 'cookie', 'x-request-id', 'x-forwarded-for'])(
+    'a credential in the header %s is sent nowhere',
+    (header) => {
+      const spec: Spec = { backends: [{ ...url('https://models.example'), authSecretRef: { name: 'upstream', header } }] }
+      const { record, problems } = desiredModel(around(spec, [atUrl('one', { credential: found(['models.example']) })]))
+      expect(record).toBeUndefined()
+      expect(problems).toMatchObject([
+        { reason: 'HeaderRefused', isBlocking: true, message: expect.stringContaining('authSecretRef.header') },
+      ])
+    },
+  )
+
+  test('fixed headers of a backend reach its record, without credentials and headers of the connection, which are named', () => {
+    const names = ['Anthropic-Version', 'X-Api-Key', 'authorization', 'Host', 'Connection', 'Content-Length', 'my-token']
+    const spec: Spec = { backends: [{ ...url('https://models.example'), headers: names.map((name) => ({ name, value: '1' })) }] }
+    const { record, problems } = desiredModel(around(spec, [atUrl()]))
+    expect(record?.backends[0]?.headers).toEqual([{ name: 'anthropic-version', value: '1' }])
+    expect(problems).toMatchObject([{ reason: 'HeaderRefused', isBlocking: false }])
+    expect(problems[0]?.message.match(/backends\[one\]\.headers/g)).toHaveLength(6)
   })
 
   test('a header that is refused hides no other problem: a model that may not be published still says so first', () => {

@@ -1,7 +1,7 @@
 /** Derives the record for gateways, and the problems of the manifest, from one ServedModel and its surroundings. Pure. */
 import { checkBackendUrl, checkEndpoint } from '#contract/values/backend-address.ts'
 import { REPORTS_ONE_ANSWER, servedRoutes } from '#contract/values/call-routes.ts'
-import { forwardableHeaders, refusalOfHeader } from '#contract/values/forward-headers.ts'
+import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '#contract/values/forward-headers.ts'
 import { FORMAT } from '#contract/records/format.ts'
 import type { BackendRecord, ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
 import { toMicros } from '#api/decimal-amount.ts'
@@ -89,7 +89,22 @@ function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBack
     streamUsage: spec.streamUsage,
     credentialSum: isKnown ? credential.sum : null,
     formerCredentialSum: isKnown ? (credential.former ?? null) : null,
+    ...credentialPlace(spec),
+    ...fixedHeaders(spec),
   }
+}
+
+/** Nothing for `Authorization: Bearer`, which is the default of gateways. */
+function credentialPlace({ authSecretRef }: BackendSpec): Pick<BackendRecord, 'credentialHeader' | 'credentialScheme'> {
+  if (authSecretRef === undefined) return {}
+  const header = authSecretRef.header.toLowerCase()
+  const scheme = authSecretRef.scheme ?? (header === 'authorization' ? 'Bearer' : '')
+  return header === 'authorization' && scheme === 'Bearer' ? {} : { credentialHeader: header, credentialScheme: scheme }
+}
+
+function fixedHeaders({ headers = [] }: BackendSpec): Pick<BackendRecord, 'headers'> {
+  const allowed = headers.filter(({ name }) => refusalOfHeader(name) === undefined)
+  return allowed.length === 0 ? {} : { headers: allowed.map(({ name, value }) => ({ name: name.toLowerCase(), value })) }
 }
 
 function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: boolean): Problem | undefined {
@@ -99,7 +114,11 @@ function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: bool
     const message = `backends[${spec.name}].service: ${seen.service.problem}. The backend is used as soon as it exists.`
     return blocking('ServiceNotFound', message)
   }
-  return spec.authSecretRef ? credentialProblem(spec, spec.authSecretRef.name, seen.credential, allowLoopback) : undefined
+  const { name, authSecretRef } = spec
+  if (authSecretRef === undefined) return undefined
+  const refused = refusalOfCredentialHeader(authSecretRef.header)
+  if (refused === undefined) return credentialProblem(spec, authSecretRef.name, seen.credential, allowLoopback)
+  return blocking('HeaderRefused', `backends[${name}].authSecretRef.header may not hold the credential, since ${refused}.`)
 }
 
 function credentialProblem(spec: BackendSpec, secret: string, credential: ObservedCredential, allowLoopback: boolean): Problem | undefined {
@@ -165,12 +184,18 @@ function nameConflict({ model, lostNames }: ModelSurroundings): Problem | undefi
 
 /** Comes last: the others say who can call the model. */
 function headersRefused({ model: { spec } }: ModelSurroundings): Problem | undefined {
-  const refused = (spec.forwardHeaders ?? []).flatMap((name, at) => {
+  const named = [
+    ...(spec.forwardHeaders ?? []).map((name, at) => ({ name, place: `forwardHeaders[${at}]`, verb: 'forwarded' })),
+    ...spec.backends.flatMap((backend) =>
+      (backend.headers ?? []).map(({ name }, at) => ({ name, place: `backends[${backend.name}].headers[${at}]`, verb: 'sent' })),
+    ),
+  ]
+  const refused = named.flatMap(({ name, place, verb }) => {
     const why = refusalOfHeader(name)
-    return why === undefined ? [] : [`forwardHeaders[${at}]: "${name}" may not be forwarded, since ${why}`]
+    return why === undefined ? [] : [`${place}: "${name}" may not be ${verb}, since ${why}`]
   })
   if (refused.length === 0) return undefined
-  const message = `${refused.join('; ')}. Take such names out of the list; the other headers are forwarded.`
+  const message = `${refused.join('; ')}. Take such names out of the list; the other headers are sent.`
   return { reason: 'HeaderRefused', message, isBlocking: false }
 }
 

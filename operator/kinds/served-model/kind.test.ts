@@ -38,7 +38,8 @@ class Bench {
   constructor() {
     const informer = this.objects.informer(servedModels)
     const push = (ref: ObjectRef, level: string): void => void this.enqueued.push(`${level} ${refKey(ref)}`)
-    const settings = { maxServedModelsPerNamespace: 10_000, publishingNamespaces: ['*'], allowLoopback: false }
+    const scope = { watchNamespaces: [], formerNamespaces: [] }
+    const settings = { ...scope, maxServedModelsPerNamespace: 10_000, publishingNamespaces: ['*'], allowLoopback: false }
     const context = {
       kube: this.objects,
       settings,

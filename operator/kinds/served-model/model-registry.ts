@@ -6,7 +6,7 @@ import type { ServedModel } from '#api/served-model.ts'
 import { createdMs, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { AgeList, type Aged } from '#policy/age-list.ts'
 import { MultiMap } from '../../shards/multi-map.ts'
-import { credentialKey, type CredentialRef } from './backend-credential.ts'
+import { credentialKey, credentialRef, type CredentialRef } from './backend-credential.ts'
 import { type LostName, type NameCandidate, type NameChanges, NameIndex, type NameTakeover } from './name-index.ts'
 import { namesOf } from './names.ts'
 import { type PublishingRules, publishingOf } from './publishing.ts'
@@ -171,9 +171,7 @@ const NOTHING: RegistryChanges = { affected: [], losers: [], takeovers: [], unus
 
 export function credentialsOf(model: ServedModel | undefined): readonly CredentialRef[] {
   if (model === undefined) return []
-  const refs = model.spec.backends.flatMap(({ authSecretRef }) =>
-    authSecretRef ? [{ namespace: namespaceOf(model), ...authSecretRef }] : [],
-  )
+  const refs = model.spec.backends.flatMap(({ authSecretRef }) => (authSecretRef ? [credentialRef(namespaceOf(model), authSecretRef)] : []))
   return [...new Map(refs.map((ref) => [credentialKey(ref), ref])).values()]
 }
 

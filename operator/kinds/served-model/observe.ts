@@ -5,7 +5,7 @@ import { type BackendRecord, encodeModelRecord, type ModelRecord } from '#contra
 import { selects } from '#api/label-selector.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { isKubeError, namespaceOf, type ObjectRef, uidOf } from '#kube/port.ts'
-import type { CredentialRef } from './backend-credential.ts'
+import { credentialRef, type CredentialRef } from './backend-credential.ts'
 import type { ServedModelDeps } from './kind.ts'
 import { coldStartRecord, desiredModel } from './desired.ts'
 import { credentialsOf } from './model-registry.ts'
@@ -80,7 +80,7 @@ function proven(record: ModelRecord, model: ServedModel, { credentials, mounted 
     const ref = model.spec.backends.find(({ name }) => name === backend.name)?.authSecretRef
     const proofFor = (sum: string | null): string | undefined => {
       if (sum === null || ref === undefined) return undefined
-      const value = credentials.valueWith(sum, { namespace: record.namespace, ...ref }) ?? mounted.credential(sum)
+      const value = credentials.valueWith(sum, credentialRef(record.namespace, ref)) ?? mounted.credential(sum)
       return value === undefined ? undefined : credentialProof(value, record.uid, backend)
     }
     const newest = proofFor(backend.credentialSum)
@@ -133,7 +133,7 @@ function observeBackend(model: ServedModel, spec: BackendSpec, deps: ServedModel
   return {
     name: spec.name,
     service: service && serviceEndpoints(service.name, service.port, found, deps.slicesOf(namespace, service.name)),
-    credential: authSecretRef ? observeCredential(uidOf(model), spec, { namespace, ...authSecretRef }, deps) : { state: 'NotUsed' },
+    credential: authSecretRef ? observeCredential(uidOf(model), spec, credentialRef(namespace, authSecretRef), deps) : { state: 'NotUsed' },
     reachable: reachable(`${uidOf(model)}/${spec.name}`, deps),
   }
 }
@@ -189,7 +189,7 @@ function observeTiming(
 /** The first credential that must be read now. Gateways already serve a model with an adopted credential, so that read can wait. */
 function unreadCredential({ model, backends }: ModelSurroundings): CredentialRef | undefined {
   const spec = model.spec.backends.find((_spec, index) => backends[index]?.credential.state === 'Unread')
-  return spec?.authSecretRef && { namespace: namespaceOf(model), ...spec.authSecretRef }
+  return spec?.authSecretRef && credentialRef(namespaceOf(model), spec.authSecretRef)
 }
 
 /** The message of a refusal for the status. Failures that end within seconds are left out. */
