@@ -132,7 +132,9 @@ test.each(Object.entries(BROKEN))('a stream %s is one warning with its row and i
   expect(lines[0]).toMatchObject({ level: 'warn', status: 200, row, error, model: 'llama', backend: 'one' })
   expect(JSON.stringify(lines[0]?.['cause'])).toMatch(cause)
   expect(metrics).toContain(`headgate_errors_total{row="${row}",error="${error}"} 1`)
-  expect(metrics).toContain('headgate_requests_total{route="/v1/chat/completions",model="llama",status="broken",backend="one"} 1')
+  expect(metrics).toContain(
+    'headgate_requests_total{route="/v1/chat/completions",model_namespace="shop",model="llama",status="broken",backend="one"} 1',
+  )
   expect(metrics).not.toContain('status="2xx"')
 })
 
@@ -158,7 +160,9 @@ test.each(Object.entries(ROUTES))('a stream of %s with an error event leaves the
   expect(text.startsWith(begins)).toBe(true)
   expect(text).toContain('Backend error: CUDA out of memory at [host]')
   expect(text).not.toContain('10.0.0.7')
-  expect(await counted()).toContain(`headgate_requests_total{route="${path}",model="llama",status="broken",backend="one"} 1`)
+  expect(await counted()).toContain(
+    `headgate_requests_total{route="${path}",model_namespace="shop",model="llama",status="broken",backend="one"} 1`,
+  )
   expect(lines).toMatchObject([{ level: 'warn', status: 200, row: 35, route: path }])
   expect(JSON.stringify(lines[0]?.['cause'])).toContain('CUDA out of memory at [host]')
 })
@@ -172,7 +176,9 @@ test('a response that its model server reports as failed leaves the same trace',
   const answer = await ask({ path: '/v1/responses' })
   streams[0]?.end(`event: response.failed\ndata: ${JSON.stringify(failed)}\n\n`)
   expect(await answer.text()).toContain('CUDA out of memory')
-  expect(await counted()).toContain('headgate_requests_total{route="/v1/responses",model="llama",status="broken",backend="one"} 1')
+  expect(await counted()).toContain(
+    'headgate_requests_total{route="/v1/responses",model_namespace="shop",model="llama",status="broken",backend="one"} 1',
+  )
   expect(lines).toMatchObject([{ level: 'warn', row: 35, route: '/v1/responses' }])
   expect(JSON.stringify(lines[0]?.['cause'])).toContain('CUDA out of memory')
 })

@@ -114,7 +114,13 @@ export class Gateway {
     this.follower = this.#makeFollower()
     this.#watch = this.#makeWatch(credentials)
     const { keys, follower } = this
-    this.#metrics = createMetrics({ requestsInFlight: () => this.#active.size, keys, follower, ledger: deps.ledger })
+    this.#metrics = createMetrics({
+      requestsInFlight: () => this.#active.size,
+      keys,
+      follower,
+      models: this.#upstream.models,
+      ledger: deps.ledger,
+    })
     this.health = { isReady: () => follower.ready && this.#isServing() && !this.#isLeaving && !this.#load.isFull, metrics: this.#metrics }
     this.app = this.#makeApp()
   }

@@ -1,6 +1,6 @@
 /**
- * Prometheus metrics of a gateway process. The number of series is bounded: no label holds text from a client, and none names a key or a
- * budget. Values are counted elsewhere and read at each scrape, because a Counter costs too much per call.
+ * Prometheus metrics of a gateway process. The number of series is bounded: no label holds text from a client, none names a key or a
+ * budget, and `request-stats.ts` bounds names of models. Values are counted elsewhere and read at each scrape, because a Counter costs too much per call.
  */
 import { collectDefaultMetrics, Counter, Gauge, Registry } from 'prom-client'
 import type { GatewayError } from './errors.ts'
@@ -8,6 +8,7 @@ import type { Exchange } from './http/exchange.ts'
 import type { BreakerState } from './limits/breaker.ts'
 import type { LedgerStats } from './limits/lease-ledger.ts'
 import type { Verdict } from './limits/ledger.ts'
+import { type CountedModel, RequestStats } from './request-stats.ts'
 import type { RevisionFollower } from './projection/revision-follower.ts'
 
 /** Interval at which Node samples the event loop, ms. Node's default of 10 ms costs 2.5 ms of CPU per second. */
@@ -26,6 +27,7 @@ export interface LedgerFacts {
 interface GatewayFacts {
   readonly requestsInFlight: () => number
   readonly keys: { readonly size: number }
+  readonly models: { entries(): Iterable<CountedModel> }
   readonly follower: Pick<RevisionFollower, 'position' | 'unreadForMs' | 'unreadableRecords' | 'loadedFrom'>
   readonly ledger: LedgerFacts
 }
@@ -38,11 +40,11 @@ export type GatewayMetrics = ReturnType<typeof createMetrics>
 export function createMetrics(facts: GatewayFacts) {
   const registry = new Registry()
   const read = new ReadMetrics(registry)
-  const stats = new RequestStats()
+  const stats = new RequestStats(() => facts.models.entries())
   const decisions = new Map<Verdict['outcome'], Map<string, number>>()
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LOOP_PRECISION_MS })
   const requests = 'Finished requests by route, served model name, status class and backend'
-  read.counter('headgate_requests_total', requests, ['route', 'model', 'status', 'backend'], () => stats.requests())
+  read.counter('headgate_requests_total', requests, ['route', 'model_namespace', 'model', 'status', 'backend'], () => stats.requests())
   const errors = new Counter({
     name: 'headgate_errors_total',
     help: 'Refused and failed requests by row of the error catalogue in docs/contract.md',
@@ -72,7 +74,10 @@ export function createMetrics(facts: GatewayFacts) {
       limits.set(limit, (limits.get(limit) ?? 0) + 1)
     },
     contentType: registry.contentType,
-    render: async (): Promise<string> => `${await registry.metrics()}\n${stats.durations()}`,
+    render: async (): Promise<string> => {
+      stats.dropUnknown()
+      return `${await registry.metrics()}\n${stats.durations()}`
+    },
     registry,
   }
 }
@@ -134,84 +139,4 @@ class ReadMetrics {
     }
     new Counter({ name, help, labelNames, registers: this.#registers, collect })
   }
-}
-
-/** Upper bounds of the histogram, seconds. An answer of a model may take minutes. */
-const BOUNDS: readonly number[] = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300]
-/** Status classes by first digit. `none`: the client left before the answer. `broken`: an answer that began well broke off. */
-const STATUS_CLASSES: readonly string[] = ['none', '1xx', '2xx', '3xx', '4xx', '5xx', 'broken']
-const BROKEN = STATUS_CLASSES.indexOf('broken')
-
-const DURATION = 'headgate_request_duration_seconds'
-
-class Tally {
-  readonly counts = new Map<string, Float64Array>()
-  /** Requests per bound: each counts at the first bound that is not below its duration. The last entry counts those above all bounds. */
-  readonly buckets = new Float64Array(BOUNDS.length + 1)
-  seconds = 0
-}
-
-/** All series of one process. Their number is bounded, because no label holds text from a client. */
-class RequestStats {
-  readonly #tallies = new Map<string, Map<string, Tally>>()
-
-  finished(exchange: Exchange): void {
-    const { route, model = '', backend = '', response, startedMs } = exchange
-    const tally = this.#tally(route, model)
-    const seconds = (performance.now() - startedMs) / 1000
-    tally.seconds += seconds
-    increment(tally.buckets, bucketOf(seconds))
-    let counts = tally.counts.get(backend)
-    if (counts === undefined) tally.counts.set(backend, (counts = new Float64Array(STATUS_CLASSES.length)))
-    const status = response.headersSent ? Math.floor(response.statusCode / 100) : 0
-    increment(counts, exchange.isBroken ? BROKEN : status)
-  }
-
-  *requests(): Iterable<[value: number, labels: Record<'route' | 'model' | 'status' | 'backend', string>]> {
-    for (const { route, model, tally } of this.#each()) {
-      const byBackend = [...tally.counts].flatMap(([backend, counts]) =>
-        STATUS_CLASSES.map((status, at) => [backend, status, counts[at]] as const),
-      )
-      for (const [backend, status, value] of byBackend) if (value) yield [value, { route, model, status, backend }]
-    }
-  }
-
-  durations(): string {
-    const lines = [`# HELP ${DURATION} From the headers of a request to the last byte of its answer`, `# TYPE ${DURATION} histogram`]
-    for (const { route, model, tally } of this.#each()) {
-      const labels = `route="${route}",model="${escaped(model)}"`
-      let sum = 0
-      for (const [index, count] of tally.buckets.entries()) {
-        sum += count
-        lines.push(`${DURATION}_bucket{le="${BOUNDS[index] ?? '+Inf'}",${labels}} ${sum}`)
-      }
-      lines.push(`${DURATION}_sum{${labels}} ${tally.seconds}`, `${DURATION}_count{${labels}} ${sum}`)
-    }
-    return `${lines.join('\n')}\n`
-  }
-
-  #tally(route: string, model: string): Tally {
-    let models = this.#tallies.get(route)
-    if (models === undefined) this.#tallies.set(route, (models = new Map()))
-    let tally = models.get(model)
-    if (tally === undefined) models.set(model, (tally = new Tally()))
-    return tally
-  }
-
-  *#each(): Iterable<{ route: string; model: string; tally: Tally }> {
-    for (const [route, models] of this.#tallies) for (const [model, tally] of models) yield { route, model, tally }
-  }
-}
-
-function increment(counts: Float64Array, index: number): void {
-  counts[index] = (counts[index] ?? 0) + 1
-}
-
-function bucketOf(seconds: number): number {
-  const index = BOUNDS.findIndex((bound) => seconds <= bound)
-  return index < 0 ? BOUNDS.length : index
-}
-
-function escaped(value: string): string {
-  return value.replaceAll('\\', '\\\\').replaceAll('"', '\\"').replaceAll('\n', '\\n')
 }

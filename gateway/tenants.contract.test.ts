@@ -20,6 +20,8 @@ const greedy = Array.from({ length: KEYS }, (_, number) => issuedKey(`greedy-${n
 const modest = issuedKey('modest')
 
 let gateway: Gateway
+let store: MemoryProjection
+let modelOf: (name: string, servedName?: string) => string
 let url: string
 let stop: () => Promise<void>
 let server: Server
@@ -38,14 +40,12 @@ beforeEach(async () => {
   })
   const endpoints = [`127.0.0.1:${await listening(server)}`]
   const backends = (upstreamModel: string) => [backendRecord({ endpoints, upstreamModel })]
-  const store = new MemoryProjection()
+  store = new MemoryProjection()
+  modelOf = (name, servedName = name) => modelText(name, { servedName, allowedNamespaces: '*', backends: backends(name) })
   ;({ gateway, url, stop } = await runningGateway(store, { bodyLimits: BODIES, maxCalls: CALLS }))
   await store.rebuild(writer(), 'e1', 1, [
     ...[...greedy, modest].map(({ record }) => ({ kind: 'key', op: 'put', id: record.uid, text: recordText(record) }) as const),
-    ...(['llama', 'silent'] as const).map(
-      (name) =>
-        ({ kind: 'model', op: 'put', id: name, text: modelText(name, { allowedNamespaces: '*', backends: backends(name) }) }) as const,
-    ),
+    ...['llama', 'silent'].map((name) => ({ kind: 'model', op: 'put', id: name, text: modelOf(name) }) as const),
   ])
   await gateway.start()
   await untilReady()
@@ -124,4 +124,16 @@ describe('many keys of one tenant with many calls to their own silent server', (
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual(held.map(() => 200))
     await eventually(async () => expect((await ask(credential, 'llama')).status).toBe(200))
   })
+})
+
+test('a model that is renamed again and again leaves no series behind', async () => {
+  const lines: number[] = []
+  for (let round = 0; round < 4; round++) {
+    await store.write(writer(), 'e1', [{ kind: 'model', op: 'put', id: 'llama', text: modelOf('llama', `name-${round}`) }])
+    await eventually(async () => expect((await ask(modest.credential, `name-${round}`)).status).toBe(200))
+    await eventually(async () => expect(await gateway.health.metrics.render()).toContain(`model="name-${round}",status="2xx"`))
+    const text = await gateway.health.metrics.render()
+    lines.push(text.split('\n').filter((line) => line.includes('model_namespace="shop"')).length)
+  }
+  expect(new Set(lines).size).toBe(1)
 })

@@ -30,6 +30,8 @@ export class Exchange implements Intrusive {
   askedModel: string | undefined = undefined
   /** Served name, once the model is known; safe as a label. */
   model: string | undefined = undefined
+  /** Namespace of the ServedModel, once the model is known. */
+  modelNamespace: string | undefined = undefined
   backend: string | undefined = undefined
   /** The error that the client received. After a 200 it is the error of the last frame. */
   error: GatewayError | undefined = undefined

@@ -14,7 +14,10 @@ let server: Server
 
 async function start(isReady: () => boolean): Promise<(path: string) => Promise<{ status: number; text: string; type: string | null }>> {
   server = createServer(
-    createHealthApp({ isReady, metrics: createMetrics({ requestsInFlight: () => 0, keys: { size: 0 }, follower, ledger }) }),
+    createHealthApp({
+      isReady,
+      metrics: createMetrics({ requestsInFlight: () => 0, keys: { size: 0 }, models: { entries: () => [] }, follower, ledger }),
+    }),
   )
   const port = await listening(server)
   return async (path) => {

@@ -113,6 +113,7 @@ function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promi
   exchange.askedModel = asked.model
   const model = admitModel(asked, call) // rows 12 to 14, 41
   exchange.model = model.record.servedName
+  exchange.modelNamespace = model.record.namespace
   if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   if (!dialect.isCharged) takeFree(call) // row 19
   const held = isMetered ? reserved(model.record, read, call) : undefined // rows 16 to 23, 36, 43

@@ -27,6 +27,7 @@ async function gatewayMetrics(): Promise<{ readonly registered: string[]; readon
   const metrics = createMetrics({
     requestsInFlight: () => 0,
     keys: { size: 0 },
+    models: { entries: () => [] },
     follower: { position: undefined, unreadForMs: 0, unreadableRecords: 0, loadedFrom: 'Redis' },
     ledger: { stats, breaker: 'closed', livePods: 1 },
   })

@@ -106,7 +106,8 @@ export const ALERT_CASES: Readonly<Record<string, AlertCase>> = {
 }
 
 function requests(failed: string, answered: string, status = '5xx'): Situation {
-  const series = (of: string): string => `headgate_requests_total{${AT},route="/v1/messages",model="llama",backend="one",status="${of}"}`
+  const series = (of: string): string =>
+    `headgate_requests_total{${AT},route="/v1/messages",model_namespace="shop",model="llama",backend="one",status="${of}"}`
   return { [series(status)]: failed, [series('2xx')]: answered }
 }
 
