@@ -161,7 +161,7 @@ export const API_KEY_CONDITIONS = {
     meaning: 'The gateways can hold every limit and budget of the key.',
     reasons: {
       GatewayTooOld: no(
-        'A gateway pod runs a version that cannot enforce limits: it refuses the key with 503, or admits it with the last record without limits. Update the gateways; the condition changes a minute after the last old pod.',
+        'A gateway pod runs a version that cannot enforce limits: it refuses the key with 503. Update the gateways; the condition changes a minute after the last old pod.',
       ),
       SpendHeldBack: no(
         'Redis counts more spend for a budget than calls can have caused, so a program that can write to Redis has forged it; the message names the budget. The operator does not make the count durable, and gateways refuse the key. Find that program. Then give the budget another name, which starts it at zero.',

@@ -21,6 +21,9 @@ function reload(table: KeyTable, ...records: KeyRecord[]): void {
   load.commit()
 }
 
+/** Text of the key `a` that no version before the next one can use. */
+const NEEDY = '{"v":1,"needs":["of a later version"],"rev":9,"uid":"a"}'
+
 const stateOf = (table: KeyTable, credential: string) => table.find(credential)?.record.state
 
 describe('the key table', () => {
@@ -69,6 +72,12 @@ describe('the key table', () => {
     expect(table.put('a', '{"v":2}')).toBe(false)
     expect(table.put('a', recordText({ ...record, uid: 'b' }))).toBe(false)
     expect(stateOf(table, credential)).toBe('Active')
+  })
+
+  test('does not go on with the last good record of a key whose newer one needs a feature that this version lacks', () => {
+    const { credential, table } = oneKey()
+    expect(table.put('a', NEEDY)).toBe(false)
+    expect([stateOf(table, credential), table.has('a')]).toEqual([undefined, false])
   })
 
   test('learns that a key with limits is suspended or revoked', () => {
@@ -130,6 +139,15 @@ describe('a full load', () => {
     expect(load.put('a', 'damaged')).toBe(false)
     load.commit()
     expect(stateOf(table, credential)).toBe('Active')
+  })
+
+  test('does not keep it when that record needs a feature that this version lacks', () => {
+    const { credential, record, table } = oneKey()
+    const load = table.load()
+    load.put('a', recordText(record))
+    load.put('a', NEEDY)
+    load.commit()
+    expect([stateOf(table, credential), table.has('a')]).toEqual([undefined, false])
   })
 
   test('does not keep it when the log deletes that key during the load', () => {

@@ -1,4 +1,5 @@
 import { hashCredential, type KeyHash, type KeyProof, proofOf } from '#contract/values/credential.ts'
+import { hasUnmetNeeds } from '#contract/records/format.ts'
 import { hasSameLimits } from '#contract/records/limits-record.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { isLive, keyRecordOf, type KeyringEntry } from '#contract/records/keyring-entry.ts'
@@ -97,6 +98,7 @@ export class KeyTable implements RecordTable {
     const record = this.#read(id, text)
     if (record) this.#keys.put(record)
     if (record && isEnded(former, record)) this.#onChanged(id, 'changed')
+    if (!record && hasUnmetNeeds(text)) this.delete(id)
     return record !== undefined
   }
 
@@ -117,8 +119,9 @@ export class KeyTable implements RecordTable {
       put: (id, text) => {
         const record = this.#read(id, text)
         if (record) fresh.put(record)
-        if (record) unreadable.delete(id)
+        if (record || hasUnmetNeeds(text)) unreadable.delete(id)
         else unreadable.add(id)
+        if (!record && !unreadable.has(id)) fresh.delete(id)
         return record !== undefined
       },
       delete: (id) => {

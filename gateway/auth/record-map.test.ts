@@ -45,6 +45,20 @@ describe('records of one kind', () => {
     },
   )
 
+  test('do not stay when a newer text needs a feature that this version lacks', () => {
+    const { records, changed } = map()
+    const needy = text('a').replace('"v":1', '"v":1,"needs":["of a later version"]')
+    records.put('a', text('a'))
+    expect(records.put('a', needy)).toBe(false)
+    expect([records.has('a'), changed]).toEqual([false, ['a', 'a']])
+    records.put('a', text('a'))
+    const load = records.load()
+    load.put('a', text('a'))
+    load.put('a', needy)
+    load.commit()
+    expect(records.has('a')).toBe(false)
+  })
+
   test('are replaced as a whole by a full load, at its commit', () => {
     const { records, changed } = map()
     for (const uid of ['a', 'b']) records.put(uid, text(uid))

@@ -1,4 +1,8 @@
-/** Records of one kind by uid, as the projection has them. The last good record of a uid stays while a newer text cannot be read. */
+/**
+ * Records of one kind by uid, as the projection has them. The last good record of a uid stays while a newer text cannot be read, unless that
+ * text needs a feature that this version lacks.
+ */
+import { hasUnmetNeeds } from '#contract/records/format.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
 
 interface Revised {
@@ -30,6 +34,7 @@ export class RecordMap<R extends Revised> implements RecordTable {
   put(uid: string, text: string): boolean {
     const record = this.#read(uid, text)
     if (record && keepNewer(this.#records, record)) this.#onChanged(uid)
+    if (!record && hasUnmetNeeds(text)) this.delete(uid)
     return record !== undefined
   }
 
@@ -58,8 +63,9 @@ export class RecordMap<R extends Revised> implements RecordTable {
       put: (uid, text) => {
         const record = this.#read(uid, text)
         if (record) keepNewer(fresh, record)
-        if (record) unreadable.delete(uid)
+        if (record || hasUnmetNeeds(text)) unreadable.delete(uid)
         else unreadable.add(uid)
+        if (!record && !unreadable.has(uid)) fresh.delete(uid)
         return record !== undefined
       },
       delete: (uid) => {

@@ -26,7 +26,7 @@ export interface ProjectionSource {
 
 /** A table that the follower fills without knowing its content: keys (`auth/key-table.ts`), models (`upstream/model-table.ts`). */
 export interface RecordTable {
-  /** Applies a change. @returns false if the text cannot be read; the last good record then stays */
+  /** Applies a change. @returns false if the text cannot be read; the last good record then stays, unless the text has needs that are not met */
   put(id: string, text: string): boolean
   delete(id: string): void
   has(id: string): boolean
@@ -36,7 +36,7 @@ export interface RecordTable {
 
 /** A running full load: a second set of data that replaces the first at once. */
 export interface RecordLoad {
-  /** @returns false if the text cannot be read; `commit` then keeps the last good record of that id, if any */
+  /** @returns false if the text cannot be read; `commit` then keeps the last good record of that id, if any, as `RecordTable.put` does */
   put(id: string, text: string): boolean
   delete(id: string): void
   commit(): void

@@ -228,6 +228,15 @@ describe('a gateway that follows', () => {
     await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ revision: 12, unreadable: [] }))
   })
 
+  test('forgets a key whose record needs a feature that it lacks, and then says of no unknown Credential that it is invalid', async () => {
+    const { world, a } = await following()
+    await world.write({ ...put(a), text: '{"v":1,"needs":["of a later version"],"rev":0,"uid":"a"}' })
+    await eventually(() => expect(world.source.beats.at(-1)).toMatchObject({ revision: 11, unreadable: ['a'] }))
+    expect([world.state(a), world.follower.lacksKeys, world.follower.ready]).toEqual(['unknown', true, true])
+    await world.write(put(a))
+    await eventually(() => expect([world.state(a), world.follower.lacksKeys]).toEqual(['Active', false]))
+  })
+
   test('sends few heartbeats however many revisions come, and the last one has the newest', async () => {
     const { world } = await following()
     const before = world.source.beats.length

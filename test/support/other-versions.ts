@@ -1,7 +1,7 @@
 /**
  * Other versions of both programs, built for a test from replacements in `lib/contract/records`. The next version reads and writes one version
  * more, writes a field that no other version knows, and its texts of the new version need a feature. The version before accounts knows neither
- * their records nor their feature.
+ * their records nor their feature; the version before limits knows no feature at all.
  */
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -20,6 +20,7 @@ const NEXT_HEAD = `export function formatHead(version: number, given: readonly s
   const note = 'a field of the next version'
   return (needs.length > 0 ? { v: version, needs, note } : { v: version, note }) as FormatHead`
 
+const FIRST_FORMAT = 'export const FORMAT = { reads: [1], writes: 1, features: [] as readonly string[] }'
 const FORMER_FORMAT = 'export const FORMAT = { reads: [1], writes: 1, features: [LIMITS_FEATURE] }'
 const ACCOUNT_RECORDS = /^ {2}(plan|account): \{.*\n/gm
 
@@ -42,6 +43,10 @@ export async function buildVersionBeforeAccounts(folder: string): Promise<string
     'format.ts': [[FORMAT, FORMER_FORMAT]],
     'record-kinds.ts': [[ACCOUNT_RECORDS, '']],
   })
+}
+
+export async function buildVersionBeforeLimits(folder: string): Promise<string> {
+  return await buildVersion(folder, 'first-version', { 'format.ts': [[FORMAT, FIRST_FORMAT]] })
 }
 
 async function buildVersion(folder: string, version: string, replacements: Replacements): Promise<string> {

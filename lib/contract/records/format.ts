@@ -40,6 +40,22 @@ export class UnknownVersion extends Error {
   override readonly name = 'UnknownVersion'
 }
 
+/**
+ * A text whose needs this build does not support, such as limits. The last good text admits what this one refuses, so no reader may go on
+ * with that one: calls of the object are refused until the reader is updated.
+ */
+class UnmetNeeds extends UnknownVersion {}
+
+/** Whether a text that cannot be read has needs that this build does not support. */
+export function hasUnmetNeeds(text: string): boolean {
+  try {
+    parseFormat(text)
+    return false
+  } catch (error) {
+    return error instanceof UnmetNeeds
+  }
+}
+
 /** The oldest version that this build writes: for readers that do not announce their versions. */
 export function oldestVersion(): number {
   return Math.min(...FORMAT.reads)
@@ -72,7 +88,7 @@ function assertVersion(v: unknown): void {
 function assertNeeds(needs: unknown): void {
   if (!Array.isArray(needs)) throw new TypeError('needs is not a list')
   const lacking = needs.map(String).filter((need) => !FORMAT.features.includes(need))
-  if (lacking.length > 0) throw new UnknownVersion(`needs ${lacking.join(', ').slice(0, LONGEST_REASON)}`)
+  if (lacking.length > 0) throw new UnmetNeeds(`needs ${lacking.join(', ').slice(0, LONGEST_REASON)}`)
 }
 
 /** Parses a text and checks its head. @throws SyntaxError if it is not JSON; else as `checkFormat` */

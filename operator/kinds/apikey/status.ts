@@ -359,8 +359,7 @@ function tooOld({ apiKey, gatewayLimits }: Observed): Outcome<'LimitsEnforceable
   const before = findCondition(apiKey.status?.conditions, 'LimitsEnforceable')?.reason
   const isTooOld = gatewayLimits === 'Unknown' ? before === 'GatewayTooOld' : gatewayLimits === 'TooOld'
   if (!isTooOld) return undefined
-  const message =
-    'A gateway pod runs a version that cannot enforce limits. It refuses the key with 503, or admits it with the last record without limits. Update all gateway pods.'
+  const message = 'A gateway pod runs a version that cannot enforce limits. It refuses the key with 503. Update all gateway pods.'
   return { reason: 'GatewayTooOld', message }
 }
 
