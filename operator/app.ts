@@ -222,6 +222,7 @@ export class Operator {
       log,
       outage: new OutageLog('Redis', log, clock),
       keeps: (kind, id) => this.#byRecord(kind).some((controller) => controller.kind.keeps?.(id) === true),
+      standIn: (kind, has) => this.#byRecord(kind).flatMap((controller) => controller.kind.standIn?.(has) ?? [])[0],
       onWritten: (kind, id) => {
         for (const controller of this.#byRecord(kind)) controller.onChanged(id)
         if (kind === 'account') this.#accounts.written(id)

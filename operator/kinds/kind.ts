@@ -81,6 +81,8 @@ export interface Kind<T extends KubeObject = KubeObject, Observed = unknown, Ste
   orphaned?(uid: string): void
   /** Whether an unwanted record must stay in Redis because its source cannot be read now. */
   keeps?(uid: string): boolean
+  /** The record that stands for those which must exist and cannot be written. @param has whether Redis has a record of this uid */
+  standIn?(has: (uid: string) => boolean): ProjectionChange | undefined
   /** Whether a step waits for the resync at a start: otherwise each start would read all Secrets at once. */
   isRoutine?(step: Step, observed: Observed): boolean
   /** Whether the status does not say yet that every gateway has the record. */

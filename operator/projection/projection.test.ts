@@ -51,6 +51,7 @@ describe('Projection', () => {
       installation: () => '',
       takesOver: false,
       keeps: () => false,
+      standIn: () => undefined,
       onWritten: (_kind, id) => written.push(id),
       onAvailability: (isAvailable) => availability.push(isAvailable),
       onForeign: (why) => foreign.push(why),

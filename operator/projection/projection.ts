@@ -22,6 +22,8 @@ export interface ProjectionDeps extends DataSetDeps {
   readonly outage: { failed(line: string): void; works(): void }
   /** Whether an unwanted record must stay in the store because its source cannot be read now. */
   readonly keeps: (kind: RecordKind, id: string) => boolean
+  /** The record of a kind that stands for records which must exist and cannot be written. @param has whether the store has a record of an id */
+  readonly standIn: (kind: RecordKind, has: (id: string) => boolean) => ProjectionChange | undefined
   /** Called when the store has a wanted change. */
   readonly onWritten: (kind: RecordKind, id: string) => void
   /** Called when the store stops or resumes answering. */
@@ -136,15 +138,17 @@ export class Projection {
   async #takeOver(): Promise<void> {
     const why = await this.#dataSet.takeOver()
     if (why !== undefined) return await this.#rebuild(why)
-    await this.#removeUnwanted()
+    await this.#compare()
     for (const change of this.#all()) if (!this.#pending.has(change)) this.#pending.add(change, 'background')
     this.#isTakenOver = true
     this.#reached()
   }
 
-  async #removeUnwanted(): Promise<void> {
+  async #compare(): Promise<void> {
     for (const kind of recordKinds()) {
-      for (const id of await this.#deps.store.ids(this.#dataSet.epoch, kind)) {
+      const ids = new Set(await this.#deps.store.ids(this.#dataSet.epoch, kind))
+      this.#wantStandIn(kind, ids)
+      for (const id of ids) {
         if (!this.#wanted[kind].has(id) && !this.#deps.keeps(kind, id)) this.#pending.add(changeOf(kind, id, undefined), 'change')
       }
     }
@@ -154,6 +158,7 @@ export class Projection {
     const found = await this.#kept()
     // from here to the call there is no await: changes that come later stay pending
     const kept = found.filter((change) => !this.#wanted[change.kind].has(change.id) && !this.#pending.has(change))
+    for (const kind of recordKinds()) this.#wantStandIn(kind, new Set(kept.flatMap((change) => (change.kind === kind ? [change.id] : []))))
     const records = this.#all()
     const pending = this.#pending.all()
     const revision = await this.#dataSet.rebuild([...records, ...kept])
@@ -163,6 +168,12 @@ export class Projection {
     this.#written(pending, () => revision)
     this.#deps.log.info(`projection rebuilt because ${why}: ${records.length + kept.length} records, revision ${revision}`)
     this.#reached()
+  }
+
+  /** @param ids that the store has beside the wanted ones */
+  #wantStandIn(kind: RecordKind, ids: ReadonlySet<string>): void {
+    const { id, text } = this.#deps.standIn(kind, (one) => ids.has(one) || this.#wanted[kind].has(one)) ?? {}
+    if (id !== undefined && text !== undefined) this.#wanted[kind].set(id, text)
   }
 
   /** Records that no kind wants but that must stay, byte for byte except for the revision. */

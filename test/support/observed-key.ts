@@ -74,6 +74,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     isConfirmedLive: false,
     isCommitting: false,
     isUnreadable: false,
+    hasStandIn: false,
     verifier,
     secret: secretOf(verifier),
     isSecretWritable: false,

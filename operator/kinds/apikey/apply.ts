@@ -15,6 +15,7 @@ import { wasProgrammed } from './key-state.ts'
 import type { Observed } from './observed.ts'
 import { statusOf } from './status.ts'
 import { type Step, wasRefused } from './step.ts'
+import { projectStandIn } from './unread-keys.ts'
 import { observeSecret, refreshedSecret, secretName, trialSecret, userSecret } from './user-secret.ts'
 
 type Of<Do extends Step['do']> = Extract<Step, { do: Do }>
@@ -136,7 +137,8 @@ function isDoubtful({ entry, level, isRestored }: Of<'commit'>, observed: Observ
   return wasRefused(observed) || keyring.refuses(entry, level)
 }
 
-function project({ level }: Of<'project'>, { apiKey, entry, version }: Observed, deps: ApiKeyDeps): void {
+function project({ level }: Of<'project'>, { apiKey, entry, version, isUnreadable }: Observed, deps: ApiKeyDeps): void {
+  if (isUnreadable && apiKey.spec.state === 'Active' && apiKey.metadata.deletionTimestamp === undefined) return projectStandIn(deps)
   deps.projection.want('key', uidOf(apiKey), entry && recordText(entry, version), level)
 }
 

@@ -33,6 +33,7 @@ import { ageOf, observe } from './observe.ts'
 import type { FailureTopic, Observed } from './observed.ts'
 import { prepareKeys } from './start-records.ts'
 import type { Step } from './step.ts'
+import { hasStandIn, isStandIn, settleStandIn, standInFor } from './unread-keys.ts'
 import { UsedValues } from './used-values.ts'
 import { WaitingKeys } from './waiting-keys.ts'
 import { nextStep, reportStep } from './steps.ts'
@@ -136,6 +137,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   start(): void {
+    settleStandIn(this.#deps)
     this.#enqueueOrphans()
     reportKept(this.#deps)
   }
@@ -155,7 +157,11 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   keeps(uid: string): boolean {
-    return this.#open.has(uid) || this.#deps.keyring.isUnreadable(uid)
+    return this.#open.has(uid) || this.#deps.keyring.isUnreadable(uid) || isStandIn(uid)
+  }
+
+  standIn(has: (uid: string) => boolean): ProjectionChange | undefined {
+    return standInFor(this.#deps, has)
   }
 
   /** The read of an issued Secret. */
@@ -179,6 +185,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     keyring.check()
     usedValues.check()
     void keyring.expireTombstones(clock.now())
+    if (hasStandIn(this.#deps)) settleStandIn(this.#deps)
     this.#enqueueOrphans()
     reportKept(this.#deps)
     this.#reportUnreadable()

@@ -9,6 +9,7 @@ import type { ApiKeyDeps } from './kind.ts'
 import { HASH_INDEX, hashesOf, type HashSource, hashSource, isAliveAt, verifierOfHash } from './hash-source.ts'
 import { currentVerifier, policyOf, recordText } from './keyring-entry.ts'
 import type { AccountLimit, Observed } from './observed.ts'
+import { hasStandIn } from './unread-keys.ts'
 import { firstToRetire, retiresAtMs } from './retirement.ts'
 
 /** Revoked and expired keys that an account may have beside as many as its plan allows. */
@@ -46,7 +47,7 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
   }
 }
 
-function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version }: ApiKeyDeps) {
+function ownState({ metadata }: ApiKey, { keyring, projection, memory, vault, clock, version }: ApiKeyDeps) {
   const { uid = '', generation = 0 } = metadata
   const now = clock.now()
   const entry = keyring.pending(uid) ?? keyring.get(uid)
@@ -56,6 +57,7 @@ function ownState({ metadata }: ApiKey, { keyring, memory, vault, clock, version
     entry,
     isCommitting: keyring.state(uid) === 'Pending',
     isUnreadable: keyring.isUnreadable(uid),
+    hasStandIn: hasStandIn({ projection }),
     verifier,
     secret: memory.secret(uid, generation),
     isSecretWritable: memory.isSecretWritable(uid),

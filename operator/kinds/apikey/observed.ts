@@ -41,6 +41,8 @@ export interface Observed {
   readonly isCommitting: boolean
   /** The keyring has an entry that this version cannot read and never changes. */
   readonly isUnreadable: boolean
+  /** Whether gateways know that records of unreadable keys are lacking (`unread-keys.ts`). */
+  readonly hasStandIn: boolean
   /** The generation of the user's Secret: the newest live verifier. */
   readonly verifier: KeyringVerifier | undefined
   readonly secret: ObservedSecret

@@ -305,6 +305,12 @@ describe('an entry that a newer version wrote', () => {
     expect(doing({ ...refused, isProjecting: true })).toBe('write-status')
   })
 
+  test('is told to the gateways once its key works again: they have no record of it, and no operator of this version can write one', () => {
+    const absent = unreadable({ projected: { revision: 8, forMs: 0 } })
+    expect(nextStep(absent)).toEqual({ do: 'project', level: 'change' })
+    expect(nextStep({ ...absent, hasStandIn: true })).toEqual(WRITE_STATUS)
+  })
+
   test('stays in the keyring when the ApiKey is deleted, while the gateways forget the key', () => {
     const deleted = deleting({ entry: undefined, verifier: undefined, isUnreadable: true, projected: undefined, confirmation: undefined })
     expect(nextStep(deleted)).toEqual({ do: 'project', level: 'urgent' })

@@ -117,14 +117,19 @@ function awaitRetry(observed: Observed): Answer {
 
 /**
  * Leaves an entry of a newer version and its record unchanged, and decides nothing about the key. If the owner has suspended or revoked the
- * key, the operator still removes the record from the gateways.
+ * key, the operator still removes the record from the gateways. If the key works again, the operator cannot write its record, so gateways must
+ * know that a key is lacking.
  */
 function reportUnreadable(observed: Observed): Answer {
   if (!observed.isUnreadable) return undefined
-  const isRefused = observed.apiKey.spec.state !== 'Active'
-  if (isRefused && observed.projected === undefined && !observed.isProjecting && observed.storeAvailable)
-    return { do: 'project', level: 'urgent' }
-  return reportStep(observed) ?? { do: 'wait' }
+  return projectUnreadable(observed) ?? reportStep(observed) ?? { do: 'wait' }
+}
+
+function projectUnreadable({ apiKey, projected, isProjecting, storeAvailable, hasStandIn }: Observed): Answer {
+  if (isProjecting || !storeAvailable) return undefined
+  const isAbsent = projected !== undefined
+  if (apiKey.spec.state !== 'Active') return isAbsent ? undefined : { do: 'project', level: 'urgent' }
+  return isAbsent && !hasStandIn ? { do: 'project', level: 'change' } : undefined
 }
 
 /**
