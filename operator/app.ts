@@ -11,7 +11,7 @@ import { Subjects } from './books/subject-ledger.ts'
 import { UsageCollector } from './usage/usage-collector.ts'
 import type { KindRow, OperatorContext } from './kinds/kind.ts'
 import { ObjectController } from './kinds/object-controller.ts'
-import { releaseAll, type Released, releaseFormer, totalOf } from './kinds/release.ts'
+import { type Released, releaseEvery, releaseFormer, type ReleaseProgress } from './kinds/release.ts'
 import { KINDS } from './kinds/kinds.ts'
 import { readInstallation } from './shards/installation.ts'
 import { shardsDeps } from './shards/secret-shards.ts'
@@ -141,11 +141,13 @@ export class Operator {
   }
 
   /** Stops, and removes Headgate's finalizers from every object: for an uninstall. */
-  async release(): Promise<Released> {
+  async release(onProgress: (progress: ReleaseProgress) => void = () => undefined): Promise<Released> {
     await this.#end(RELEASE_STOP_MS)
     this.#blocked = 'Headgate is being uninstalled; this operator does nothing any more'
-    const { kube } = this.#deps
-    return totalOf(await Promise.all(this.#controllers.map(({ api, kind }) => releaseAll(api, kind.informer.list(), { kube }))))
+    const kinds = this.#controllers.map(({ api, kind }) => ({ kind: api, informer: kind.informer }))
+    await Promise.all(kinds.map(({ informer }) => informer.synced)) // a leader that has just started knows no object yet
+    const listed = kinds.map(({ kind, informer }) => ({ kind, objects: [...informer.list()] }))
+    return await releaseEvery(listed, this.#deps, onProgress)
   }
 
   async #begin(records: readonly ProjectionChange[]): Promise<void> {

@@ -3,7 +3,7 @@ import { messageOf } from '#platform/message-of.ts'
 import type { Server } from 'node:http'
 import { sleep, systemClock as clock } from '#platform/clock.ts'
 import { processEnv } from '#platform/settings.ts'
-import { listen, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
+import { Ending, listen, Misconfigured, runProgram, type Running } from '#platform/lifecycle.ts'
 import { createLog, type ProcessLog } from '#platform/log.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { refuseEviction } from '#platform/redis-connection.ts'
@@ -49,7 +49,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     await lease.acquire()
     if (!lease.leading) return
     operator = new Operator(connections.operator)
-    serveUninstalls({ lease, operator, clock, log: processLog.log })
+    serveUninstalls({ lease, operator, clock, log: processLog.log, end: (why) => failed.reject(new Ending(why)) })
     await operator.start()
   }
   lead().catch(failed.reject)

@@ -26,6 +26,32 @@ export interface Released {
 export interface ReleaseDeps {
   readonly kube: Pick<KubePort, 'get' | 'patch'>
   readonly onReleased?: (object: KubeObject) => void
+  /** Called after each object, whether it could be released or not. */
+  readonly onDone?: () => void
+}
+
+/** How far a release has come. */
+export interface ReleaseProgress {
+  readonly done: number
+  readonly total: number
+}
+
+export interface ReleasedKind {
+  readonly kind: HeldKind
+  readonly objects: readonly KubeObject[]
+}
+
+/** Releases the objects of several kinds. @param onProgress called after each object */
+export async function releaseEvery(
+  kinds: readonly ReleasedKind[],
+  { kube }: Pick<ReleaseDeps, 'kube'>,
+  onProgress: (progress: ReleaseProgress) => void,
+): Promise<Released> {
+  const total = kinds.reduce((sum, { kind, objects }) => sum + objects.filter((object) => isHeld(object, kind)).length, 0)
+  let done = 0
+  onProgress({ done, total })
+  const onDone = (): void => onProgress({ done: ++done, total })
+  return totalOf(await Promise.all(kinds.map(({ kind, objects }) => releaseAll(kind, objects, { kube, onDone }))))
 }
 
 /** Releases every object with the finalizer of its kind. A failure does not stop the others. */
@@ -34,6 +60,7 @@ export async function releaseAll(kind: HeldKind, objects: Iterable<KubeObject>, 
   const outcomes = await inParallel(held, CALLS, async (object) => {
     const isReleased = await release(kind, object, deps).catch(() => false)
     if (isReleased) deps.onReleased?.(object)
+    deps.onDone?.()
     return isReleased
   })
   const released = outcomes.filter(Boolean).length
@@ -71,7 +98,7 @@ async function releaseNamespace(kind: HeldKind, namespace: string, deps: FormerN
   }
 }
 
-export function totalOf(all: readonly Released[]): Released {
+function totalOf(all: readonly Released[]): Released {
   const sum = (field: keyof Released): number => all.reduce((total, each) => total + each[field], 0)
   return { released: sum('released'), failed: sum('failed') }
 }

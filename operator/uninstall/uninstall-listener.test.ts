@@ -1,7 +1,16 @@
 import { beforeEach, describe, expect, test } from 'vitest'
 import { ManualClock, settle } from '../../test/support/manual-clock.ts'
 import type { AnnotationListener } from '#kube/leader.ts'
-import { encodeRequest, REQUEST_ANNOTATION, RESULT_ANNOTATION, serveUninstalls } from './uninstall-listener.ts'
+import {
+  encodeRequest,
+  PROGRESS_ANNOTATION,
+  readProgress,
+  REQUEST_ANNOTATION,
+  RESULT_ANNOTATION,
+  serveUninstalls,
+} from './uninstall-listener.ts'
+
+const MINUTE = 60_000
 
 describe('the leader while Headgate is uninstalled', () => {
   let clock: ManualClock
@@ -10,6 +19,7 @@ describe('the leader while Headgate is uninstalled', () => {
   let fail: { release?: Error; annotate?: Error }
   let errors: string[]
   let changed: AnnotationListener
+  let ended: string[]
 
   beforeEach(() => {
     clock = new ManualClock()
@@ -17,14 +27,19 @@ describe('the leader while Headgate is uninstalled', () => {
     releases = 0
     fail = {}
     errors = []
+    ended = []
     const record = (line: unknown): void => void errors.push(String(line))
     serveUninstalls({
       clock,
       log: { info: () => undefined, warn: record, error: record } as never,
+      end: (why) => void ended.push(why),
       operator: {
-        release() {
+        async release(onProgress) {
           releases += 1
-          return fail.release ? Promise.reject(fail.release) : Promise.resolve({ released: 5, failed: 1 })
+          onProgress?.({ done: 0, total: 6 })
+          onProgress?.({ done: 1, total: 6 })
+          await settle()
+          return fail.release ? Promise.reject(fail.release) : { released: 5, failed: 1 }
         },
       },
       lease: {
@@ -86,13 +101,30 @@ describe('the leader while Headgate is uninstalled', () => {
     expect(errors).toEqual(['no answer', 'the uninstall was not finished (no answer)'])
   })
 
-  test('logs a failed release, and tries again at the next request', async () => {
+  test('logs a failed release, and ends, so that the next leader serves the request: this one has stopped for good', async () => {
     fail = { release: new Error('no answer') }
     await see(request())
     expect(errors).toEqual(['the uninstall was not finished (no answer)'])
     expect(annotations[RESULT_ANNOTATION]).toBeUndefined()
-    fail = {}
-    await see(request('two'))
-    expect(annotations[RESULT_ANNOTATION]).toBe('two 5 1')
+    expect(ended).toEqual(['the uninstall was not finished; the next leader tries again'])
+  })
+
+  test('writes its progress to the Lease, at most every 2 s', async () => {
+    await see(request())
+    expect(annotations[PROGRESS_ANNOTATION]).toBe('one 0 6')
+    expect(readProgress(annotations, 'one')).toEqual({ done: 0, total: 6 })
+    expect(readProgress(annotations, 'two')).toBeUndefined()
+  })
+
+  test('ends when the command has long stopped to ask, because the uninstall was cancelled, and not before', async () => {
+    await see(request())
+    for (let minute = 0; minute < 10; minute += 1) {
+      await clock.advance(MINUTE)
+      await see(request())
+    }
+    expect(ended).toEqual([])
+    await clock.advance(3 * MINUTE)
+    expect(ended).toEqual([expect.stringContaining('the uninstall was cancelled')])
+    expect(releases).toBe(1)
   })
 })

@@ -3,16 +3,26 @@
  * send their messages as annotations of the Lease.
  */
 import { messageOf } from '#platform/message-of.ts'
-import type { Clock } from '#platform/clock.ts'
+import { type Clock, sleep } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import type { Operator } from '../app.ts'
-import type { Released } from '../kinds/release.ts'
-import type { LeaderLease } from '#kube/leader.ts'
+import type { Released, ReleaseProgress } from '../kinds/release.ts'
+import type { AnnotationPatch, LeaderLease } from '#kube/leader.ts'
 
 /** Set by the command: `<id> <ms since 1970>`. */
 export const REQUEST_ANNOTATION = 'headgate.dev/uninstall'
 /** Set by the leader when it has released every ApiKey: `<id> <released> <failed>`. */
 export const RESULT_ANNOTATION = 'headgate.dev/uninstalled'
+/** Set by the leader while it releases them: `<id> <done> <total>`. */
+export const PROGRESS_ANNOTATION = 'headgate.dev/uninstalling'
+/** Removes all that an uninstall writes to the Lease: otherwise a new installation would serve the request. */
+export const NO_REQUEST: AnnotationPatch = { [REQUEST_ANNOTATION]: null, [RESULT_ANNOTATION]: null, [PROGRESS_ANNOTATION]: null }
+/** The command writes its request again this often, ms, and so shows that it still runs. */
+export const ASK_AGAIN_MS = 20_000
+/** Time after the last request from which the uninstall counts as cancelled, ms. Helm deletes the operator within seconds after the command. */
+const CANCELLED_AFTER_MS = 120_000
+/** Shortest time between two writes of progress, ms. */
+const PROGRESS_EVERY_MS = 2_000
 /** Longest age of a request, ms. An older request is of an abandoned uninstall; the clocks of two machines may differ by minutes. */
 const VALID_FOR_MS = 600_000
 
@@ -38,36 +48,75 @@ export function readResult(annotations: Annotations, requestID: string): Release
   return id === requestID ? { released: Number(released), failed: Number(failed) } : undefined
 }
 
+export function encodeProgress(id: string, { done, total }: ReleaseProgress): string {
+  return `${id} ${done} ${total}`
+}
+
+/** @returns how far this request has come; undefined until the leader has begun */
+export function readProgress(annotations: Annotations, requestID: string): ReleaseProgress | undefined {
+  const [id, done, total] = annotations[PROGRESS_ANNOTATION]?.split(' ') ?? []
+  return id === requestID ? { done: Number(done), total: Number(total) } : undefined
+}
+
 export interface UninstallListenerDeps {
   readonly lease: Pick<LeaderLease, 'onAnnotations' | 'annotate'>
   readonly operator: Pick<Operator, 'release'>
   readonly clock: Clock
   readonly log: Log
+  /** Ends this process, so that the next one works again. */
+  readonly end: (why: string) => void
 }
 
-/** Serves the requests that this leader finds on the Lease. */
+/**
+ * Serves the requests that this leader finds on the Lease. The operator has stopped for good then, so the process ends if it could not release
+ * the objects, or if it still runs long after the command has ended: the uninstall was cancelled.
+ */
 export function serveUninstalls(deps: UninstallListenerDeps): void {
-  const { lease, clock, log } = deps
+  const { lease, clock, log, end } = deps
   let isServing = false
+  let asked: { readonly text: string | undefined; readonly atMs: number } = { text: undefined, atMs: 0 }
+  const endWhenCancelled = async (): Promise<void> => {
+    const leftMs = (): number => asked.atMs + CANCELLED_AFTER_MS - clock.monotonic()
+    while (leftMs() > 0) await sleep(clock, leftMs())
+    end('the uninstall was cancelled: the command ended long ago, and this operator is still there; it starts again')
+  }
+  const start = async (id: string): Promise<void> => {
+    isServing = true
+    const isReleased = await serve(id, deps)
+    isServing = false
+    if (isReleased) await endWhenCancelled()
+    else end('the uninstall was not finished; the next leader tries again')
+  }
   lease.onAnnotations((annotations) => {
+    const text = annotations[REQUEST_ANNOTATION]
+    if (text !== asked.text) asked = { text, atMs: clock.monotonic() }
     const id = readRequest(annotations, clock.now())
-    if (id !== undefined && readResult(annotations, id) === undefined && !isServing) {
-      isServing = true
-      void serve(id, deps).finally(() => (isServing = false))
-    }
-    const isStale = id === undefined && annotations[REQUEST_ANNOTATION] !== undefined
-    if (isStale)
-      lease.annotate({ [REQUEST_ANNOTATION]: null, [RESULT_ANNOTATION]: null }).catch((error: unknown) => log.warn(messageOf(error)))
+    if (id !== undefined && readResult(annotations, id) === undefined && !isServing) void start(id)
+    if (id === undefined && text !== undefined) lease.annotate(NO_REQUEST).catch((error: unknown) => log.warn(messageOf(error)))
   })
 }
 
-async function serve(id: string, { operator, lease, log }: UninstallListenerDeps): Promise<void> {
+/** @returns false if the objects could not be released */
+async function serve(id: string, { operator, lease, clock, log }: UninstallListenerDeps): Promise<boolean> {
   log.info('Headgate is being uninstalled: this operator stops and releases every ApiKey')
   try {
-    const { released, failed } = await operator.release()
+    const { released, failed } = await operator.release(reporter(id, { lease, clock }))
     log.info({ released, failed }, 'ApiKeys were released')
     await lease.annotate({ [RESULT_ANNOTATION]: encodeResult(id, { released, failed }) })
+    return true
   } catch (error) {
     log.error(`the uninstall was not finished (${messageOf(error)})`)
+    return false
+  }
+}
+
+/** Writes progress to the Lease at a bounded rate. A failed write is of no importance: the next one says more. */
+function reporter(id: string, { lease, clock }: Pick<UninstallListenerDeps, 'lease' | 'clock'>): (progress: ReleaseProgress) => void {
+  let writtenAtMs = -Infinity
+  return (progress) => {
+    const nowMs = clock.monotonic()
+    if (nowMs - writtenAtMs < PROGRESS_EVERY_MS) return
+    writtenAtMs = nowMs
+    lease.annotate({ [PROGRESS_ANNOTATION]: encodeProgress(id, progress) }).catch(() => undefined)
   }
 }

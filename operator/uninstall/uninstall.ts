@@ -1,21 +1,18 @@
 /**
  * The subcommand `operator uninstall [--keep | --purge]`. The chart's pre-delete hook or a user runs it before Headgate is removed. The
- * leader releases every ApiKey; without a leader, this process takes the Lease and releases them. The command never blocks an uninstall: it
- * prints each error with the remedy, and its exit code is 0.
+ * leader releases every ApiKey; without a leader, this process takes the Lease and releases them. The command goes on for as long as there is
+ * progress. It never blocks an uninstall: it prints each error with the remedy, and its exit code is 0.
  */
 import { messageOf } from '#platform/message-of.ts'
-import { randomUUID } from 'node:crypto'
-import { sleep, systemClock as clock } from '#platform/clock.ts'
+import { systemClock as clock } from '#platform/clock.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import { createLog } from '#platform/log.ts'
-import { API_KINDS } from '#api/kinds.ts'
-import type { HeldKind } from '../kinds/finalizer.ts'
-import { releaseAll, type Released, totalOf } from '../kinds/release.ts'
 import { loadConfig, type OperatorConfig } from '../config.ts'
 import { connect, type Connections } from '../connect.ts'
 import { LEASE_NAME } from '#kube/leader.ts'
-import { type Lease, leases, type Secret, secrets } from '#kube/resources.ts'
-import { encodeRequest, readResult, REQUEST_ANNOTATION, RESULT_ANNOTATION } from './uninstall-listener.ts'
+import { leases, type Secret, secrets } from '#kube/resources.ts'
+import { Progress } from './progress.ts'
+import { HELD, HELD_KINDS, releaseObjects } from './release-objects.ts'
 import { RECORDS_KEY } from '#contract/records/mounted-folder.ts'
 import { unpackShard } from '#contract/records/shard-text.ts'
 import { ledgerPattern, redisKeys } from '#contract/redis/redis-keys.ts'
@@ -43,13 +40,6 @@ Run this command before you remove Headgate. The Helm chart runs it in a pre-del
 The command reads the same environment variables as the operator. Its exit code is 0 even after an error: it prints each
 remaining step.
 `
-/** Longest time of the command, ms: an uninstall may take a minute. */
-const TOTAL_MS = 50_000
-const POLL_MS = 500
-/** The kinds whose objects have a finalizer of the operator. */
-const HELD_KINDS = API_KINDS.filter(({ finalizer }) => finalizer !== undefined)
-const HELD = HELD_KINDS.map(({ resource }) => `${resource.kind}s`).join(' and ')
-
 /** @returns the exit code */
 export async function uninstall(args: readonly string[], env: NodeJS.ProcessEnv): Promise<number> {
   const unknown = args.find((arg) => !['--keep', '--purge', '--help'].includes(arg))
@@ -58,7 +48,7 @@ export async function uninstall(args: readonly string[], env: NodeJS.ProcessEnv)
     return args.includes('--help') ? 0 : 2
   }
   try {
-    await withinBound(run(loadConfig(env), env.KUBECONFIG, args.includes('--purge')))
+    await run(loadConfig(env), env.KUBECONFIG, args.includes('--purge'))
   } catch (error) {
     const lines = error instanceof Misconfigured ? error.lines : [messageOf(error)]
     for (const line of lines) print(`uninstall: ${line}`)
@@ -70,87 +60,23 @@ export async function uninstall(args: readonly string[], env: NodeJS.ProcessEnv)
   return 0
 }
 
-async function withinBound(work: Promise<void>): Promise<void> {
-  const { promise, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(() => reject(new Error(`not finished within ${TOTAL_MS / 1000} s`)), TOTAL_MS)
-  try {
-    await Promise.race([work, promise])
-  } finally {
-    clearTimeout(timer)
-  }
-}
-
 async function run(config: OperatorConfig, kubeconfig: string | undefined, isPurge: boolean): Promise<void> {
   const { log } = createLog('uninstall', 'error')
   const connections = connect(config, log, kubeconfig, (reason) => print(`uninstall: ${reason.message}`))
-  try {
-    const { released, failed } = await releaseObjects(connections, config)
+  const { kube, lease } = connections
+  const progress = new Progress({ clock, print, noun: HELD })
+  const work = async (): Promise<void> => {
+    const { released, failed } = await releaseObjects({ kube, lease, clock, config, progress, print })
     print(`uninstall: ${released} ${HELD} were released${failed > 0 ? `, ${failed} could not be` : ''}`)
-    if (isPurge) await purge(connections, config)
+    if (isPurge) await purge(connections, config, progress)
     else print('uninstall: the keyring is kept; after a new installation the same keys work')
+  }
+  try {
+    await progress.bound(work())
   } finally {
+    await lease.release()
     connections.redis.close()
     await connections.transport.close()
-  }
-}
-
-/** Asks the leader, and waits for the Lease meanwhile: as soon as no operator leads, this process releases the objects itself. */
-async function releaseObjects({ kube, lease }: Connections, config: OperatorConfig): Promise<Released> {
-  const id = randomUUID()
-  const taken = lease.acquire()
-  let isAsked = false
-  while (!lease.leading) {
-    const found = await kube.get(leases, { namespace: config.namespace, name: LEASE_NAME })
-    const result = readResult(found?.metadata.annotations ?? {}, id)
-    if (result) {
-      await lease.release() // ends the wait
-      return result
-    }
-    if (found?.spec?.holderIdentity) isAsked ||= await ask(kube, found, id)
-    await Promise.race([taken, sleep(clock, POLL_MS)])
-  }
-  return await releaseAlone({ kube, lease }, config)
-}
-
-/** @returns false if the leader has renewed the Lease since the read */
-async function ask(kube: Connections['kube'], lease: Lease, id: string): Promise<boolean> {
-  const annotations = { ...lease.metadata.annotations, [REQUEST_ANNOTATION]: encodeRequest(id, clock.now()) }
-  try {
-    await kube.update(leases, { ...lease, metadata: { ...lease.metadata, annotations } })
-    print(`uninstall: waiting for the leader to release all ${HELD}`)
-    return true
-  } catch {
-    return false // the next poll tries again with the newer Lease
-  }
-}
-
-/** Holds the Lease meanwhile, so that no operator that starts in the meantime adds the finalizers again. */
-async function releaseAlone(
-  { kube, lease }: Pick<Connections, 'kube' | 'lease'>,
-  { watchNamespaces, formerNamespaces }: OperatorConfig,
-): Promise<Released> {
-  print('uninstall: no operator leads; this process holds the Lease')
-  const watched = watchNamespaces.length === 0 ? [''] : [...new Set([...watchNamespaces, ...formerNamespaces])]
-  const outcomes: Released[] = []
-  for (const kind of HELD_KINDS) {
-    for (const namespace of kind.resource.namespaced ? watched : ['']) outcomes.push(await releaseIn(namespace, kind, kube))
-  }
-  try {
-    await lease.annotate({ [REQUEST_ANNOTATION]: null, [RESULT_ANNOTATION]: null }) // otherwise a new installation would serve the request
-  } catch (error) {
-    print(`uninstall: the request remains on the Lease (${messageOf(error)}); do not install again within ten minutes`)
-  }
-  await lease.release()
-  return totalOf(outcomes)
-}
-
-async function releaseIn(namespace: string, kind: HeldKind, kube: Connections['kube']): Promise<Released> {
-  try {
-    return await releaseAll(kind, await kube.list(kind.resource, namespace), { kube })
-  } catch (error) {
-    const where = namespace === '' ? 'the cluster' : `namespace ${namespace}`
-    print(`uninstall: ${kind.resource.kind}s of ${where} cannot be read: ${messageOf(error)}`)
-    return { released: 0, failed: 0 }
   }
 }
 
@@ -159,8 +85,9 @@ function print(text: string): void {
 }
 
 /** Tries each part on its own, and prints each part that cannot be deleted. */
-async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }: OperatorConfig): Promise<void> {
+async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }: OperatorConfig, progress: Progress): Promise<void> {
   const attempt = async (what: string, remove: () => Promise<string>): Promise<void> => {
+    progress.moved()
     try {
       print(`uninstall: ${await remove()}`)
     } catch (error) {
@@ -178,7 +105,7 @@ async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }
     await inParallel(own, CALLS, ({ metadata }) => kube.remove(secrets, { namespace, name: metadata.name }, { uid: metadata.uid ?? '' }))
     return `${own.length} Secrets of the operator were deleted`
   })
-  await attempt('the data in Redis', async () => `${await removeRedisKeys(redis, redisKeyPrefix)} Redis keys were deleted`)
+  await attempt('the data in Redis', async () => `${await removeRedisKeys(redis, redisKeyPrefix, progress)} Redis keys were deleted`)
   await attempt('the Lease', async () => {
     await kube.remove(leases, { namespace, name: LEASE_NAME })
     return 'the Lease was deleted'
@@ -193,7 +120,7 @@ async function hasBooks({ metadata, data }: Secret): Promise<boolean> {
 }
 
 /** Deletes only keys with names of Headgate: another program may share the prefix by mistake. */
-async function removeRedisKeys(redis: Connections['redis'], prefix: string): Promise<number> {
+async function removeRedisKeys(redis: Connections['redis'], prefix: string, progress: Progress): Promise<number> {
   let removed = 0
   for (const pattern of [redisKeys(prefix).all, ledgerPattern(prefix)]) {
     let cursor = '0'
@@ -201,6 +128,7 @@ async function removeRedisKeys(redis: Connections['redis'], prefix: string): Pro
       const [next, keys] = await redis.run((client) => client.scan(cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT))
       if (keys.length > 0) removed += await redis.run((client) => client.unlink(...keys))
       cursor = next
+      progress.moved()
     } while (cursor !== '0')
   }
   return removed
