@@ -3,6 +3,7 @@ import type { RequestListener } from 'node:http'
 import { createApp } from './app.ts'
 import { AccountLinks } from './auth/account-links.ts'
 import { authenticate, reasonToEnd } from './auth/authenticate.ts'
+import { RefusalLog } from './auth/refusal-log.ts'
 import { KeyTable } from './auth/key-table.ts'
 import { RecordMap } from './auth/record-map.ts'
 import { KeyringFiles } from './projection/keyring-files.ts'
@@ -224,7 +225,14 @@ export class Gateway {
     const { settings, clock, log, healthOnApi, bodyLimits, bodyReader, ledger } = this.#deps
     const { tokenHold, corsOrigins, forwardHeaders } = settings
     const accounts = new AccountLinks(this.accounts, this.plans)
-    const auth = { keys: this.keys, accounts, projection: this.follower, now: () => clock.now(), apiKeyHeader: settings.apiKeyHeader }
+    const auth = {
+      keys: this.keys,
+      accounts,
+      projection: this.follower,
+      now: () => clock.now(),
+      apiKeyHeader: settings.apiKeyHeader,
+      refusals: new RefusalLog(log, clock),
+    }
     return createApp({
       errors: this.errors,
       authenticate: (request) => authenticate(request, auth),

@@ -1,16 +1,19 @@
 import { describe, expect, test } from 'vitest'
-import { issuedKey, type IssuedKey } from '../../test/support/records.ts'
+import { tombstoneOf } from '#contract/records/tombstone.ts'
+import { issuedKey, type IssuedKey, keyringEntry } from '../../test/support/records.ts'
 import { errorMessage, GatewayError } from '../errors.ts'
 import { hashCredential, mintCredential, proofOf } from '#contract/values/credential.ts'
 import { encodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import { type Caller, callersOf, KeyTable } from './key-table.ts'
 import { authenticate, reasonToEnd, type AuthDeps } from './authenticate.ts'
+import type { RefusedKey } from './refusal-log.ts'
 
 const NOW = 1_000_000
 const UNKNOWN = 'Authentication Error: unknown API key; it was deleted, or it belongs to another gateway'
 
 function gate(keys: readonly KeyRecord[], change: Partial<AuthDeps['projection']> = {}) {
   const table = new KeyTable()
+  const refused: string[] = []
   for (const record of keys) table.put(record.uid, encodeKeyRecord(record))
   const deps = {
     keys: table,
@@ -18,8 +21,11 @@ function gate(keys: readonly KeyRecord[], change: Partial<AuthDeps['projection']
     projection: { loaded: true, unreadForMs: 0, lacksKeys: false, ...change },
     now: () => NOW,
     apiKeyHeader: true,
+    refusals: { refused: ({ namespace, name }: RefusedKey, keyID: string) => void refused.push(`${namespace}/${name} ${keyID}`) },
   }
   return {
+    refused,
+    table,
     asks: (credential?: string) => {
       const headers = credential === undefined ? {} : { authorization: `Bearer ${credential}` }
       return authenticate({ headers, rawHeaders: [] }, deps)
@@ -38,6 +44,20 @@ function refusal(answer: unknown): string {
 function withVerifier({ credential, record }: IssuedKey, change: object): IssuedKey {
   return { credential, record: { ...record, verifiers: record.verifiers.map((verifier) => ({ ...verifier, ...change })) } }
 }
+
+describe('the log of refused keys', () => {
+  test('gets the ApiKey of a known value that does not work, also of a deleted one, and nothing of other requests', () => {
+    const [works, suspended, deleted] = [issuedKey('works'), issuedKey('suspended', { state: 'Suspended' }), issuedKey('deleted')]
+    const { asks, refused, table } = gate([works.record, suspended.record])
+    table.override([tombstoneOf(keyringEntry(deleted.record), NOW)])
+    for (const { credential } of [works, suspended, deleted, issuedKey('unknown')]) asks(credential)
+    asks()
+    asks('mistyped')
+    expect(refused).toEqual(
+      [suspended, deleted].map(({ record: { namespace, name, verifiers } }) => `${namespace}/${name} ${verifiers[0]!.id}`),
+    )
+  })
+})
 
 describe('who holds a key', () => {
   test('is let in as that key, and named by its public id', () => {
@@ -136,7 +156,7 @@ describe('any other client', () => {
   test('with a value that is too long for any key gets row 2, and the value is not even hashed', () => {
     let lookups = 0
     const deps = {
-      keys: { find: () => void (lookups += 1), current: () => undefined, isClaimed: () => false },
+      keys: { find: () => void (lookups += 1), current: () => undefined, isClaimed: () => false, tombstone: () => undefined },
       accounts: { link: (caller: Caller) => caller },
       projection: { loaded: true, unreadForMs: 0, lacksKeys: false },
       now: () => NOW,

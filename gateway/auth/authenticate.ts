@@ -3,6 +3,7 @@ import { GatewayError, sharedError } from '../errors.ts'
 import { credentialForm, MAX_CREDENTIAL_LENGTH } from '#contract/values/credential.ts'
 import type { AccountLinks } from './account-links.ts'
 import type { Caller, KeyTable } from './key-table.ts'
+import type { RefusalLog } from './refusal-log.ts'
 import { ABSENT, HEADERS, INACTIVE, malformedRefusal, OTHER_SCHEME, UNKNOWN_KEY, unknownRefusal, UNPROVEN } from './refusals.ts'
 
 export interface RequestHeaders {
@@ -13,13 +14,15 @@ export interface RequestHeaders {
 }
 
 export interface AuthDeps {
-  readonly keys: Pick<KeyTable, 'find' | 'current' | 'isClaimed'>
+  readonly keys: Pick<KeyTable, 'find' | 'current' | 'isClaimed' | 'tombstone'>
   readonly accounts: Pick<AccountLinks, 'link'>
   /** How many ms of changes the key table may have missed, and whether it lacks keys that this version cannot read. */
   readonly projection: { readonly loaded: boolean; readonly unreadForMs: number; readonly lacksKeys: boolean }
   /** The pod's clock, ms since 1970, which decides whether a key has expired. */
   readonly now: () => number
   readonly apiKeyHeader: boolean
+  /** Logs the refusal of a value that belongs to a key, or belonged to one. */
+  readonly refusals?: Pick<RefusalLog, 'refused'>
 }
 
 /** From this age on the table may lack a key that was just issued. */
@@ -31,8 +34,21 @@ export function authenticate(request: RequestHeaders, deps: AuthDeps): Caller | 
   if (sent instanceof GatewayError) return sent
   if (sent.length > MAX_CREDENTIAL_LENGTH) return malformedRefusal(sent)
   const caller = deps.keys.find(sent) // a value that is found is a key, whatever its form; only others are checked
-  if (caller) return ifUsable(caller, deps)
-  return deps.keys.isClaimed(sent) ? ifSure(UNPROVEN, deps) : refusal(sent, deps)
+  if (caller) return known(caller, deps)
+  return deps.keys.isClaimed(sent) ? ifSure(UNPROVEN, deps) : unknown(sent, deps)
+}
+
+function known(caller: Caller, deps: AuthDeps): Caller | GatewayError {
+  const answer = ifUsable(caller, deps)
+  if (answer instanceof GatewayError) deps.refusals?.refused(caller.record, caller.keyID, answer)
+  return answer
+}
+
+function unknown(sent: string, deps: AuthDeps): GatewayError {
+  const answer = refusal(sent, deps)
+  const deleted = deps.keys.tombstone(sent)
+  if (deleted) deps.refusals?.refused(deleted.entry, deleted.keyID, answer)
+  return answer
 }
 
 /** Why a running call must end: its key works no more, and this process is sure of that. @returns undefined lets it run */

@@ -61,6 +61,8 @@ export class KeyTable implements RecordTable {
   readonly #onChanged: KeyChanged
   #keys = new KeySet()
   #fromProjection = false
+  /** Deleted keys by the hashes of their values. */
+  #tombstones: ReadonlyMap<KeyHash, KeyringEntry> = new Map()
   readonly #interned = new Map<string, KeyRecord['models']>()
 
   /** @param onChanged called when a change deletes a key, makes it unusable, or changes its limits */
@@ -87,6 +89,14 @@ export class KeyTable implements RecordTable {
   /** Whether any key names the hash of a Credential with a proof. */
   isClaimed(credential: string): boolean {
     return this.#keys.claimants.has(hashCredential(credential))
+  }
+
+  /** The deleted key that a Credential belonged to, if the mounted keyring still has its tombstone. */
+  tombstone(credential: string): { readonly entry: KeyringEntry; readonly keyID: string } | undefined {
+    if (this.#tombstones.size === 0) return undefined
+    const hash = hashCredential(credential)
+    const entry = this.#tombstones.get(hash)
+    return entry && { entry, keyID: entry.verifiers.find((one) => one.hash === hash)?.id ?? '' }
   }
 
   get size(): number {
@@ -165,6 +175,8 @@ export class KeyTable implements RecordTable {
       if (!isRevoked(entry) && (base === undefined || inForce(base, entry) === base)) overrides.delete(uid)
     }
     this.#keys.override(overrides)
+    const deleted = [...overrides.values()].filter(({ deletedMs }) => deletedMs !== null)
+    this.#tombstones = new Map(deleted.flatMap((entry) => entry.verifiers.map(({ hash }) => [hash, entry])))
   }
 
   /** A load replaces all records at once, so changes of single keys were never seen one by one. */

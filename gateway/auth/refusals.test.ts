@@ -10,7 +10,7 @@ const QUOTED = /in quotes; remove/
 function asked(headers: RequestHeaders['headers'], apiKeyHeader = true) {
   const projection = { loaded: true, unreadForMs: 0, lacksKeys: false }
   const deps: AuthDeps = {
-    keys: { find: () => undefined, current: () => undefined, isClaimed: () => false },
+    keys: { find: () => undefined, current: () => undefined, isClaimed: () => false, tombstone: () => undefined },
     accounts: { link: (caller) => caller },
     projection,
     now: () => 0,
