@@ -115,7 +115,7 @@ export const apiKeySpec = z.strictObject({
 /** status of an ApiKey */
 export const apiKeyStatus = z.object({
   observedGeneration: z.int().min(0).describe('The metadata.generation that this status describes.').optional(),
-  keyID: z.string().max(64).describe('Public id of the key, as it stands in gateway logs.').optional(),
+  keyID: z.string().max(64).describe('Public id of the key, as gateway logs show it.').optional(),
   prefix: z.string().max(32).describe('First 8 and last 4 characters of the key; with source.type Hash, source.hash.hint.').optional(),
   secretRef: z
     .object({ name: z.string().max(253).describe('Name of the Secret.') })

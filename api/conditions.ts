@@ -276,7 +276,7 @@ export const SERVED_MODEL_CONDITIONS = {
     reasons: {
       Healthy: yes('Gateways can use all backends.'),
       NotAccepted: no('The manifest keeps gateways from every backend. See the condition Accepted.'),
-      NoEndpoints: no('No backend has a ready endpoint. Start a server behind the Service.'),
+      NoEndpoints: no('No backend has a ready endpoint. Start a pod that the Service selects.'),
       Unreachable: no('No gateway can reach any backend. Check the servers and the network policies.'),
       Degraded: no('Gateways cannot use some backends; the others serve.'),
     },

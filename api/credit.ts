@@ -7,7 +7,7 @@ import { condition, DNS_SUBDOMAIN } from './metadata.ts'
 /** uid of an object: in a cluster a UUID. */
 export const UID = '^[0-9A-Za-z]([0-9A-Za-z-]*[0-9A-Za-z])?$'
 
-/** Most characters of a reference. */
+/** Maximum characters of a reference. */
 export const MAX_REFERENCE = 128
 /** Why a balance changes. */
 export const CREDIT_TYPES = ['TopUp', 'Grant', 'Refund', 'Dispute', 'Adjustment'] as const

@@ -19,6 +19,6 @@ export const TOKEN_AMOUNT = '^[1-9][0-9]{0,14}$'
  */
 export function toMicros(text: string): Micros {
   const micros = parseMicros(text)
-  if (micros === undefined) throw new RangeError(`${JSON.stringify(text.slice(0, 32))} is no amount of money`)
+  if (micros === undefined) throw new RangeError(`${JSON.stringify(text.slice(0, 32))} is not an amount of money`)
   return micros
 }

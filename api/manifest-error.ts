@@ -1,4 +1,4 @@
-/** Errors in manifests, and the parts of their messages: a value, if it is no credential, and the word that a user probably meant. */
+/** Errors in manifests, and the parts of their messages: a value, if it is not a credential, and the word that a user probably meant. */
 
 /** One error in a manifest: field, reason and remedy. It repeats only text of the manifest, so it is safe to show. */
 export interface ManifestError {

@@ -1,7 +1,7 @@
 /** The rule of every allow-list of models. */
 import type { Rule } from './rule.ts'
 
-/** Most characters of all entries of `models` together. Every gateway holds them in memory. */
+/** Maximum characters of all entries of `models` together. Every gateway holds them in memory. */
 const MAX_MODELS_LENGTH = 8192
 
 export const modelsTotal: Rule<readonly string[]> = {

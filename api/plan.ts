@@ -8,7 +8,7 @@ import { condition, programmed } from './metadata.ts'
 
 /** Time that a key may work, as in an ApiKey, s. */
 const ttlSeconds = whole(60, 315_360_000)
-/** Most models that a status names. */
+/** Maximum number of models that a status names. */
 export const MAX_UNRESOLVED = 64
 
 const perKey = z.strictObject({

@@ -127,7 +127,7 @@ const SERVED_MODEL_RULES: readonly RulePlace<ServedModel>[] = [
 export const servedModelKind: ApiKind<ServedModel> = {
   resource: servedModels,
   shortName: 'sm',
-  description: 'A model name that clients use, and the servers behind it.',
+  description: 'A model name that clients use, and the servers that serve it.',
   spec: servedModelSpec,
   specDescription: 'The name, who may use it, the servers, and what it costs.',
   status: servedModelStatus,

@@ -43,7 +43,7 @@ const backend = z.strictObject({
   engine: backendFields.engine,
   routes: setOf(listedRoute, { max: 16 })
     .describe(
-      'The routes that the server serves, by their paths behind /v1. Default: those of engine. The field messages decides about /v1/messages; messages/count_tokens needs messages: Native, too.',
+      'The routes that the server serves, by their paths below /v1. Default: those of engine. The field messages decides about /v1/messages; messages/count_tokens needs messages: Native, too.',
     )
     .optional(),
   messages: backendFields.messages,

@@ -3,7 +3,7 @@ import { validateManifest } from './validate.ts'
 
 const apiVersion = 'headgate.dev/v1alpha1'
 
-test('a document that is no object, or of a kind that is not ours, is refused as such', () => {
+test('a document that is not an object, or of a kind that is not ours, is refused as such', () => {
   expect(validateManifest('text')).toEqual({ ok: false, errors: [expect.objectContaining({ reason: 'is text, not an object' })] })
   expect(validateManifest({ apiVersion, kind: 'Secret' })).toEqual({
     ok: false,

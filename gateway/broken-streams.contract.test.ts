@@ -196,7 +196,7 @@ test('a plain answer that the model server cuts counts as broken too', async () 
   expect(lines).toMatchObject([{ level: 'warn', status: 200, row: 32, error: 'backendError' }])
 })
 
-test('a stream that its client leaves is no failure', async () => {
+test('a stream that its client leaves is not a failure', async () => {
   const leaving = new AbortController()
   const answer = await ask({ signal: leaving.signal })
   const text = answer.text()

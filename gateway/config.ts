@@ -71,7 +71,7 @@ export const GATEWAY_SETTINGS = z.object({
     chart: 'gateway.corsOrigins',
   }),
   upstreamCaFile: optionalText({
-    about: 'File with more CA certificates (PEM) for model servers behind `https`.',
+    about: 'File with more CA certificates (PEM) for model servers with `https` URLs.',
     remedy: 'set it to the path of a file',
     chart: 'gateway.upstreamCaSecret',
   }),
@@ -92,7 +92,7 @@ export const GATEWAY_SETTINGS = z.object({
   maxReplicas: wholeNumber(1, 10_000, {
     default: 20,
     about:
-      'Most gateway pods that there may be: a pod that has not counted the others yet takes its share of a limit for one of so many while Redis is away (`LocalShare`).',
+      'Maximum number of gateway pods. Until a pod has counted its peers, it assumes this many when it divides a limit while Redis is away (`LocalShare`).',
     chart: 'gateway.maxReplicas',
   }),
 })

@@ -74,7 +74,7 @@ async function projection(port: number): Promise<MemoryProjection> {
 /** @returns the errors of an answer that no client may receive */
 function mistakeIn(seen: SeenAnswer, mark: string): string | undefined {
   const { text, end, why } = seen
-  if (why?.startsWith('HPE_')) return `an answer that is no HTTP (${why})`
+  if (why?.startsWith('HPE_')) return `an answer that is not HTTP (${why})`
   if (text.includes(SMUGGLED)) return 'an answer without a request'
   if ((text.match(/mark-\d+-/g) ?? []).some((word) => word !== mark)) return "another's answer"
   return end === 'whole' ? mistakeInWhole(seen) : undefined
@@ -83,7 +83,7 @@ function mistakeIn(seen: SeenAnswer, mark: string): string | undefined {
 function mistakeInWhole({ status, text }: SeenAnswer): string | undefined {
   if (status === 401 || status === 403) return 'a refusal of the key'
   if (status === 500 || text.includes('Internal error')) return 'a bug of the gateway'
-  return status >= 400 && !isErrorObject(text) ? 'an error that is no JSON' : undefined
+  return status >= 400 && !isErrorObject(text) ? 'an error that is not JSON' : undefined
 }
 
 function isErrorObject(text: string): boolean {

@@ -29,7 +29,7 @@ class Tally {
   }
 }
 
-/** Most served names of one namespace, and most backends of one model, that have series of their own. */
+/** Maximum number of served names of one namespace, and most backends of one model, that have series of their own. */
 const MAX_NAMES = 200
 const MAX_BACKENDS = 32
 /** Counts what has no series of its own. */

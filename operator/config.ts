@@ -11,7 +11,7 @@ import type { LeaseTimes } from '#kube/leader.ts'
 
 const LEASE_REMEDY = 'keep duration > renew > 1.2 × retry'
 
-const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernetes object')
+const label = z.string().regex(new RegExp(DNS_LABEL), 'is not a valid name of a Kubernetes object')
 
 /** The settings by name, in the order of the documents. The variable of `keyringShards` is `KEYRING_SHARDS`. */
 export const OPERATOR_SETTINGS = z.object({
@@ -31,7 +31,7 @@ export const OPERATOR_SETTINGS = z.object({
     about: 'Number of Secrets of the keyring; the same as the gateways mount.',
     chart: 'keyring.shards',
   }),
-  publicURL: setting(z.url({ protocol: /^https?$/, error: 'is no http(s) URL' }).transform(baseURL), {
+  publicURL: setting(z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).transform(baseURL), {
     about: 'Base URL of the gateways as clients reach them, without /v1; user Secrets are made of it.',
     remedy: 'set it to http(s)://<host> without /v1',
     chart: 'gateway.publicURL',
@@ -57,13 +57,13 @@ export const OPERATOR_SETTINGS = z.object({
   }),
   maxApiKeysPerNamespace: wholeNumber(1, 1_000_000, {
     default: 2_000,
-    about: 'Most ApiKeys of one namespace, those deleted within 24 hours included.',
+    about: 'Maximum number of ApiKeys in one namespace, including those deleted within the last 24 hours.',
   }),
   maxModelBytesPerNamespace: wholeNumber(8_192, 1_073_741_824, {
     default: 2_097_152,
-    about: 'Most bytes of model names in spec.models of all ApiKeys of one namespace; the keyring holds 16 MiB.',
+    about: 'Maximum bytes of model names in spec.models of all ApiKeys in one namespace; the keyring holds 16 MiB.',
   }),
-  maxServedModelsPerNamespace: wholeNumber(1, 1_000_000, { default: 200, about: 'Most ServedModels of one namespace.' }),
+  maxServedModelsPerNamespace: wholeNumber(1, 1_000_000, { default: 200, about: 'Maximum number of ServedModels in one namespace.' }),
   publishingNamespaces: setting(namesOf('*'), {
     about: 'Namespaces whose ServedModels other namespaces may use, separated by commas; * = any; empty: NAMESPACE.',
     remedy: 'list names of namespaces, or *',
@@ -92,7 +92,7 @@ export const OPERATOR_SETTINGS = z.object({
   billingCurrency: setting(
     z
       .string()
-      .regex(/^[A-Z]{3}$/, 'is no code of a currency')
+      .regex(/^[A-Z]{3}$/, 'is not a currency code')
       .default('USD'),
     {
       about:
@@ -193,7 +193,7 @@ function baseURL(url: string): string {
 function amountOfMoney() {
   return z
     .string()
-    .refine((text) => parseMicros(text) !== undefined, 'is no amount of money')
+    .refine((text) => parseMicros(text) !== undefined, 'is not an amount of money')
     .transform((text) => parseMicros(text))
 }
 
@@ -201,7 +201,5 @@ function amountOfMoney() {
 function namesOf(more?: string) {
   const name = label.or(z.literal(more ?? ''))
   const names = z.string().transform((list) => list.split(',').flatMap((each) => each.trim() || []))
-  return names
-    .refine((list) => list.every((each) => name.safeParse(each).success), 'holds what is no name of a namespace')
-    .default(() => [])
+  return names.refine((list) => list.every((each) => name.safeParse(each).success), 'contains an invalid namespace name').default(() => [])
 }

@@ -17,7 +17,7 @@ export interface StartFacts {
   readonly keys: { readonly total: number; readonly usable: number }
 }
 
-/** Most names in one line. */
+/** Maximum number of names in one line. */
 const NAMED = 10
 
 export function startBanner({ baseURL, manifests, models, unusable, keys }: StartFacts): string {
@@ -58,7 +58,7 @@ export function curlLine(ready: ReadyKey): string {
   return `${apiKeys.kind} ${namespace}/${name} is ready:\n\n  curl ${argumentsOf(ready).join(' \\\n    ')}\n\n`
 }
 
-/** Most requests in a loop: a user waits for its end. */
+/** Maximum number of requests in a loop: a user waits for its end. */
 const MOST_IN_A_LOOP = 200
 
 /** The limits of a key, and a loop that reaches its requests per minute; '' for a key without limits. */

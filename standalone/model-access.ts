@@ -30,7 +30,7 @@ export interface KeyAccess {
   readonly problem: Problem | undefined
 }
 
-/** Most causes in a line. */
+/** Maximum number of causes in a line. */
 const NAMED = 3
 const CORRECT = 'Correct spec.models, or add the ServedModel.'
 const OPEN = 'Open the ServedModel with allowedNamespaces, or create the key in its namespace.'

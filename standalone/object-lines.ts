@@ -25,7 +25,7 @@ export interface LineFacts extends Partial<Readonly<Record<'type' | 'status' | '
 const MOST_ALIKE = 3
 /** The same for objects with the same words and different texts. */
 const MOST_LINES = 10
-/** Most names in the fields of a line about many objects. */
+/** Maximum number of names in the fields of a line about many objects. */
 const MOST_NAMES = 100
 
 /** Logs a line for each object, or one line for many similar ones: with their number, three names and the first text. */

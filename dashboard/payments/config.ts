@@ -3,7 +3,7 @@ import { z } from 'zod'
 import { LOG_LEVELS } from '#platform/log.ts'
 import { BY_CHART, oneOf, port, readEnv, setting } from '#platform/settings.ts'
 
-const webURL = z.url({ protocol: /^https?$/, error: 'is no http(s) URL' }).transform((url) => url.replace(/\/+$/, ''))
+const webURL = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).transform((url) => url.replace(/\/+$/, ''))
 const MIN_TOKEN = 32
 const SECRET = 'dashboard.payments.existingSecret'
 
@@ -31,7 +31,7 @@ export const PAYMENTS_SETTINGS = z.object({
   billingCurrency: setting(
     z
       .string()
-      .regex(/^[A-Z]{3}$/, 'is no code of a currency')
+      .regex(/^[A-Z]{3}$/, 'is not a currency code')
       .default('USD'),
     {
       about: 'Currency of the installation, as the operator has it.',
@@ -39,13 +39,13 @@ export const PAYMENTS_SETTINGS = z.object({
       chart: 'billing.currency',
     },
   ),
-  stripeSecretKey: setting(z.string().regex(/^(sk|rk)_(live|test)_\w{4,256}$/, 'is no secret key of Stripe'), {
+  stripeSecretKey: setting(z.string().regex(/^(sk|rk)_(live|test)_\w{4,256}$/, 'is not a secret key of Stripe'), {
     about: 'Secret or restricted key of Stripe. A `live` key takes real money, a `test` key none.',
     remedy: 'set it to the key that begins with sk_ or rk_',
     secret: true,
     chart: SECRET,
   }),
-  stripeWebhookSecret: setting(z.string().regex(/^whsec_[\w+/=]{16,256}$/, 'is no signing secret of a webhook'), {
+  stripeWebhookSecret: setting(z.string().regex(/^whsec_[\w+/=]{16,256}$/, 'is not a signing secret of a webhook'), {
     about: 'Signing secret of the webhook at Stripe. Without it anybody could send events, so the program does not start.',
     remedy: 'set it to the secret that begins with whsec_',
     secret: true,
@@ -64,7 +64,7 @@ export const PAYMENTS_SETTINGS = z.object({
   }),
   logLevel: oneOf(LOG_LEVELS, {
     default: 'info',
-    about: 'Least important log lines to write.',
+    about: 'Minimum log level.',
     chart: 'dashboard.settings.logLevel',
   }),
 })

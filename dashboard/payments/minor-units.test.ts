@@ -25,10 +25,10 @@ test.each([
   ['NaN', 'eur'],
   ['', 'eur'],
   [' 1', 'eur'],
-])('%j %s is no amount that can be paid', (amount, currency) => {
+])('%j %s is not an amount that can be paid', (amount, currency) => {
   expect(minorOf(amount, currency)).toBeUndefined()
 })
 
-test.each([1.5, -1, Number.NaN, Infinity, 2 ** 53])('%d is no number of minor units', (minor) => {
+test.each([1.5, -1, Number.NaN, Infinity, 2 ** 53])('%d is not a number of minor units', (minor) => {
   expect(microsOfMinor(minor, 'eur')).toBeUndefined()
 })

@@ -21,13 +21,13 @@ function unitsOf(currency: string): Units {
   return { decimals: 2, step: WHOLE.includes(code) ? 100 : 1 }
 }
 
-/** @returns micro-units; undefined for what is no amount of minor units */
+/** @returns micro-units; undefined for what is not an amount of minor units */
 export function microsOfMinor(minor: number, currency: string): number | undefined {
   const micros = minor * 10 ** (MICRO_DECIMALS - unitsOf(currency).decimals)
   return Number.isSafeInteger(minor) && minor >= 0 && Number.isSafeInteger(micros) ? micros : undefined
 }
 
-/** @param amount decimal text @returns minor units; undefined for text that is no amount, and for an amount that the currency does not have */
+/** @param amount decimal text @returns minor units; undefined for text that is not an amount, and for an amount that the currency does not have */
 export function minorOf(amount: string, currency: string): number | undefined {
   const { decimals, step } = unitsOf(currency)
   const micros = parseMicros(amount)

@@ -10,15 +10,15 @@ import type { ProviderSettings } from './identity/providers.ts'
 import type { SmtpSettings } from './mail/transport.ts'
 import type { PaymentSettings } from './usage/payments.ts'
 
-const label = z.string().regex(new RegExp(DNS_LABEL), 'is no name of a Kubernetes object')
-const webURL = z.url({ protocol: /^https?$/, error: 'is no http(s) URL' }).transform((url) => url.replace(/\/+$/, ''))
+const label = z.string().regex(new RegExp(DNS_LABEL), 'is not a valid name of a Kubernetes object')
+const webURL = z.url({ protocol: /^https?$/, error: 'is not an http(s) URL' }).transform((url) => url.replace(/\/+$/, ''))
 const ownOrigin = webURL.refine((url) => new URL(url).origin === url, 'has a path, and the dashboard has a host name of its own')
 const MIN_SECRET = 32
 const lowBalance = z
   .string()
-  .refine((text) => parseMicros(text) !== undefined, 'is no amount of money')
+  .refine((text) => parseMicros(text) !== undefined, 'is not an amount of money')
   .transform((text) => parseMicros(text))
-const money = z.string().refine((text) => (parseMicros(text) ?? 0) > 0, 'is no amount of money')
+const money = z.string().refine((text) => (parseMicros(text) ?? 0) > 0, 'is not an amount of money')
 
 const oidcProvider = z.strictObject({
   id: z.string().regex(/^[a-z][a-z0-9-]{0,31}$/, 'must be a short lower-case word'),
@@ -53,7 +53,7 @@ export const DASHBOARD_SETTINGS = z.object({
     remedy: 'set it to the path of a file on a volume, or set DATABASE_URL',
     chart: BY_CHART,
   }),
-  databaseURL: setting(z.url({ protocol: /^postgres(ql)?$/, error: 'is no postgres:// URL' }).optional(), {
+  databaseURL: setting(z.url({ protocol: /^postgres(ql)?$/, error: 'is not a postgres:// URL' }).optional(), {
     about: 'Postgres instead of the file: `postgres://user:password@host:5432/database`. Needed for more than one replica.',
     remedy: 'set it to postgres://<user>:<password>@<host>:5432/<database>, or unset it',
     secret: true,
@@ -63,7 +63,7 @@ export const DASHBOARD_SETTINGS = z.object({
     z
       .string()
       .transform(listOf)
-      .pipe(z.array(z.string().regex(/^[0-9a-fA-F.:]+(\/\d{1,3})?$|^loopback$/, 'is no list of networks')))
+      .pipe(z.array(z.string().regex(/^[0-9a-fA-F.:]+(\/\d{1,3})?$|^loopback$/, 'is not a list of networks')))
       .default([]),
     {
       about:
@@ -136,7 +136,7 @@ export const DASHBOARD_SETTINGS = z.object({
   mailFrom: setting(
     z
       .string()
-      .regex(/^[^\r\n]{0,64}[^\s@<>\r\n]+@[^\s@<>\r\n]+>?$/, 'is no sender')
+      .regex(/^[^\r\n]{0,64}[^\s@<>\r\n]+@[^\s@<>\r\n]+>?$/, 'is not a sender address')
       .optional(),
     {
       about: 'Sender of all mails: `Headgate <no-reply@example.com>`.',
@@ -172,7 +172,7 @@ export const DASHBOARD_SETTINGS = z.object({
   billingCurrency: setting(
     z
       .string()
-      .regex(/^[A-Z]{3}$/, 'is no code of a currency')
+      .regex(/^[A-Z]{3}$/, 'is not a currency code')
       .default('USD'),
     {
       about: 'Currency of the installation, as the operator has it.',
@@ -333,7 +333,7 @@ function parsedJSON(text: string, context: z.RefinementCtx): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    context.addIssue({ code: 'custom', message: 'is no JSON' })
+    context.addIssue({ code: 'custom', message: 'is not JSON' })
     return z.NEVER
   }
 }

@@ -217,9 +217,9 @@ describe('at the start', () => {
   const start = (path: string): Promise<DashboardWorld> => DashboardWorld.open({ folder: temporaryFolder(), database: { file: path } })
   const RESTORE = 'restore the file from a backup, or move it away: people then sign up again, and keep their accounts by their addresses'
 
-  test('a file that is no database is refused with the remedy, and stays as it is', async () => {
+  test('a file that is not a database is refused with the remedy, and stays as it is', async () => {
     const path = join(temporaryFolder(), 'dashboard.db')
-    const text = 'this is no database'.repeat(100)
+    const text = 'this is not a database'.repeat(100)
     writeFileSync(path, text)
     await expect(start(path)).rejects.toThrow(
       new Misconfigured(`DATABASE_FILE: ${path} cannot be used (file is not a database); ${RESTORE}`),

@@ -90,10 +90,13 @@ describe('a refusal', () => {
     expect([await rejection(api.me()), left]).toMatchObject([{ code, requestID: '', fields: {} }, []])
   })
 
-  it.each([null, [], 'text', { error: null }, { error: 'text' }, { error: { code: 7 } }])('with the body %j is no crash', async (body) => {
-    const { api } = apiAnswering(() => json(500, body))
-    expect(await rejection(api.me())).toMatchObject({ name: 'Refused', code: 'internal' })
-  })
+  it.each([null, [], 'text', { error: null }, { error: 'text' }, { error: { code: 7 } }])(
+    'with the body %j is not a crash',
+    async (body) => {
+      const { api } = apiAnswering(() => json(500, body))
+      expect(await rejection(api.me())).toMatchObject({ name: 'Refused', code: 'internal' })
+    },
+  )
 })
 
 it('a server that does not answer is told apart from one that refuses', async () => {

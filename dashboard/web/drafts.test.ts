@@ -45,7 +45,7 @@ it('signing out forgets all drafts, and nothing else', () => {
   expect([storage.length, storage.getItem('other')]).toEqual([1, 'kept'])
 })
 
-it.each(['', 'no JSON', 'null', '7', '["a"]', '{"name":7}'])('a stored draft of %j is no draft', (text) => {
+it.each(['', 'no JSON', 'null', '7', '["a"]', '{"name":7}'])('a stored draft of %j is not a draft', (text) => {
   const { name } = createDrafts(tab([['headgate.draft.p1.name', text]])).read('p1', 'name')
   expect(name).toBeUndefined()
 })

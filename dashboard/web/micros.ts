@@ -4,7 +4,7 @@ import { money } from './money.ts'
 const DECIMALS = 6
 const AMOUNT = /^(-?)(\d+)(?:\.(\d{1,6}))?$/
 
-/** Micro-units of the currency. @throws RangeError for text that is no amount: a sum without it would be wrong */
+/** Micro-units of the currency. @throws RangeError for text that is not an amount: a sum without it would be wrong */
 export function microsOf(text: string): bigint {
   const [, sign = '', units, decimals = ''] = AMOUNT.exec(text) ?? []
   if (units === undefined) throw new RangeError(`not an amount of money: ${text.slice(0, 40)}`)

@@ -34,6 +34,6 @@ it('tokens are written in groups, also beyond the whole numbers of a float', () 
   expect([whole(40_000), whole('999999999999999999')]).toEqual(['40,000', '999,999,999,999,999,999'])
 })
 
-it('a text that is no amount stands as it is', () => {
+it('a text that is not an amount stands as it is', () => {
   expect([money('?', 'EUR'), whole('many')]).toEqual(['?', 'many'])
 })

@@ -2,7 +2,7 @@
 import { randomBytes } from 'node:crypto'
 import type { Clock } from '#platform/clock.ts'
 
-/** Most values of one kind. The oldest ends first, so that a client in a loop cannot fill the memory. */
+/** Maximum number of values of one kind. The oldest ends first, so that a client in a loop cannot fill the memory. */
 const CAPACITY = 1000
 const RANDOM_BYTES = 24
 

@@ -226,12 +226,12 @@ describe('a running call', () => {
     [
       'revoked',
       [{ ...record, state: 'Revoked' }],
-      '4 401 Authentication Error: API key revoked; that is final; ask its owner for another key',
+      '4 401 Authentication Error: API key revoked; a revoked key stays revoked; ask its owner for a new one',
     ],
     [
       'expired',
       [{ ...record, expiresMs: NOW }],
-      '4 401 Authentication Error: API key expired; ask its owner for a later end, or for another key',
+      '4 401 Authentication Error: API key expired; ask its owner to extend it or issue a new key',
     ],
     ['deleted', [], `3 401 ${UNKNOWN}`],
   ])('ends when its key is %s', (_state, keys, reason) => {

@@ -30,7 +30,7 @@ describe('a request without a key says why, and what to do', () => {
     [{ authorization: credential }, 2, 'malformed API key; the Authorization header lacks the word Bearer; write "Bearer <key>"'],
     [{ authorization: `basic ${credential}` }, 2, 'malformed API key; the Authorization header has the scheme Basic; write "Bearer <key>"'],
     [{ authorization: `${credential} x` }, 2, 'malformed API key; the Authorization header has a scheme other than Bearer'],
-    [{ authorization: `Bearer  ${credential}` }, 2, 'malformed API key; exactly one space must stand between "Bearer" and the key'],
+    [{ authorization: `Bearer  ${credential}` }, 2, 'malformed API key; write exactly one space between "Bearer" and the key'],
   ] as const)('%#', (headers, row, message) => {
     const refused = asked(headers)
     expect(refused.number).toBe(row)
@@ -45,7 +45,7 @@ describe('a request without a key says why, and what to do', () => {
 
 describe('the refusal of a value that is not a key of this gateway names the mistake', () => {
   test.each([
-    ['Bearer twice', `Bearer ${credential}`, 2, /the word Bearer stands twice/],
+    ['Bearer twice', `Bearer ${credential}`, 2, /"Bearer" appears twice/],
     ['double quotes', `"${credential}"`, 2, QUOTED],
     ['single quotes', `'${credential}'`, 2, QUOTED],
     ['a variable that the shell did not replace', '$SERVICE_API_KEY', 2, /a placeholder was sent instead of the key/],

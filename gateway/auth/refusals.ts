@@ -20,7 +20,7 @@ export const HEADERS = {
   repeated: malformed('the request has two headers with a key; send one'),
   noScheme: malformed('the Authorization header lacks the word Bearer; write "Bearer <key>"'),
   unknownScheme: malformed('the Authorization header has a scheme other than Bearer; write "Bearer <key>"'),
-  notOneSpace: malformed('exactly one space must stand between "Bearer" and the key'),
+  notOneSpace: malformed('write exactly one space between "Bearer" and the key'),
 } as const
 
 const OTHER_SCHEMES = ['Basic', 'Digest', 'Token', 'ApiKey', 'Api-Key', 'Key', 'OAuth', 'Negotiate', 'AWS4-HMAC-SHA256']
@@ -31,7 +31,7 @@ export const OTHER_SCHEME: ReadonlyMap<string, GatewayError> = new Map(
 
 /** Common mistakes in a value that cannot be a key; the first that fits answers. */
 const MISTAKES: readonly (readonly [RegExp, GatewayError])[] = [
-  [/^bearer[ \t]/i, malformed('the word Bearer stands twice; write "Bearer <key>"')],
+  [/^bearer[ \t]/i, malformed('"Bearer" appears twice; write "Bearer <key>"')],
   [/^["'`]|["'`]$/, malformed('the key is in quotes; remove them')],
   [/^[$<{%]/, malformed('a placeholder was sent instead of the key; check that the client replaces its variable, and shell quotes')],
   [/\.\.\.|\u2026|\u00e2\u0080\u00a6|\*\*/, malformed('this is a shortened key, as kubectl shows it; the Secret holds the whole one')],
@@ -43,7 +43,7 @@ const OWN_LENGTH = 65
 const OWN_START = /^sk-hg1/
 const MALFORMED = {
   short: malformed('it begins like a key of Headgate and is shorter than 65 characters; copy it whole'),
-  long: malformed('it begins like a key of Headgate and is longer than 65 characters; remove the characters behind it'),
+  long: malformed('it begins like a key of Headgate and is longer than 65 characters; remove the extra characters at the end'),
   mistyped: malformed('its checksum is wrong, so at least one character differs; copy the key again'),
   other: malformed('check that it was copied whole'),
 } as const
@@ -79,9 +79,9 @@ export function unknownRefusal(form: CredentialForm['form'], value: string): Gat
 
 /** Of a key that works no more, by its state. */
 export const INACTIVE = {
-  revoked: constantError('inactiveKey', { state: 'revoked', reason: 'that is final; ask its owner for another key' }),
+  revoked: constantError('inactiveKey', { state: 'revoked', reason: 'a revoked key stays revoked; ask its owner for a new one' }),
   suspended: constantError('inactiveKey', { state: 'suspended', reason: 'its owner can set the ApiKey to Active again' }),
-  expired: constantError('inactiveKey', { state: 'expired', reason: 'ask its owner for a later end, or for another key' }),
+  expired: constantError('inactiveKey', { state: 'expired', reason: 'ask its owner to extend it or issue a new key' }),
 } as const
 
 /** Of a key whose account refuses all its keys. */

@@ -39,7 +39,7 @@ export function readForm(bytes: Buffer, boundary: string): ReadForm {
     const mark = bytes.toString('latin1', start, start + 2)
     if (mark === '--')
       return isEnd(bytes, start + 2) ? { fields, contentType: contentTypeOf(boundary) } : { problem: 'it goes on after its end' }
-    if (mark !== '\r\n') return { problem: 'its boundary stands within a field' }
+    if (mark !== '\r\n') return { problem: 'its boundary occurs within a field' }
     const next = bytes.indexOf(delimiter, start)
     if (next < 0) return { problem: 'its last field has no end' }
     const field = fieldIn(bytes, { start: start + 2, end: next - 2 })
@@ -60,7 +60,7 @@ function contentTypeOf(boundary: string): string {
 
 /** @param part head and content of a field, without the line end before the next boundary */
 function fieldIn(bytes: Buffer, part: ByteSpan): FormField | { readonly problem: string } {
-  if (bytes.toString('latin1', part.end, part.end + 2) !== '\r\n') return { problem: 'its boundary stands within a field' }
+  if (bytes.toString('latin1', part.end, part.end + 2) !== '\r\n') return { problem: 'its boundary occurs within a field' }
   const headEnd = bytes.subarray(part.start, Math.min(part.end, part.start + MAX_HEAD_BYTES)).indexOf('\r\n\r\n')
   if (headEnd < 0) return { problem: 'a field of it has no head' }
   const head = nameIn(bytes.toString('latin1', part.start, part.start + headEnd))
@@ -68,7 +68,7 @@ function fieldIn(bytes: Buffer, part: ByteSpan): FormField | { readonly problem:
   const at = { start: part.start + headEnd + 4, end: part.end }
   if (head.isFile) return { name: head.name, text: undefined, at }
   const content = bytes.subarray(at.start, at.end)
-  if (content.length > MAX_TEXT_BYTES || !isUtf8(content)) return { problem: `its field ${head.name} is no text, or a long one` }
+  if (content.length > MAX_TEXT_BYTES || !isUtf8(content)) return { problem: `its field ${head.name} is not text, or is too long` }
   return { name: head.name, text: content.toString('utf8'), at }
 }
 

@@ -121,7 +121,7 @@ class JsonReader {
     if (this.#isInString) return next === '\\' ? 'a string has an unknown escape' : 'a string has a line break or another control character'
     if (next === "'") return 'JSON has double quotes, not single ones'
     const isComma = this.#expected === 'name' || (this.#expected === 'value' && this.#closers.at(-1) === ']')
-    if (isComma && next === this.#closers.at(-1)) return 'a comma stands behind the last entry'
+    if (isComma && next === this.#closers.at(-1)) return 'trailing comma after the last entry'
     return MISSING[this.#expected]
   }
 

@@ -51,7 +51,7 @@ function readFormRequest(bytes: Buffer, dialect: Dialect, { isMetered = false, b
   if ('problem' in form) return new GatewayError('invalidForm', { reason: form.problem })
   const { fields, contentType } = form
   const twice = fields.find(({ name }, at) => !name.endsWith('[]') && fields.some((other, index) => index > at && other.name === name))
-  if (twice) return invalid(twice.name, 'stands in the form more than once')
+  if (twice) return invalid(twice.name, 'appears in the form more than once')
   const nested = fields.map(({ name }) => nestedField(name)).find((refusal) => refusal !== undefined)
   if (nested) return nested
   const asked = requestFields(Object.fromEntries(fields.map(({ name, text }) => [name, formValue(name, text)])), dialect)

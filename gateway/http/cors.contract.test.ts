@@ -140,7 +140,7 @@ describe('a gateway with CORS_ORIGINS', () => {
     }
   })
 
-  test('takes an OPTIONS request that is no preflight for a wrong method', async () => {
+  test('takes an OPTIONS request that is not a preflight for a wrong method', async () => {
     await start(CHAT)
     await serving()
     const answer = await fetch(`${url}/v1/models`, { method: 'OPTIONS', headers: { origin: CHAT } })

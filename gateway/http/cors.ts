@@ -15,7 +15,7 @@ export function corsOrigins(text: string): ReadonlySet<string> {
   for (const origin of origins) {
     if (origin === ANY && origins.length > 1) throw new RangeError('has * beside other origins, which * already admits')
     if (origin !== ANY && !isOrigin(origin))
-      throw new RangeError('has an entry that is no origin as browsers send it, such as https://chat.example.com')
+      throw new RangeError('has an entry that is not an origin as browsers send it, such as https://chat.example.com')
   }
   return new Set(origins)
 }

@@ -217,7 +217,7 @@ test.each<[Pick<Refused, 'limit' | 'waitMs'> & Partial<Refused>, RowID, number |
     { limit: 'budgetSpent', waitMs: 'never', resetMs: Infinity, budget: { name: 'ever', unit: 'Currency' } },
     'budgetSpent',
     undefined,
-    'Budget exhausted: budget "ever" of this key; it has no end, so it has to be raised',
+    'Budget exhausted: budget "ever" of this key; this budget never resets; its amount must be raised',
   ],
   [
     { limit: 'budgetTooSmall', waitMs: 'never', resetMs: Infinity, budget: { name: 'ever', unit: 'Tokens' }, needed: 2_130, left: 1_184 },

@@ -80,12 +80,12 @@ export function declaredOutput({ maxOutputTokens, choices }: Pick<ModelRequest, 
   return maxOutputTokens === undefined ? undefined : bounded(maxOutputTokens * choices)
 }
 
-/** Most tokens of a prompt to which the server adds an earlier conversation. */
+/** Maximum tokens of a prompt to which the server adds an earlier conversation. */
 function historyMax({ hasHistory = false }: PromptSize, { contextTokens }: ModelBounds): number {
   return hasHistory ? (contextTokens ?? UNBOUNDED_HISTORY) : 0
 }
 
-/** Most output tokens of one choice of a request without a cap. */
+/** Maximum number of output tokens of one choice of a request without a cap. */
 function modelOutput({ contextTokens, maxOutputTokens }: ModelBounds, inputMin: number): number {
   return maxOutputTokens ?? (contextTokens ? Math.max(1, contextTokens - inputMin) : DEFAULT_OUTPUT)
 }

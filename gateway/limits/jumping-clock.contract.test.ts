@@ -32,7 +32,7 @@ async function admissions(minutes: number, error: ClockError): Promise<number[]>
   return times
 }
 
-/** Most admissions in any 60 s. */
+/** Maximum number of admissions in any 60 s. */
 function most(times: readonly number[]): number {
   let from = 0
   return times.reduce((max, time, to) => {

@@ -71,7 +71,7 @@ function shown(units: number | undefined, { whose, budget }: Refused): number | 
 }
 
 function renewal(_: Refused, resetsAt: string | null): string {
-  return resetsAt === null ? '; it has no end, so it has to be raised' : `; its next window begins at ${resetsAt}`
+  return resetsAt === null ? '; this budget never resets; its amount must be raised' : `; its next window begins at ${resetsAt}`
 }
 
 function rest(verdict: Refused, resetsAt: string | null): string {

@@ -34,7 +34,7 @@ export class SubjectBooks {
   readonly #deps: Pick<LedgerDeps, 'timing' | 'calendar' | 'live'>
   /** Budgets of the subject, and former ones whose state the store does not fully know. */
   #budgets: readonly BudgetBook[] = NO_BUDGETS
-  /** Undefined for a subject that is no account. */
+  /** Undefined for a subject that is not an account. */
   #balance: BalanceBook | undefined
   #subject: LimitSubject
   #areLeasesReturned = false

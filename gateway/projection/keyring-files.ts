@@ -121,7 +121,7 @@ async function unlessAbsent<T>(pending: Promise<T>): Promise<T | undefined> {
   try {
     return await pending
   } catch (error) {
-    if (['ENOENT', 'ENOTDIR', 'EINVAL'].includes(codeOf(error))) return undefined // EINVAL: `..data` is no link
+    if (['ENOENT', 'ENOTDIR', 'EINVAL'].includes(codeOf(error))) return undefined // EINVAL: `..data` is not a link
     throw error
   }
 }

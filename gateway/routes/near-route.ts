@@ -70,7 +70,7 @@ function nearRoute(served: readonly Served[], path: string, { tail, versions }: 
   const longer = same ?? served.find(({ pattern, tail: end }) => typeof pattern === 'string' && lower.endsWith(end))
   const near = longer ?? served.find(({ pattern, tail: end }) => typeof pattern === 'string' && isOneEditAway(lower, end))
   if (near === undefined) return undefined
-  const start = same === undefined && longer !== undefined ? 'has more in front of that' : startOf(versions)
+  const start = same === undefined && longer !== undefined ? 'has extra segments before it' : startOf(versions)
   const differences = [start, ...DIFFERENCES.flatMap(([text, isIn]) => (isIn(path) ? [text] : []))].filter((text) => text !== undefined)
   if (differences.length === 0) return `did you mean ${near.name}?`
   return `did you mean ${near.name}? The path ${differences.join(' and ')}${start === undefined ? '' : `; ${BASE_URL}`}`

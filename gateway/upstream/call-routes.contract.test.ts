@@ -268,7 +268,7 @@ describe('sound', () => {
     expect([answer.text, answer.usage]).toEqual([text([...events, ...added]), reported(14, 0, 2)])
   })
 
-  it('whose server does not stream is its plain answer, which costs what the server reported and is no failure of the server', async () => {
+  it('whose server does not stream is its plain answer, which costs what the server reported and is not a failure of the server', async () => {
     const answer = { text: 'hello', usage: { type: 'tokens', input_tokens: 14, output_tokens: 2, total_tokens: 16 } }
     const { status, text, usage } = await transcribe(json(200, answer), true)
     expect([status, JSON.parse(text), usage]).toEqual([200, answer, reported(14, 0, 2)])

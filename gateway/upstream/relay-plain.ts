@@ -13,7 +13,7 @@ import { returnedHeaders } from './upstream-headers.ts'
 const READ_WHOLE_BYTES = 65_536
 const OPENING_BRACE = /^\s*\{/
 const OPENING = /^\s*[[{]/
-const NO_OBJECT = 'its answer is no JSON object'
+const NO_OBJECT = 'its answer is not a JSON object'
 
 /** Relays an answer that is not streamed. Small answers are checked, larger ones are passed through with back-pressure. */
 export class PlainRelay implements AnswerRelay {

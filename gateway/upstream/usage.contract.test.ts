@@ -229,7 +229,7 @@ describe('W2 a call that ends before the first byte of its answer costs what suc
     ['a plain call that times out', HELLO, () => undefined, USUAL],
     ['a stream that times out', HELLO_STREAM, () => undefined, USUAL],
     ['a stream that times out after comments', HELLO_STREAM, (response) => sse(response).write(': processing\n\n'), USUAL],
-    ['an answer that is no JSON', HELLO, json(200, 'not json'), estimated(2)],
+    ['an answer that is not JSON', HELLO, json(200, 'not json'), estimated(2)],
     ['a server that breaks down late', HELLO, (response) => setTimeout(() => response.socket?.resetAndDestroy(), 30), USUAL],
   ])('%s', async (_what, body, reply, cost) => {
     const gateway = await ticking(reply)

@@ -72,7 +72,7 @@ export class KubeEventRecorder implements EventRecorder {
   #background(object: KubeObject, text: EventText, identity: EventIdentity, write: () => Promise<void>): void {
     const failed = (error: unknown): void => {
       this.#series.failed(identity)
-      if (isKubeError(error, 'NamespaceTerminating')) return // no user can read the Event any more, so this is no error
+      if (isKubeError(error, 'NamespaceTerminating')) return // no user can read the Event any more, so this is not an error
       const why = error instanceof Error ? error.message : 'unknown failure'
       this.#deps.logger.warn({ object: nameOf(object), reason: text.reason }, `Event not written: ${why}`)
     }

@@ -32,7 +32,7 @@ test('an unfinished last line is dropped, since the next watch brings it again',
   expect(await read([Buffer.from(event('whole') + event('half').slice(0, 20))])).toHaveLength(1)
 })
 
-test('a line that is no event is refused without quoting it', async () => {
+test('a line that is not an event is refused without quoting it', async () => {
   const secret = 'sk-hg1-do-not-print'
   await expect(read([Buffer.from(`{"type":"ADDED","object":"${secret}\n`)])).rejects.toThrow(/^a line of the watch is not an event$/)
   await expect(read([Buffer.from(`{"type":"${secret}","object":{}}\n`)])).rejects.not.toThrow(secret)

@@ -88,7 +88,7 @@ export function optionalText(text: SettingText) {
 
 /** The least important level to log. */
 export function logLevel() {
-  return oneOf(LOG_LEVELS, { default: 'info', about: 'Least important log lines to write.' })
+  return oneOf(LOG_LEVELS, { default: 'info', about: 'Minimum log level.' })
 }
 
 const redisURL = z.string().refine(isRedisUrl, 'is not the URL of a Redis')

@@ -105,7 +105,7 @@ describe('the balance of an account', () => {
     expect(balanceOf({})).toBeUndefined()
   })
 
-  test('is no limit of a policy: an account without limits limits nothing', () => {
+  test('is not a limit of a policy: an account without limits limits nothing', () => {
     expect(isLimited({ ...sharedPolicy({}, undefined), ...prepaid('0') })).toBe(false)
   })
 })

@@ -102,7 +102,7 @@ export function balanceOf({ balance }: Pick<AccountRecord, 'balance'>): SubjectB
   return { credits: balance.billing === 'Prepaid' ? halvesOf(credits) : undefined }
 }
 
-/** Whether a policy limits anything. A balance is no limit of a policy. */
+/** Whether a policy limits anything. A balance is not a limit of a policy. */
 export function isLimited({ limits, budgets }: SubjectPolicy): boolean {
   return limitNames(limits).length > 0 || budgets.length > 0
 }

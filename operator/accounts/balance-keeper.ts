@@ -21,11 +21,11 @@ import type { CreditBooks } from './credit-books.ts'
 const TURN_MS = 1_000
 /** Shortest pause between two turns, ms, for a machine on which a turn takes longer than `TURN_MS`. */
 const LEAST_PAUSE_MS = 100
-/** Most accounts that are read and compared without a pause for other work. */
+/** Maximum number of accounts that are read and compared without a pause for other work. */
 const READ_AT_ONCE = 200
 /** At the end accounts are read that would be due within this time, ms. */
 const STOP_AHEAD_MS = 5_000
-/** Most accounts per turn whose period is raised: all of them may be due at once. */
+/** Maximum number of accounts per turn whose period is raised: all of them may be due at once. */
 const RAISES_PER_TURN = 500
 /** Time between two reads of unreadable Secrets of Credits, ms: an administrator may have restored them. */
 const CREDITS_EVERY_MS = 30_000

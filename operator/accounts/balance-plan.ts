@@ -2,7 +2,7 @@
 import type { AccountSpend, LedgerBalance } from '#contract/ledger/account-spend.ts'
 import { closePeriods, isSameSpend, lacksSpend, mergeSpend, NO_SPEND, SPENT_KEY, totalSpent } from '../shards/account-book.ts'
 
-/** Most parts of the spend of one account that are taken over: gateways name themselves, so their number must be bounded. */
+/** Maximum number of parts of the spend of one account that are taken over: gateways name themselves, so their number must be bounded. */
 const MOST_PARTS = 2_000
 /** Number of parts from which periods are closed early. Each start of a gateway is another process. */
 const EARLY_FOLD_PARTS = 500

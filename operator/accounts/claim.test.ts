@@ -43,7 +43,7 @@ describe('an Account', () => {
     ['whose books a newer operator wrote waits for it', 'Unreadable', {}, { isUnreadable: true }],
     ['whose books a newer operator wrote begins none, whatever an administrator says', 'Unreadable', begun, { isUnreadable: true }],
     ['whose own books a newer operator wrote waits too', 'Unreadable', marked, { isUnreadable: true, owner: UID }],
-    ['of a name that a damaged Secret may have is no new one', 'Damaged', {}, { isDamaged: true }],
+    ['of a name that a damaged Secret may have is not new', 'Damaged', {}, { isDamaged: true }],
     ['that was accepted waits for books in a damaged Secret', 'Damaged', marked, { isDamaged: true }],
     ['goes on without a damaged Secret if an administrator says so', 'Open', { ...marked, ...begun }, { isDamaged: true }],
     ['whose books may lack something waits', 'Damaged', marked, { owner: UID, isBroken: true }],

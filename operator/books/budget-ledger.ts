@@ -25,14 +25,14 @@ const LIBRARY_EVERY_MS = 2_000
 const LATE_SECONDS = 30
 /** Time after which a deleted subject is dropped again, ms, until nothing was left: running requests may still settle. */
 const DROP_AGAIN_MS = 90_000
-/** Most deleted subjects dropped per turn. */
+/** Maximum number of deleted subjects dropped per turn. */
 const DROPS_PER_TURN = 200
 /** Time from the start to the first walk over all keys, and between two walks, ms. */
 const FIRST_WALK_MS = 60_000
 const WALK_EVERY_MS = 3_600_000
 /** Shortest time between two walks while Redis is nearly full, ms. */
 const WALK_AGAIN_MS = 10_000
-/** Most bytes of a key. A hash of counters or numbers stays far below this bound. */
+/** Maximum bytes of a key. A hash of counters or numbers stays far below this bound. */
 const MOST_KEY_BYTES = 4_194_304
 /** The same while Redis is nearly full: what a walk removes heals, as after a loss of Redis, and a full Redis refuses every key with limits. */
 const MOST_KEY_BYTES_IF_FULL = 262_144

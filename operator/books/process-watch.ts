@@ -10,7 +10,7 @@ const SILENT_SERVING_MS = 3_600_000
 const BURIED_AFTER_MS = 7_200_000
 /** Silence after which the process is forgotten, ms. */
 const FORGOTTEN_AFTER_MS = 4 * 3_600_000
-/** Most processes: gateways write the names, so their number must be bounded. */
+/** Maximum number of processes: gateways write the names, so their number must be bounded. */
 const MOST_PROCESSES = 50_000
 
 interface Watched {

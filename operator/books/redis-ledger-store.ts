@@ -25,7 +25,7 @@ const SURVEY_BATCH = 100
 const WALK_COUNT = 200
 /** Part of its memory at which Redis counts as nearly full. */
 const NEARLY_FULL = 0.9
-/** Most characters of a subject: a uid, or a foreign word. */
+/** Maximum characters of a subject: a uid, or a foreign word. */
 const MAX_SUBJECT_CHARACTERS = 128
 
 const texts = z.array(z.string())

@@ -51,7 +51,7 @@ export interface Belief {
 }
 
 /**
- * What the operator believes of a read. Whoever can write to Redis can store any number as the spend of a budget.
+ * What the operator believes of a read. Every program that can write to Redis can store any number as the spend of a budget.
  * @param mostAmount the highest amount that a budget has had
  */
 export function believed(

@@ -20,9 +20,9 @@ import type { StoreTime } from './store-time.ts'
 import type { Subjects, SubjectUsage } from './subject-ledger.ts'
 import type { SecretShards } from '../shards/secret-shards.ts'
 
-/** Most names of settled subjects per read. */
+/** Maximum number of names of settled subjects per read. */
 const SETTLED_AT_ONCE = 10_000
-/** Most subjects that are read, compared and reported without a pause for other work. */
+/** Maximum number of subjects that are read, compared and reported without a pause for other work. */
 const READ_AT_ONCE = 1_000
 /** Time after which a restored budget is read again, ms. */
 const READ_AGAIN_MS = 1_000

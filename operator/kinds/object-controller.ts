@@ -7,7 +7,7 @@ import { createReconcile, isWait, type Reconcile } from '../loop/reconciler.ts'
 import type { ProjectionChange } from '../projection/store.ts'
 import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake } from './kind.ts'
 
-/** Most objects per turn of the event loop. */
+/** Maximum number of objects per turn of the event loop. */
 const TURN = 100
 
 export class ObjectController {

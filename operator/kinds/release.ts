@@ -9,9 +9,9 @@ import { inParallel } from '../loop/in-parallel.ts'
 import { type HeldKind, isHeld, removeFinalizer } from './finalizer.ts'
 import type { OperatorContext } from './kind.ts'
 
-/** Most concurrent API calls. */
+/** Maximum number of concurrent API calls. */
 const CALLS = 32
-/** Most tries for an object that changes between read and write. */
+/** Maximum number of tries for an object that changes between read and write. */
 const TRIES = 5
 /** Time after which a former namespace is tried again, ms, and how often. */
 const AGAIN_MS = 60_000

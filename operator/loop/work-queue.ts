@@ -16,7 +16,7 @@ export interface WorkQueueOptions {
   readonly kinds: Readonly<Record<string, Reconcile>>
   /** Whose turn an item takes; default: of its namespace. */
   readonly tenantOf?: ((item: Item) => string) | undefined
-  /** Most runs of a tenant at once at level background; default: as many as there are. */
+  /** Maximum number of runs of a tenant at once at level background; default: as many as there are. */
   readonly mostInBackground?: ((tenant: string) => number) | undefined
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number

@@ -2,7 +2,7 @@
 import type { Confirmation } from './acknowledgements.ts'
 import type { Projection } from './projection.ts'
 
-/** Most pods that a message names. */
+/** Maximum number of pods that a message names. */
 const NAMED_PODS = 10
 
 /** How far the record of an object has come. */

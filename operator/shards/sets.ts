@@ -92,7 +92,7 @@ export const UPSTREAM_SET: ShardSetKind<CredentialEntry> = {
 }
 
 /**
- * Durable spend. Only the operator reads it, so the number of shards is no setting: about 15,000 subjects fit into each. A shard is written
+ * Durable spend. Only the operator reads it, so the number of shards is not a setting: about 15,000 subjects fit into each. A shard is written
  * every 2.5 s at most: 3.2 writes per second while every subject spends.
  */
 export const SPEND_SET: ShardSetKind<SpendEntry> & { readonly shards: number } = {

@@ -32,7 +32,7 @@ describe('the result', () => {
     expect(readResult(annotations, 'one')).toEqual({ released: 500, failed: 2 })
   })
 
-  test('of another request, or without any annotation, is no result', () => {
+  test('of another request, or without any annotation, is not a result', () => {
     expect(readResult(annotations, 'two')).toBeUndefined()
     expect(readResult({}, 'one')).toBeUndefined()
   })

@@ -23,7 +23,7 @@ const OWN_SECRET = /^hg-(keyring|models|accounts|upstream|spend|balances|credits
 /** Those that stay while accounts have books: the id of the installation is a part of every name in the ledger. */
 const KEPT_WITH_BOOKS = /^hg-(balances|credits|spend|usage|history)-|^hg-installation$/
 const OWN_LABEL = 'app.kubernetes.io/managed-by=headgate-operator'
-/** Most concurrent API calls. */
+/** Maximum number of concurrent API calls. */
 const CALLS = 16
 /** Redis keys per scan and per deletion. */
 const SCAN_COUNT = 500

@@ -136,7 +136,7 @@ describe('the ledger as CSV', () => {
 test.each([
   ['', undefined],
   ['format=csv', undefined],
-  ['from=2026-11-01', '"from" is no parameter of the ledger, which always has all movements'],
+  ['from=2026-11-01', '"from" is not a parameter of the ledger, which always has all movements'],
 ])('a question with the parameters `%s` is refused: %s', (search, why) => {
   expect(ledgerRefusal(new URLSearchParams(search))).toBe(why)
 })

@@ -82,7 +82,7 @@ export function ledgerRefusal(search: URLSearchParams): string | undefined {
   const unknown = [...search.keys()].find((name) => name !== 'format')
   return unknown === undefined
     ? undefined
-    : `${JSON.stringify(unknown.slice(0, 40))} is no parameter of the ledger, which always has all movements`
+    : `${JSON.stringify(unknown.slice(0, 40))} is not a parameter of the ledger, which always has all movements`
 }
 
 /** RFC 4180, with a header. Amounts are numbers; other text that a spreadsheet would run as a formula gets an apostrophe in front. */

@@ -33,7 +33,7 @@ export interface FoundEntry<Entry> {
   readonly doubt: EntriesUnreadable | undefined
 }
 
-/** Most decoded Secrets in memory. */
+/** Maximum number of decoded Secrets in memory. */
 const MAX_DECODED = 4
 
 export class SecretReader {

@@ -130,8 +130,8 @@ describe('an answer', () => {
   })
 
   test.each([
-    ['from=yesterday', 'from: is no day; write YYYY-MM-DD'],
-    ['from=2026-02-31x', 'from: is no day; write YYYY-MM-DD'],
+    ['from=yesterday', 'from: is not a day; write YYYY-MM-DD'],
+    ['from=2026-02-31x', 'from: is not a day; write YYYY-MM-DD'],
     ['from=2026-11-26&to=2026-11-25', 'from: is after to'],
     ['by=colour', 'by.0: lists something else than day, model and key'],
     ['bye=day', 'a parameter: Unrecognized key: "bye"'],

@@ -45,7 +45,7 @@ const DATE = /^\d{4}-\d{2}-\d{2}$/
 
 const date = z
   .string()
-  .refine((text) => DATE.test(text) && !Number.isNaN(Date.parse(text)), 'is no day; write YYYY-MM-DD')
+  .refine((text) => DATE.test(text) && !Number.isNaN(Date.parse(text)), 'is not a day; write YYYY-MM-DD')
   .transform((text) => dayOf(Date.parse(text)))
 const groups = z
   .string()

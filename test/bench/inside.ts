@@ -1,6 +1,6 @@
 /**
  * Runs a measurement in a network namespace of its own, since the gateway calls no loopback address, with a run folder
- * and a copy of the bundles. On a machine that lacks something it prints `SKIPPED: reason`, which is no failure.
+ * and a copy of the bundles. On a machine that lacks something it prints `SKIPPED: reason`, which is not a failure.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'

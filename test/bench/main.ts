@@ -53,7 +53,7 @@ export function chosenParts(text: string): Part[] {
 function wholeNumber(name: string, fallback: number): number {
   const text = process.env[name] ?? ''
   const value = text === '' ? fallback : Number(text)
-  if (!Number.isInteger(value) || value < 1) throw new RangeError(`${name}: "${text}" is no whole number above 0`)
+  if (!Number.isInteger(value) || value < 1) throw new RangeError(`${name}: "${text}" is not a whole number above 0`)
   return value
 }
 

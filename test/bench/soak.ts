@@ -59,7 +59,7 @@ async function main({ ip, folder }: Inside): Promise<number> {
 
 function setting(name: string, fallback: number): number {
   const value = Number(process.env[name] ?? fallback)
-  if (!(value >= 0 && value <= 3_600)) throw new RangeError(`${name}: "${process.env[name]}" is no number from 0 to 3600`)
+  if (!(value >= 0 && value <= 3_600)) throw new RangeError(`${name}: "${process.env[name]}" is not a number from 0 to 3600`)
   return value
 }
 

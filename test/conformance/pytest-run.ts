@@ -27,7 +27,7 @@ const REPORT_FD = 3
 const INTERRUPTED = 2
 const OPTIONS = ['-p', 'through_gateway', '-p', 'no:cacheprovider', '-q', '--tb=short', '-m', 'not slow']
 
-/** @throws Error if pytest could not run the tests; a failed test is no error */
+/** @throws Error if pytest could not run the tests; a failed test is not an error */
 export async function runPytest(prepared: Prepared, run: PytestRun, say: (line: string) => void): Promise<TestOutcome[]> {
   const log = openSync(run.logFile, 'w', 0o600)
   const child = spawn(prepared.python, ['-m', 'pytest', ...OPTIONS, ...run.selected], {

@@ -100,7 +100,7 @@ const badKeys: readonly ManifestRow[] = [
   refused('a time in lower case', 'spec.expirationTime', key({ expirationTime: '2027-01-01t00:00:00z' })),
   ...['9999-12-31T23:59:59-14:00', '9999-12-31T23:59:59-00:01', '0000-12-31T23:59:59Z', '0001-01-01T00:00:00+00:01'].map((expirationTime) =>
     refused(
-      `the time ${expirationTime}, which is no four-digit year in UTC`,
+      `the time ${expirationTime}, which is not a four-digit year in UTC`,
       'spec.expirationTime',
       key({ expirationTime }),
       'spec.expirationTime#four-digit-year',

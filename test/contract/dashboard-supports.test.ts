@@ -22,7 +22,7 @@ describe('the codes of an authenticator app', () => {
   })
 
   it('need a secret in Base32', () => {
-    expect(() => totpCode('189', 0)).toThrow('1 is no character of Base32')
+    expect(() => totpCode('189', 0)).toThrow('1 is not a Base32 character')
   })
 })
 

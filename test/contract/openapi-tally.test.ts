@@ -4,7 +4,7 @@ import { failuresOf, rowsOf } from '../openapi/tally.ts'
 
 const good = { 'GET /v1/key': { 200: 3, 401: 2, 405: 7 } }
 
-test('an operation that has answered 200, and errors of clients, is no failure', () => {
+test('an operation that has answered 200, and errors of clients, is not a failure', () => {
   expect(failuresOf(good, ['GET /v1/key'])).toEqual([])
   expect(rowsOf(good)).toMatchObject([{ operation: 'GET /v1/key', '200 ': '3', '401 ': '2', '404 ': '', other: '7 × 405' }])
   expect(Object.keys(rowsOf(good)[0] ?? {})[0]).toBe('operation')

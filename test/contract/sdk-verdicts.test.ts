@@ -4,7 +4,7 @@ import { failuresOf, rowsOf } from '../clients/verdicts.ts'
 
 const good = { case: 'chat', facts: [true, 23] }
 
-test('a case with the same facts both ways is no difference', () => {
+test('a case with the same facts both ways is not a difference', () => {
   expect(failuresOf([good], [{ ...good }])).toEqual([])
   expect(rowsOf([good], [good])).toEqual([{ case: 'chat', direct: 'ok', gateway: 'ok' }])
 })

@@ -27,7 +27,7 @@ const SILENT = 'silent'
 /** An answer has at most 16 tokens, as far as the gateway knows. */
 const SHORT = 'short'
 
-/** Most tokens of an answer with text. */
+/** Maximum tokens of an answer with text. */
 const CAP = 40
 /** So many words come before a call breaks. */
 const WORDS = 5
@@ -238,7 +238,7 @@ describe('a call whose server', () => {
     await expectCost(key, await costOfPart(way))
   })
 
-  test.each(WHOLE)('breaks off an answer that is no stream costs the whole, by its declared length: $route', async (way) => {
+  test.each(WHOLE)('breaks off an answer that is not a stream costs the whole, by its declared length: $route', async (way) => {
     const { route, prompt } = way
     const key = await counted()
     const answer = await call(key, { route, directives: 'words=8,cut=1' })

@@ -172,7 +172,7 @@ describe('without the database', () => {
     expect(lines[0]).not.toContain('hunter2')
   })
 
-  it('does not start with a file that is no database, and says the remedy in one line', async () => {
+  it('does not start with a file that is not a database, and says the remedy in one line', async () => {
     const file = join(temporaryFolder(), 'dashboard.db')
     writeFileSync(file, 'no database'.repeat(1_000))
     const program = await prepared({ DATABASE_FILE: file })

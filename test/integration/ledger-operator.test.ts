@@ -23,7 +23,7 @@ const LIFE = { name: 'life', amount: '25', unit: 'Currency', window: 'Lifetime',
 const FIELD = 'life:Currency:Lifetime:0'
 /** Spend is durable, and lost spend is restored, within 10 s on a quiet machine. */
 const SOON = { deadlineMs: 60_000, everyMs: 100 }
-/** Most bytes of a key that counts as sound. */
+/** Maximum bytes of a key that counts as sound. */
 const MOST_BYTES = 4_194_304
 const LARGE = 'x'.repeat(16 * 1024 * 1024)
 
@@ -85,7 +85,7 @@ describe('the ledger as the operator reads it', () => {
   })
 
   it.each([
-    ['a spend that is no integer', { [`${FIELD}:s`]: '1e9' }],
+    ['a spend that is not an integer', { [`${FIELD}:s`]: '1e9' }],
     ['a negative spend', { [`${FIELD}:s`]: '-5' }],
     ['a negative sum of holds', { [`${FIELD}:H`]: '-9000000' }],
     ['a value of megabytes', { [`${FIELD}:u`]: LARGE }],

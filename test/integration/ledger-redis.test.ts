@@ -279,7 +279,7 @@ describe('Redis with the library', () => {
       })
     })
 
-    test('a key of another type, or a spend that is no integer, refuses only the calls of that subject', async () => {
+    test('a key of another type, or a spend that is not an integer, refuses only the calls of that subject', async () => {
       await redis.part.admin.set(keys.rate, 'x')
       await expect(store.call(one(1))).rejects.toThrow(LedgerCallRefused)
       await redis.part.admin.del(keys.rate)

@@ -117,7 +117,7 @@ describe.each(WIRE_FORMATS)('on %s routes', (format) => {
     const budget = lifeBudget({ amount: 100 })
     const spent = await limits.issue(`spent-${format}`, { budgets: [budget] }, [[budget, 100]])
     const refused = await limits.call(spent, { format })
-    expect(expectRow(refused, format, SPENT)).toMatch(/it has no end, so it has to be raised$/)
+    expect(expectRow(refused, format, SPENT)).toMatch(/this budget never resets; its amount must be raised$/)
     expect(headersOf(refused, format, 'requests')).toBeUndefined()
   })
 

@@ -156,7 +156,7 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
     expect(admitted).toBeGreaterThanOrEqual(LEAST_USE * REQUESTS_PER_MINUTE * windows)
   }
 
-  /** Most calls that were certainly admitted within one minute: sent after its beginning, and answered before its end. */
+  /** Maximum number of calls that were certainly admitted within one minute: sent after its beginning, and answered before its end. */
   function mostAdmitted(answers: readonly SteadyAnswer[]): number {
     const admitted = answers.filter(({ status }) => status === 200)
     const within = (fromMs: number): number =>

@@ -112,7 +112,7 @@ describe('what a restart cannot fix', () => {
       expect.stringMatching(/^headgate-operator: KEYRING_SHARDS: "0" .+; set it to a number from 1 to 1024$/),
       expect.stringMatching(/^headgate-operator: LOG_LEVEL: "loud" .+; set it to debug, info, warn or error$/),
       expect.stringMatching(/^headgate-operator: NAMESPACE: is not set; /),
-      expect.stringMatching(/^headgate-operator: PUBLIC_URL: "gateway" is no http\(s\) URL; set it to /),
+      expect.stringMatching(/^headgate-operator: PUBLIC_URL: "gateway" is not an http\(s\) URL; set it to /),
       expect.stringMatching(/^headgate-operator: REDIS_URL: the value is not the URL of a Redis; set it to redis:\/\//),
     ])
   })

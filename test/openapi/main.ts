@@ -40,7 +40,7 @@ async function main(python: string): Promise<number> {
   const startedMs = Date.now()
   mkdirSync(folder, { recursive: true, mode: 0o700 })
   say(`openapi: SEED=${run.seed}, EXAMPLES=${run.examples} for each operation`)
-  const failures = (await isValid(run)) ? await fuzz(run) : ['docs/openapi.yaml is no valid OpenAPI document']
+  const failures = (await isValid(run)) ? await fuzz(run) : ['docs/openapi.yaml is not a valid OpenAPI document']
   for (const line of failures) say(`FAILED: ${line}`)
   say(`openapi: ${failures.length} failures in ${Math.round((Date.now() - startedMs) / 1000)} s; SEED=${run.seed}; logs are in ${folder}`)
   return failures.length > 0 ? 1 : 0

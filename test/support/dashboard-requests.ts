@@ -101,7 +101,7 @@ export interface Authenticator {
   readonly usedCode: string
   /** A code that was not used yet. It is taken for half a minute at least. */
   readonly freshCode: string
-  /** A code that is no code of now. */
+  /** A code that is not a code of now. */
   readonly wrongCode: string
 }
 

@@ -40,7 +40,7 @@ export interface WatchEvent {
   readonly object: TestObject
 }
 
-/** An answer that is no success. The message holds the server's reason. */
+/** An answer that is not a success. The message holds the server's reason. */
 export class ApiRefusal extends Error {
   readonly status: number
   constructor(status: number, message: string) {

@@ -73,7 +73,7 @@ export const PLAN: PlanRecord = { kind: 'plan', version: 1, revision: 0, uid: 'p
 const WARM = 'warm'
 const WARM_LIMITS = { limits: { requestsPerMinute: 1_000_000, tokensPerMinute: 1_000_000_000 } }
 const BEAT_MS = 20
-/** Most running calls of one load; more calls would only queue on a slow machine. */
+/** Maximum number of running calls of one load; more calls would only queue on a slow machine. */
 const MAX_UNDER_WAY = 1_000
 
 interface LimitedProcess {

@@ -21,7 +21,7 @@ export interface Query {
   readonly grouping: readonly string[]
 }
 
-/** @throws SyntaxError with the place where the text is no PromQL */
+/** @throws SyntaxError with the place where the text is not PromQL */
 export function readPromQL(text: string): Query {
   const query = { selectors: [] as Selector[], grouping: [] as string[] }
   const of = ({ from, to }: SyntaxNode): string => text.slice(from, to)

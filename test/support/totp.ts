@@ -19,7 +19,7 @@ function base32(text: string): Buffer {
   const characters = text.replaceAll(/[\s=]/g, '').toUpperCase().split('')
   const bits = characters.map((character) => {
     const value = ALPHABET.indexOf(character)
-    if (value < 0) throw new Error(`${character} is no character of Base32`)
+    if (value < 0) throw new Error(`${character} is not a Base32 character`)
     return value.toString(2).padStart(5, '0')
   })
   const bytes = bits.join('').match(/.{8}/g) ?? []

@@ -109,7 +109,7 @@ export class WitnessedLedger implements Ledger, LedgerFacts {
   }
 }
 
-/** All admissions of several processes, by time. A line that a kill has cut in two is no admission: its request was not served. */
+/** All admissions of several processes, by time. A line that a kill has cut in two is not an admission: its request was not served. */
 export function readAdmissions(files: readonly string[]): Admission[] {
   const admissions = new Map<string, Admission>()
   for (const line of files.flatMap(readLines)) {
@@ -134,7 +134,7 @@ export function mostRequests(admissions: readonly Admission[], windowMs: number)
   return mostInAnyWindow(admissions, windowMs, ({ wasReleased = false }) => ({ held: 1, used: wasReleased ? 0 : 1 }))
 }
 
-/** Most tokens, held or settled, of the requests in any window of this length. */
+/** Maximum tokens, held or settled, of the requests in any window of this length. */
 export function mostTokens(admissions: readonly Admission[], windowMs: number): number {
   return mostInAnyWindow(admissions, windowMs, tokensOf)
 }

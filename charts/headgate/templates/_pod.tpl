@@ -138,7 +138,7 @@ configMap: { name: {{ $ca.configMap }}, {{ $items }} }
 {{- $number := regexFind "^[0-9]+(\\.[0-9]+)?" $text -}}
 {{- $unit := trimPrefix $number $text -}}
 {{- if or (not $number) (not (hasKey $units $unit)) }}
-{{- fail (printf "%q is no amount of memory: a number, and Ki, Mi, Gi, Ti, k, M, G or T" $text) }}
+{{- fail (printf "%q is not an amount of memory: a number, and Ki, Mi, Gi, Ti, k, M, G or T" $text) }}
 {{- end -}}
 {{- mulf (float64 $number) (get $units $unit) | int64 -}}
 {{- end -}}

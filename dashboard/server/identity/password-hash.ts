@@ -30,7 +30,7 @@ export async function hashPassword(password: string, { memoryKiB, passes }: Hash
   return `$argon2id$v=19$m=${memoryKiB},t=${passes},p=${PARALLELISM}$${base64(nonce)}$${base64(tag)}`
 }
 
-/** @returns whether `password` has the hash; false for a text that is no hash */
+/** @returns whether `password` has the hash; false for a text that is not a hash */
 export async function verifyPassword(password: string, hash: string): Promise<boolean> {
   const [, memory, passes, parallelism, salt = '', tag = ''] = PHC.exec(hash) ?? []
   if (memory === undefined) return false

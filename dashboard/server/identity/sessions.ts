@@ -1,4 +1,4 @@
-/** Reads and ends sessions. A session is no permission by itself: its person must have a verified address at every call. */
+/** Reads and ends sessions. A session is not a permission by itself: its person must have a verified address at every call. */
 import type { Clock } from '#platform/clock.ts'
 import type { Client } from '../http/exchange.ts'
 import type { Auth } from './auth.ts'

@@ -185,7 +185,7 @@ describe('a session', () => {
       expect((await send(world, 'GET', '/api/me', { headers: { authorization } })).status).toBe(401)
   })
 
-  test('is no permission: it opens nothing while the address of its person is not verified', async () => {
+  test('is not a permission: it opens nothing while the address of its person is not verified', async () => {
     const browser = await world.person('undone@f.example')
     const { internalAdapter } = await world.dashboard.identity.auth.$context
     const { id } = (await browser.get('/api/me')).json().person

@@ -31,7 +31,7 @@ const PROOF_SECONDS = 86_400
 /** What the identity library takes, too: one plain address of ASCII characters. */
 const emailSchema = z.email().max(254)
 
-/** @returns the address in the form that is stored; undefined for a text that is no address */
+/** @returns the address in the form that is stored; undefined for a text that is not an address */
 export function emailOf(text: unknown): string | undefined {
   const email = typeof text === 'string' ? text.trim().toLowerCase() : ''
   return emailSchema.safeParse(email).success ? email : undefined

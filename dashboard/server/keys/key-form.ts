@@ -25,7 +25,7 @@ const NAME = z
 const form = z.strictObject({
   name: NAME,
   models: z
-    .array(z.string().regex(new RegExp(MODEL_PATTERN), 'This is no name of a model.').max(253), { error: 'Choose the models.' })
+    .array(z.string().regex(new RegExp(MODEL_PATTERN), 'This is not a model name.').max(253), { error: 'Choose the models.' })
     .min(1, 'Choose at least one model.')
     .max(MAX_MODELS, `Choose at most ${MAX_MODELS} models.`),
   budget: z

@@ -141,7 +141,7 @@ describe('a new key', () => {
     [{ name: 'two\nlines' }, { name: 'Write the name on one line.' }],
     [{ name: 'x'.repeat(64) }, { name: 'Write at most 63 characters.' }],
     [{ models: [] }, { models: 'Choose at least one model.' }],
-    [{ models: ['$'] }, { models: 'This is no name of a model.' }],
+    [{ models: ['$'] }, { models: 'This is not a model name.' }],
     [{ budget: { amount: '-1', window: 'Month' } }, { budget: 'Write an amount like 25 or 2.50.' }],
     [{ budget: { amount: '1e999', window: 'Month' } }, { budget: 'Write an amount like 25 or 2.50.' }],
     [{ budget: { amount: '0', window: 'Month' } }, { budget: 'Write an amount above 0.' }],

@@ -60,7 +60,7 @@ export interface News {
   readonly history: readonly string[]
 }
 
-/** Most mails of one subject to the people of one account in a UTC day. The last one says that it is the last. */
+/** Maximum number of mails of one subject to the people of one account in a UTC day. The last one says that it is the last. */
 export const MOST_A_DAY = 20
 /** What happened longer ago is history: a dashboard with an older database, or none, mails nothing about it. ms */
 export const NEWS_MS = 2 * 86_400_000

@@ -8,11 +8,11 @@ export function formText({ body }: Exchange, name: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-/** @returns a text of a JSON body @throws Refused if it is no text, or longer than `most` characters */
+/** @returns a text of a JSON body @throws Refused if it is not text, or longer than `most` characters */
 export function jsonText({ body }: Exchange, name: string, most = 512): string {
   const value = body[name]
   if (typeof value === 'string' && value.length <= most) return value
-  throw new Refused('invalid', `The field ${name} is missing or is no text.`, { fields: { [name]: 'This must be a text.' } })
+  throw new Refused('invalid', `The field ${name} is missing or is not text.`, { fields: { [name]: 'This must be a text.' } })
 }
 
 /** @returns undefined without the field */

@@ -85,9 +85,9 @@ describe('a fault is named, and never taken for an empty account:', () => {
       (_request, response) => void response.writeHead(503).end('{"error":{"message":"later"}}'),
       /answers 503: .*later/,
     ],
-    ['an answer that is no JSON', (_request, response) => void response.end('<html>'), /not one of an operator of this version/],
+    ['an answer that is not JSON', (_request, response) => void response.end('<html>'), /not one of an operator of this version/],
     [
-      'an amount that is no decimal number',
+      'an amount that is not a decimal number',
       (_request, response) => void response.end(JSON.stringify({ ...LEDGER, balance: '1e3' })),
       /not one of an operator of this version/,
     ],

@@ -30,7 +30,7 @@ export function paymentsView(settings: PaymentSettings, account: string, topUps:
   return { provider, amounts: [], ...(command === undefined ? {} : { command }) }
 }
 
-/** @returns the amount as decimal text @throws Refused for what is no amount, too little or too much */
+/** @returns the amount as decimal text @throws Refused for what is not an amount, too little or too much */
 export function topUpAmount(text: string, { least, most }: TopUpAmounts, currency: string): string {
   const micros = parseMicros(text.trim())
   if (micros === undefined) throw invalid('Write an amount such as 25.00.')

@@ -85,7 +85,8 @@ const postTopUp: MemberHandler = async (deps, exchange, { person }) => {
   if (account.spec.billing !== 'Prepaid') throw new Refused('conflict', 'This account has no balance to top up.')
   const amount = topUpAmount(jsonText(exchange, 'amount', MOST_AMOUNT), payments, deps.money.currency)
   const attempt = jsonText(exchange, 'attempt', MOST_ATTEMPT)
-  if (!ATTEMPT.test(attempt)) throw new Refused('invalid', 'The request cannot be read.', { fields: { attempt: 'This is no attempt.' } })
+  if (!ATTEMPT.test(attempt))
+    throw new Refused('invalid', 'The request cannot be read.', { fields: { attempt: 'This is not a payment attempt.' } })
   const url = await client.checkout({ account: id, amount, email: person.email, attempt })
   deps.log.info({ audit: 'billing.top-up', person: person.id, request: exchange.id, account: id.name, amount }, 'a person goes to pay')
   const body: TopUpStart = { url }

@@ -58,7 +58,7 @@ export function amountError(text: string, { least, most }: Bounds, money: Money)
   return micros < least || micros > most ? `Choose an amount from ${money.exact(least)} to ${money.exact(most)}.` : undefined
 }
 
-/** What a payment of this amount leaves missing until calls are answered again. @returns 0 if nothing, and for text that is no amount */
+/** What a payment of this amount leaves missing until calls are answered again. @returns 0 if nothing, and for text that is not an amount */
 export function missingAfter(text: string, { isPrepaid, balance }: Pick<Billing, 'isPrepaid' | 'balance'>, cent: bigint): bigint {
   const amount = plainNumber(text)
   return isPrepaid && AMOUNT.test(amount) ? leastTopUp(microsOf(balance) + microsOf(amount), cent) : 0n

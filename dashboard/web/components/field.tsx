@@ -4,7 +4,7 @@ import { type ReactNode, useId, useState } from 'react'
 export interface FieldProps {
   readonly label: string
   readonly hint?: ReactNode
-  /** Something to know about what was typed, which is no error. */
+  /** Something to know about what was typed, which is not an error. */
   readonly notice?: ReactNode
   readonly error?: string | undefined
   readonly name: string

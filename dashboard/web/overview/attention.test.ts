@@ -61,7 +61,7 @@ describe('a budget', () => {
     ['below 80 %', budget({ percent: 79 })],
     ['that is only watched', budget({ percent: 100, isAudit: true })],
     ['of which nothing is known yet', budget()],
-  ])('%s is no concern', (_name, each) => {
+  ])('%s is not a concern', (_name, each) => {
     expect(concerns([key({ budgets: [each] })])).toEqual([])
   })
 

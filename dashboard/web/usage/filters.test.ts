@@ -16,6 +16,6 @@ it('a URL without filters shows the spend of 30 days for all keys and models, an
   expect(usagePath(filtersOf(''))).toBe('/usage')
 })
 
-it.each(['?days=31', '?days=-7&show=profit', '?days=7e0', '?show='])('%s, written by hand, is no crash', (search) => {
+it.each(['?days=31', '?days=-7&show=profit', '?days=7e0', '?show='])('%s, written by hand, is not a crash', (search) => {
   expect(filtersOf(search)).toEqual({ days: 30, show: 'spend', key: '', model: '' })
 })

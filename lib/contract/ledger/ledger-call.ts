@@ -127,7 +127,7 @@ export interface LedgerCall {
   readonly permits: PermitRequest | undefined
   readonly rates: readonly RateRequest[]
   readonly budgets: readonly BudgetRequest[]
-  /** Absent for a subject that is no account. */
+  /** Absent for a subject that is not an account. */
   readonly balance: BalanceRequest | undefined
 }
 

@@ -74,7 +74,7 @@ describe('model records', () => {
     ['a price per call that is not an integer', { pricing: { ...PRICES, perRequest: 0.5 } }],
     ['a price per call below zero', { pricing: { ...PRICES, perRequest: -1 } }],
     ['half a price', { pricing: { inputPerMillion: 1 } }],
-    ['a forwarded header that is no name', { forwardHeaders: ['x\r\nauthorization'] }],
+    ['a forwarded header that is not a name', { forwardHeaders: ['x\r\nauthorization'] }],
     ['17 forwarded headers', { forwardHeaders: Array.from({ length: 17 }, (_, at) => `x-${at}`) }],
     ['a forwarded header of 65 characters', { forwardHeaders: ['x'.repeat(65)] }],
     ['an answer of no tokens', { maxOutputTokens: 0 }],

@@ -70,7 +70,7 @@ export function isExhausted(facts: BalanceFacts, shown: ShownBalance): boolean {
   return stateOf(facts, shown) === 'Exhausted'
 }
 
-/** The Event of a status that shows another state of the balance than the one before. A new account begins without one: that is no Event. */
+/** The Event of a status that shows another state of the balance than the one before. A new account begins without one: that is not an Event. */
 export function crossingOf(facts: BalanceFacts, next: ShownBalance): BalanceEvent | undefined {
   const [before, after] = [formerState(facts), stateOf(facts, next)]
   if (before === undefined || after === undefined || before === after) return undefined

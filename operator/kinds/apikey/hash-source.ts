@@ -7,7 +7,7 @@ import { findCondition } from '#api/condition-list.ts'
 import type { Observed } from './observed.ts'
 
 export const HASH_INDEX = 'hash'
-/** Most live values of one key. */
+/** Maximum number of live values of one key. */
 const MAX_LIVE = 4
 
 export interface HashSource {

@@ -9,7 +9,7 @@ import type { KeyAccount } from '../../accounts/accounts.ts'
 import type { Level } from '../../loop/level.ts'
 import { endsFormerValue, isAliveAt } from './hash-source.ts'
 
-/** Most voided generations in an entry. They identify a late write of a deposed leader. */
+/** Maximum number of voided generations in an entry. They identify a late write of a deposed leader. */
 const KEEP_VOIDED = 4
 /** The last second of RFC 3339. A time with an offset can be later. */
 const LATEST_MS = Date.UTC(9999, 11, 31, 23, 59, 59)

@@ -41,9 +41,9 @@ import { nextStep, reportStep } from './steps.ts'
 const KIND = apiKeys.kind
 /** Time after which the entry of an orphan is written again, ms. */
 const ORPHAN_RETRY_MS = 10_000
-/** Most entries per turn of the event loop. */
+/** Maximum number of entries per turn of the event loop. */
 const TURN = 500
-/** Most owners of one hash that are told about another ApiKey that names it. */
+/** Maximum number of owners of one hash that are told about another ApiKey that names it. */
 const MAX_TOLD = 16
 
 export const apiKeyRow: KindRow = { api: apiKeyKind, create: (context) => new ApiKeys(context) }

@@ -50,7 +50,7 @@ describe('SecretIssued', () => {
       /was removed with its revocation\.$/,
     ],
     ['it was never made', fresh({}, heldKey({ state: 'Revoked' })), 'Revoked', /revoked before it was issued/],
-    ['the hash is lost', lost(), 'KeyLost', /hash is lost; no new key is made silently\.$/],
+    ['the hash is lost', lost(), 'KeyLost', /hash has been lost\. The operator will not issue a replacement on its own\.$/],
     [
       'another object has the name',
       fresh({ secret: { state: 'Foreign' } }),
@@ -96,9 +96,9 @@ describe('SecretIssued', () => {
       'Forbidden',
       /may not write in this namespace/,
     ],
-    ['Redis does not answer', fresh({ storeAvailable: false }), 'WaitingForStore', /Redis does not answer, so no key is made/],
+    ['Redis does not answer', fresh({ storeAvailable: false }), 'WaitingForStore', /Redis does not answer, so no key is issued/],
     ['the namespace is full', fresh({ namespaceLimit: 3 }), 'Pending', /when the namespace has room/],
-    ['it is being made', minted(), 'Pending', /^The key is being made\.$/],
+    ['it is being made', minted(), 'Pending', /^The key is being issued\.$/],
     ['its entry is of a newer version', { ...lost(), isUnreadable: true }, 'EntryUnreadable', /until the operator is updated\.$/],
   ])('gives reason and message if %s', (_what, observed, reason, message) => {
     expect(secretIssued(observed)).toMatchObject({ reason, message: expect.stringMatching(message) })

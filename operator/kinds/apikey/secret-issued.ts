@@ -67,7 +67,10 @@ function stopped(observed: Observed): Outcome | undefined {
   if (observed.apiKey.spec.state === 'Revoked')
     return { reason: 'Revoked', message: 'The key was revoked before it was issued, so there is no Secret.' }
   if (isKeyLost(observed))
-    return { reason: 'KeyLost', message: 'The key was issued before and its hash is lost; no new key is made silently.' }
+    return {
+      reason: 'KeyLost',
+      message: 'The key was issued, and its hash has been lost. The operator will not issue a replacement on its own.',
+    }
   return undefined
 }
 
@@ -75,7 +78,7 @@ function blocked(observed: Observed): Outcome | undefined {
   const { secret, apiKey } = observed
   const name = secretName(apiKey)
   if (secret.state === 'LeftOver')
-    return { reason: 'Pending', message: `Secret ${name} of a deleted ApiKey is about to be removed; then the operator makes the key.` }
+    return { reason: 'Pending', message: `Secret ${name} of a deleted ApiKey is about to be removed; then the operator issues the key.` }
   if (!isNameTaken(observed)) return undefined
   const message = `Secret ${name} exists and was not made for this ApiKey; it is left as it is. Remove it, or create an ApiKey with another secret.name.`
   return { reason: 'SecretConflict', message }
@@ -94,7 +97,7 @@ function keyringFailure({ code, message }: Failure): Outcome {
   if (code === 'KeyringFull')
     return {
       reason: 'KeyringFull',
-      message: `The keyring has no room for the key: ${message}. Ask the administrator; the key is made as soon as there is room.`,
+      message: `The keyring has no room for the key: ${message}. Ask the administrator; the operator issues the key as soon as there is room.`,
     }
   return { reason: 'Pending', message: `The keyring cannot be written: ${message}. The operator tries again by itself.` }
 }
@@ -104,12 +107,12 @@ function refusedWrite({ code, message }: Failure, name: string): Outcome {
     case 'QuotaExceeded':
       return {
         reason: 'QuotaExceeded',
-        message: `A quota refuses Secret ${name}: ${message}. Raise the quota or delete Secrets; then the operator makes the key.`,
+        message: `A quota refuses Secret ${name}: ${message}. Raise the quota or delete Secrets; then the operator issues the key.`,
       }
     case 'AdmissionDenied':
       return {
         reason: 'AdmissionDenied',
-        message: `An admission policy refuses Secret ${name}: ${message}. Change the ApiKey or the policy; then the operator makes the key.`,
+        message: `An admission policy refuses Secret ${name}: ${message}. Change the ApiKey or the policy; then the operator issues the key.`,
       }
     case 'Forbidden':
       return {
@@ -122,8 +125,8 @@ function refusedWrite({ code, message }: Failure, name: string): Outcome {
 }
 
 function waiting({ storeAvailable, namespaceLimit }: Observed): Outcome {
-  if (namespaceLimit !== undefined) return { reason: 'Pending', message: 'The key is made when the namespace has room for it.' }
+  if (namespaceLimit !== undefined) return { reason: 'Pending', message: 'The key is issued when the namespace has room for it.' }
   return storeAvailable
-    ? { reason: 'Pending', message: 'The key is being made.' }
-    : { reason: 'WaitingForStore', message: 'Redis does not answer, so no key is made. The operator continues as soon as Redis answers.' }
+    ? { reason: 'Pending', message: 'The key is being issued.' }
+    : { reason: 'WaitingForStore', message: 'Redis does not answer, so no key is issued. The operator continues as soon as Redis answers.' }
 }

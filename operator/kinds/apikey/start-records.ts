@@ -20,11 +20,11 @@ import { entryOf, recordText } from './keyring-entry.ts'
 import { refusedRecord, scopeOf } from './orphans.ts'
 import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
 
-/** Most concurrent reads of Secrets. */
+/** Maximum number of concurrent reads of Secrets. */
 const READS = 32
 /** Longest time for reads of Secrets, ms. The reconcile of each remaining key recovers its entry. */
 const READ_FOR_MS = 10_000
-/** Most entries per turn of the event loop. */
+/** Maximum number of entries per turn of the event loop. */
 const TURN = 500
 
 /** Longest wait of a start for restored entries to become durable, ms. */

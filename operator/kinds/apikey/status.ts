@@ -18,10 +18,10 @@ import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus, usedColumn 
 import { MAX_USED_VALUES } from './used-values.ts'
 import { secretName } from './user-secret.ts'
 
-/** Most models that a message names. */
+/** Maximum number of models that a message names. */
 const NAMED_MODELS = 5
 
-/** Most characters of the column of models. */
+/** Maximum characters of the column of models. */
 const MODELS_COLUMN = 60
 
 type Outcome<Type extends ApiKeyCondition['type']> = Pick<Extract<ApiKeyCondition, { type: Type }>, 'reason' | 'message'>

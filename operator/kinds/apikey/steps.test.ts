@@ -146,7 +146,7 @@ describe('a minted key', () => {
   })
 
   test.each([
-    ['is no Credential of ours', { hash: undefined, valueID: '' }],
+    ['is not a Credential of ours', { hash: undefined, valueID: '' }],
     ['carries another id than the annotation', { keyID: 'another' }],
   ])('is voided if a user put a value into its Secret, which %s, and is not written again and again', (_what, change) => {
     const observed = minted({ secret: secretOf(verifierOf(9), change) })
@@ -377,7 +377,7 @@ describe('a lost entry', () => {
     idle({ entry: undefined, verifier: undefined, projected: undefined, confirmation: undefined, ...change })
 
   test.each([
-    ['whose value is no Credential of ours', { hash: undefined, valueID: '' }],
+    ['whose value is not a Credential of ours', { hash: undefined, valueID: '' }],
     ['whose annotation names another key', { keyID: 'another' }],
     ['whose value has another id, because a user put another value there', { valueID: 'another' }],
   ])('is not restored from a Secret %s', (_what, change) => {

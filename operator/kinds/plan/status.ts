@@ -8,7 +8,7 @@ import type { ObservedPlan } from './observed.ts'
 
 type ConditionFor<Type extends PlanCondition['type']> = Extract<PlanCondition, { type: Type }>
 
-/** Most entries that a message names. */
+/** Maximum number of entries that a message names. */
 const NAMED_MODELS = 5
 
 export function statusOf(observed: ObservedPlan): PlanStatus {

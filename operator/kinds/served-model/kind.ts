@@ -28,7 +28,7 @@ import { type ModelStep, nextStep, reportStatus } from './steps.ts'
 const KIND = servedModelKind.resource.kind
 /** Pause before a changed EndpointSlice enqueues an object, ms: a rollout changes slices many times a second. */
 const COALESCE_MS = 100
-/** Most objects per turn of the event loop. */
+/** Maximum number of objects per turn of the event loop. */
 const PER_TURN = 100
 
 export const servedModelRow: KindRow = { api: servedModelKind, create: (context) => new ServedModels(context) }

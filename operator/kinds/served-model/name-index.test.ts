@@ -109,7 +109,7 @@ describe('NameIndex', () => {
     }
   })
 
-  test('an older model that is published later takes the name over; a change of owner within one namespace is no takeover', () => {
+  test('an older model that is published later takes the name over; a change of owner within one namespace is not a takeover', () => {
     index.put(candidate('late', 1, ['x'], { namespace: 'evil' }))
     index.put(candidate('owner', 2, ['x'], { namespace: 'platform', isPublished: true }))
     expect(seen(index.put(candidate('late', 1, ['x'], { namespace: 'evil', isPublished: true }))).takeovers).toEqual([

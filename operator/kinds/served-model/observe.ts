@@ -25,7 +25,7 @@ import type { EndpointSlice, Service } from '#kube/resources.ts'
 
 type BackendSpec = ServedModel['spec']['backends'][number]
 
-/** Most endpoints of one backend in a record. */
+/** Maximum number of endpoints of one backend in a record. */
 const MAX_ENDPOINTS = 1_000
 /** Time after which a refused write of the mounted Secrets is tried again, ms. */
 const MOUNT_RETRY_MS = 10_000

@@ -102,7 +102,7 @@ function healthCondition({ around, desired, backends, accepted }: Assessment): C
   const down = backends.filter((backend) => backend.ready === 0)
   const partly = backends.filter((backend) => backend.ready > 0 && backend.ready < backend.total)
   if (around.backends.every((backend) => knownEndpoints(backend) === 0))
-    return { type, reason: 'NoEndpoints', message: 'No backend has a ready endpoint. Start a server behind the Service.' }
+    return { type, reason: 'NoEndpoints', message: 'No backend has a ready endpoint. Start a pod that the Service selects.' }
   if (down.length === backends.length) return { type, reason: 'Unreachable', message: `No gateway can use any backend: ${counts(down)}.` }
   if (down.length > 0 || partly.length > 0)
     return { type, reason: 'Degraded', message: `Not fully usable: ${counts([...down, ...partly])}.` }
