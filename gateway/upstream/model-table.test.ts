@@ -70,6 +70,23 @@ describe('a model name', () => {
     expect(namesOf(table)).not.toContain('llama')
   })
 
+  it('is listed anew only for the namespaces that may use the changed model, before or after the change', () => {
+    const table = tableOf(
+      { uid: 'own', namespace: 'shop', allowedNamespaces: ['shop'] },
+      { uid: 'x', namespace: 'evil', allowedNamespaces: ['evil', 'lab'] },
+    )
+    const lists = () => ['shop', 'lab', 'evil', 'ops'].map((namespace) => table.visible(namespace))
+    const changed = (before: readonly unknown[]) => lists().map((list, at) => list !== before[at])
+    let before = lists()
+    put(table, { uid: 'x', namespace: 'evil', allowedNamespaces: ['evil', 'ops'], servedName: 'renamed' })
+    expect(changed(before)).toEqual([false, true, true, true])
+    expect(table.visible('ops').map(({ name }) => name)).toEqual(['renamed'])
+    before = lists()
+    table.delete('x')
+    expect(changed(before)).toEqual([false, false, true, true])
+    expect(table.visible('ops')).toEqual([])
+  })
+
   it('changes with its record', () => {
     const table = tableOf({ servedName: 'one' })
     put(table, { servedName: 'two' })

@@ -75,7 +75,7 @@ export class ModelTable implements RecordTable {
   readonly #rules: AddressRules
   readonly #entries = new Map<string, ModelEntry>()
   readonly #names = new ModelNames<ModelEntry>()
-  /** Lists by namespace, until a model changes: building one means to sort and resolve thousands of names. */
+  /** Lists by namespace, until a model changes that the namespace may use: building one means to sort and resolve thousands of names. */
   readonly #visible = new Map<string, readonly VisibleModel[]>()
 
   constructor(rules: AddressRules) {
@@ -86,7 +86,7 @@ export class ModelTable implements RecordTable {
     return this.#names.resolve(namespace, name)
   }
 
-  /** Every name that `resolve` answers for a namespace, sorted. The array stays the same object until a model changes. */
+  /** Every name that `resolve` answers for a namespace, sorted. The array stays the same object until one of these models changes. */
   visible(namespace: string): readonly VisibleModel[] {
     const known = this.#visible.get(namespace)
     if (known) return known
@@ -117,7 +117,7 @@ export class ModelTable implements RecordTable {
     const entry = this.#entries.get(uid)
     if (entry === undefined) return
     this.#entries.delete(uid)
-    this.#visible.clear()
+    this.#outdate(entry)
     this.#names.delete(entry)
     for (const target of targetsOf(entry)) target.health.isRetired = true
   }
@@ -146,8 +146,13 @@ export class ModelTable implements RecordTable {
   #add(uid: string, entry: ModelEntry): void {
     this.#entries.set(uid, entry)
     this.#names.add(entry)
-    this.#visible.clear()
+    this.#outdate(entry)
     for (const target of targetsOf(entry)) target.health.isRetired = false
+  }
+
+  /** A tenant who edits a model all the time must not cost the lists of all others. */
+  #outdate(entry: ModelEntry): void {
+    for (const namespace of [...this.#visible.keys()]) if (entry.admits(namespace)) this.#visible.delete(namespace)
   }
 
   #read(uid: string, text: string): ModelEntry | undefined {
