@@ -119,7 +119,7 @@ function callErrors({ isForm, isCharged }: Dialect): readonly ErrorRow[] {
 }
 
 const header = (name: string): readonly [string, Schema] => [name, { $ref: `#/components/headers/${name}` }]
-const IDS = [header('x-request-id'), header('request-id')]
+const COMMON = [header('x-request-id'), header('request-id'), header('x-content-type-options')]
 const STATE = { limit: 1, remaining: 1, resetMs: 1 }
 const rateNames = (format: ErrorFormat): string[] =>
   rateHeaders({ requests: STATE, tokens: STATE }, format, 0).filter((_, i) => i % 2 === 0)
@@ -143,7 +143,7 @@ function errorAnswer(rows: readonly ErrorRow[], format: ErrorFormat, isHead: boo
   const some = (names: readonly string[], has: (row: ErrorRow) => unknown) => (rows.some(has) ? names.map(header) : [])
   const limits = rows.some(({ id }) => id === 'requestsLimited') ? rateNames(format).map(header) : []
   const headers = [
-    ...IDS,
+    ...COMMON,
     ...some(['x-should-retry'], ({ noRetry }) => noRetry),
     ...some(['retry-after', 'retry-after-ms'], ({ retryAfterSeconds }) => retryAfterSeconds !== undefined),
     ...some(['www-authenticate'], ({ challenge }) => challenge),
@@ -173,7 +173,7 @@ interface Operation {
 
 function operation({ method, path, dialect }: Operation, shared: SharedAnswers): Schema {
   const content = dialect ? callContent(dialect) : API_OBJECTS[withoutRepeat(path)]
-  const headers = Object.fromEntries([...IDS, ...(dialect?.isCharged ? rateNames(formatOfPath(path)).map(header) : [])])
+  const headers = Object.fromEntries([...COMMON, ...(dialect?.isCharged ? rateNames(formatOfPath(path)).map(header) : [])])
   const description = dialect ? "The model server's answer." : 'What the key may see.'
   return {
     operationId: `${method.toLowerCase()}${path.replace(/[^a-z0-9]+/g, '_')}`,
@@ -233,6 +233,7 @@ function headersOf(): Schema {
   return {
     'x-request-id': text('The id of this request in the logs of the gateway.'),
     'request-id': text('The same id, under the name of Anthropic.'),
+    'x-content-type-options': text('Always nosniff.'),
     'x-should-retry': { description: 'false: a retry cannot help.', schema: { const: 'false' } },
     'retry-after': integer('Seconds to wait.'),
     'retry-after-ms': integer('Milliseconds to wait.'),

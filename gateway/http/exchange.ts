@@ -57,7 +57,7 @@ export class Exchange implements Intrusive {
 
   /** Headers of every answer. A new list, to which the caller may append. */
   ownHeaders(): string[] {
-    const headers = requestIdHeaders(this.requestId)
+    const headers = commonHeaders(this.requestId)
     return this.cors === undefined ? headers : headers.concat(this.cors)
   }
 
@@ -82,7 +82,7 @@ export function newRequestId(): string {
   return `req_${randomUUID()}`
 }
 
-/** The id for the SDKs: those of OpenAI read the first header, those of Anthropic the second. */
-export function requestIdHeaders(requestId: string): string[] {
-  return ['x-request-id', requestId, 'request-id', requestId]
+/** The id for the SDKs: those of OpenAI read the first header, those of Anthropic the second. No browser takes an answer for another type. */
+export function commonHeaders(requestId: string): string[] {
+  return ['x-request-id', requestId, 'request-id', requestId, 'x-content-type-options', 'nosniff']
 }

@@ -3,7 +3,7 @@ import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { Duplex } from 'node:stream'
 import { constantError, sharedError, type ErrorFormat, type GatewayError } from '../errors.ts'
 import { errorBody } from '../dialects/dialect.ts'
-import { type Answer, Exchange, formatOfPath, newRequestId, requestIdHeaders } from './exchange.ts'
+import { type Answer, Exchange, formatOfPath, newRequestId, commonHeaders } from './exchange.ts'
 
 /** Placeholder of the request id in a prebuilt body. No id has this form. */
 const ID_PLACE = 'req_here'
@@ -140,7 +140,7 @@ type Answered = Pick<Exchange, 'format' | 'requestId' | 'ownHeaders'>
 /** Bytes that never became a request get an id, too. */
 function unread(format: ErrorFormat): Answered {
   const requestId = newRequestId()
-  return { format, requestId, ownHeaders: () => requestIdHeaders(requestId) }
+  return { format, requestId, ownHeaders: () => commonHeaders(requestId) }
 }
 
 function rawAnswer(error: GatewayError, answered: Answered): string {

@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest'
 import { startFront, type FrontGateway } from '../../test/support/front-gateway.ts'
 import { BodyReader } from '../dialects/body-reader.ts'
-import { requestIdHeaders } from '../http/exchange.ts'
+import { commonHeaders } from '../http/exchange.ts'
 import { systemClock } from '#platform/clock.ts'
 import { ROUTES, type Route } from './route-table.ts'
 
@@ -14,7 +14,7 @@ describe('a new route', () => {
     paths: ['/v1/toy/{id}'],
     label: '/v1/toy',
     handler: () => (exchange, path) => {
-      exchange.response.writeHead(200, requestIdHeaders(exchange.requestId)).end(path)
+      exchange.response.writeHead(200, commonHeaders(exchange.requestId)).end(path)
     },
   }
 

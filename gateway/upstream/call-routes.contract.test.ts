@@ -292,8 +292,28 @@ describe('sound', () => {
     await expect(readAll(answer)).rejects.toThrow('aborted')
   })
 
-  it('of another type than sound or text is an error', async () => {
-    const reply: Reply = (response) => response.writeHead(200, { 'content-type': 'text/html' }).end('<p>')
-    expect((await transcribe(reply)).status).toBe(502)
+  it.each(['text/html', 'text/plain-html', 'image/svg+xml', 'application/octet-stream-x', 'audio/', 'text/vttml'])(
+    'of another type than sound or text is an error: %s',
+    async (type) => {
+      const reply: Reply = (response) => response.writeHead(200, { 'content-type': type }).end('<p>')
+      expect((await transcribe(reply)).status).toBe(502)
+    },
+  )
+
+  it.each([
+    ['audio/wav', 'audio/wav'],
+    ['audio/pcm;rate=24000; channels=1', 'audio/pcm;rate=24000; channels=1'],
+    ['audio/mpeg; charset=utf-7', 'audio/mpeg'],
+    ['application/octet-stream; x="<script>"', 'application/octet-stream'],
+    ['Text/Plain; charset=utf-7', 'text/plain; charset=utf-8'],
+    ['application/x-subrip', 'application/x-subrip; charset=utf-8'],
+  ])('of the type %s is sent as %s', async (type, sent) => {
+    const { gateway } = await gatewayTo((response) => response.writeHead(200, { 'content-type': type }).end('x'))
+    const answer = await gateway.open('/v1/audio/speech', { model: 'llama', input: 'hello', voice: 'amy' })
+    expect([answer.headers['content-type'], answer.headers['x-content-type-options'], String(await readAll(answer))]).toEqual([
+      sent,
+      'nosniff',
+      'x',
+    ])
   })
 })

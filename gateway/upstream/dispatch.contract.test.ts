@@ -33,7 +33,7 @@ const OK = {
 const error = (text: string): { type: string; code: string; message: string } => JSON.parse(text).error
 
 describe('a plain answer', () => {
-  it('arrives byte for byte, with our request id and nothing of the backend but three headers', async () => {
+  it('arrives byte for byte, with our request id and nothing of the backend but two headers', async () => {
     const text = `{ "odd" : [1,  2],"model":"llama","choices":[] }`
     const { gateway, backend } = await gatewayTo(
       json(200, text, { server: 'x', 'set-cookie': 'a=b', 'openai-processing-ms': '7', 'x-request-id': 'theirs' }),
@@ -51,6 +51,15 @@ describe('a plain answer', () => {
     expect(answer.headers['request-id']).toBe(answer.headers['x-request-id'])
     expect(gateway.outcomes).toMatchObject([{ wasSent: true, error: undefined }])
     expect(gateway.exchanges[0]?.backend).toBe('b0')
+  })
+
+  it.each([
+    ['text/html+json; charset=utf-7', OK],
+    ['application/json; charset=utf-16', { ...OK, padding: 'x'.repeat(100_000) }],
+  ])('has the content type of the gateway, not that of the server: %s', async (type, answer) => {
+    const { gateway } = await gatewayTo((response) => response.writeHead(200, { 'content-type': type }).end(JSON.stringify(answer)))
+    const { status, headers } = await gateway.post(CHAT, HELLO)
+    expect([status, headers['content-type'], headers['x-content-type-options']]).toEqual([200, 'application/json', 'nosniff'])
   })
 
   it('the backend gets the unchanged body, at the path of the url followed by the path of the route', async () => {

@@ -1,5 +1,5 @@
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
-import { FileRelay, isFile } from './relay-file.ts'
+import { FileRelay } from './relay-file.ts'
 import { ErrorAnswer, PlainRelay } from './relay-plain.ts'
 import type { StreamRelay } from './relay-stream.ts'
 
@@ -14,5 +14,5 @@ export function relayFor(port: RelayPort, head: AnswerHead, stream: StreamRelay 
 
 function plainRelayFor(port: RelayPort, head: AnswerHead, type: string): AnswerRelay {
   if (type.includes('json')) return new PlainRelay(port, head)
-  return port.job.dialect.answers === 'Any' && isFile(type) ? new FileRelay(port, head) : new ErrorAnswer(port, head)
+  return (port.job.dialect.answers === 'Any' ? FileRelay.of(port, head) : undefined) ?? new ErrorAnswer(port, head)
 }

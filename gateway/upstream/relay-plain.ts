@@ -102,7 +102,7 @@ export class PlainRelay implements AnswerRelay {
 
   #open(length: number | undefined): void {
     this.isOpen = true
-    const headers = returnedHeaders(this.#head.headers)
+    const headers = returnedHeaders(this.#head.headers, 'application/json')
     if (length !== undefined) headers.push('content-length', String(length))
     this.#host.open(headers)
   }

@@ -6,7 +6,7 @@ import type { OwnHeaders } from './model-table.ts'
 const FORWARDED = ['accept', 'traceparent', 'tracestate', 'openai-beta', 'x-session-id', 'x-session-affinity', 'x-claude-code-session-id']
 const FORWARDED_PREFIX = 'x-codex-'
 const ANTHROPIC = ['anthropic-version', 'anthropic-beta']
-const RETURNED = ['content-type', 'cache-control', 'openai-processing-ms']
+const RETURNED = ['cache-control', 'openai-processing-ms']
 
 /** @param extra from the configuration @throws RangeError that names a header that is never forwarded */
 export function forwardedHeaders(extra: readonly string[] = []): ReadonlySet<string> {
@@ -74,9 +74,12 @@ function passes(name: string, { forwarded, ofModel, isAnthropic, own }: HeaderSo
   return ofModel?.has(name) === true || (isAnthropic && ANTHROPIC.includes(name))
 }
 
-/** Selects the headers of a backend's answer that reach the client: name, value, name, value … */
-export function returnedHeaders(answer: IncomingHttpHeaders): string[] {
-  const headers: string[] = []
+/**
+ * Selects the headers of a backend's answer that reach the client: name, value, name, value …
+ * @param type that the gateway gives the answer: a server must not choose how a browser reads it
+ */
+export function returnedHeaders(answer: IncomingHttpHeaders, type: string): string[] {
+  const headers: string[] = ['content-type', type]
   for (const name of RETURNED) {
     const value = answer[name]
     if (typeof value === 'string') headers.push(name, value)

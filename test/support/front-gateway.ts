@@ -7,7 +7,7 @@ import { KeyTable } from '../../gateway/auth/key-table.ts'
 import type { AccountRecord } from '#contract/records/account-record.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
 import { authenticate } from '../../gateway/auth/authenticate.ts'
-import { type Exchange, requestIdHeaders } from '../../gateway/http/exchange.ts'
+import { type Exchange, commonHeaders } from '../../gateway/http/exchange.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import { BodyBudget, bodyLimits } from '../../gateway/http/body-budget.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
@@ -142,7 +142,7 @@ export function modelRecord(servedName: string, change: Partial<ModelRecord> = {
 
 async function answerOk({ exchange, askedName }: ForwardJob): Promise<Outcome> {
   const { response, requestId } = exchange
-  response.writeHead(200, requestIdHeaders(requestId).concat('content-type', 'application/json'))
+  response.writeHead(200, commonHeaders(requestId).concat('content-type', 'application/json'))
   response.end(JSON.stringify({ model: askedName }))
   return { usage: undefined, wasSent: true, error: undefined }
 }
