@@ -33,7 +33,7 @@ async function headline(run: RunRecord | undefined): Promise<string> {
 /** A note if MANIFESTS has changed, because there is one state per clone. */
 function otherFolder(run: RunRecord | undefined, manifests: string | undefined): string {
   if (run === undefined || manifests === undefined || manifests === run.manifests) return ''
-  return `MANIFESTS is ${manifests} now, but the last \`make run\` followed ${run.manifests}; this is what came of that.\n`
+  return `MANIFESTS is ${manifests} now, but the last \`make run\` followed ${run.manifests}; this is the resulting state.\n`
 }
 
 function tables(objects: readonly StoredObject[]): string {

@@ -21,7 +21,7 @@ const RESTRICTIONS: Readonly<Record<string, string>> = {
 const DIFFERENCES: Readonly<Record<string, string>> = {
   aliases: 'models have other names for this key; put the names into spec.aliases of the ServedModel',
   config: 'settings of this key are not applied',
-  router_settings: 'routing of this key is not applied; a ServedModel has backends with weights and priorities',
+  router_settings: 'routing of this key is not applied; a ServedModel has backends with weights',
   allowed_cache_controls: 'the gateway has no cache of answers',
   access_group_ids: 'access groups do not exist; list the models of the groups in spec.models',
   budget_fallbacks: 'another model after a budget is used up does not exist; requests answer 402',

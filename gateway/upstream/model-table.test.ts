@@ -40,7 +40,7 @@ describe('a model name', () => {
     expect(uidOf(table, 'ml', 'llama')).toBe('b')
   })
 
-  it('may be an alias: aliases and served names are one name space', () => {
+  it('may be an alias: aliases and served names share one namespace', () => {
     const table = tableOf(
       { uid: 'new', createdMs: 2, servedName: 'fast', aliases: ['small'] },
       { uid: 'old', createdMs: 1, servedName: 'big', aliases: ['fast'] },

@@ -31,7 +31,7 @@ interface LogStream extends DestinationStream {
 }
 
 const MIN_WRITE_BYTES = 8192 // one write per buffer, not per line
-const FLUSH_EVERY_MS = 250 // longest wait of a smaller buffer
+const FLUSH_EVERY_MS = 250 // flush a partly filled buffer after this long
 /** Long values at any place, and values of any length where a word begins: `task-queue` is not a Credential. */
 const CREDENTIAL = /sk-[0-9A-Za-z_-]{20,}|(?<![0-9A-Za-z])sk-[^\s"\\]+/g
 const SECRET_FIELDS = ['authorization', 'x-api-key', 'cookie', 'password', 'token', 'credential'].flatMap((name) => [

@@ -1,5 +1,5 @@
 /**
- * Which model a name means. Served names and aliases share one name space. A name means the oldest model in the namespace of the key, else
+ * Which model a name means. Served names and aliases share one namespace. A name means the oldest model in the namespace of the key, else
  * the oldest model that admits this namespace. Pure.
  */
 import type { ModelRecord } from '#contract/records/model-record.ts'

@@ -160,7 +160,7 @@ function credentialDataOf({ id = '', text }: StoredEntry<CredentialEntry>): read
   return [SUM.test(id) ? `${UPSTREAM_FILE_PREFIX}${id}` : id, text]
 }
 
-/** Another build wrote a data key of another form; such a key stays. */
+/** Keeps data keys it does not recognise: another build may have written them. */
 function decodeCredentials(data: ShardData): DecodedShard<CredentialEntry> {
   const entries = Object.entries(data).map(([key, text]): StoredEntry<CredentialEntry> => {
     const sum = key.startsWith(UPSTREAM_FILE_PREFIX) ? key.slice(UPSTREAM_FILE_PREFIX.length) : ''

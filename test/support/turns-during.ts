@@ -1,4 +1,4 @@
-/** Turns of the event loop that other work gets while `work` is under way. */
+/** Counts event-loop turns left to other work while `work` runs. */
 export async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   let turns = 0
   let isOver = false

@@ -153,7 +153,7 @@ function acceptedOf(observed: Observed): Outcome<'Accepted'> {
 function zoneUnknown({ spec, status }: ApiKey): Outcome<'Accepted'> | undefined {
   const [budget] = budgetsWithoutZone(spec)
   if (budget === undefined) return undefined
-  const effect = status?.keyID === undefined ? 'Until then no key is issued.' : 'Until then the key works on with the budgets that it had.'
+  const effect = status?.keyID === undefined ? 'Until then no key is issued.' : 'Until then the key keeps the budgets that it had.'
   const message = `spec.budgets[${budget.name}].timeZone is ${budget.timeZone ?? ''}, and there is no such time zone. Write an IANA name such as Europe/Berlin. ${effect}`
   return { reason: 'InvalidTimeZone', message }
 }
@@ -168,7 +168,7 @@ const HASH_REFUSALS: Readonly<Record<HashRefusal, Outcome<'Accepted'>>> = {
   HintIsTheValue: {
     reason: 'SourceInvalid',
     message:
-      'spec.source.hash.hint is the whole value of the key, so everybody who may read this ApiKey knows the value. Make another value, and set its SHA-256 and a hint of its last 4 characters.',
+      'spec.source.hash.hint is the whole value of the key, so everybody who may read this ApiKey knows the value. Generate a new value and set its SHA-256 and a hint of its last 4 characters.',
   },
   ProofRequired: {
     reason: 'ProofRequired',
@@ -178,7 +178,7 @@ const HASH_REFUSALS: Readonly<Record<HashRefusal, Outcome<'Accepted'>>> = {
   ValueUsed: {
     reason: 'ValueUsed',
     message:
-      'spec.source.hash.sha256: a key with this value was revoked, or another namespace has used the value. Make another value. If the value is your own and another namespace has named its SHA-256, set spec.source.hash.proof.',
+      'spec.source.hash.sha256: a key with this value was revoked, or another namespace has used the value. Generate a new value. If the value is your own and another namespace has named its SHA-256, set spec.source.hash.proof.',
   },
   TooManyValues: {
     reason: 'ValueUsed',

@@ -1,4 +1,4 @@
-/** The names under which clients can call a ServedModel. Served names and aliases are one name space. Pure. */
+/** The names under which clients can call a ServedModel. Served names and aliases share one namespace. Pure. */
 import type { ServedModel } from '#api/served-model.ts'
 
 export function servedName(model: ServedModel): string {
