@@ -1,13 +1,11 @@
 /** Indexes that more than one kind has. */
 import { namespaceOf, uidOf, type Informer, type KubeObject } from './port.ts'
-import type { EndpointSlice } from './resources.ts'
+import { type EndpointSlice, SERVICE_LABEL } from './resources.ts'
 
 /** By metadata.uid. */
 export const UID_INDEX = 'uid'
 /** EndpointSlices by `namespace/service`. */
 const SERVICE_INDEX = 'service'
-/** The label by which an EndpointSlice names its Service. */
-export const SERVICE_LABEL = 'kubernetes.io/service-name'
 
 /** Adds the index `uid`. */
 export function addUidIndex<T extends KubeObject>(informer: Pick<Informer<T>, 'addIndex'>): void {

@@ -43,6 +43,8 @@ export interface Resource<T extends KubeObject = KubeObject> {
   readonly plural: string
   readonly kind: string
   readonly namespaced: boolean
+  /** The fields that caches keep, beside apiVersion and kind; default all. */
+  cached?(object: T): Omit<T, 'apiVersion' | 'kind'>
   /** Never set: the property carries only the type. */
   readonly _type?: T
 }

@@ -1,5 +1,5 @@
 /** The built-in kinds that the operator reads or writes. Headgate's own kinds are in `../api/resources.ts`. */
-import { apiVersionOf, type KubeObject, type Resource } from './port.ts'
+import { apiVersionOf, type KubeObject, type ObjectMeta, type Resource } from './port.ts'
 
 /** A Secret as the API returns it: values in base64. */
 export interface Secret extends KubeObject {
@@ -52,8 +52,21 @@ export interface KubeEvent extends KubeObject {
   readonly series?: { readonly count: number; readonly lastObservedTime: string } | null
 }
 
+/** The label by which an EndpointSlice names its Service. */
+export const SERVICE_LABEL = 'kubernetes.io/service-name'
+
 export const secrets: Resource<Secret> = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true }
-export const services: Resource<Service> = { group: '', version: 'v1', plural: 'services', kind: 'Service', namespaced: true }
+export const services: Resource<Service> = {
+  group: '',
+  version: 'v1',
+  plural: 'services',
+  kind: 'Service',
+  namespaced: true,
+  cached: ({ metadata, spec }) => ({
+    metadata: identified(metadata),
+    ...(spec?.ports && { spec: { ports: spec.ports.map((port) => pick(port, 'name', 'port', 'protocol')) } }),
+  }),
+}
 export const namespaces: Resource<Namespace> = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false }
 export const endpointSlices: Resource<EndpointSlice> = {
   group: 'discovery.k8s.io',
@@ -61,6 +74,12 @@ export const endpointSlices: Resource<EndpointSlice> = {
   plural: 'endpointslices',
   kind: 'EndpointSlice',
   namespaced: true,
+  cached: ({ metadata, addressType, endpoints, ports }) => ({
+    metadata: { ...identified(metadata), labels: pick(metadata.labels ?? {}, SERVICE_LABEL) },
+    addressType,
+    ...(endpoints && { endpoints: endpoints.map((one) => pick(one, 'addresses', 'conditions', 'targetRef')) }),
+    ...(ports && { ports: ports.map((port) => pick(port, 'name', 'port', 'protocol')) }),
+  }),
 }
 export const leases: Resource<Lease> = { group: 'coordination.k8s.io', version: 'v1', plural: 'leases', kind: 'Lease', namespaced: true }
 export const events: Resource<KubeEvent> = { group: 'events.k8s.io', version: 'v1', plural: 'events', kind: 'Event', namespaced: true }
@@ -107,11 +126,23 @@ export function normalized<T extends KubeObject>(resource: Resource<T>, object: 
 
 const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 
-/** The form in which caches keep an object: without the annotation in which kubectl repeats the whole object. */
+/**
+ * The form in which caches keep an object: the fields that the resource names, without the annotation in which kubectl repeats the whole object.
+ */
 export function cacheable<T extends KubeObject>(resource: Resource<T>, object: T): T {
+  if (resource.cached) return { ...resource.cached(object), apiVersion: apiVersionOf(resource), kind: resource.kind } as T // T without fields that nobody reads
   const slim = normalized(resource, object)
   const { annotations } = slim.metadata
   if (annotations?.[LAST_APPLIED] === undefined) return slim
   const { [LAST_APPLIED]: _lastApplied, ...kept } = annotations
   return { ...slim, metadata: { ...slim.metadata, annotations: kept } }
+}
+
+/** The metadata by which a cache tells objects and their versions apart. */
+function identified(metadata: ObjectMeta): ObjectMeta {
+  return pick(metadata, 'name', 'namespace', 'uid', 'resourceVersion')
+}
+
+function pick<T extends object, K extends keyof T>(object: T, ...names: readonly K[]): Pick<T, K> {
+  return Object.fromEntries(names.filter((name) => name in object).map((name) => [name, object[name]])) as Pick<T, K>
 }

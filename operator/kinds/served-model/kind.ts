@@ -1,9 +1,9 @@
 /** The kind ServedModel, as the operator runs it: projects models at a start, and maps watch events to the objects to reconcile. */
 import { servedModelKind } from '#api/served-model-kind.ts'
 import type { ServedModel } from '#api/served-model.ts'
-import { SERVICE_LABEL, slicesOf } from '#kube/indexes.ts'
+import { slicesOf } from '#kube/indexes.ts'
 import { type Informer, namespaceOf, type ObjectRef, refKey, refOf, uidOf } from '#kube/port.ts'
-import type { EndpointSlice, Namespace, Service } from '#kube/resources.ts'
+import { type EndpointSlice, type Namespace, type Service, SERVICE_LABEL } from '#kube/resources.ts'
 import { decodeModelRecord, type ModelRecord, modelRecordNamespace } from '#contract/records/model-record.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { selects } from '#api/label-selector.ts'
