@@ -14,6 +14,8 @@ import { type LiveProcess, liveProcess, type ProjectionChange, type ProjectionSt
 const REBUILD_BATCH = 500
 /** Records per HMGET: bounds the size of one answer. */
 const FETCH_BATCH = 200
+/** Records per HSCAN: one call for 100,000 ids would delay all gateways. */
+const SCAN_COUNT = 500
 /** After a switch the old data set is kept for this long, for readers that still load it, s. */
 const OLD_EPOCH_SECONDS = 300
 
@@ -78,8 +80,16 @@ export class RedisProjectionStore implements ProjectionStore {
     return outcome
   }
 
-  ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
-    return this.#redis.run((client) => client.hkeys(this.#keys.records(epoch, kind)))
+  async ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {
+    const key = this.#keys.records(epoch, kind)
+    const found = new Set<string>() // a scan may return a field twice
+    let cursor = '0'
+    do {
+      const [next, fields] = await this.#redis.run((client) => client.hscan(key, cursor, 'COUNT', SCAN_COUNT))
+      for (let at = 0; at < fields.length; at += 2) found.add(fields[at] ?? '') // each id is followed by its record
+      cursor = next
+    } while (cursor !== '0')
+    return [...found]
   }
 
   async records(epoch: string, kind: RecordKind, ids: readonly string[]): Promise<Map<string, string>> {

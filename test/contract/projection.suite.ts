@@ -104,6 +104,12 @@ export function describeProjection(name: string, makeSubject: () => Promise<Proj
       expect(await store.records('elsewhere', 'key', ['a'])).toEqual(new Map())
     })
 
+    it('lists each id once, of more records than one call returns', async () => {
+      const ids = Array.from({ length: 2_500 }, (_, at) => `uid-${at}`)
+      await build(ids.map((id) => put(id)))
+      expect([...(await store.ids(EPOCH, 'key'))].sort()).toEqual(ids.toSorted())
+    })
+
     it('a writer of another data set changes nothing and is answered to rebuild', async () => {
       await build([put('a')])
       expect((await store.write(writer(FENCE), 'elsewhere', [put('b')], 0)).outcome).toBe('foreign-epoch')
