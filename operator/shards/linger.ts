@@ -16,3 +16,14 @@ const LONGEST_MS = 4_000
 export function lingerMs(changes: number, shards: number): number {
   return Math.min(LONGEST_MS, Math.max(SHORTEST_MS, changes * shards * PER_CHANGE_AND_SHARD_MS))
 }
+
+/** Longest wait of a change that rides along with another write of its shard, ms. */
+export const RIDE_MS = 5_000
+
+/** Most bytes per second of one shard by changes that may wait: a write holds the whole shard, etcd keeps it, and watchers of Secrets get it. */
+const BYTES_PER_SECOND = 48 * 1024
+
+/** @param bytes size of a shard that was written @returns how long changes that may wait begin no other write of it, ms */
+export function restMs(bytes: number): number {
+  return (bytes * 1_000) / BYTES_PER_SECOND
+}

@@ -401,3 +401,31 @@ describe('a full shard', () => {
     expect(await texts()).toEqual(['v1 a Revoked', 'v1 b Active', 'v1 c text', 'v1 d text', 'v1 e text'])
   })
 })
+
+describe('a large shard', () => {
+  const SECOND_BYTES = 48 * 1024
+  const large = note('large', 'x'.repeat(10 * SECOND_BYTES))
+
+  test.each([
+    ['that ride', (set: SecretShards<Note>, one: Note) => set.commitLater(one)],
+    ['of the background', (set: SecretShards<Note>, one: Note) => set.commit(one, 'background')],
+  ])('is written at a bounded rate for changes %s', async (_, change) => {
+    const set = await opened(1, 1_000_000)
+    await committed(set, large)
+    const before = writes()
+    for (let second = 0; second < 60; second += 1) {
+      change(set, note('a', String(second)))
+      await clock.advance(1_000)
+    }
+    expect(writes() - before).toBeLessThanOrEqual(6)
+    expect(writes() - before).toBeGreaterThanOrEqual(5)
+  })
+
+  test('is written at once for any other change', async () => {
+    const set = await opened(1, 1_000_000)
+    await committed(set, large)
+    await committed(set, note('a'))
+    expect(await texts()).toHaveLength(2)
+    expect(settled.at(-1)).toEqual(['a', undefined])
+  })
+})

@@ -11,7 +11,7 @@ import { breathe, type Cancel, type Clock } from '#platform/clock.ts'
 import { inParallel } from '../loop/in-parallel.ts'
 import type { Level } from '../loop/level.ts'
 import type { OperatorDeps } from '../operator-deps.ts'
-import { lingerMs } from './linger.ts'
+import { lingerMs, restMs, RIDE_MS } from './linger.ts'
 import { PackedEntries } from './packed-entries.ts'
 import { type Change, Shard, type UnreadableEntry } from './shard.ts'
 import type { ShardCodec } from './shard-codec.ts'
@@ -19,8 +19,6 @@ import { ShardWriter } from './shard-writer.ts'
 
 /** This many commits of one shard need not wait for more. */
 const FULL_BATCH = 64
-/** Longest wait of a change that rides along with another write of its shard, ms. */
-const RIDE_MS = 5_000
 /** Maximum number of shard writes under way over all shards, without urgent writes. */
 const WRITES = 2
 /** Maximum number of shard writes under way, including urgent writes. */
@@ -37,7 +35,7 @@ export interface ShardSetKind<Entry> {
   readonly remedy: string
   /** Maximum size of the data in one Secret. Changes that shrink or revoke may exceed it, up to the API server's 1 MiB. */
   readonly limitBytes: number
-  /** Longest wait of a change that rides along with another write of its shard, ms; default 5 s. */
+  /** Longest wait of a change that rides along with another write of its shard, ms; default 5 s. A large shard waits longer. */
   readonly rideMs?: number
   /** A damaged Secret stays as it is until an administrator restores or deletes it: nothing else has its entries. */
   readonly keepsDamaged?: boolean
@@ -172,7 +170,7 @@ export class SecretShards<Entry> {
     this.#enqueue(id, undefined, level)
   }
 
-  /** Changes an entry at once for `get`, durably with the next write within `rideMs`: for facts that can be derived again after a crash. */
+  /** Changes an entry at once for `get`, durably with the next write within `rideMs`, or later in a large shard: for facts that can be derived again after a crash. */
   commitLater(entry: Entry): void {
     const id = this.#codec.idOf(entry)
     const shard = this.#shardOf(id)
@@ -181,7 +179,7 @@ export class SecretShards<Entry> {
     const nowMs = this.#options.clock.monotonic()
     const sinceMs = shard.riding.get(id)?.sinceMs ?? nowMs
     shard.riding.set(id, { id, entry, isUrgent: false, group: '', seq: ++this.#seq, sinceMs })
-    shard.dueMs = Math.min(shard.dueMs, nowMs + (this.#options.rideMs ?? RIDE_MS))
+    shard.letRide(nowMs + (this.#options.rideMs ?? RIDE_MS))
     this.#changedOne(id)
   }
 
@@ -305,7 +303,7 @@ export class SecretShards<Entry> {
     if (!former) this.#count(group, 1)
     shard.pending.set(id, { id, entry, group, isUrgent, seq: ++this.#seq, sinceMs })
     shard.isUrgent ||= isUrgent
-    this.#schedule(shard, group)
+    this.#schedule(shard, group, level)
     this.#changedOne(id)
   }
 
@@ -313,12 +311,13 @@ export class SecretShards<Entry> {
     return (entry !== undefined && this.#options.groupOf?.(entry)) || ''
   }
 
-  #schedule(shard: Shard<Entry>, group: string): void {
+  #schedule(shard: Shard<Entry>, group: string, level: Level): void {
     const { shards, clock, backlog = () => 0 } = this.#options
     const waitMs = lingerMs((this.#waiting.get(group) ?? 0) + backlog(group), shards)
     const nowMs = clock.monotonic()
     shard.lingerMs = Math.min(shard.lingerMs, waitMs)
-    shard.dueMs = Math.min(shard.dueMs, shard.pending.size < FULL_BATCH ? nowMs + waitMs : nowMs)
+    const dueMs = shard.pending.size < FULL_BATCH ? nowMs + waitMs : nowMs
+    shard.dueMs = Math.min(shard.dueMs, level === 'background' ? Math.max(dueMs, shard.restsUntilMs) : dueMs)
   }
 
   #count(group: string, change: 1 | -1): void {
@@ -385,14 +384,14 @@ export class SecretShards<Entry> {
   }
 
   #write(shard: Shard<Entry>, kind: 'urgent' | 'others' = 'others'): Promise<void> {
-    const { clock, rideMs = RIDE_MS } = this.#options
     this.#inFlight[kind] += 1
     Object.assign(shard, { dueMs: Infinity, lingerMs: Infinity, isUrgent: false })
     shard.lastWrite = ++this.#writes
     shard.writing = this.#writer.write(shard).finally(() => {
       this.#inFlight[kind] -= 1
       shard.writing = undefined
-      if (shard.riding.size > 0) shard.dueMs = Math.min(shard.dueMs, clock.monotonic() + rideMs)
+      shard.restsUntilMs = this.#options.clock.monotonic() + restMs(shard.bytes)
+      if (shard.riding.size > 0) shard.letRide(this.#options.clock.monotonic() + (this.#options.rideMs ?? RIDE_MS))
       this.#pumpSoon()
     })
     return shard.writing

@@ -59,7 +59,7 @@ export const ACCOUNTS_SET: ShardSetKind<RecordEntry> = {
 
 /**
  * The books of accounts, by name. Only the operator reads them. About 5,000 accounts that spend through ten processes fit into each. A shard is
- * written every 2.5 s at most.
+ * written every 2.5 s at most, and a full one every 19 s.
  */
 export const BALANCES_SET: ShardSetKind<AccountBook> & { readonly shards: number } = {
   set: 'balances',
@@ -93,7 +93,7 @@ export const UPSTREAM_SET: ShardSetKind<CredentialEntry> = {
 
 /**
  * Durable spend. Only the operator reads it, so the number of shards is not a setting: about 15,000 subjects fit into each. A shard is written
- * every 2.5 s at most: 3.2 writes per second while every subject spends.
+ * every 2.5 s at most while it is small, and a full one every 19 s: 384 KiB per second at most in all.
  */
 export const SPEND_SET: ShardSetKind<SpendEntry> & { readonly shards: number } = {
   set: 'spend',

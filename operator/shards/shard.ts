@@ -52,6 +52,8 @@ export class Shard<Entry> {
   writing: Promise<void> | undefined
   /** Time of the next write, ms monotonic. */
   dueMs = Infinity
+  /** Time before which changes that may wait begin no write, ms monotonic: the last write was large. */
+  restsUntilMs = 0
   /** Longest wait of the most hurried pending change, ms: of all shards that are due, the one with the shortest wait is written first. */
   lingerMs = Infinity
   /** Whether a change waits that must not wait for others. */
@@ -67,6 +69,11 @@ export class Shard<Entry> {
   /** The newest entry that is durable or rides along. */
   get(id: string): Entry | undefined {
     return (this.riding.get(id) ?? this.stored.get(id))?.entry
+  }
+
+  /** Schedules a write for changes that ride. @param atMs its time, unless the shard still rests then */
+  letRide(atMs: number): void {
+    this.dueMs = Math.min(this.dueMs, Math.max(atMs, this.restsUntilMs))
   }
 
   /** All changes of the next write: for each id the newest change. */

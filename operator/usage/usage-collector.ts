@@ -3,7 +3,7 @@
  * is in the Secret, so a crash at any point counts nothing twice and loses nothing. Loss of Redis data loses what was not taken yet, and the
  * day is marked as incomplete.
  */
-import type { Cancel, Clock } from '#platform/clock.ts'
+import { breathe, type Cancel, type Clock } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
 import type { OutageLog } from '#platform/outage-log.ts'
 import { SecretShards, type SecretShardsDeps } from '../shards/secret-shards.ts'
@@ -26,7 +26,7 @@ export interface UsageCollectorDeps extends SecretShardsDeps {
   readonly outage: Pick<OutageLog, 'failed' | 'works'>
 }
 
-/** Time between two turns, ms. Counts are durable within this time, and those that are not may be lost with Redis. */
+/** Time between two turns, ms. Counts are durable within this time, or later in a large shard; those that are not may be lost with Redis. */
 const TURN_MS = 4_000
 /** Most named accounts per turn. */
 const NAMED_AT_ONCE = 10_000
@@ -127,9 +127,9 @@ export class UsageCollector {
       const name = accounts.nameIn(ledger)
       return name === undefined || this.#open.isUnreadable(name) ? [] : [{ ledger, name }]
     })
-    const waiting = due.filter(({ name }) => this.#open.state(name) === 'Pending')
-    for (const { ledger } of waiting) this.#unfinished.add(ledger)
-    const ready = due.filter((one) => !waiting.includes(one))
+    const isPending = ({ name }: { name: string }): boolean => this.#open.state(name) === 'Pending'
+    for (const { ledger } of due.filter(isPending)) this.#unfinished.add(ledger)
+    const ready = due.filter((one) => !isPending(one))
     const found = await store.take(ready.map(({ ledger, name }) => ({ account: ledger, known: this.#open.get(name)?.takes ?? 0 })))
     for (const [at, { ledger, name }] of ready.entries()) {
       const taken = found[at]
@@ -139,6 +139,7 @@ export class UsageCollector {
         this.#open.commit(withTaken(open, taken, this.#history.get(name)?.through ?? -1, this.#deps.keyName), 'background')
         this.#unfinished.add(ledger)
       } else this.#close(open, dayOf(taken.nowMs))
+      await breathe() // a history of a large account takes milliseconds to read and to write
     }
   }
 
