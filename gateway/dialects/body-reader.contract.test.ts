@@ -146,6 +146,24 @@ test('a large body of a dialect that the worker does not know is read at once', 
   expect(reader.read(body(), { ...chatCompletions, path: '/v1/toy' }, new EventEmitter())).not.toBeInstanceOf(Promise)
 })
 
+describe('large bodies of many tenants', () => {
+  test('take turns by tenant and then by key: forty of one tenant before it delay a body by two', async () => {
+    await makeReader().start()
+    const order: string[] = []
+    const send = (tenant: string, key: string): Promise<unknown> => {
+      const result = reader.read(body(), chatCompletions, new EventEmitter(), { owner: { tenant, key } })
+      return Promise.resolve(result).then(() => order.push(key))
+    }
+    const greedy = Array.from({ length: 40 }, (_, number) => send('greedy', number < 35 ? 'first' : `other-${number}`))
+    await Promise.all([...greedy, send('modest', 'modest')])
+    expect(order.indexOf('modest')).toBeLessThanOrEqual(2)
+    expect(
+      order.slice(0, 12).filter((key) => key.startsWith('other')),
+      'one key delays the others of its tenant by one turn',
+    ).toHaveLength(5)
+  })
+})
+
 describe('a worker that fails', () => {
   const works = async (): Promise<void> => expect(shown(await read(body()))).toEqual(shown(readRequest(body(), chatCompletions)))
 

@@ -4,6 +4,7 @@ import { GatewayError } from '../errors.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
+import { TurnQueue } from '#platform/turn-queue.ts'
 import { type BodyAnswer, type BodyJob, ownBytes, READY, resultOf } from './body-messages.ts'
 import type { Dialect } from './dialect.ts'
 import { DIALECTS } from './dialects.ts'
@@ -22,6 +23,8 @@ const BASE_HEAP_MIB = 64
  */
 const HEAP_PER_BODY = 12
 
+const NOBODY = { tenant: '', key: '' }
+
 interface BodyReaderDeps {
   readonly log: Log
   readonly clock: Clock
@@ -35,15 +38,21 @@ type BodyClient = Pick<EventEmitter, 'once' | 'off'>
 
 export type BodyResult = ReadRequest | GatewayError | undefined
 
+/** How to read a body, and whose turn among large bodies it takes. */
+export interface HowToReadNext extends HowToRead {
+  readonly owner?: { readonly tenant: string; readonly key: string }
+}
+
 /**
- * Reads request bodies: small ones at once, large ones one after the other in the only worker of the process. Bodies that would take too
+ * Reads request bodies: small ones at once, large ones one after the other in the only worker of the process. Tenants take turns, and within
+ * a tenant its keys, because a body may be built to cost much. Bodies that would take too
  * long to parse are refused by their bytes alone (`read-request.ts`). The worker only protects the latency of other callers.
  */
 export class BodyReader {
   readonly #deps: BodyReaderDeps
   #thread: BodyThread | undefined
-  /** Resolves when every body until now is read: one at a time. */
-  #idle = Promise.resolve()
+  readonly #waiting = new TurnQueue<Job>()
+  #isReading = false
   #isStopped = false
   #cancelRestart: Cancel = () => undefined
 
@@ -59,9 +68,14 @@ export class BodyReader {
    * Reads a body. The buffer of a large body is transferred and empty afterwards.
    * @returns a promise for large bodies only, so that small ones pay nothing. Row 34 if the worker fails
    */
-  read(bytes: Buffer, dialect: Dialect, client: BodyClient, how: HowToRead = {}): ReadRequest | GatewayError | Promise<BodyResult> {
+  read(bytes: Buffer, dialect: Dialect, client: BodyClient, how: HowToReadNext = {}): ReadRequest | GatewayError | Promise<BodyResult> {
     if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, how)
-    return this.#enqueue(bytes, { path: dialect.path, how }, client)
+    const { owner = NOBODY, ...order } = how
+    const job: Job = { order: { path: dialect.path, how: order }, bytes, ...Promise.withResolvers<BodyResult>() }
+    this.#waiting.push(job, [owner.tenant, owner.key])
+    this.#dropWith(client, job)
+    void this.#readAll()
+    return job.promise
   }
 
   /** Ends the worker. Bodies that wait for it get row 34. */
@@ -71,20 +85,25 @@ export class BodyReader {
     await this.#thread?.end()
   }
 
-  #enqueue(bytes: Buffer, order: Job['order'], client: BodyClient): Promise<BodyResult> {
-    const { promise, resolve } = Promise.withResolvers<BodyResult>()
-    const job: Job = { order, bytes, settle: resolve }
+  /** Drops a body when its client leaves. */
+  #dropWith(client: BodyClient, job: Job): void {
     const leave = (): void => {
       job.bytes = undefined
-      resolve(undefined)
+      job.resolve(undefined)
     }
     client.once('close', leave)
-    this.#idle = this.#idle.then(() => this.#do(job))
-    void promise.then(() => client.off('close', leave))
-    return promise
+    void job.promise.then(() => client.off('close', leave))
   }
 
-  /** Reads one body. Never rejects, because waiting bodies survive a failure of the worker. A body is dropped when its client leaves. */
+  /** Reads all bodies that wait, one at a time. */
+  async #readAll(): Promise<void> {
+    if (this.#isReading) return
+    this.#isReading = true
+    for (let job = this.#waiting.take(); job !== undefined; job = this.#waiting.take()) await this.#do(job)
+    this.#isReading = false
+  }
+
+  /** Reads one body. Never rejects, because waiting bodies survive a failure of the worker. */
   async #do(job: Job): Promise<void> {
     try {
       const thread = this.#thread
@@ -92,9 +111,9 @@ export class BodyReader {
       await thread.ready
       const { bytes } = job
       job.bytes = undefined
-      if (bytes) job.settle(resultOf(await thread.read({ ...job.order, bytes: ownBytes(bytes) })))
+      if (bytes) job.resolve(resultOf(await thread.read({ ...job.order, bytes: ownBytes(bytes) })))
     } catch (cause) {
-      job.settle(new GatewayError('internalError', {}, { cause }))
+      job.resolve(new GatewayError('internalError', {}, { cause }))
     }
   }
 
@@ -126,7 +145,8 @@ interface Job {
   readonly order: Omit<BodyJob, 'bytes'>
   /** undefined once the worker has them, and when the client has left: the budget no longer counts them then. */
   bytes: Buffer | undefined
-  readonly settle: (result: BodyResult) => void
+  readonly promise: Promise<BodyResult>
+  readonly resolve: (result: BodyResult) => void
 }
 
 /** Time after which a start or a body counts as hung, ms. 32 MiB take less than a second. */

@@ -99,9 +99,9 @@ function body({ exchange, caller, dialect, deps }: Call): ReturnType<typeof read
 function admit(bytes: Awaited<ReturnType<typeof readBody>>, call: Call): Admitted | undefined | Promise<Admitted | undefined> {
   const taken = orThrow(bytes)
   if (taken === undefined) return undefined
-  const { exchange, isMetered, dialect, deps } = call
+  const { exchange, caller, isMetered, dialect, deps } = call
   const boundary = dialect.isForm ? boundaryIn(exchange.request.headers['content-type']) : undefined
-  const reading = deps.bodyReader.read(taken, dialect, exchange.response, { isMetered, boundary })
+  const reading = deps.bodyReader.read(taken, dialect, exchange.response, { isMetered, boundary, owner: caller.owner })
   return reading instanceof Promise ? reading.then((result) => admitRead(result, call)) : admitRead(reading, call)
 }
 
