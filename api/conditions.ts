@@ -57,6 +57,9 @@ export const API_KEY_CONDITIONS = {
       NotProgrammed: no('Not every gateway pod has the key yet. See the condition Programmed.'),
       BalanceExhausted: no('The balance of the account is used up. Requests answer 402 until its administrator adds a Credit.'),
       BudgetExhausted: no('A budget that blocks is used up. See the condition BudgetExhausted.'),
+      PriceMissing: no(
+        'A budget in Currency that blocks or a Prepaid account pays for the calls, and no model that the key may call has a price, so every request answers 402. Set pricing of a ServedModel ("0" is a price).',
+      ),
       Ready: yes('The key works.'),
     },
   },
@@ -111,7 +114,7 @@ export const API_KEY_CONDITIONS = {
       KeyLost: no('No copy of the hash of the key is left. See the condition Ready.'),
       Revoked: no('The key was revoked before it was issued, so there is no Secret. Create a new ApiKey for a new key.'),
       SecretConflict: no(
-        'A Secret of that name exists and does not belong to this ApiKey. The operator leaves it as it is. Delete the Secret, or create an ApiKey with another secret.name.',
+        'A Secret of that name exists and does not belong to this ApiKey. The operator leaves it as it is, and the message names its owner if that is an ApiKey. Create an ApiKey with another secret.name, or delete the Secret if nobody needs it.',
       ),
       SecretModified: no(
         'The value in the Secret was changed. The operator leaves it as it is. The issued key works, the value in the Secret does not. Create a new ApiKey for a new value.',

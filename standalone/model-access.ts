@@ -1,5 +1,5 @@
 /** Finds the models that a key may call now, and the problems of its allow-list. Pure. */
-import { effective } from '#policy/effective.ts'
+import { effective, needsPrices } from '#policy/effective.ts'
 import { admits, listAdmits, nameList } from '#policy/model-access.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { keyPolicy } from '#api/key-policy.ts'
@@ -37,8 +37,11 @@ const OPEN = 'Open the ServedModel with allowedNamespaces, or create the key in 
 
 export function accessOf(key: ApiKey, models: Models): KeyAccess {
   const visible = visibleTo(namespaceOf(key), models)
-  const allowed = winners(visible).filter(({ model }) => admits(effective(keyPolicy(key.spec)), namesOf(model)))
-  const usable = allowed.find(({ problem }) => problem === undefined)
+  const policy = effective(keyPolicy(key.spec))
+  const allowed = winners(visible).filter(({ model }) => admits(policy, namesOf(model)))
+  const working = allowed.filter(({ problem }) => problem === undefined)
+  const paid = working.find(({ model }) => model.spec.pricing !== undefined)
+  const usable = (needsPrices(policy.budgets) || key.spec.accountRef ? paid : undefined) ?? working[0]
   const complaints = key.spec.models.flatMap((entry) => complaintOf(entry, key, visible, models) ?? [])
   const waiting = usable ? [] : allowed.map(({ model, problem }) => `ServedModel ${nameOf(model)} is not usable (${problem?.reason})`)
   const causes = [...waiting, ...complaints.map(({ text }) => text)]

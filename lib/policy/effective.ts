@@ -107,6 +107,11 @@ export function isLimited({ limits, budgets }: SubjectPolicy): boolean {
   return limitNames(limits).length > 0 || budgets.length > 0
 }
 
+/** Whether budgets refuse models without a price. */
+export function needsPrices(budgets: readonly BudgetRecord[]): boolean {
+  return budgets.some(({ unit, onExceeded }) => unit === 'Currency' && onExceeded === 'Block')
+}
+
 /** Whether `wanted` refuses what `present` admits. */
 export function tightens(present: EffectivePolicy, wanted: EffectivePolicy): boolean {
   return removesModels(present.models, wanted.models) || tightensLimits(present, wanted)

@@ -16,6 +16,7 @@ import { slicesOf } from '#kube/indexes.ts'
 import type { Namespace } from '#kube/resources.ts'
 import { mayHaveBudgets } from '#contract/records/limits-record.ts'
 import { formatSum, parseSum } from '#contract/values/signed-micros.ts'
+import { balanceOf, needsPrices, sharedPolicy } from '#policy/effective.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { inTurns } from '../loop/in-parallel.ts'
@@ -59,6 +60,8 @@ export interface KeyAccount {
   readonly state: Account['spec']['state']
   /** Whether the status of the account says that its balance is used up. */
   readonly isBalanceExhausted: boolean
+  /** Whether its budgets or its balance refuse models without a price. */
+  readonly needsPrices: boolean
   /** Whether the account admits the namespace of the key. */
   readonly admitsNamespace: boolean
   /** Whether the address of the owner waits for its verification. */
@@ -230,12 +233,17 @@ export class Accounts {
       createdMs: createdMs(account),
       state: account.spec.state,
       isBalanceExhausted: isBalanceExhausted(account),
+      needsPrices: record !== undefined && this.#needsPrices(record),
       admitsNamespace: this.admits(account, namespaceOf(apiKey)),
       isPending: account.spec.owner?.emailVerification === 'Pending',
       planName: account.spec.planRef.name,
       planSpec: this.plans.get({ namespace: '', name: account.spec.planRef.name })?.spec,
       plan: this.planOf(record),
     }
+  }
+
+  #needsPrices(record: AccountRecord): boolean {
+    return balanceOf(record)?.credits !== undefined || needsPrices(sharedPolicy(record, this.planOf(record)).budgets)
   }
 
   /** The plan in effect for the keys of an account. */

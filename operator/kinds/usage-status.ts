@@ -8,8 +8,8 @@ import type { SubjectUsage } from '../books/subject-ledger.ts'
 
 const HOUR_MS = 3_600_000
 const FULL = 100
-/** A status shows no more per cent: the column holds 8 characters, and a forged spend of a small budget would make the status invalid. */
-const MOST_SHOWN = 999_999
+/** The column holds 8 characters: more per cent are shown as more than this. An amount may be lowered to a millionth of what was spent. */
+const MOST_SHOWN = 9_999
 /** Per cent at which an Event is written, once per window; the highest threshold first. */
 const THRESHOLDS = [FULL, 80] as const
 
@@ -94,7 +94,7 @@ function sameWindow(entries: readonly UsageStatus[] | undefined, { budget, windo
 
 /** Rounds down, so that 100 means that nothing is left. A budget of 0 is used up. */
 function percentOf(spent: number, amount: number): number {
-  return amount === 0 ? FULL : Math.min(MOST_SHOWN, Number((BigInt(spent) * BigInt(FULL)) / BigInt(amount)))
+  return amount === 0 ? FULL : Math.min(Number.MAX_SAFE_INTEGER, Number((BigInt(spent) * BigInt(FULL)) / BigInt(amount)))
 }
 
 function toHour(ms: number): string {
@@ -102,7 +102,9 @@ function toHour(ms: number): string {
 }
 
 export function usedColumn({ usage = [] }: ShownStatus): string | undefined {
-  return usage.length === 0 ? undefined : `${Math.max(...usage.map(({ percent }) => percent))}%`
+  if (usage.length === 0) return undefined
+  const percent = Math.max(...usage.map((entry) => entry.percent))
+  return percent > MOST_SHOWN ? `>${MOST_SHOWN}%` : `${percent}%`
 }
 
 /** The end of a sentence: the time until which an exhausted budget refuses requests. */

@@ -2,9 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type AccountRecord, decodeAccountRecord } from '#contract/records/account-record.ts'
 import { parseMicros } from '#contract/values/micros.ts'
 import { MemoryLedgerStore } from '../../../gateway/limits/memory-ledger.ts'
-import { account, credit, namespace, plan, SHOP } from '../../../test/support/objects.ts'
+import { account, credit, namespace, plan, servedModel, SHOP } from '../../../test/support/objects.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
-import { accounts, apiKeys, credits, plans } from '#api/resources.ts'
+import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import { uidOf } from '#kube/port.ts'
 import { namespaces, secrets } from '#kube/resources.ts'
 import { REOPEN_ANNOTATION } from '../../accounts/claim.ts'
@@ -55,6 +55,23 @@ describe('a prepaid Account', () => {
     await run(15)
     expect(await world.condition(accounts, 'acme', 'SpendHeldBack')).toBe('True SpendHeldBack')
     expect([await amount(), reasons().filter((reason) => reason === 'SpendHeldBack')]).toEqual(['25.00', ['SpendHeldBack']])
+  })
+
+  test('has keys that are not Ready while no model that they may call has a price, also from the day on which it pays in advance', async () => {
+    const backends = [{ name: 'one', url: 'http://10.0.0.1:80' }]
+    const model = (spec: object) => world.apply(servedModels, servedModel('llama', { maxOutputTokens: 1, backends, ...spec }))
+    const limits = (): Promise<string> => world.condition(apiKeys, 'bot', 'LimitsEnforceable')
+    await world.start()
+    await model({})
+    await open({ billing: 'Unmetered' })
+    await pay('pay-1', '25')
+    expect([await keyReady(), await limits()]).toEqual(['True Ready', 'True Enforceable'])
+    await world.apply(accounts, account('acme', { billing: 'Prepaid' }))
+    await world.settle()
+    expect([await keyReady(), await limits()]).toEqual(['False PriceMissing', 'False PriceMissing'])
+    await model({ pricing: { inputPerMillion: '0', outputPerMillion: '0' } })
+    await world.settle()
+    expect([await keyReady(), await limits()]).toEqual(['True Ready', 'True Enforceable'])
   })
 
   test('begins without a balance, works after its first Credit, and stops when the balance is used up; so do its keys', async () => {

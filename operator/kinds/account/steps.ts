@@ -89,8 +89,9 @@ function creditsOf({ credits }: NonNullable<AccountRecord['balance']>): bigint {
   return parseSum(credits) ?? 0n
 }
 
-/** Whether two records of one account differ in nothing but the balance. */
+/** Whether two records of one account differ in nothing but the amount of the balance. */
 export function differInBalanceAlone(former: AccountRecord | undefined, now: AccountRecord | undefined): boolean {
   if (former === undefined || now === undefined) return false
-  return isDeepStrictEqual({ ...former, revision: 0, balance: undefined }, { ...now, revision: 0, balance: undefined })
+  const rest = (record: AccountRecord) => ({ ...record, revision: 0, balance: record.balance?.billing })
+  return isDeepStrictEqual(rest(former), rest(now))
 }

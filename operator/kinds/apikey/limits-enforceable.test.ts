@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import { heldKey, issued, withStatus } from '../../../test/support/observed-key.ts'
-import { limitsEnforceable } from './status.ts'
+import { limitsEnforceable } from './limits-enforceable.ts'
 import type { Observed } from './observed.ts'
 
 const limited = (change: Partial<Observed> = {}): Observed => ({ ...issued(heldKey({ limits: { requestsPerMinute: 1 } })), ...change })

@@ -77,6 +77,8 @@ describe('a budget in a time zone that does not exist', () => {
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('False NotAccepted')
     expect(await world.message(apiKeys, 'bot', 'Accepted')).toMatch(/spec\.budgets\[month\]\.timeZone is Europe\/Atlantis.*Europe\/Berlin/)
     expect([await world.value(), await world.keyRecords()]).toEqual(['', []])
+    const messages = ['Ready', 'SecretIssued', 'Programmed'].map((type) => world.message(apiKeys, 'bot', type))
+    expect(new Set(await Promise.all(messages))).toEqual(new Set([await world.message(apiKeys, 'bot', 'Accepted')]))
     await world.settledKey({ budgets: [MONTH] })
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
   })
@@ -139,6 +141,20 @@ describe('LimitsEnforceable', () => {
     expect(await enforceable()).toBe('True Enforceable')
   })
 
+  test('a key is not Ready while no model that it may call has a price, and works again as soon as one has', async () => {
+    await world.start()
+    await applyModel({ maxOutputTokens: 4096 })
+    const value = await world.settledKey({ budgets: [MONTH] })
+    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('False PriceMissing')
+    expect(await world.message(apiKeys, 'bot', 'Ready')).toMatch(/\(llama\) answers 402.*Set pricing in the ServedModel/)
+    await applyModel(PRICED, 'other')
+    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
+    await world.settledKey({ budgets: [MONTH], models: ['llama'] })
+    expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('False PriceMissing')
+    await applyModel(PRICED)
+    expect([await world.condition(apiKeys, 'bot', 'Ready'), await world.value()]).toEqual(['True Ready', value])
+  })
+
   test.each<[string, Partial<ApiKeySpec>]>([
     ['tokens', { budgets: [{ ...MONTH, unit: 'Tokens' }] }],
     ['money that only audits', { budgets: [{ ...MONTH, onExceeded: 'Audit' }] }],
@@ -180,6 +196,7 @@ describe('LimitsEnforceable', () => {
     const KEYS = 200
     await world.start()
     await applyModel(PRICED)
+    await applyModel(PRICED, 'always')
     for (let count = 0; count < KEYS; count += 1) await world.applyKey({ budgets: [MONTH] }, `bot-${count}`)
     await world.settledKey({}, 'free')
     const lost = statusWrites()

@@ -4,6 +4,7 @@ import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { createdMs, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { type Aged, isOlder } from '#policy/age-list.ts'
+import { needsPrices } from '#policy/effective.ts'
 import { ACCOUNT_INDEX, type KeyAccount } from '../../accounts/accounts.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { HASH_INDEX, hashesOf, type HashSource, hashSource, isAliveAt, verifierOfHash } from './hash-source.ts'
@@ -121,12 +122,18 @@ function isEnding({ metadata, spec }: ApiKey): boolean {
 }
 
 /** Models without a price or a bound, listed only if a budget of the key depends on them. */
-function modelsThatLack(apiKey: ApiKey, { models, accounts }: ApiKeyDeps): Pick<Observed, 'unpricedModels' | 'unboundedModels'> {
-  const { budgets, models: allowed } = policyOf(apiKey, undefined, accounts.planOfAccount(accounts.ofKey(apiKey)?.uid))
+function modelsThatLack(
+  apiKey: ApiKey,
+  { models, accounts }: ApiKeyDeps,
+): Pick<Observed, 'unpricedModels' | 'isUnpriced' | 'unboundedModels'> {
+  const account = accounts.ofKey(apiKey)
+  const { budgets, models: allowed } = policyOf(apiKey, undefined, accounts.planOfAccount(account?.uid))
   const blocking = budgets.filter(({ onExceeded }) => onExceeded === 'Block')
   const lacking = (lack: 'isPriced' | 'isBounded') => models.lacking(lack, namespaceOf(apiKey), allowed)
+  const unpricedModels = needsPrices(budgets) || account?.needsPrices === true ? lacking('isPriced') : []
   return {
-    unpricedModels: blocking.some(({ unit }) => unit === 'Currency') ? lacking('isPriced') : [],
+    unpricedModels,
+    isUnpriced: unpricedModels.length > 0 && !models.hasPriced(namespaceOf(apiKey), allowed),
     unboundedModels: blocking.length > 0 ? lacking('isBounded') : [],
   }
 }

@@ -95,8 +95,10 @@ export interface Observed {
   /** The same for accounts, and for proofs. */
   readonly gatewayAccounts: GatewaySupport
   readonly gatewayProofs: GatewaySupport
-  /** Callable models without a price, for a key with a blocking budget in Currency. Sorted. */
+  /** Callable models without a price, for a key with a blocking budget in Currency or of a prepaid account. Sorted. */
   readonly unpricedModels: readonly string[]
+  /** Whether the key can call no other models. */
+  readonly isUnpriced: boolean
   /** Callable models without a bound of their answers, for a key with a blocking budget. Sorted. */
   readonly unboundedModels: readonly string[]
   /** Use of the key for the status; undefined keeps the use that the status shows. */

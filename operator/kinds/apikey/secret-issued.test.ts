@@ -58,6 +58,12 @@ describe('SecretIssued', () => {
       /Remove it, or create an ApiKey with another secret\.name\.$/,
     ],
     [
+      'another ApiKey has the name',
+      fresh({ secret: { state: 'Foreign', apiKey: 'payments' } }),
+      'SecretConflict',
+      /^Secret bot holds the key of ApiKey payments, the only copy .* Create an ApiKey with another secret\.name\.$/,
+    ],
+    [
       'a user put a value there',
       minted({ secret: secretOf(verifierOf(9), { hash: undefined, valueID: '' }) }),
       'SecretConflict',

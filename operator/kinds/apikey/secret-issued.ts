@@ -80,6 +80,10 @@ function blocked(observed: Observed): Outcome | undefined {
   if (secret.state === 'LeftOver')
     return { reason: 'Pending', message: `Secret ${name} of a deleted ApiKey is about to be removed; then the operator issues the key.` }
   if (!isNameTaken(observed)) return undefined
+  if (secret.state === 'Foreign' && secret.apiKey !== undefined) {
+    const owner = `Secret ${name} holds the key of ApiKey ${secret.apiKey}, the only copy of its value; it is left as it is.`
+    return { reason: 'SecretConflict', message: `${owner} Create an ApiKey with another secret.name.` }
+  }
   const message = `Secret ${name} exists and was not made for this ApiKey; it is left as it is. Remove it, or create an ApiKey with another secret.name.`
   return { reason: 'SecretConflict', message }
 }

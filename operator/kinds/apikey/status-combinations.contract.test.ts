@@ -112,6 +112,7 @@ function* combinations(): Generator<Observed> {
       yield inAccount(observed, { isBalanceExhausted: true })
       for (const around of LIMITS) yield { ...limited(observed), ...around }
       yield spent(observed)
+      yield { ...observed, unpricedModels: ['a'], isUnpriced: true }
     }
   }
 }
@@ -125,6 +126,7 @@ function* refusedNew(observed: Observed): Generator<Observed> {
 const LIMITS: ReadonlyArray<Partial<Observed>> = [
   {},
   { gatewayLimits: 'TooOld' },
+  { heldBack: ['day'] },
   { spendLoss: { fromMs: 1_000, toMs: 9_000 } },
   { unpricedModels: ['a', 'b', 'c', 'd', 'e', 'f'], unboundedModels: ['a'] },
   { unboundedModels: ['a'] },

@@ -4,22 +4,20 @@ import type { ApiKey, ApiKeyStatus } from '#api/apikey.ts'
 import { budgetsWithoutZone } from '#api/key-policy.ts'
 import { conditionList, findCondition } from '#api/condition-list.ts'
 import { API_KEY_CONDITIONS, type ApiKeyCondition } from '#api/conditions.ts'
-import { effective, isLimited } from '#policy/effective.ts'
+import { effective } from '#policy/effective.ts'
 import type { KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import { effectiveStatus } from '../effective-status.ts'
 import { progressOf } from '../../projection/programmed.ts'
 import { accountRefusal, isAccountSuspended } from './key-account.ts'
 import { hashRefusal, type HashRefusal, isAliveAt, isHashKey } from './hash-source.ts'
 import { isKeyLost, wasProgrammed } from './key-state.ts'
+import { limitsEnforceable, unpriced } from './limits-enforceable.ts'
 import { policyOf } from './keyring-entry.ts'
 import type { Failure, Observed } from './observed.ts'
 import { secretIssued } from './secret-issued.ts'
 import { exhaustedBudgets, type ShownStatus, untilWhen, usageStatus, usedColumn } from '../usage-status.ts'
 import { MAX_USED_VALUES } from './used-values.ts'
 import { secretName } from './user-secret.ts'
-
-/** Maximum number of models that a message names. */
-const NAMED_MODELS = 5
 
 /** Maximum characters of the column of models. */
 const MODELS_COLUMN = 60
@@ -94,9 +92,9 @@ function formerMaterial({ status }: ApiKey): Partial<ApiKeyStatus> {
 }
 
 function conditionsOf(observed: Observed): ApiKeyCondition[] {
-  const issued = secretIssued(observed)
   const accepted = acceptedOf(observed)
-  const programmed = programmedOf(observed)
+  const issued = whileRefused(secretIssued(observed), accepted, observed)
+  const programmed = whileRefused(programmedOf(observed), accepted, observed)
   const exhausted = exhaustedOf(observed)
   const others = { accepted, issued, programmed, exhausted: balanceExhausted(observed) ?? exhausted }
   const ready = readyOf(observed, others)
@@ -116,6 +114,15 @@ function conditionsOf(observed: Observed): ApiKeyCondition[] {
   const stalled = stalledOf(ready, others)
   if (stalled) list.push({ type: 'Stalled', ...stalled })
   return list
+}
+
+/** Nothing of a new key is under way while its manifest is refused, so every condition has the message of the refusal. */
+function whileRefused<T extends { readonly reason: string; readonly message: string }>(
+  outcome: T,
+  { reason, message }: Outcome<'Accepted'>,
+  { entry }: Observed,
+): T {
+  return outcome.reason === 'Pending' && reason !== 'Accepted' && entry === undefined ? { ...outcome, message } : outcome
 }
 
 /** Refusals that only an edit of the manifest ends. */
@@ -238,7 +245,7 @@ function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }
   if (isKeyLost(observed)) return lossOf(observed)
   if (observed.verifier?.state !== 'Issued' && !isHashKey(observed.apiKey)) return { reason: 'SecretNotIssued', message: issued.message }
   if (!worksOnGateways(observed, programmed)) return { reason: 'NotProgrammed', message: programmed.message }
-  return exhausted ?? { reason: 'Ready', message: 'The key works on every gateway.' }
+  return exhausted ?? unpriced(observed) ?? { reason: 'Ready', message: 'The key works on every gateway.' }
 }
 
 /** The text has no amount: the balance of an account is nothing that its keys show. */
@@ -281,7 +288,7 @@ function lossOf({ apiKey }: Observed): Outcome<'Ready'> {
 }
 
 /** Reasons of Ready that imply that every gateway had the key. */
-const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted', 'BalanceExhausted'])
+const WORKED: ReadonlySet<string | undefined> = new Set(['Ready', 'BudgetExhausted', 'BalanceExhausted', 'PriceMissing'])
 
 /**
  * Whether the issued value works on the gateways. Ready waits only for the first programming of a value, so a later edit of the policy does not
@@ -339,64 +346,4 @@ function expiredMessage({ entry }: Observed): string {
 function modelsColumn({ models }: ApiKey['spec']): string {
   const text = models.join(',')
   return text.length > MODELS_COLUMN ? `${text.slice(0, MODELS_COLUMN - 1)}…` : text
-}
-
-export function limitsEnforceable(observed: Observed): Outcome<'LimitsEnforceable'> {
-  const { apiKey, entry, plan } = observed
-  if (!isLimited(policyOf(apiKey, entry, plan)) && budgetsWithoutZone(apiKey.spec).length === 0)
-    return { reason: 'Enforceable', message: 'The key has no limits and no budgets.' }
-  return (
-    tooOld(observed) ??
-    spendHeldBack(observed) ??
-    spendUncertain(observed) ??
-    priceMissing(observed) ??
-    outputUnbounded(observed) ?? { reason: 'Enforceable', message: 'Every gateway enforces all limits and budgets.' }
-  )
-}
-
-/** Until the first poll of the gateways, the status stays as it is. */
-function tooOld({ apiKey, gatewayLimits }: Observed): Outcome<'LimitsEnforceable'> | undefined {
-  const before = findCondition(apiKey.status?.conditions, 'LimitsEnforceable')?.reason
-  const isTooOld = gatewayLimits === 'Unknown' ? before === 'GatewayTooOld' : gatewayLimits === 'TooOld'
-  if (!isTooOld) return undefined
-  const message = 'A gateway pod runs a version that cannot enforce limits. It refuses the key with 503. Update all gateway pods.'
-  return { reason: 'GatewayTooOld', message }
-}
-
-function spendHeldBack({ heldBack }: Observed): Outcome<'LimitsEnforceable'> | undefined {
-  if (heldBack.length === 0) return undefined
-  const message =
-    `Redis counts more spend than calls can have caused, for ${heldBack.map((name) => `budget ${name}`).join(', ')}. The count is not made durable, ` +
-    'and gateways refuse the key by it. Find who can write to Redis; then give the budget another name: it starts at zero.'
-  return { reason: 'SpendHeldBack', message }
-}
-
-/** Names the period, so that a user can compare it with other records of the spend. */
-function spendUncertain({ spendLoss }: Observed): Outcome<'LimitsEnforceable'> | undefined {
-  if (spendLoss === undefined) return undefined
-  const period = `${rfc3339(spendLoss.fromMs)} and ${rfc3339(spendLoss.toMs)}`
-  const message =
-    `Redis lost the spend between ${period}. The operator restored the spend from the last checkpoint and from the ` +
-    'memory of the gateway pods. Requests of gateway pods that ended in that period may be missing.'
-  return { reason: 'SpendUncertain', message }
-}
-
-function priceMissing({ unpricedModels }: Observed): Outcome<'LimitsEnforceable'> | undefined {
-  if (unpricedModels.length === 0) return undefined
-  const message =
-    `A budget in Currency cannot count models without a price, so requests for ${named(unpricedModels)} are refused. ` +
-    'Set pricing in the ServedModel ("0" is a price), or remove the model from spec.models.'
-  return { reason: 'PriceMissing', message }
-}
-
-function outputUnbounded({ unboundedModels }: Observed): Outcome<'LimitsEnforceable'> | undefined {
-  if (unboundedModels.length === 0) return undefined
-  const message =
-    `Answers of ${named(unboundedModels)} have no known bound, so requests without max_tokens may overspend a budget. ` +
-    'Set maxOutputTokens or contextTokens in the ServedModel.'
-  return { reason: 'OutputUnbounded', message }
-}
-
-function named(models: readonly string[]): string {
-  return `${models.slice(0, NAMED_MODELS).join(', ')}${models.length > NAMED_MODELS ? ' and others' : ''}`
 }

@@ -68,7 +68,7 @@ describe('observeSecret', () => {
     expect(observeSecret(heldKey(), undefined, URL)).toEqual({ state: 'Absent' })
     const other = (written().metadata.ownerReferences ?? []).map((owner) => ({ ...owner, uid: 'uid-2', name: 'another' }))
     const taken = { ...written(), metadata: { ...written().metadata, ownerReferences: other } }
-    expect(observeSecret(heldKey(), taken, URL)).toEqual({ state: 'Foreign' })
+    expect(observeSecret(heldKey(), taken, URL)).toEqual({ state: 'Foreign', apiKey: 'another' })
     const { ownerReferences, ...metadata } = written().metadata
     expect(observeSecret(heldKey(), { ...written(), metadata }, URL)).toEqual({ state: 'Foreign' })
     const shared = (ownerReferences ?? []).map((owner) => ({ ...owner, controller: false }))
@@ -101,7 +101,8 @@ describe('observeSecret', () => {
       metadata: { ...written().metadata, ownerReferences: [{ ...owner, uid: 'uid-0', ...change } as NonNullable<typeof owner>] },
     })
     expect(observeSecret(heldKey(), owned({}), URL)).toEqual({ state: 'LeftOver' })
-    for (const change of [{ kind: 'ServedModel' }, { name: 'another' }, { controller: false }])
+    expect(observeSecret(heldKey(), owned({ name: 'another' }), URL)).toEqual({ state: 'Foreign', apiKey: 'another' })
+    for (const change of [{ kind: 'ServedModel' }, { controller: false }])
       expect(observeSecret(heldKey(), owned(change), URL)).toEqual({ state: 'Foreign' })
   })
 

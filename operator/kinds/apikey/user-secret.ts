@@ -22,8 +22,8 @@ export type ObservedSecret =
   /** The read failed. A deletion continues without the Secret. */
   | { readonly state: 'Unreadable' }
   | { readonly state: 'Absent' }
-  /** Of another owner. The operator never changes this Secret. */
-  | { readonly state: 'Foreign' }
+  /** Of another owner. The operator never changes this Secret. `apiKey`: the name of the ApiKey that owns it, if one does. */
+  | { readonly state: 'Foreign'; readonly apiKey?: string }
   /** Of a deleted ApiKey with the same name. Garbage collection is about to remove this Secret. */
   | { readonly state: 'LeftOver' }
   | {
@@ -90,7 +90,7 @@ export function userSecret(apiKey: ApiKey, value: string, publicURL: string, ver
 export function observeSecret(apiKey: ApiKey, secret: Secret | undefined, publicURL: string): ObservedSecret {
   if (!secret) return { state: 'Absent' }
   const owner = secret.metadata.ownerReferences?.find(({ controller }) => controller === true) // an object has at most one
-  if (owner === undefined || owner.uid !== apiKey.metadata.uid) return { state: isLeftOver(apiKey, owner) ? 'LeftOver' : 'Foreign' }
+  if (owner === undefined || owner.uid !== apiKey.metadata.uid) return notOurs(apiKey, owner)
   const annotations = secret.metadata.annotations ?? {}
   const material = materialIn(credentialIn(secret))
   return {
@@ -115,8 +115,9 @@ function generationIn(annotation = ''): number {
   return /^[0-9]{1,9}$/.test(annotation) ? Number(annotation) : 0
 }
 
-function isLeftOver({ kind, metadata }: ApiKey, owner: OwnerReference | undefined): boolean {
-  return owner?.kind === kind && owner.name === metadata.name
+function notOurs({ kind, metadata }: ApiKey, owner: OwnerReference | undefined): ObservedSecret {
+  if (owner?.kind !== kind) return { state: 'Foreign' }
+  return owner.name === metadata.name ? { state: 'LeftOver' } : { state: 'Foreign', apiKey: owner.name }
 }
 
 function credentialIn(secret: Secret): string {

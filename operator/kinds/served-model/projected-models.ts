@@ -27,10 +27,12 @@ export type ModelsListener = (namespaces: ProjectedModel['allowedNamespaces']) =
 export class ProjectedModels {
   readonly #models = new Map<string, ProjectedModel>()
   readonly #names = new ModelNames<ProjectedModel>()
-  /** Models that lack something: those of each namespace, and those that keys of other namespaces may call. */
-  readonly #lacking = new Map<string, Set<ProjectedModel>>()
-  readonly #lackingOpen = new Set<ProjectedModel>()
-  /** Models that lack something and that a namespace can call by some name. A change removes the namespaces that it concerns. */
+  /** The models of each namespace, and those that keys of other namespaces may call. */
+  readonly #byNamespace = new Map<string, Set<ProjectedModel>>()
+  readonly #open = new Set<ProjectedModel>()
+  /** Number of models that lack something. */
+  #lacking = 0
+  /** Models that a namespace can call by some name. A change removes the namespaces that it concerns. */
   readonly #callable = new Map<string, readonly ProjectedModel[]>()
   readonly #listeners: ModelsListener[] = []
 
@@ -48,8 +50,14 @@ export class ProjectedModels {
 
   /** Served names, sorted, of the models that lack something and that a key of this namespace with these allow-lists may call. */
   lacking(lack: Lack, namespace: string, models: KeyRecord['models']): readonly string[] {
+    if (this.#lacking === 0) return []
     const callable = this.#callableIn(namespace).filter((model) => !model[lack])
     return [...new Set(callable.filter(({ names }) => admits({ models }, names)).map(({ servedName }) => servedName))].sort()
+  }
+
+  /** Whether a key of this namespace with these allow-lists may call a model with a price. */
+  hasPriced(namespace: string, models: KeyRecord['models']): boolean {
+    return this.#callableIn(namespace).some(({ isPriced, names }) => isPriced && admits({ models }, names))
   }
 
   /** Entries of an allow-list that no model matches. */
@@ -60,12 +68,12 @@ export class ProjectedModels {
   #replace(uid: string, after: ProjectedModel | undefined): void {
     const before = this.#models.get(uid)
     if (JSON.stringify(before) === JSON.stringify(after)) return
-    const hadLack = this.#lacking.size > 0
+    const hadLack = this.#lacking > 0
     if (before) this.#remove(before)
     if (after) this.#add(after)
     const concerned = union(namespacesOf(before), namespacesOf(after))
     this.#forget(concerned)
-    if (hadLack || this.#lacking.size > 0) this.#notify(concerned)
+    if (hadLack || this.#lacking > 0) this.#notify(concerned)
   }
 
   #forget(namespaces: ProjectedModel['allowedNamespaces']): void {
@@ -85,25 +93,26 @@ export class ProjectedModels {
   #add(model: ProjectedModel): void {
     this.#models.set(model.uid, model)
     this.#names.add(model)
-    if (model.isPriced && model.isBounded) return
     const { namespace } = model
-    this.#lacking.set(namespace, (this.#lacking.get(namespace) ?? new Set()).add(model))
-    if (model.openTo !== 'None') this.#lackingOpen.add(model)
+    this.#byNamespace.set(namespace, (this.#byNamespace.get(namespace) ?? new Set()).add(model))
+    if (model.openTo !== 'None') this.#open.add(model)
+    if (lacksSome(model)) this.#lacking += 1
   }
 
   #remove(model: ProjectedModel): void {
     this.#models.delete(model.uid)
     this.#names.delete(model)
-    this.#lackingOpen.delete(model)
-    const lacking = this.#lacking.get(model.namespace)
-    lacking?.delete(model)
-    if (lacking?.size === 0) this.#lacking.delete(model.namespace)
+    this.#open.delete(model)
+    const own = this.#byNamespace.get(model.namespace)
+    own?.delete(model)
+    if (own?.size === 0) this.#byNamespace.delete(model.namespace)
+    if (lacksSome(model)) this.#lacking -= 1
   }
 
   #callableIn(namespace: string): readonly ProjectedModel[] {
     const known = this.#callable.get(namespace)
     if (known) return known
-    const candidates = new Set([...(this.#lacking.get(namespace) ?? []), ...this.#lackingOpen])
+    const candidates = new Set([...(this.#byNamespace.get(namespace) ?? []), ...this.#open])
     const found = [...candidates].filter((model) => model.names.some((name) => this.#names.resolve(namespace, name) === model))
     for (const oldest of this.#callable.keys()) {
       if (this.#callable.size < MAX_REMEMBERED) break
@@ -112,6 +121,10 @@ export class ProjectedModels {
     this.#callable.set(namespace, found)
     return found
   }
+}
+
+function lacksSome({ isPriced, isBounded }: ProjectedModel): boolean {
+  return !isPriced || !isBounded
 }
 
 function projectedModel(record: ModelRecord): ProjectedModel {
