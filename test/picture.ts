@@ -1,7 +1,7 @@
 /**
- * `make picture`: records a session – `make run`, a call, a suspension, the same call – and draws docs/first-key.svg.
- * Every output is real; the program runs on a free port, which the picture shows as 8080. Log lines are left out. Only the time until the
- * suspension takes effect differs between two runs.
+ * `make picture`: records a session and draws docs/first-key.svg: `make run`, the Secret, a call, a limit, a suspension and its end.
+ * Every output is real; the program runs on a free port, which the picture shows as 8080. Log lines are left out, and of answers the JSON around
+ * the text. Only the times until a change takes effect differ between two runs.
  */
 import { execFile } from 'node:child_process'
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
@@ -21,14 +21,20 @@ const OUT = join(ROOT, 'docs/first-key.svg')
 const MANIFESTS = 'examples/standalone'
 const SHOWN_URL = 'http://127.0.0.1:8080'
 const READY = /^ApiKey demo\/first-key is ready:$/m
+/** The command that `make run` prints, without the JSON around the answer. */
 const ASK = [
-  `ask() { curl -sS -w '\\nHTTP %{http_code}\\n' ${SHOWN_URL}/v1/chat/completions \\`,
+  `curl -sS -w '\\nHTTP %{http_code}\\n' ${SHOWN_URL}/v1/chat/completions \\`,
   `    -H "Authorization: Bearer $(cat .headgate/secrets/demo/first-key/SERVICE_API_KEY)" \\`,
   `    -d '{"model":"llama","messages":[{"role":"user","content":"Good morning!"}]}' |`,
-  `    grep -oE '"(content|message)":"[^"]*"|HTTP.*'; }`,
-]
-const SUSPEND = `sed -i 's/^spec:/spec:\\n  state: Suspended/' ${MANIFESTS}/apikey.yaml`
-const SHOW = `grep -v '#' ${MANIFESTS}/apikey.yaml`
+  `    grep -oE '"(content|message)":"[^"]*"|HTTP.*'`,
+].join('\n')
+const KEY = `${MANIFESTS}/apikey.yaml`
+const SHOW = `grep -v '#' ${KEY}`
+const SECRET = 'ls -C -w 90 .headgate/secrets/demo/first-key'
+const edit = (from: string, to: string): string => `sed -i 's/${from}/${to}/' ${KEY}`
+const LIMIT = edit('^spec:', 'spec:\\n  limits: { requestsPerMinute: 1 }')
+const SUSPEND = edit('^spec:', 'spec:\\n  state: Suspended')
+const RESUME = `sed -i '/state:/d; /limits:/d' ${KEY}`
 const run = promisify(execFile)
 
 const command = (text: string): TerminalLine => ({ kind: 'command', text: `$ ${text}` })
@@ -65,36 +71,46 @@ async function record(folder: string, printed: string): Promise<TerminalLine[]> 
     const { stdout } = await run('bash', ['-c', text.replaceAll(SHOWN_URL, url)], { cwd: folder })
     return stdout.replaceAll(url, SHOWN_URL)
   }
-  const ask = (): Promise<string> => shell([...ASK, 'ask'].join('\n'))
-  const manifest = await shell(SHOW)
-  const first = await ask()
-  await shell(SUSPEND)
-  const startMs = performance.now()
-  const last = await waitFor('401', async () => {
-    const answer = await ask()
-    return answer.includes('HTTP 401') && answer
-  })
-  const seconds = ((performance.now() - startMs) / 1000).toFixed(1)
+  const ask = (): Promise<string> => shell(ASK)
+  /** Pastes a command, and asks until the answer has the status: `make run` reads the folder every half second. */
+  const change = async (text: string, status: number): Promise<TerminalLine[]> => {
+    await shell(text)
+    const startMs = performance.now()
+    const answer = await waitFor(`HTTP ${status}`, async () => {
+      const answered = await ask()
+      return answered.includes(`HTTP ${status}`) && answered
+    })
+    const seconds = ((performance.now() - startMs) / 1000).toFixed(1)
+    return [...step(text), note(`${seconds} s later`), command('ask'), ...output(answer)]
+  }
+  const manifest = [...step(SHOW), ...output(await shell(SHOW))]
+  const secret = [...step(SECRET), ...output(await shell(SECRET))]
+  const first = [...step('ask'), ...output(await ask())]
+  const limited = await change(LIMIT, 429)
+  const suspended = await change(SUSPEND, 401)
+  const resumed = await change(RESUME, 200)
   return [
-    command(SHOW),
-    ...output(manifest),
-    command('make run'),
+    ...manifest.slice(1),
+    ...step('make run'),
     ...output(bannerOf(printed).replaceAll(url, SHOWN_URL)),
-    note('in a second terminal'),
-    ...ASK.map((text, i) => (i === 0 ? command(text) : { kind: 'command' as const, text })),
-    command('ask'),
-    ...output(first),
-    command(SUSPEND),
-    note(`${seconds} s later`),
-    command('ask'),
-    ...output(last),
+    ...[BLANK, note('in a second terminal; ask is the printed curl command')],
+    ...secret.slice(1),
+    ...[first, limited, suspended, resumed].flat(),
   ]
+}
+
+const BLANK: TerminalLine = { kind: 'output', text: '' }
+
+/** A command after a blank line. */
+function step(text: string): TerminalLine[] {
+  return [BLANK, command(text)]
 }
 
 function bannerOf(printed: string): string {
   const end = READY.exec(printed)
   const text = printed.slice(0, (end?.index ?? 0) + (end?.[0].length ?? 0))
-  return text
+  const [curl = ''] = /^ {2}curl [^]*?\n(?=\n)/m.exec(printed.slice(text.length)) ?? []
+  return `${text}\n${curl}`
     .split('\n')
     .filter((line) => line.trim() !== '' && !line.startsWith('{'))
     .join('\n')

@@ -118,10 +118,10 @@ test('the curl line of the README is the one that `make run` prints', () => {
   expect(codeBlocks(read('README.md')).map(({ text }) => line(text))).toContain(line(printed))
 })
 
-test('the picture of the README holds no key, and shows a key that works and a key that is refused', () => {
+test('the picture of the README holds no key, and shows its Secret, a limit, a refusal and a key that works again', () => {
   const picture = read('docs/first-key.svg')
   expect(picture).not.toMatch(/sk-hg1[0-9A-Za-z]{20}/)
-  expect(picture).toMatch(/HTTP 200[^]*Suspended[^]*HTTP 401/)
+  expect(picture).toMatch(/SERVICE_API_KEY[^]*HTTP 200[^]*HTTP 429[^]*Suspended[^]*HTTP 401[^]*HTTP 200/)
   expect(read('README.md')).toContain('](docs/first-key.svg)')
 })
 
