@@ -12,6 +12,8 @@ const lab = openLab()
 const OWN = 'headgate-admission-policy'
 const USERS = 'admission-policy'
 const RIGHTS = chartRights({ own: OWN, watched: [USERS, 'kube-system'] })
+/** A label that Argo CD takes for the credentials of a cluster. */
+const FOREIGN = { 'argocd.argoproj.io/secret-type': 'cluster' }
 const DENIED = /ValidatingAdmissionPolicy 'headgate-operator-headgate-admission-policy-secrets' .*denied request/s
 const OURS = { 'app.kubernetes.io/managed-by': 'headgate-operator' }
 let operator: KubeAdmin
@@ -75,6 +77,15 @@ describe.each([
       () => secret(USERS, 'loose', { labels: OURS, ownerReferences: [{ ...owner, controller: false }] }),
     ],
     ['a Secret that another object controls', () => secret(USERS, 'other', { labels: OURS, ownerReferences: [configMapOwner()] })],
+    [
+      'a Secret with a label of another controller',
+      () => secret(USERS, 'cluster', { labels: { ...OURS, ...FOREIGN }, ownerReferences: [owner] }),
+    ],
+    ['such a Secret under a name of its own', () => secret(OWN, 'hg-keyring-32-1', { labels: { ...OURS, ...FOREIGN } })],
+    [
+      'a Secret that an ApiKey seems to own in kube-system',
+      () => secret('kube-system', 'claimed', { labels: OURS, ownerReferences: [owner] }),
+    ],
     ['a Secret without its label', () => secret(USERS, 'unlabelled', { ownerReferences: [owner] })],
     ['a foreign Secret in its own namespace', () => secret(OWN, 'database')],
     ['a Secret whose name only begins like that of its own', () => secret(OWN, 'hg-keyring-32-0-and-more')],
@@ -93,6 +104,14 @@ describe.each([
     await expect(remove(OWN, 'sh.helm.release.v1.headgate.v1', query)).rejects.toThrow(DENIED)
   })
 
+  it('to add a label of another controller to the Secret of an ApiKey, or to change one', async () => {
+    await lab.plane.admin.apply(secret(USERS, 'labelled', { labels: { ...OURS, ...FOREIGN }, ownerReferences: [owner] }))
+    await lab.plane.admin.apply(userSecret('unlabelled-yet'))
+    await expect(patch(USERS, 'unlabelled-yet', { metadata: { labels: FOREIGN } }, query)).rejects.toThrow(DENIED)
+    const other = { 'argocd.argoproj.io/secret-type': 'repository' }
+    await expect(patch(USERS, 'labelled', { metadata: { labels: other } }, query)).rejects.toThrow(DENIED)
+  })
+
   it('to remove the owner or the label of a Secret of an ApiKey', async () => {
     await lab.plane.admin.apply(userSecret('kept'))
     await expect(patch(USERS, 'kept', { metadata: { ownerReferences: null } }, query)).rejects.toThrow(DENIED)
@@ -106,6 +125,12 @@ describe("the operator's ServiceAccount may", () => {
     await create(userSecret('bot'))
     await patch(USERS, 'bot', { stringData: { SERVICE_BASE_URL: 'http://gateway/v1' } })
     await remove(USERS, 'bot')
+  })
+
+  it('give the Secret labels without a prefix, and keep foreign labels that others have set', async () => {
+    await create(secret(USERS, 'team', { labels: { ...OURS, team: 'shop' }, ownerReferences: [owner] }), DRY_RUN)
+    await lab.plane.admin.apply(secret(USERS, 'tracked', { labels: { ...OURS, ...FOREIGN }, ownerReferences: [owner] }))
+    await patch(USERS, 'tracked', { stringData: { SERVICE_BASE_URL: 'http://gateway/v1' } })
   })
 
   it('put its label back after a user has removed the label', async () => {
