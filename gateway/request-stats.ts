@@ -52,7 +52,7 @@ interface Series {
 }
 
 /**
- * All series of one process. No label holds text from a client. Whoever may write ServedModels chooses names of models and backends, so a
+ * All series of one process. No label holds text from a client. Every author of ServedModels chooses names of models and backends, so a
  * name has series only while a model has it, and a namespace has a bounded number of them.
  */
 export class RequestStats {

@@ -70,7 +70,7 @@ describe('a model name', () => {
     expect(namesOf(table)).not.toContain('llama')
   })
 
-  it('is listed anew only for the namespaces that may use the changed model, before or after the change', () => {
+  it('is listed again only for the namespaces that may use the changed model, before or after the change', () => {
     const table = tableOf(
       { uid: 'own', namespace: 'shop', allowedNamespaces: ['shop'] },
       { uid: 'x', namespace: 'evil', allowedNamespaces: ['evil', 'lab'] },
