@@ -34,6 +34,7 @@ test('a server with missing or older functions gets the functions, and no other 
     silent: new Server(undefined, '-- headgate revision 1'), // a library without the function that returns the revision
     older: new Server(4, '-- headgate revision 4'),
     same: new Server(5, CODE),
+    changed: new Server(5, `${CODE}-- damaged`),
     newer: new Server(6, '-- headgate revision 6'),
   }
   for (const server of Object.values(servers)) await loadLibrary(server, KEPT)
@@ -42,15 +43,18 @@ test('a server with missing or older functions gets the functions, and no other 
     ['silent', true],
     ['older', true],
     ['same', false],
+    ['changed', true],
     ['newer', false],
   ])
-  expect([servers.same.calls, servers.newer.calls], 'one call, and no list of texts').toEqual([
-    ['FCALL lib_revision'],
-    ['FCALL lib_revision'],
-  ])
+})
+
+test('after the text was compared, a check is one call and no list of texts, unless the functions are missing', async () => {
+  const servers = { empty: new Server(undefined), older: new Server(4, '-- headgate revision 4'), same: new Server(5, CODE) }
+  for (const server of Object.values(servers)) await loadLibrary(server, KEPT, true)
+  expect([isLoaded(servers.empty), isLoaded(servers.older), servers.same.calls]).toEqual([true, true, ['FCALL lib_revision']])
 })
 
 test('a server that refuses the call does not count as a server without functions', async () => {
   const refusing = { call: () => Promise.reject(new Error('NOPERM this user has no permissions')) }
-  await expect(loadLibrary(refusing, KEPT)).rejects.toThrow('NOPERM')
+  await expect(loadLibrary(refusing, KEPT, true)).rejects.toThrow('NOPERM')
 })

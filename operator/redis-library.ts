@@ -15,10 +15,15 @@ export interface RedisLibrary {
 
 const listReply = z.array(z.array(z.unknown()))
 
-/** Loads a library that is missing, older or changed; a newer one stays. @returns the number of loaded libraries @throws errors of Redis */
-export async function loadLibrary(redis: RedisCalls, { library, code, revision }: RedisLibrary): Promise<0 | 1> {
+/**
+ * Loads a library that is missing, older, or of the same revision with another text; a newer one stays.
+ * @param isCompared the text was compared before: then one call tells whether the library is still there
+ * @returns the number of loaded libraries
+ * @throws errors of Redis
+ */
+export async function loadLibrary(redis: RedisCalls, { library, code, revision }: RedisLibrary, isCompared = false): Promise<0 | 1> {
   const own = libraryRevision(code)
-  if (revision !== undefined && (await loadedRevision(redis, revision)) >= own) return 0
+  if (isCompared && revision !== undefined && (await loadedRevision(redis, revision)) >= own) return 0
   const present = await presentCode(redis, library)
   if (present === code || (present !== undefined && libraryRevision(present) > own)) return 0
   await redis.call('FUNCTION', 'LOAD', 'REPLACE', code)

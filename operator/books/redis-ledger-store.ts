@@ -37,6 +37,8 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
   readonly #redis: Pick<RedisConnection, 'run'>
   readonly #prefix: string
   readonly #functions: LedgerFunctions
+  /** Whether the text of the library in Redis was compared with our own: later checks are cheap. */
+  #isCompared = false
 
   /** @param keyPrefix chart value `redis.keyPrefix` */
   constructor(redis: Pick<RedisConnection, 'run'>, keyPrefix: string) {
@@ -45,8 +47,10 @@ export class RedisLedgerAdmin implements OperatorLedgerStore {
     this.#functions = ledgerFunctions(keyPrefix)
   }
 
-  prepare(): Promise<0 | 1> {
-    return this.#redis.run((client) => loadLibrary(client, this.#functions))
+  async prepare(): Promise<0 | 1> {
+    const loaded = await this.#redis.run((client) => loadLibrary(client, this.#functions, this.#isCompared))
+    this.#isCompared = true
+    return loaded
   }
 
   async timeMs(): Promise<number> {
