@@ -109,6 +109,25 @@ describe('the operator', () => {
     expect(world.writes.slice(writes)).toEqual(['patch secrets bot'])
   })
 
+  test('a late status of a deposed leader is corrected within seconds, not by the next resync', async () => {
+    await inUse()
+    await world.start()
+    const [{ status: ofKey }, ofModel] = [await world.key(), await world.objects.get(servedModels, { namespace: SHOP, name: 'llama' })]
+    const outdated = {
+      type: 'Ready',
+      status: 'False',
+      reason: 'NotProgrammed',
+      message: 'old',
+      lastTransitionTime: '2026-01-01T00:00:00Z',
+    } as const
+    const summary = { programmed: '0/0', models: '' }
+    await world.objects.applyStatus(apiKeys, { ...(await world.key()), status: { ...ofKey, summary, conditions: [outdated] } })
+    if (ofModel) await world.objects.applyStatus(servedModels, { ...ofModel, status: { ...ofModel.status, conditions: [outdated] } })
+    await world.settle() // far less than the ten minutes of a resync
+    await expectReady()
+    expect((await world.key()).status).toMatchObject({ keyID: ofKey?.keyID, summary: ofKey?.summary })
+  })
+
   test('an expiry is noticed by itself', async () => {
     await world.issuedKey({ expirationTime: new Date(world.now + 20_000).toISOString() })
     expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')

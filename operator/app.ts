@@ -17,7 +17,7 @@ import { readInstallation } from './shards/installation.ts'
 import { shardsDeps } from './shards/secret-shards.ts'
 import { addServiceIndex, addUidIndex, slicesOf } from '#kube/indexes.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
-import { retryAfterMs, type KubeObject } from '#kube/port.ts'
+import { refOf, retryAfterMs, type KubeObject } from '#kube/port.ts'
 import type { Reconcile } from './loop/reconciler.ts'
 import { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
@@ -75,7 +75,7 @@ export class Operator {
     this.#ownWrites = new OwnWrites(clock)
     for (const { api } of rows) {
       addUidIndex(informers.of(api.resource))
-      informers.of(api.resource).subscribe((before, after) => this.#delivered(before, after))
+      informers.of(api.resource).subscribe((before, after) => this.#delivered(api.resource.kind, before, after))
     }
     addServiceIndex(informers.endpointSlices)
     this.#projection = this.#createProjection()
@@ -308,8 +308,10 @@ export class Operator {
     }
   }
 
-  #delivered(before: KubeObject | undefined, after: KubeObject | undefined): void {
-    if (after) this.#ownWrites.delivered(after)
+  /** A status that this process has not written may be the late write of a deposed leader: it is compared with the right one at once. */
+  #delivered(kind: string, before: Described | undefined, after: Described | undefined): void {
+    const isOwn = after !== undefined && this.#ownWrites.delivered(after)
+    if (!isOwn && before && after && isDescribedOtherwise(before, after)) this.#queue.add({ kind, ref: refOf(after) }, 'background')
     if (before && before.metadata.uid !== after?.metadata.uid) this.#ownWrites.forget(before.metadata.uid)
   }
 
@@ -328,6 +330,14 @@ export class Operator {
   #byRecord(kind: RecordKind): readonly ObjectController[] {
     return this.#controllers.filter(({ api }) => api.recordKind === kind)
   }
+}
+
+interface Described extends KubeObject {
+  readonly status?: unknown
+}
+
+function isDescribedOtherwise(before: Described, after: Described): boolean {
+  return before.metadata.uid === after.metadata.uid && JSON.stringify(before.status) !== JSON.stringify(after.status)
 }
 
 /** @returns the priority levels that wait while the watch is so far behind */

@@ -48,9 +48,12 @@ export class OwnWrites {
     return cached
   }
 
-  /** Call this when the watch has delivered an object. */
-  delivered(object: KubeObject): void {
+  /** Call this when the watch has delivered an object. @returns whether it is the object of a write that this process remembers */
+  delivered(object: KubeObject): boolean {
+    const { uid = '', resourceVersion } = object.metadata
+    const isOwn = this.#written.get(uid)?.object.metadata.resourceVersion === resourceVersion && resourceVersion !== undefined
     if (this.#written.size > 0) this.newest(object)
+    return isOwn
   }
 
   /** Age of the oldest write of this process that the watch has not delivered, ms; 0 if there is none. */
