@@ -540,6 +540,35 @@ describe('Projection', () => {
       expect(await states()).toEqual({ a: 'Active', b: 'Active' })
     })
 
+    test('is rebuilt ever more rarely while each rebuild fails, whatever is wanted meanwhile, and again at once after a success', async () => {
+      const projection = await leader(1, [put('a')])
+      const rebuilds = (): number => store.calls.filter((call) => call === 'rebuild').length
+      let failures = 0
+      const fail = (): void => {
+        store.memory = new FaultyProjectionStore().memory
+        store.before = (call) => {
+          if (call !== 'rebuild') return
+          failures += 1
+          throw new Error('OOM command not allowed')
+        }
+      }
+      fail()
+      for (let at = 0; at < 150; at += 1) {
+        await clock.advance(CHECK_MS)
+        await want(projection, `key-${at}`, text(`key-${at}`))
+      }
+      expect(failures, 'of 300 s, at 0, 2, 6, 14, 30, 62, 122, 182 and 242 s').toBe(9)
+      expect(outages.at(-1)).toContain('OOM command not allowed')
+      store.resume()
+      await clock.advance(60_000)
+      expect(Object.keys(await states())).toHaveLength(151)
+      expect(rebuilds()).toBe(2) // and the first one
+      fail()
+      failures = 0
+      await clock.advance(3 * CHECK_MS)
+      expect(failures, 'the pauses begin anew').toBe(2)
+    })
+
     test('is not called any more after `stop`', async () => {
       const projection = await leader(1, [put('a')])
       projection.stop()

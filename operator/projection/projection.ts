@@ -2,6 +2,7 @@
  * Keeps the store equal to the wanted records, which are all in memory: writes changes in batches, urgent changes first, and rebuilds the data
  * set when the store lost or changed it. The only writer of the projection. No caller waits for a write: a callback reports its completion.
  */
+import { BackOff } from '#platform/back-off.ts'
 import { messageOf } from '#platform/message-of.ts'
 import type { Cancel, Clock } from '#platform/clock.ts'
 import { perKind, type RecordKind, recordKinds } from '#contract/records/record-kinds.ts'
@@ -14,6 +15,8 @@ import type { ProjectionChange } from './store.ts'
 const BATCH = 200
 /** The store is checked this often for another epoch, an older state and missing writes, ms. */
 const CHECK_EVERY_MS = 2_000
+/** Longest pause after a rebuild that failed, ms. */
+const LONGEST_REBUILD_PAUSE_MS = 60_000
 
 export interface ProjectionDeps extends DataSetDeps {
   readonly clock: Clock
@@ -54,6 +57,8 @@ export class Projection {
   #isTakenOver = false
   #isStopped = false
   #cancelCheck: Cancel = () => undefined
+  readonly #rebuildBackOff = new BackOff({ firstMs: CHECK_EVERY_MS, maxMs: LONGEST_REBUILD_PAUSE_MS })
+  #rebuildError: unknown
 
   constructor(deps: ProjectionDeps) {
     this.#deps = deps
@@ -155,13 +160,14 @@ export class Projection {
   }
 
   async #rebuild(why: string): Promise<void> {
+    if (this.#rebuildBackOff.waitMs(this.#deps.clock.monotonic()) > 0) throw this.#rebuildError
     const found = await this.#kept()
     // from here to the call there is no await: changes that come later stay pending
     const kept = found.filter((change) => !this.#wanted[change.kind].has(change.id) && !this.#pending.has(change))
     for (const kind of recordKinds()) this.#wantStandIn(kind, new Set(kept.flatMap((change) => (change.kind === kind ? [change.id] : []))))
     const records = this.#all()
     const pending = this.#pending.all()
-    const revision = await this.#dataSet.rebuild([...records, ...kept])
+    const revision = await this.#copied([...records, ...kept])
     this.#isTakenOver = true
     this.#known.clear()
     this.#written(records, () => revision)
@@ -174,6 +180,19 @@ export class Projection {
   #wantStandIn(kind: RecordKind, ids: ReadonlySet<string>): void {
     const { id, text } = this.#deps.standIn(kind, (one) => ids.has(one) || this.#wanted[kind].has(one)) ?? {}
     if (id !== undefined && text !== undefined) this.#wanted[kind].set(id, text)
+  }
+
+  /** Writes a whole data set. A copy may fail because Redis is full, and each try costs as much as the first: tries become rarer. */
+  async #copied(records: readonly ProjectionChange[]): Promise<number> {
+    try {
+      const revision = await this.#dataSet.rebuild(records)
+      this.#rebuildBackOff.reset()
+      return revision
+    } catch (error) {
+      this.#rebuildError = error
+      this.#rebuildBackOff.next({ nowMs: this.#deps.clock.monotonic() })
+      throw error
+    }
   }
 
   /** Records that no kind wants but that must stay, byte for byte except for the revision. */

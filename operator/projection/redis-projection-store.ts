@@ -67,8 +67,11 @@ export class RedisProjectionStore implements ProjectionStore {
 
   async rebuild(writer: Writer, epoch: string, revision: number, records: readonly ProjectionChange[]): Promise<WriteOutcome> {
     const present = (await this.#redis.run((client) => client.hget(this.#keys.meta, 'epoch'))) ?? '' // even if `meta` cannot be parsed
-    for (let at = 0; at < records.length; at += REBUILD_BATCH) {
-      await this.#store(epoch, revision, records.slice(at, at + REBUILD_BATCH))
+    try {
+      for (let at = 0; at < records.length; at += REBUILD_BATCH) await this.#store(epoch, revision, records.slice(at, at + REBUILD_BATCH))
+    } catch (error) {
+      if (epoch !== present) await this.#drop(epoch)
+      throw error
     }
     const { fence, installation, takesOver = false } = writer
     const args = [String(fence), epoch, installation, String(PROJECTION_SCHEMA), String(revision), present, takesOver ? '1' : '0']
@@ -78,6 +81,12 @@ export class RedisProjectionStore implements ProjectionStore {
         await this.#redis.run((client) => client.expire(this.#keys.records(present, kind), OLD_EPOCH_SECONDS))
     }
     return outcome
+  }
+
+  /** Removes a copy that failed, and that no reader knows: Redis may be full. If that fails too, the copy expires. */
+  async #drop(epoch: string): Promise<void> {
+    const keys = recordKinds().map((kind) => this.#keys.records(epoch, kind))
+    await this.#redis.run((client) => client.unlink(...keys)).catch(() => undefined)
   }
 
   async ids(epoch: string, kind: RecordKind): Promise<readonly string[]> {

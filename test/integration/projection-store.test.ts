@@ -141,6 +141,23 @@ describe('RedisProjectionStore', () => {
     })
   })
 
+  it('leaves nothing of a rebuild that fails because Redis is full, and readers keep the former data set', async () => {
+    const { store } = await subject()
+    await store.rebuild(writer(), 'e1', 1, [put('kept')])
+    const records = Array.from({ length: 2_000 }, (_, at) => put(`k${at}`))
+    const before = (await redis.admin.keys('*')).toSorted()
+    const used = Number(/^used_memory:(\d+)/m.exec(await redis.admin.info('memory'))?.[1])
+    await redis.admin.config('SET', 'maxmemory', String(used + 200 * 1024))
+    try {
+      await expect(store.rebuild(writer(), 'e2', 2, records)).rejects.toThrow('OOM')
+    } finally {
+      await redis.admin.config('SET', 'maxmemory', '0')
+    }
+    expect((await redis.admin.keys('*')).toSorted()).toEqual(before)
+    expect(await store.meta()).toMatchObject({ epoch: 'e1', revision: 1 })
+    expect((await store.rebuild(writer(1), 'e3', 3, records)).outcome).toBe('written')
+  })
+
   it('refuses a call with so many changes that it would block Redis for long', async () => {
     const { store } = await subject()
     await store.rebuild(writer(), 'e1', 1, [])
