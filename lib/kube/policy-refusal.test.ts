@@ -46,6 +46,16 @@ describe('the error of a refused call', () => {
     ])
   })
 
+  test('names a webhook that does not answer, and stays a failure that a later try may solve', () => {
+    const why = 'failed to call webhook: Post "https://policy.security.svc:443/?timeout=10s": context deadline exceeded'
+    const error = refusal(500, `Internal error occurred: failed calling webhook "policy.example.com": ${why}`)
+    expect([error.code, error.message]).toEqual([
+      'Unreachable',
+      `create secrets shop/bot: 500 Forbidden: admission webhook policy.example.com cannot be called (${why})`,
+    ])
+    expect(refusal(422, `Secret "a" is invalid: failed calling webhook "a": x`).message).not.toContain('cannot be called')
+  })
+
   test('carries policy, words and namespace, for Secrets too', () => {
     expect(refusal(422, POLICY)).toMatchObject({
       code: 'AdmissionDenied',

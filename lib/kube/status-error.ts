@@ -105,7 +105,7 @@ interface Refused {
 }
 
 /**
- * Quotes the server's own message, with secrets hidden, for quotas and admission, and for any other 403 except for Secrets, since a 403
+ * Quotes the server's own message, with secrets hidden, for quotas, admission and webhooks that fail, and for any other 403 except for Secrets, since a 403
  * names user and verb. Other messages may quote the object ("Invalid value: …").
  */
 function describe(asked: Asked, refused: Refused): string {
@@ -120,7 +120,15 @@ function describe(asked: Asked, refused: Refused): string {
 
 function quoteOf({ resource }: Asked, { status, body, refusal }: Refused): string {
   if (refusal) return refusal.policy === undefined ? refusal.reason : `${refusal.policy}: ${refusal.reason}`
-  return status === 403 && resource !== 'secrets' ? safeText(body?.message ?? '') : ''
+  const message = body?.message ?? ''
+  if (status >= 500) return webhookFailure(message)
+  return status === 403 && resource !== 'secrets' ? safeText(message) : ''
+}
+
+/** @returns '' for any other failure */
+function webhookFailure(message: string): string {
+  const [, webhook = '', why = ''] = WEBHOOK_FAILURE.exec(message) ?? []
+  return webhook === '' ? '' : `admission webhook ${safeText(webhook)} cannot be called (${safeText(why)})`
 }
 
 /** Informers log the rights that they need. Only Secrets are also listed without an informer, so this message names the right. */
@@ -149,6 +157,9 @@ const PREFIX = String.raw`^(?:[^:]{1,400} is forbidden: )?`
 const QUOTA = new RegExp(`${PREFIX}(exceeded quota: .*)$`, 's')
 const POLICY = new RegExp(`${PREFIX}ValidatingAdmissionPolicy '([^']*)' with binding '[^']*' denied request: (.*)$`, 's')
 const WEBHOOK = new RegExp(`${PREFIX}admission webhook "([^"]*)" denied the request(?:: | )(.*)$`, 's')
+
+/** A webhook that does not answer fails the call, and the next try may succeed: this is no refusal, but the owner must learn the name. */
+const WEBHOOK_FAILURE = /^(?:Internal error occurred: )?failed calling webhook "([^"]{1,253})": (.*)$/s
 
 /** @param message of the Status that the API server answered. @returns undefined for any other refusal */
 export function policyRefusal(status: number, message: string): PolicyRefusal | undefined {
