@@ -25,10 +25,10 @@ describe('the settings of a gateway', () => {
 
   test('become what the program needs: flags, numbers, the connection to Redis, and names of headers', () => {
     const redis = { REDIS_URL: 'rediss://u:p@redis/2', REDIS_USERNAME: 'gateway', REDIS_PASSWORD: 'x', REDIS_CA_FILE: '/ca' }
-    const env = { ...redis, API_KEY_HEADER: 'false', DRAIN_SECONDS: '0', FORWARD_HEADERS: 'X-Tenant, x-trace' }
+    const env = { ...redis, API_KEY_HEADER: 'false', DRAIN_SECONDS: '0', UV_THREADPOOL_SIZE: '16', FORWARD_HEADERS: 'X-Tenant, x-trace' }
     const { forwardHeaders, ...rest } = loadConfig(env)
     expect(rest).toMatchObject({
-      ...{ apiKeyHeader: false, drainSeconds: 0 },
+      ...{ apiKeyHeader: false, drainSeconds: 0, uvThreadpoolSize: 16 },
       redis: { url: 'rediss://u:p@redis/2', username: 'gateway', password: 'x', caFile: '/ca' },
     })
     expect([...forwardHeaders]).toEqual(expect.arrayContaining(['traceparent', 'x-tenant', 'x-trace']))

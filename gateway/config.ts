@@ -89,6 +89,11 @@ export const GATEWAY_SETTINGS = z.object({
     about:
       'Longest wait of a call for the answer of Redis about its limits, ms. The next calls do not wait until Redis answers again. Time in which the pod itself is too busy to read answers does not count.',
   }),
+  uvThreadpoolSize: wholeNumber(4, 128, {
+    default: 4,
+    about:
+      'Threads of Node for look-ups of names, files and compression. All but two may wait for name servers at the same time, at most one for each namespace. The image sets 16.',
+  }),
   maxReplicas: wholeNumber(1, 10_000, {
     default: 20,
     about:

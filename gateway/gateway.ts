@@ -111,6 +111,7 @@ export class Gateway {
       forwarded: deps.settings.forwardHeaders,
       extraCa: deps.extraCa,
       loop: this.#loop,
+      threads: deps.settings.uvThreadpoolSize,
     })
     this.follower = this.#makeFollower()
     this.#watch = this.#makeWatch(credentials)

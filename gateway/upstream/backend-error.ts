@@ -38,7 +38,7 @@ export function ourOwn(error: GatewayError): Failure {
 }
 
 /** No file descriptor is left for this process or for its machine: no failure of the server. */
-const OUT_OF_FILES: ReadonlySet<string | undefined> = new Set(['EMFILE', 'ENFILE'])
+export const OUT_OF_FILES: ReadonlySet<string | undefined> = new Set(['EMFILE', 'ENFILE'])
 
 /** Makes the failure for a connection that did not open. It is retryable if the server is to blame. */
 export function notConnected(cause: NodeJS.ErrnoException, model: string): Failure {

@@ -155,3 +155,69 @@ describe('names without an answer', () => {
     expect(open.map(({ name }) => name)).toEqual(['of-b', 'of-c'])
   })
 })
+
+describe('namespaces with silent name servers', () => {
+  const SILENT = ['silent-1', 'silent-2', 'silent-3']
+  /** Names of a namespace that wait, and are asked for again as health probes do. */
+  const askAll = (namespace: string): void => {
+    for (let number = 0; number < 16; number++) void find(`${namespace}-${number}`, namespace)
+  }
+  /** Answers the open look-up of a name. */
+  const answerOf = (name: string, found: readonly LookupAddress[] | Error): void => {
+    const at = open.findIndex((one) => one.name === name)
+    const [job] = open.splice(at, 1)
+    if (found instanceof Error) job?.answer(found, [])
+    else job?.answer(null, [...found])
+  }
+  /** The name servers of all silent namespaces time out. */
+  const timeOut = async (): Promise<void> => {
+    await clock.advance(10_000)
+    for (const { name } of open.filter((one) => one.name.startsWith('silent'))) answerOf(name, new Error('timed out'))
+  }
+
+  test('delay a name of another namespace by one look-up at most, and then not at all', async () => {
+    for (const namespace of SILENT) askAll(namespace)
+    const first = find('good', 'shop')
+    await timeOut() // the two that were running
+    expect(open.map(({ name }) => name)).toContain('good')
+    answerOf('good', [ADDRESS])
+    expect(await first).toBe('10.0.0.1')
+    for (let round = 0; round < 20; round++) {
+      for (const namespace of SILENT) askAll(namespace)
+      const next = find(`good-${round}`, 'shop')
+      expect(open.map(({ name }) => name)).toContain(`good-${round}`)
+      answerOf(`good-${round}`, [ADDRESS])
+      expect(await next).toBe('10.0.0.1')
+      await timeOut()
+    }
+  })
+
+  test('wait before the next look-up, and take turns with all others again once their name server answers', async () => {
+    askAll('silent-1')
+    await timeOut()
+    expect(open).toHaveLength(0)
+    await clock.advance(2_000)
+    expect(open.map(({ name }) => name)).toEqual(['silent-1-1'])
+    answerOf('silent-1-1', [ADDRESS])
+    expect(open.map(({ name }) => name)).toEqual(['silent-1-2'])
+  })
+
+  test('a look-up that finds no file descriptor says nothing about the name', async () => {
+    const first = find('a')
+    answer(Object.assign(new Error('no descriptor'), { code: 'EMFILE' }))
+    expect(await first).toBe('no descriptor')
+    expect(names.failure('a')).toBeUndefined()
+    void find('a')
+    expect(open).toHaveLength(1)
+  })
+})
+
+test('the names of many namespaces take turns by namespace', () => {
+  for (const name of ['a1', 'a2', 'a3']) void find(name, 'a')
+  void find('b1', 'b')
+  void find('c1', 'c')
+  answer()
+  expect(open.map(({ name }) => name)).toEqual(['b1', 'a2'])
+  answer()
+  expect(open.map(({ name }) => name)).toEqual(['a2', 'c1'])
+})

@@ -1,13 +1,16 @@
 /**
  * Resolves the names of backends with getaddrinfo, which knows short names, search domains and the hosts file. Each call holds a libuv
  * thread until the name server answers, or for 10 s and more. Therefore a name has one look-up at a time, a namespace has one, and the
- * process has fewer than there are threads. Addresses are cached, and stay in use for some minutes while their name server does not answer
+ * process has fewer than there are threads. Namespaces take turns. A namespace whose last look-up met a silent name server waits before its
+ * next one, and all such namespaces share a part of the look-ups, so that they never delay the others. Addresses are cached, and stay in use for some minutes while their name server does not answer
  * (decision 19).
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
 import { refuseAddress, type AddressRules } from '#contract/values/backend-address.ts'
 import type { Clock } from '#platform/clock.ts'
+import { TurnQueue } from '#platform/turn-queue.ts'
+import { OUT_OF_FILES } from './backend-error.ts'
 
 /** Addresses found are fresh for this long, ms. */
 const FRESH_MS = 10_000
@@ -21,8 +24,10 @@ const FAILED_MS = 2_000
 const SILENT_MS = 30_000
 /** A look-up that took longer than this, ms, has met a silent name server. */
 const SILENT_AFTER_MS = 2_000
-/** Maximum number of cached names; the oldest are dropped. */
+/** Maximum number of cached names, and of namespaces that are known as silent; the oldest are dropped. */
 const MAX_NAMES = 4_096
+/** Namespaces with a silent name server share one in this many of the look-ups, at least one. */
+const PARTS_FOR_SILENT = 4
 
 /** Resolves a name to all its addresses by the system; tests pass their own. */
 export type SystemLookup = (
@@ -53,19 +58,25 @@ interface Job {
   readonly namespace: string
 }
 
+/** A namespace whose last look-up met a silent name server. Its next one starts at `untilMs`. */
+interface Silence {
+  readonly untilMs: number
+  readonly pauseMs: number
+}
+
 interface NameLookupOptions {
   readonly clock: Clock
   /** Maximum number of running look-ups of the process: less than the number of threads. */
   readonly maxInFlight: number
-  readonly system?: SystemLookup
+  readonly system?: SystemLookup | undefined
 }
 
 export class NameLookup {
   readonly #options: NameLookupOptions
   readonly #known = new Map<string, Known>()
   readonly #waiting = new Map<string, Waiting[]>()
-  /** Waiting look-ups, oldest first. A later one may start first, because of the bound per namespace. */
-  readonly #queue: Job[] = []
+  readonly #queue = new TurnQueue<Job>()
+  readonly #silent = new Map<string, Silence>()
   /** Namespaces with a running look-up: each has at most one. */
   readonly #busy = new Set<string>()
 
@@ -101,17 +112,28 @@ export class NameLookup {
     const waiting = this.#waiting.get(job.hostname)
     if (waiting) return void (done && waiting.push(done))
     this.#waiting.set(job.hostname, done ? [done] : [])
-    this.#queue.push(job)
+    this.#queue.push(job, [job.namespace])
     this.#next()
   }
 
   #next(): void {
     while (this.#busy.size < this.#options.maxInFlight) {
-      const index = this.#queue.findIndex(({ namespace }) => !this.#busy.has(namespace))
-      const [job] = index < 0 ? [] : this.#queue.splice(index, 1)
+      const job = this.#queue.take((namespace) => this.#mayStart(namespace))
       if (!job) return
       this.#start(job)
     }
+  }
+
+  #mayStart(namespace: string): boolean {
+    if (this.#busy.has(namespace)) return false
+    const silence = this.#silent.get(namespace)
+    return silence === undefined || (this.#options.clock.monotonic() >= silence.untilMs && this.#hasSlotForSilent)
+  }
+
+  get #hasSlotForSilent(): boolean {
+    let running = 0
+    for (const namespace of this.#busy) if (this.#silent.has(namespace)) running += 1
+    return running < Math.max(1, Math.floor(this.#options.maxInFlight / PARTS_FOR_SILENT))
   }
 
   #start({ hostname, namespace }: Job): void {
@@ -120,7 +142,8 @@ export class NameLookup {
     this.#busy.add(namespace)
     system(hostname, { all: true }, (error, addresses) => {
       this.#busy.delete(namespace)
-      this.#remember(hostname, error ?? addresses, startedMs)
+      this.#heard(namespace, clock.monotonic() - startedMs > SILENT_AFTER_MS)
+      if (!OUT_OF_FILES.has(error?.code)) this.#remember(hostname, error ?? addresses, startedMs)
       const waiting = this.#waiting.get(hostname) ?? []
       this.#waiting.delete(hostname)
       for (const done of waiting) done(error, error ? [] : addresses)
@@ -128,13 +151,32 @@ export class NameLookup {
     })
   }
 
+  #heard(namespace: string, isSilent: boolean): void {
+    const { clock } = this.#options
+    const pauseMs = nextPause(this.#silent.get(namespace)?.pauseMs)
+    this.#silent.delete(namespace)
+    if (!isSilent) return
+    this.#silent.set(namespace, { untilMs: clock.monotonic() + pauseMs, pauseMs })
+    if (this.#silent.size > MAX_NAMES) dropOldest(this.#silent)
+    clock.after(pauseMs, () => this.#next())
+  }
+
   #remember(hostname: string, found: readonly LookupAddress[] | NodeJS.ErrnoException, startedMs: number): void {
     const now = this.#options.clock.monotonic()
     const former = this.#known.get(hostname)
     this.#known.delete(hostname)
     this.#known.set(hostname, found instanceof Error ? afterFailure(found, former, { now, startedMs }) : afterSuccess(found, now))
-    if (this.#known.size > MAX_NAMES) for (const oldest of this.#known.keys()) return void this.#known.delete(oldest)
+    if (this.#known.size > MAX_NAMES) dropOldest(this.#known)
   }
+}
+
+function dropOldest(map: Map<string, unknown>): void {
+  for (const oldest of map.keys()) return void map.delete(oldest)
+}
+
+/** Pause after a look-up that met a silent name server: at first the shorter time, then twice as long each time. */
+function nextPause(formerMs = 0): number {
+  return Math.min(Math.max(2 * formerMs, FAILED_MS), SILENT_MS)
 }
 
 function afterSuccess(addresses: readonly LookupAddress[], now: number): Known {
@@ -147,7 +189,7 @@ function afterFailure(
   { now, startedMs }: { readonly now: number; readonly startedMs: number },
 ): Known {
   const isSilent = now - startedMs > SILENT_AFTER_MS
-  const pauseMs = isSilent && former ? Math.min(Math.max(2 * former.pauseMs, FAILED_MS), SILENT_MS) : FAILED_MS
+  const pauseMs = isSilent ? nextPause(former?.pauseMs) : FAILED_MS
   const { addresses = [], foundAtMs = -Infinity } = former ?? {}
   return { addresses, foundAtMs, error, untilMs: now + (isSilent ? SILENT_MS : FAILED_MS), staleAtMs: now + pauseMs, pauseMs }
 }

@@ -6,7 +6,7 @@ import { BackendHealth, tcpProbe } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
 import type { ForwardJob, Outcome } from './forward-job.ts'
 import { ModelTable } from './model-table.ts'
-import { guardedLookup, NameLookup } from './name-lookup.ts'
+import { guardedLookup, NameLookup, type SystemLookup } from './name-lookup.ts'
 import { Ticker } from './ticker.ts'
 import { UpstreamPools } from './upstream-pools.ts'
 
@@ -16,13 +16,19 @@ export interface UpstreamOptions extends Pick<ForwardDeps, 'credentials' | 'forw
   /** PEM of additional certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   readonly random?: () => number
+  /** Threads of libuv; default: 4. */
+  readonly threads?: number
+  /** Resolves names by the system, unless a test passes its own. */
+  readonly systemLookup?: SystemLookup
   /** Length of a tick, ms; time-outs count ticks. Tests make it short. */
   readonly tickMs?: number
 }
 
 const CONNECT_TIMEOUT_MS = 2_000
-/** Maximum number of running look-ups of names: libuv has four threads, and files and compression need the others. */
-const LOOKUPS = 2
+/** Threads of libuv that look-ups of names leave to files and compression. */
+const OTHER_THREADS = 2
+/** Threads of libuv, unless the environment says otherwise. */
+const DEFAULT_THREADS = 4
 
 export class Upstream {
   readonly models: ModelTable
@@ -31,8 +37,8 @@ export class Upstream {
   readonly #pools: UpstreamPools
 
   constructor(options: UpstreamOptions) {
-    const { addresses, credentials, forwarded, extraCa, loop, random = Math.random, tickMs } = options
-    const names = new NameLookup({ clock: systemClock, maxInFlight: LOOKUPS })
+    const { addresses, credentials, forwarded, extraCa, loop, random = Math.random, threads = DEFAULT_THREADS, tickMs } = options
+    const names = new NameLookup({ clock: systemClock, maxInFlight: threads - OTHER_THREADS, system: options.systemLookup })
     const lookup = (namespace: string) => guardedLookup(addresses, (hostname, done) => names.find(hostname, namespace, done))
     this.models = new ModelTable(addresses)
     this.#ticker = new Ticker(tickMs)
