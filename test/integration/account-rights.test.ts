@@ -17,7 +17,7 @@ const lab = openLab()
 const NAMESPACE = 'demo'
 const EXAMPLES = join(ROOT, 'examples/account-rights')
 /** A rendered chart, which test/integration/chart.test.ts holds equal to the chart. */
-const ROLES = parseAllDocuments(read('test/golden/chart/default.yaml'))
+const ROLES = parseAllDocuments(read('test/golden/chart/extras.yaml'))
   .map((document) => document.toJS() as TestObject | null)
   .filter((object): object is TestObject => object?.kind === 'ClusterRole')
 let plane: ControlPlane

@@ -142,17 +142,16 @@ describe('the chart', () => {
     expect(kinds([...some, 'admissionPolicy.enabled=false']).filter((kind) => CLUSTER_WIDE.test(kind))).toEqual([])
   })
 
-  it('gives users with view, edit or admin in a namespace the same rights on every kind of Headgate, if the operator watches all namespaces or if set', () => {
+  it('gives users with view, edit or admin in a namespace the same rights on every kind of Headgate, only if set', () => {
     const roles = (...set: readonly string[]) =>
       objectsOf(template(set)).filter(({ metadata: { labels = {} } }) => Object.keys(labels).some((key) => key.includes('/aggregate-to-')))
-    const [view, edit, admin] = roles()
+    const [view, edit, admin] = roles('rbac.aggregateRoles=true')
     expect([view, edit, admin].map((role) => role?.metadata.name)).toEqual(['headgate-view', 'headgate-edit', 'headgate-admin'])
     for (const { resource } of API_KINDS.filter((kind) => kind.resource.namespaced))
       expect(rightsOf(view!)).toContain(`headgate.dev/${resource.plural}: get list watch`)
     expect(edit?.metadata.labels).not.toHaveProperty(['rbac.authorization.k8s.io/aggregate-to-view'])
-    expect(roles('scope.watchNamespaces={shop}')).toEqual([])
+    expect(roles()).toEqual([])
     expect(roles('scope.watchNamespaces={shop}', 'rbac.aggregateRoles=true')).toHaveLength(3)
-    expect(roles('rbac.aggregateRoles=false')).toEqual([])
   })
 
   it.each([

@@ -48,6 +48,7 @@ export const MATRIX: Readonly<Record<string, readonly string[]>> = {
     'commonLabels.team=models',
   ],
   extras: [
+    'rbac.aggregateRoles=true',
     'gateway.autoscaling.enabled=true',
     'gateway.ingress.enabled=true',
     'gateway.ingress.className=nginx',
