@@ -17,6 +17,7 @@ import type { Part, PartResult } from './part.ts'
 import { REQUEST_PARTS } from './requests.ts'
 import { spendPart } from './spend.ts'
 import { stormPart } from './storm.ts'
+import { tenantsPart } from './tenants.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
 /** What the operator costs, and how fast its changes reach the gateways: real API server, Redis, operator and gateways. */
@@ -26,6 +27,7 @@ const OPERATOR_PARTS: readonly Part[] = [
   { name: 'spend', needs: 'control-plane', run: spendPart },
   { name: 'accounts', needs: 'control-plane', run: accountsPart },
   { name: 'credits', needs: 'control-plane', run: creditsPart },
+  { name: 'tenants', needs: 'control-plane', run: tenantsPart },
 ]
 const PROGRAMS: Readonly<Record<string, readonly Part[]>> = {
   requests: REQUEST_PARTS,

@@ -8,7 +8,7 @@
 import { createServer } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from 'undici'
-import { KubeAdmin } from '../support/kube-admin.ts'
+import { KubeAdmin, type TestObject } from '../support/kube-admin.ts'
 import { quantile } from './part.ts'
 import { PROBE_DEADLINE_MS, type ProbedWrite, type ProbeReply, type ProbeRequest, type ProbeSite } from './prober.ts'
 
@@ -36,6 +36,7 @@ interface Waiting {
 
 const { server, labDir, gateways, model } = JSON.parse(process.argv[2] ?? '') as ProbeSite // written by prober.ts
 const MODELS: Question = { method: 'GET', path: '/v1/models', body: null, before: 200, after: 401 }
+const ADMITTED: Question = { ...MODELS, before: 401, after: 200 }
 const CALL: Question = { method: 'POST', path: '/v1/chat/completions', body: chatBody(), before: 402, after: 200 }
 
 class GatewayPoll {
@@ -88,8 +89,17 @@ const kube = new KubeAdmin(server, labDir)
 const polls = gateways.map((url) => new GatewayPoll(url))
 const ended: string[] = []
 
+const QUESTIONS: Readonly<Record<ProbedWrite['do'], Question>> = {
+  suspend: MODELS,
+  delete: MODELS,
+  pay: CALL,
+  issue: ADMITTED,
+  rotate: ADMITTED,
+}
+
 async function probe({ credential, write }: Exclude<ProbeRequest, 'close'>): Promise<number> {
-  const question = write.do === 'pay' ? CALL : MODELS
+  if (write.do === 'issue') return await issue(write.object, write.secret)
+  const question = QUESTIONS[write.do]
   for (const poll of polls) {
     const status = await poll.status(credential, question)
     if (status !== question.before) throw new Error(`a gateway answered ${status} before the ${write.do}`)
@@ -97,12 +107,32 @@ async function probe({ credential, write }: Exclude<ProbeRequest, 'close'>): Pro
   await make(write)
   const answered = performance.now()
   const changedAt = Math.max(...(await Promise.all(polls.map((poll) => poll.change(credential, question)))))
-  if (write.do !== 'pay') ended.push(credential)
+  if (question === MODELS) ended.push(credential)
   return Math.min(changedAt - answered, PROBE_DEADLINE_MS)
 }
 
-async function make(write: ProbedWrite): Promise<void> {
+async function issue(object: TestObject, secret: string): Promise<number> {
+  await kube.create(object)
+  const answered = performance.now()
+  const credential = await valueIn(secret, answered + PROBE_DEADLINE_MS)
+  if (credential === undefined) return PROBE_DEADLINE_MS
+  const admittedAt = Math.max(...(await Promise.all(polls.map((poll) => poll.change(credential, ADMITTED)))))
+  return Math.min(admittedAt - answered, PROBE_DEADLINE_MS)
+}
+
+/** @returns undefined without a value until the deadline */
+async function valueIn(secret: string, deadline: number): Promise<string | undefined> {
+  for (; performance.now() < deadline; await sleep(ASK_EVERY_MS)) {
+    const found = await kube.get(secret)
+    const text = (found?.data as Record<string, string> | undefined)?.['SERVICE_API_KEY']
+    if (text !== undefined) return Buffer.from(text, 'base64').toString()
+  }
+  return undefined
+}
+
+async function make(write: Exclude<ProbedWrite, { do: 'issue' }>): Promise<void> {
   if (write.do === 'pay') await kube.create(write.object)
+  else if (write.do === 'rotate') await kube.merge(write.path, { spec: { source: { hash: { sha256: write.sha256 } } } })
   else if (write.do === 'delete') await kube.remove(write.path)
   else await kube.merge(write.path, { spec: { state: 'Suspended' } })
 }

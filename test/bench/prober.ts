@@ -2,7 +2,7 @@
 import { fork, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
-import type { TestObject } from '../support/kube-admin.ts'
+import { objectPath, type TestObject } from '../support/kube-admin.ts'
 import type { Stack } from '../support/stack.ts'
 import { keyPath, type KeyName } from './many-keys.ts'
 
@@ -19,8 +19,12 @@ export interface ProbeSite {
   readonly model?: { readonly ip: string; readonly port: number; readonly name: string }
 }
 
-/** A write of one probe. The object is that of a Credit. */
-export type ProbedWrite = { readonly do: Ending; readonly path: string } | { readonly do: 'pay'; readonly object: TestObject }
+/** A write of one probe. `pay`: a Credit. `issue`: an ApiKey, and the path of its Secret, which will hold the value. `rotate`: another hash. */
+export type ProbedWrite =
+  | { readonly do: Ending; readonly path: string }
+  | { readonly do: 'pay'; readonly object: TestObject }
+  | { readonly do: 'issue'; readonly object: TestObject; readonly secret: string }
+  | { readonly do: 'rotate'; readonly path: string; readonly sha256: string }
 
 /** To the process: a key and the write that changes its answers, or the end of the process after one more question about every ended key. */
 export type ProbeRequest = { readonly id: number; readonly credential: string; readonly write: ProbedWrite } | 'close'
@@ -59,6 +63,16 @@ export class Prober {
   /** Creates the first Credit of an account whose key is refused, and resolves when every gateway admits it. @returns how long it was refused, ms */
   pay(credit: TestObject, credential: string): Promise<number> {
     return this.#probe(credential, { do: 'pay', object: credit })
+  }
+
+  /** Creates an ApiKey, and resolves when its value is in its Secret and every gateway admits it. @returns how long that took, ms */
+  issue({ namespace, name }: KeyName, object: TestObject): Promise<number> {
+    return this.#probe('', { do: 'issue', object, secret: objectPath('v1', 'Secret', namespace, name) })
+  }
+
+  /** Gives a key with source.type Hash another value, and resolves when every gateway admits it. @returns how long it was refused, ms */
+  rotate(key: KeyName, credential: string, sha256: string): Promise<number> {
+    return this.#probe(credential, { do: 'rotate', path: keyPath(key), sha256 })
   }
 
   /** Call this once all probes have resolved. */
