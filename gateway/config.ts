@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import { z } from 'zod'
 import { BY_CHART, flag, logLevel, oneOf, optionalText, port, readEnv, setting, wholeNumber } from '#platform/settings.ts'
 import { REDIS_SETTINGS, redisSettings } from '#platform/settings.ts'
+import { namesOf } from '#contract/values/namespace-list.ts'
 import type { RedisSettings } from '#platform/redis-connection.ts'
 import { corsOrigins } from './http/cors.ts'
 import { forwardedHeaders } from './upstream/upstream-headers.ts'
@@ -63,6 +64,12 @@ export const GATEWAY_SETTINGS = z.object({
     about: 'More request headers to forward to model servers, separated by commas.',
     remedy: 'set it to header names such as x-tenant,x-trace; credentials, claims of identity and connection headers are never forwarded',
     chart: 'gateway.forwardHeaders',
+  }),
+  clusterAddressNamespaces: setting(namesOf('*'), {
+    about:
+      'Namespaces whose ServedModels may have a url inside the cluster, separated by commas; * = any; empty: none. The same as the operator has.',
+    remedy: 'list names of namespaces, or *',
+    chart: 'scope.clusterAddresses',
   }),
   corsOrigins: setting(z.string().default('').transform(browserOrigins), {
     about:

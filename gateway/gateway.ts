@@ -106,7 +106,7 @@ export class Gateway {
     const outage = new OutageLog('usage of accounts', deps.log, deps.clock)
     this.#reporter = new UsageReporter({ meter: this.#meter, store: deps.usage, clock: deps.clock, outage })
     this.#upstream = new Upstream({
-      addresses: { allowLoopback: deps.allowLoopback ?? false },
+      addresses: { allowLoopback: deps.allowLoopback ?? false, clusterNamespaces: deps.settings.clusterAddressNamespaces },
       credentials: (wanted) => wanted && credentials.credential(wanted),
       forwarded: deps.settings.forwardHeaders,
       extraCa: deps.extraCa,

@@ -4,14 +4,12 @@ import { BY_CHART, flag, logLevel, optionalFlag, optionalText, port, readEnv, se
 import { REDIS_SETTINGS, redisSettings } from '#platform/settings.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
 import type { RedisSettings } from '#platform/redis-connection.ts'
+import { label, namesOf } from '#contract/values/namespace-list.ts'
 import { parseMicros } from '#contract/values/micros.ts'
-import { DNS_LABEL } from '#contract/values/name-patterns.ts'
 import type { RetirementRule } from './kinds/apikey/retirement.ts'
 import type { LeaseTimes } from '#kube/leader.ts'
 
 const LEASE_REMEDY = 'keep duration > renew > 1.2 × retry'
-
-const label = z.string().regex(new RegExp(DNS_LABEL), 'is not a valid name of a Kubernetes object')
 
 /** The settings by name, in the order of the documents. The variable of `keyringShards` is `KEYRING_SHARDS`. */
 export const OPERATOR_SETTINGS = z.object({
@@ -68,6 +66,11 @@ export const OPERATOR_SETTINGS = z.object({
     about: 'Namespaces whose ServedModels other namespaces may use, separated by commas; * = any; empty: NAMESPACE.',
     remedy: 'list names of namespaces, or *',
     chart: 'scope.publishers',
+  }),
+  clusterAddressNamespaces: setting(namesOf('*'), {
+    about: 'Namespaces whose ServedModels may have a url inside the cluster, separated by commas; * = any; empty: none.',
+    remedy: 'list names of namespaces, or *',
+    chart: 'scope.clusterAddresses',
   }),
   accounts: optionalFlag({
     about:
@@ -195,11 +198,4 @@ function amountOfMoney() {
     .string()
     .refine((text) => parseMicros(text) !== undefined, 'is not an amount of money')
     .transform((text) => parseMicros(text))
-}
-
-/** Names of namespaces, separated by commas. @param more a word that is accepted too */
-function namesOf(more?: string) {
-  const name = label.or(z.literal(more ?? ''))
-  const names = z.string().transform((list) => list.split(',').flatMap((each) => each.trim() || []))
-  return names.refine((list) => list.every((each) => name.safeParse(each).success), 'contains an invalid namespace name').default(() => [])
 }

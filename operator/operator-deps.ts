@@ -49,6 +49,7 @@ export interface OperatorSettings extends Pick<
   | 'watchNamespaces'
   | 'formerNamespaces'
   | 'publishingNamespaces'
+  | 'clusterAddressNamespaces'
   | 'accountRequiredNamespaces'
   | 'unprovenHashNamespaces'
   | 'hasAccounts'

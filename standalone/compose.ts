@@ -82,6 +82,7 @@ const OPERATOR_SETTINGS = {
   maxModelBytesPerNamespace: Infinity,
   maxServedModelsPerNamespace: MAX_OBJECTS,
   publishingNamespaces: ['*'],
+  clusterAddressNamespaces: ['*'],
   accountRequiredNamespaces: [],
   unprovenHashNamespaces: ['*'],
   hasAccounts: true,

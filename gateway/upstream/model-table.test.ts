@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
-import { encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
+import { type BackendRecord, encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import { ModelTable, targetsOf } from './model-table.ts'
 
 function tableOf(...records: ReadonlyArray<Partial<ModelRecord>>): ModelTable {
@@ -146,4 +146,17 @@ describe('a record', () => {
     const backends = [backendRecord({ routes: ['embeddings'] }), backendRecord({ name: 'unused', routes: ['messages'], weight: 0 })]
     expect(tableOf({ backends }).resolve('shop', 'llama')?.routes).toEqual(new Set(['embeddings']))
   })
+})
+
+it('a url inside the cluster is called only for a namespace that the administrator lists, whatever the record says', () => {
+  const table = new ModelTable({ allowLoopback: false, clusterNamespaces: ['trusted'] })
+  const callable = (namespace: string, backend: Partial<BackendRecord>): number | undefined => {
+    put(table, { namespace, backends: [backendRecord(backend)] })
+    return table.resolve('any', 'llama')?.backends[0]?.targets.length
+  }
+  for (const url of ['http://vllm.team-b.svc:8000', 'http://10.9.9.9:8000', 'http://vllm']) {
+    expect([callable('team-a', { url }), callable('trusted', { url })], url).toEqual([0, 1])
+  }
+  expect(callable('team-a', { endpoints: ['10.9.9.9:8000'] })).toBe(1)
+  expect(callable('team-a', { url: 'https://models.example' })).toBe(1)
 })

@@ -1,5 +1,5 @@
 /** All ServedModels in the memory of this process, by name, prepared for requests: addresses are checked, origins and paths built once. */
-import { checkBackendUrl, checkEndpoint, type AddressRules } from '#contract/values/backend-address.ts'
+import { type AddressPolicy, type AddressRules, checkBackendUrl, checkEndpoint, rulesIn } from '#contract/values/backend-address.ts'
 import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '#contract/values/forward-headers.ts'
 import { isProven } from '#contract/records/credential-proof.ts'
 import { type BackendRecord, decodeModelRecord, type ModelRecord, type StreamUsage } from '#contract/records/model-record.ts'
@@ -72,13 +72,13 @@ const MAX_REMEMBERED = 1_000
 
 /** The models; the follower of the projection fills it. */
 export class ModelTable implements RecordTable {
-  readonly #rules: AddressRules
+  readonly #rules: AddressPolicy
   readonly #entries = new Map<string, ModelEntry>()
   readonly #names = new ModelNames<ModelEntry>()
   /** Lists by namespace, until a model changes that the namespace may use: building one means to sort and resolve thousands of names. */
   readonly #visible = new Map<string, readonly VisibleModel[]>()
 
-  constructor(rules: AddressRules) {
+  constructor(rules: AddressPolicy) {
     this.#rules = rules
   }
 
@@ -165,9 +165,10 @@ export class ModelTable implements RecordTable {
 }
 
 /** Makes an entry. @param previous the entry that it replaces: endpoints that stay keep their health */
-export function modelEntry(record: ModelRecord, rules: AddressRules, previous: ModelEntry | undefined): ModelEntry {
+export function modelEntry(record: ModelRecord, policy: AddressPolicy, previous: ModelEntry | undefined): ModelEntry {
   const known = new Map<string, EndpointHealth>()
   for (const target of targetsOf(previous)) known.set(`${target.backend.id} ${target.health.origin}`, target.health)
+  const rules = rulesIn(record.namespace, policy)
   const backends = record.backends.map((backend) => backendEntry(record, backend, rules, known))
   return {
     ...namedModel(record),

@@ -201,11 +201,14 @@ export const REFUSED_ADDRESS = 'ERR_REFUSED_ADDRESS'
  * resolve to loopback or to a metadata server (DNS rebinding), so the first check alone proves nothing. It refuses a name if any of its
  * addresses is refused, because the socket may connect to any of them. The socket gets exactly the checked addresses. Literal addresses
  * never reach a look-up; the model table checks those.
+ * @param namespace of the backend, whose own Services are inside the cluster
  */
-export function guardedLookup(rules: AddressRules, resolveAll: ResolveAll): LookupFunction {
+export function guardedLookup(rules: AddressRules, resolveAll: ResolveAll, namespace?: string): LookupFunction {
+  const ownRules = { ...rules, allowCluster: true }
   return (hostname, { all }, done) => {
     resolveAll(hostname, (error, addresses) => {
-      const refused = error ?? refusal(hostname, addresses, rules)
+      const isOwn = namespace !== undefined && hostname.endsWith(`.${namespace}.svc`)
+      const refused = error ?? refusal(hostname, addresses, isOwn ? ownRules : rules)
       const first = addresses?.[0]
       if (refused !== undefined || first === undefined) return done(refused ?? errorOf(`${hostname} has no address`, 'ENOTFOUND'), [])
       if (all) done(null, [...addresses])

@@ -1,7 +1,7 @@
 /** Composes the upstream side of a gateway process: models, health, connections, forwarding. */
 import { systemClock } from '#platform/clock.ts'
 import type { Acknowledgement } from '#contract/records/revision-log.ts'
-import type { AddressRules } from '#contract/values/backend-address.ts'
+import { type AddressPolicy, rulesIn } from '#contract/values/backend-address.ts'
 import { BackendHealth, tcpProbe } from './backend-health.ts'
 import { forward, type ForwardDeps } from './dispatch.ts'
 import type { ForwardJob, Outcome } from './forward-job.ts'
@@ -12,7 +12,7 @@ import { UpstreamPools } from './upstream-pools.ts'
 
 export interface UpstreamOptions extends Pick<ForwardDeps, 'credentials' | 'forwarded' | 'loop'> {
   /** Rules for addresses of backends. Only standalone allows loopback. */
-  readonly addresses: AddressRules
+  readonly addresses: AddressPolicy
   /** PEM of additional certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   readonly random?: () => number
@@ -39,7 +39,8 @@ export class Upstream {
   constructor(options: UpstreamOptions) {
     const { addresses, credentials, forwarded, extraCa, loop, random = Math.random, threads = DEFAULT_THREADS, tickMs } = options
     const names = new NameLookup({ clock: systemClock, maxInFlight: threads - OTHER_THREADS, system: options.systemLookup })
-    const lookup = (namespace: string) => guardedLookup(addresses, (hostname, done) => names.find(hostname, namespace, done))
+    const lookup = (namespace: string) =>
+      guardedLookup(rulesIn(namespace, addresses), (hostname, done) => names.find(hostname, namespace, done), namespace)
     this.models = new ModelTable(addresses)
     this.#ticker = new Ticker(tickMs)
     this.#pools = new UpstreamPools(this.#ticker, { lookup, extraCa, connectTimeoutMs: CONNECT_TIMEOUT_MS })

@@ -1,16 +1,27 @@
 import type { LookupAddress } from 'node:dns'
 import { describe, expect, it } from 'vitest'
 import { Harness, CHAT, HELLO, backendRecord, json, modelRecord, startBackend } from '../../test/support/upstream-harness.ts'
+import type { AddressRules } from '#contract/values/backend-address.ts'
 import { guardedLookup, REFUSED_ADDRESS, type ResolveAll } from './name-lookup.ts'
 
 function look(addresses: readonly string[], all: boolean, allowLoopback = false): Promise<unknown> {
+  return lookFrom('models.example.com', addresses, { all, rules: { allowLoopback, allowCluster: true } })
+}
+
+interface From {
+  readonly all: boolean
+  readonly rules: AddressRules
+  readonly namespace?: string
+}
+
+function lookFrom(hostname: string, addresses: readonly string[], { all, rules, namespace }: From): Promise<unknown> {
   const resolve: ResolveAll = (_, done) =>
     done(
       null,
       addresses.map((address) => ({ address, family: address.includes(':') ? 6 : 4 })),
     )
   return new Promise((settle) => {
-    guardedLookup({ allowLoopback }, resolve)('models.example.com', { all }, (error, found: string | LookupAddress[]) =>
+    guardedLookup(rules, resolve, namespace)(hostname, { all }, (error, found: string | LookupAddress[]) =>
       settle(error ? error.code : found),
     )
   })
@@ -30,6 +41,16 @@ describe('a name at connect time', () => {
     async (...addresses) => {
       expect(await look(addresses, true)).toBe(REFUSED_ADDRESS)
       expect(await look(addresses, false)).toBe(REFUSED_ADDRESS)
+    },
+  )
+
+  it.each(['10.1.2.3', '192.168.1.1', '172.20.0.1', '100.64.1.1', 'fd00::1'])(
+    'that has become %s is refused in a namespace that may not call the cluster, unless it is a Service of that namespace',
+    async (address) => {
+      const from: From = { all: true, rules: { allowLoopback: false }, namespace: 'team-a' }
+      for (const name of ['models.example.com', 'vllm.team-b.svc', 'vllm.team-b', 'x.evil-team-a.svc'])
+        expect(await lookFrom(name, [address], from), name).toBe(REFUSED_ADDRESS)
+      expect(await lookFrom('vllm.team-a.svc', [address], from)).toMatchObject([{ address }])
     },
   )
 

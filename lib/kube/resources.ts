@@ -9,7 +9,10 @@ export interface Secret extends KubeObject {
 
 /** The part of a Service that a backend needs. */
 export interface Service extends KubeObject {
-  readonly spec?: { readonly ports?: ReadonlyArray<{ readonly name?: string; readonly port: number; readonly protocol?: string }> }
+  readonly spec?: {
+    readonly type?: string
+    readonly ports?: ReadonlyArray<{ readonly name?: string; readonly port: number; readonly protocol?: string }>
+  }
 }
 
 /** Endpoints of one Service (discovery.k8s.io/v1). */

@@ -277,6 +277,7 @@ describe('values', () => {
     ['no Redis at all', 'redis.trial.enabled=false', /needs redis\.url/],
     ['a namespace to release where all are served', 'scope.formerNamespaces={old}', /scope\.formerNamespaces/],
     ['every publisher beside a named one', 'scope.publishers={*,shop}', /scope\.publishers/],
+    ['every namespace of cluster addresses beside a named one', 'scope.clusterAddresses={*,shop}', /scope\.clusterAddresses/],
     ['every namespace of unproven hashes beside a named one', 'scope.unprovenHashes={*,shop}', /scope\.unprovenHashes/],
     ['a currency that is not a code', 'billing.currency=usd', /currency/],
     ['a low balance with a sign', 'billing.lowBalance=-5.00', /lowBalance/],

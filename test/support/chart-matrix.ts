@@ -36,6 +36,7 @@ export const MATRIX: Readonly<Record<string, readonly string[]>> = {
     'scope.formerNamespaces={old}',
     'scope.namespaceLabels=true',
     'scope.publishers={shop}',
+    'scope.clusterAddresses={shop,lab}',
     'accounts.enabled=true',
     'accounts.requiredIn={lab}',
     'redis.takeOver=true',

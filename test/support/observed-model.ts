@@ -9,5 +9,5 @@ export function surroundings(
   change: Partial<ModelSurroundings> = {},
 ): ModelSurroundings {
   const place = { hasPlace: true, namespaceLimit: 200, publishing: 'Private', lostNames: [], selectedNamespaces: [] } as const
-  return { model, backends, ...place, mountRefusal: undefined, allowLoopback: false, ...change }
+  return { model, backends, ...place, mountRefusal: undefined, addresses: { allowLoopback: false }, ...change }
 }

@@ -46,6 +46,7 @@ const SETTINGS: OperatorSettings = {
   maxModelBytesPerNamespace: 2_097_152,
   maxServedModelsPerNamespace: 200,
   publishingNamespaces: [OWN],
+  clusterAddressNamespaces: [],
   accountRequiredNamespaces: [],
   unprovenHashNamespaces: ['*'],
   hasAccounts: true,

@@ -123,6 +123,7 @@ export class Stack {
       KEYRING_DIR: this.mirror.folder,
       DEREGISTRATION_SECONDS: '0', // no caller here sends requests to a removed endpoint
       ACCESS_LOG: 'all',
+      CLUSTER_ADDRESS_NAMESPACES: '*', // the servers of the tests have addresses of this machine
       ...this.options.gatewayEnv,
       ...options.env,
     }
@@ -143,6 +144,7 @@ export class Stack {
       GATEWAY_SERVICE,
       PUBLIC_URL: this.gateways[0]?.url ?? 'http://headgate.example',
       UNPROVEN_HASH_NAMESPACES: '*',
+      CLUSTER_ADDRESS_NAMESPACES: '*',
       ...this.options.operatorEnv,
       ...options.env,
     }

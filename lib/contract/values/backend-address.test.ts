@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { checkBackendUrl, checkEndpoint, refuseAddress } from './backend-address.ts'
+import { checkBackendUrl, checkEndpoint, refuseAddress, rulesIn } from './backend-address.ts'
 
-const CLUSTER = { allowLoopback: false }
+const CLUSTER = { allowLoopback: false, allowCluster: true }
+const OUTSIDE = { allowLoopback: false }
 const ONE_MACHINE = { allowLoopback: true }
 
 describe('the address of a backend', () => {
@@ -92,5 +93,38 @@ describe('the address of a backend', () => {
     expect(refuseAddress('fe80::1%eth0', CLUSTER)).toBeDefined()
     expect(refuseAddress('example.com', CLUSTER)).toBeDefined()
     expect(refuseAddress('10.0.0.1', CLUSTER)).toBeUndefined()
+  })
+
+  it.each([
+    'http://vllm.team-b.svc:8000',
+    'http://VLLM.team-b.SVC.:8000',
+    'http://vllm.team-b.svc.cluster.local',
+    'https://headgate-operator.headgate.svc:9090',
+    'http://vllm:8000',
+    'http://10.0.0.5:8000',
+    'http://172.16.0.1',
+    'http://192.168.1.1',
+    'http://100.64.3.4',
+    'http://198.19.0.1',
+    'http://[fd00::1]:8000',
+  ])('%s is refused in a namespace that may not call the cluster', (text) => {
+    expect(checkBackendUrl(text, OUTSIDE)).toEqual({ ok: false, reason: 'it is an address inside the cluster' })
+  })
+
+  it.each(['https://models.example.com', 'http://8.8.8.8', 'http://svc.example.com', 'http://172.32.0.1', 'http://[2606:4700::1]'])(
+    '%s may be called from any namespace',
+    (text) => expect(checkBackendUrl(text, OUTSIDE)).toMatchObject({ ok: true }),
+  )
+
+  it('an endpoint of a Service of the own namespace may be called from any namespace', () => {
+    expect(checkEndpoint('10.1.2.3:8000', OUTSIDE)).toMatchObject({ ok: true })
+    expect(checkEndpoint('llama.shop.svc:8000', OUTSIDE)).toMatchObject({ ok: true })
+  })
+
+  it('the administrator lists the namespaces', () => {
+    const policy = { allowLoopback: false, clusterNamespaces: ['team-a'] }
+    expect(['team-a', 'team-b'].map((namespace) => rulesIn(namespace, policy).allowCluster)).toEqual([true, false])
+    expect(rulesIn('team-b', { allowLoopback: false, clusterNamespaces: ['*'] }).allowCluster).toBe(true)
+    expect(rulesIn('team-b', { allowLoopback: false }).allowCluster).toBe(false)
   })
 })

@@ -1,6 +1,7 @@
 /**
  * Decides which addresses a backend may have. Pure. The operator checks manifests with it; gateways check records, and again the address
- * that they connect to. A model server may have any address except on the pod itself, on its link, or where clouds serve credentials.
+ * that they connect to. A model server may have any address except on the pod itself, on its link, or where clouds serve credentials. Inside the
+ * cluster a namespace reaches its own Services; a url to other addresses there needs the consent of the administrator.
  */
 import { BlockList, isIP } from 'node:net'
 
@@ -8,6 +9,20 @@ import { BlockList, isIP } from 'node:net'
 export interface AddressRules {
   /** Whether loopback is allowed. Only standalone sets it; no setting of a cluster does. */
   readonly allowLoopback: boolean
+  /** Whether names of the cluster and private addresses are allowed; where loopback is, they are too. Default: no. */
+  readonly allowCluster?: boolean
+}
+
+/** The rules of all namespaces. */
+export interface AddressPolicy {
+  readonly allowLoopback: boolean
+  /** Namespaces whose backends may have a url inside the cluster; `*` = all. Default: none. */
+  readonly clusterNamespaces?: readonly string[]
+}
+
+/** @param namespace of the ServedModel */
+export function rulesIn(namespace: string, { allowLoopback, clusterNamespaces = [] }: AddressPolicy): AddressRules {
+  return { allowLoopback, allowCluster: clusterNamespaces.includes('*') || clusterNamespaces.includes(namespace) }
 }
 
 /** Result of a check: the parsed URL, or the error and its remedy, which are safe to show. */
@@ -46,8 +61,20 @@ const EMBEDDED = blockList([
   ['2002::', 16],
 ])
 
+/** Where clusters, and the networks around them, have their addresses. */
+const PRIVATE = blockList([
+  ['10.0.0.0', 8],
+  ['172.16.0.0', 12],
+  ['192.168.0.0', 16],
+  ['100.64.0.0', 10],
+  ['198.18.0.0', 15],
+  ['fc00::', 7],
+])
+const INSIDE = 'it is an address inside the cluster'
+
 type Ranges = ReadonlyArray<readonly [ranges: BlockList, reason: string]>
 
+const INSIDE_RANGES: Ranges = [[PRIVATE, INSIDE]]
 const REFUSED_IPV4: Ranges = [
   [NOT_A_HOST, 'it is not the address of a host'],
   [LINK_LOCAL, 'it is a link-local address'],
@@ -56,6 +83,8 @@ const REFUSED_IPV4: Ranges = [
 /** Separate list, because BlockList would match every IPv4 address against `::ffff:0:0/96`. */
 const REFUSED_IPV6: Ranges = [...REFUSED_IPV4, [EMBEDDED, 'it hides an IPv4 address in an IPv6 one']]
 
+/** Names without a dot, and of Services. Other names of a cluster show themselves by their addresses. */
+const CLUSTER_NAME = /^[^.]*$|\.svc$|\.cluster\.local$/
 const METADATA_NAMES = new Set(['metadata.google.internal', 'metadata.goog'])
 const DOTTED_QUAD = /^\d{1,3}(\.\d{1,3}){3}$/
 const AROUND_AUTHORITY = /^https?:\/\/([^/]*).*$/i
@@ -82,7 +111,8 @@ export function refuseAddress(address: string, rules: AddressRules): string | un
   const type = family === 6 ? 'ipv6' : 'ipv4'
   const isLoopback = type === 'ipv4' ? LOOPBACK.check(address, type) : shortest(address) === '::1'
   if (isLoopback) return rules.allowLoopback ? undefined : 'it is a loopback address'
-  return (family === 6 ? REFUSED_IPV6 : REFUSED_IPV4).find(([ranges]) => ranges.check(address, type))?.[1]
+  const ranges = family === 6 ? REFUSED_IPV6 : REFUSED_IPV4
+  return [...ranges, ...(mayCallCluster(rules) ? [] : INSIDE_RANGES)].find(([list]) => list.check(address, type))?.[1]
 }
 
 /**
@@ -98,11 +128,11 @@ export function checkBackendUrl(text: string, rules: AddressRules): AddressCheck
 }
 
 /**
- * Checks an endpoint of an EndpointSlice or a Service name, and builds its origin.
+ * Checks an endpoint of an EndpointSlice or a Service name, which are inside the cluster, and builds its origin.
  * @param text `10.1.2.3:8000`, `[fd00::1]:8000` or `llama.shop.svc:8000`
  */
 export function checkEndpoint(text: string, rules: AddressRules): AddressCheck {
-  return ENDPOINT.test(text) ? checkBackendUrl(`http://${text}`, rules) : refuse('it is not <address>:<port>')
+  return ENDPOINT.test(text) ? checkBackendUrl(`http://${text}`, { ...rules, allowCluster: true }) : refuse('it is not <address>:<port>')
 }
 
 function refuseHost(hostname: string, authority: string, rules: AddressRules): string | undefined {
@@ -113,10 +143,18 @@ function refuseHost(hostname: string, authority: string, rules: AddressRules): s
     if (!DOTTED_QUAD.test(written) || written !== hostname) return 'its host is a number; write the address with four decimal parts'
     return refuseAddress(hostname, rules)
   }
-  const name = hostname.replace(/\.+$/, '').toLowerCase()
+  return refuseName(hostname.replace(/\.+$/, '').toLowerCase(), rules)
+}
+
+function refuseName(name: string, rules: AddressRules): string | undefined {
   if (name === '') return 'it has no host'
   if (name === 'localhost' || name.endsWith('.localhost')) return rules.allowLoopback ? undefined : 'its host is localhost'
-  return METADATA_NAMES.has(name) ? 'its host is a metadata server' : undefined
+  if (METADATA_NAMES.has(name)) return 'its host is a metadata server'
+  return mayCallCluster(rules) || !CLUSTER_NAME.test(name) ? undefined : INSIDE
+}
+
+function mayCallCluster({ allowLoopback, allowCluster }: AddressRules): boolean {
+  return allowLoopback || allowCluster === true
 }
 
 function refuse(reason: string): AddressCheck {

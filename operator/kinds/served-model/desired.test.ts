@@ -170,7 +170,7 @@ describe('desired record of a ServedModel', () => {
   )
 
   test('only standalone allows loopback addresses', () => {
-    const { record } = desiredModel(around({ backends: [url('http://127.0.0.1:8000')] }, [atUrl()], { allowLoopback: true }))
+    const { record } = desiredModel(around({ backends: [url('http://127.0.0.1:8000')] }, [atUrl()], { addresses: { allowLoopback: true } }))
     expect(record?.backends[0]?.url).toBe('http://127.0.0.1:8000')
   })
 
@@ -187,6 +187,25 @@ describe('desired record of a ServedModel', () => {
     expect(record?.backends.map(({ name }) => name)).toEqual(['good'])
     expect(problems).toMatchObject([{ reason: 'AddressRefused', message: expect.stringContaining('[bad]') }])
   })
+
+  test.each(['http://vllm.team-b.svc:8000', 'http://10.9.9.9', 'http://vllm'])(
+    'the url %s, inside the cluster, is refused unless the administrator lists the namespace',
+    (inside) => {
+      const { record, problems } = desiredModel(around({ backends: [url(inside)] }, [atUrl()]))
+      expect(record).toBeUndefined()
+      expect(problems).toEqual([
+        {
+          reason: 'AddressRefused',
+          isBlocking: true,
+          message:
+            'backends[one].url is refused: it is an address inside the cluster. ' +
+            'Name a Service of this namespace in service, or ask the administrator to add the namespace to the chart value scope.clusterAddresses.',
+        },
+      ])
+      const listed = { addresses: { allowLoopback: false, allowCluster: true } }
+      expect(desiredModel(around({ backends: [url(inside)] }, [atUrl()], listed)).record?.backends[0]?.url).toBe(inside)
+    },
+  )
 
   test('every problem is named, blocking problems first', () => {
     const backends = [{ ...url('https://a.example', 'a'), authSecretRef: { name: 's' } }, url('http://localhost', 'b')]

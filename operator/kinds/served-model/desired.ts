@@ -1,5 +1,5 @@
 /** Derives the record for gateways, and the problems of the manifest, from one ServedModel and its surroundings. Pure. */
-import { checkBackendUrl, checkEndpoint } from '#contract/values/backend-address.ts'
+import { type AddressRules, checkBackendUrl, checkEndpoint } from '#contract/values/backend-address.ts'
 import { REPORTS_ONE_ANSWER, servedRoutes } from '#contract/values/call-routes.ts'
 import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '#contract/values/forward-headers.ts'
 import { FORMAT } from '#contract/records/format.ts'
@@ -22,9 +22,9 @@ export function desiredModel(around: ModelSurroundings): DesiredModel {
   around.model.spec.backends.forEach((spec, index) => {
     const seen = around.backends[index]
     if (seen === undefined) return
-    const problem = problemOf(spec, seen, around.allowLoopback)
+    const problem = problemOf(spec, seen, around.addresses)
     if (problem) problems.push(problem)
-    if (problem?.isBlocking !== true) backends.push(backendRecord(around.model, spec, seen, around.allowLoopback))
+    if (problem?.isBlocking !== true) backends.push(backendRecord(around.model, spec, seen, around.addresses))
   })
   const others = [mountRefused(around), publishingRefused(around), nameConflict(around), headersRefused(around)]
   for (const problem of others) if (problem) problems.push(problem)
@@ -73,13 +73,13 @@ function pricingOf(pricing: NonNullable<ServedModel['spec']['pricing']>): ModelP
   }
 }
 
-function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBackend, allowLoopback: boolean): BackendRecord {
+function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBackend, rules: AddressRules): BackendRecord {
   const ready = seen.service?.found ? seen.service.ready : []
   const { credential } = seen
   const isKnown = credential.state === 'Found' || credential.state === 'Adopted'
   return {
     name: spec.name,
-    endpoints: ready.filter((endpoint) => checkEndpoint(endpoint, { allowLoopback }).ok),
+    endpoints: ready.filter((endpoint) => checkEndpoint(endpoint, rules).ok),
     service: spec.service ? `${spec.service.name}.${namespaceOf(model)}.svc:${spec.service.port}` : null,
     url: spec.url ?? null,
     upstreamModel: spec.upstreamModel ?? servedName(model),
@@ -107,9 +107,9 @@ function fixedHeaders({ headers = [] }: BackendSpec): Pick<BackendRecord, 'heade
   return allowed.length === 0 ? {} : { headers: allowed.map(({ name, value }) => ({ name: name.toLowerCase(), value })) }
 }
 
-function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: boolean): Problem | undefined {
-  const checked = spec.url === undefined ? undefined : checkBackendUrl(spec.url, { allowLoopback })
-  if (checked?.ok === false) return blocking('AddressRefused', `backends[${spec.name}].url is refused: ${checked.reason}.`)
+function problemOf(spec: BackendSpec, seen: ObservedBackend, rules: AddressRules): Problem | undefined {
+  const checked = spec.url === undefined ? undefined : checkBackendUrl(spec.url, rules)
+  if (checked?.ok === false) return addressRefused(spec, checked.reason)
   if (seen.service && !seen.service.found) {
     const message = `backends[${spec.name}].service: ${seen.service.problem}. The backend is used as soon as it exists.`
     return blocking('ServiceNotFound', message)
@@ -117,8 +117,16 @@ function problemOf(spec: BackendSpec, seen: ObservedBackend, allowLoopback: bool
   const { name, authSecretRef } = spec
   if (authSecretRef === undefined) return undefined
   const refused = refusalOfCredentialHeader(authSecretRef.header)
-  if (refused === undefined) return credentialProblem(spec, authSecretRef.name, seen.credential, allowLoopback)
+  if (refused === undefined) return credentialProblem(spec, authSecretRef.name, seen.credential, rules.allowLoopback)
   return blocking('HeaderRefused', `backends[${name}].authSecretRef.header may not hold the credential, since ${refused}.`)
+}
+
+function addressRefused({ name, url = '' }: BackendSpec, reason: string): Problem {
+  const isInside = checkBackendUrl(url, { allowLoopback: false, allowCluster: true }).ok
+  const remedy = isInside
+    ? ' Name a Service of this namespace in service, or ask the administrator to add the namespace to the chart value scope.clusterAddresses.'
+    : ''
+  return blocking('AddressRefused', `backends[${name}].url is refused: ${reason}.${remedy}`)
 }
 
 function credentialProblem(spec: BackendSpec, secret: string, credential: ObservedCredential, allowLoopback: boolean): Problem | undefined {

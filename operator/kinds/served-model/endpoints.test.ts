@@ -23,6 +23,12 @@ describe('serviceEndpoints', () => {
     expect(ready([slice('llama', ['10.0.0.1'], { ports })], { name: 'other', port: 81 })).toEqual([])
   })
 
+  test('a Service of type ExternalName is none: its name leads to any other namespace', () => {
+    const external = service('llama', { port: 80 })
+    const found = serviceEndpoints('llama', 80, { ...external, spec: { ...external.spec, type: 'ExternalName' } }, [])
+    expect(found).toEqual({ found: false, problem: expect.stringContaining('is of type ExternalName') })
+  })
+
   test('IPv6 addresses stand in brackets, and an address in two slices counts once', () => {
     const six = slice('llama', ['fd00::1'], { addressType: 'IPv6' })
     expect(ready([six, six])).toEqual(['[fd00::1]:8080'])

@@ -39,7 +39,13 @@ class Bench {
     const informer = this.objects.informer(servedModels)
     const push = (ref: ObjectRef, level: string): void => void this.enqueued.push(`${level} ${refKey(ref)}`)
     const scope = { watchNamespaces: [], formerNamespaces: [] }
-    const settings = { ...scope, maxServedModelsPerNamespace: 10_000, publishingNamespaces: ['*'], allowLoopback: false }
+    const settings = {
+      ...scope,
+      maxServedModelsPerNamespace: 10_000,
+      publishingNamespaces: ['*'],
+      clusterAddressNamespaces: [],
+      allowLoopback: false,
+    }
     const context = {
       kube: this.objects,
       settings,

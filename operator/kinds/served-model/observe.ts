@@ -1,5 +1,6 @@
 /** Observes the state of one ServedModel from memory: caches, registry and projection, never from the API server. Decides nothing. */
 import type { Clock } from '#platform/clock.ts'
+import { rulesIn } from '#contract/values/backend-address.ts'
 import { credentialProof, isProven } from '#contract/records/credential-proof.ts'
 import { type BackendRecord, encodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import { selects } from '#api/label-selector.ts'
@@ -111,6 +112,7 @@ function observeMounted(uid: string, key: string, { memory, mounted, clock }: Se
 function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSurroundings {
   const uid = uidOf(model)
   const publishing = publishingOf(model, deps.rules)
+  const { allowLoopback, clusterAddressNamespaces } = deps.settings
   const { selector } = model.spec.allowedNamespaces
   const selected = selector && publishing === 'Published' ? [...(deps.informers.namespaces?.list() ?? [])] : []
   return {
@@ -122,7 +124,7 @@ function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSu
     backends: model.spec.backends.map((spec) => observeBackend(model, spec, deps)),
     selectedNamespaces: selected.flatMap(({ metadata }) => (selector && selects(selector, metadata.labels) ? [metadata.name] : [])),
     mountRefusal: refusalText(deps.mounted.refusal(uid)),
-    allowLoopback: deps.settings.allowLoopback,
+    addresses: rulesIn(namespaceOf(model), { allowLoopback, clusterNamespaces: clusterAddressNamespaces }),
   }
 }
 
@@ -215,9 +217,8 @@ export function serviceEndpoints(
   service: Service | undefined,
   slices: Iterable<EndpointSlice>,
 ): ServiceEndpoints {
-  if (!service) return { found: false, problem: `Service ${name} does not exist in this namespace` }
-  const servicePort = service.spec?.ports?.find((candidate) => candidate.port === port)
-  if (!servicePort) return { found: false, problem: `Service ${name} has no port ${port}` }
+  const servicePort = usablePort(name, port, service)
+  if ('problem' in servicePort) return { found: false, ...servicePort }
   const ready = new Set<string>()
   let total = 0
   for (const slice of slices) {
@@ -229,6 +230,14 @@ export function serviceEndpoints(
     for (const address of endpoints.filter(isUsable).flatMap(({ addresses }) => addresses)) ready.add(`${host(address)}:${podPort}`)
   }
   return { found: true, ready: [...ready].sort().slice(0, MAX_ENDPOINTS), total }
+}
+
+/** An ExternalName leads to any name, so also to another namespace. */
+function usablePort(name: string, port: number, service: Service | undefined): { readonly name?: string } | { readonly problem: string } {
+  if (!service) return { problem: `Service ${name} does not exist in this namespace` }
+  if (service.spec?.type === 'ExternalName')
+    return { problem: `Service ${name} is of type ExternalName and has no endpoints; write its host as url` }
+  return service.spec?.ports?.find((candidate) => candidate.port === port) ?? { problem: `Service ${name} has no port ${port}` }
 }
 
 /** Finds the port of the pods. A slice has the port names of the Service, with the numbers of the pods. */

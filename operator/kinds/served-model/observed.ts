@@ -1,4 +1,5 @@
 /** The observed state of a ServedModel: the input of `nextStep`. Plain data. */
+import type { AddressRules } from '#contract/values/backend-address.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
 import type { SERVED_MODEL_CONDITIONS } from '#api/conditions.ts'
 import type { ServedModel, ServedModelStatus } from '#api/served-model.ts'
@@ -52,8 +53,8 @@ export interface ModelSurroundings {
   readonly selectedNamespaces: readonly string[]
   /** Why the mounted Secrets lack this model or its credentials. */
   readonly mountRefusal: string | undefined
-  /** Allows loopback backends; only in standalone. */
-  readonly allowLoopback: boolean
+  /** Which addresses a url may have in this namespace. */
+  readonly addresses: AddressRules
 }
 
 /** Why the operator does not apply all of a manifest. */

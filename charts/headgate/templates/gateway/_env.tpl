@@ -7,6 +7,7 @@
 - { name: DRAIN_SECONDS, value: {{ .Values.gateway.drainSeconds | int | quote }} }
 - { name: MAX_BODY_BYTES, value: {{ .Values.gateway.maxBodyBytes | int64 | quote }} }
 - { name: MAX_REPLICAS, value: {{ include "headgate.maxReplicas" . | quote }} }
+- { name: CLUSTER_ADDRESS_NAMESPACES, value: {{ join "," .Values.scope.clusterAddresses | default .Release.Namespace | quote }} }
 {{- with .Values.gateway.forwardHeaders }}
 - { name: FORWARD_HEADERS, value: {{ join "," . | quote }} }
 {{- end }}

@@ -13,6 +13,7 @@
 - { name: FORMER_NAMESPACES, value: {{ join "," .Values.scope.formerNamespaces | quote }} }
 - { name: NAMESPACE_LABELS, value: {{ ternary "true" "false" (eq (include "headgate.readsNamespaces" .) "true") | quote }} }
 - { name: PUBLISHING_NAMESPACES, value: {{ join "," .Values.scope.publishers | default .Release.Namespace | quote }} }
+- { name: CLUSTER_ADDRESS_NAMESPACES, value: {{ join "," .Values.scope.clusterAddresses | default .Release.Namespace | quote }} }
 - { name: ACCOUNTS, value: {{ ternary "true" "false" (eq (include "headgate.hasAccounts" .) "true") | quote }} }
 - { name: ACCOUNT_REQUIRED_NAMESPACES, value: {{ include "headgate.accountRequiredIn" . | quote }} }
 {{- if .Values.dashboard.enabled }}
@@ -85,6 +86,9 @@
 {{- end }}
 {{- if and .Values.accounts.requiredIn (ne (include "headgate.hasAccounts" .) "true") }}
 {{- fail "accounts.requiredIn needs accounts.enabled: true" }}
+{{- end }}
+{{- if and (has "*" $scope.clusterAddresses) (gt (len $scope.clusterAddresses) 1) }}
+{{- fail "scope.clusterAddresses: \"*\" stands for every namespace and goes alone" }}
 {{- end }}
 {{- if and (has "*" $scope.publishers) (gt (len $scope.publishers) 1) }}
 {{- fail "scope.publishers: \"*\" stands for every namespace and goes alone" }}
