@@ -8,7 +8,7 @@ import { invalid } from './request-shape.ts'
 /** Whisper has 50 tokens for a second of sound, for which compressed sound has some 6 to 16 KB. */
 const BYTES_PER_TOKEN = 320
 /** Fewest bytes of a token: speech at 2.5 KB/s. */
-const LEAST_BYTES_PER_TOKEN = 50
+const MIN_BYTES_PER_TOKEN = 50
 
 /** OpenAI audio transcriptions: the text of a sound file, which is sent as a form. */
 export const transcriptions: Dialect = {
@@ -29,5 +29,5 @@ export const transcriptions: Dialect = {
 
 function size(_: JsonObject, bodyBytes: number): PromptSize {
   const tokens = Math.max(1, Math.ceil(bodyBytes / BYTES_PER_TOKEN))
-  return { tokens, mediaTokens: tokens, maxTokens: Math.max(tokens, Math.ceil(bodyBytes / LEAST_BYTES_PER_TOKEN)) }
+  return { tokens, mediaTokens: tokens, maxTokens: Math.max(tokens, Math.ceil(bodyBytes / MIN_BYTES_PER_TOKEN)) }
 }

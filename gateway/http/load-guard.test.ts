@@ -11,13 +11,13 @@ test('an event loop that is slow most of the time sheds the next window, and a q
       reset: () => undefined,
     },
   )
-  guard.look()
+  guard.measure()
   expect(guard.isOverloaded).toBe(false)
   medianMs = 71 // 50 beyond the sampling interval of 20
-  guard.look()
+  guard.measure()
   expect(guard.isOverloaded).toBe(true)
   medianMs = 69
-  guard.look()
+  guard.measure()
   expect(guard.isOverloaded).toBe(false)
   guard.stop()
 })
@@ -27,12 +27,12 @@ const QUICK = { percentile: () => 0, reset: () => undefined }
 test('a process whose calls are all taken for five windows in a row is full, until there is room', () => {
   let calls = 10
   const guard = new LoadGuard(() => calls, { maxCalls: 10, windowMs: 60_000 }, QUICK)
-  for (let window = 0; window < 4; window++) guard.look()
+  for (let window = 0; window < 4; window++) guard.measure()
   expect([guard.isOverloaded, guard.isFull]).toEqual([true, false])
-  guard.look()
+  guard.measure()
   expect(guard.isFull).toBe(true)
   calls = 9
-  guard.look()
+  guard.measure()
   expect([guard.isOverloaded, guard.isFull]).toEqual([false, false])
   guard.stop()
 })

@@ -60,7 +60,7 @@ export class LoadGuard {
     this.#limits = { ...LOAD_LIMITS, ...limits }
     this.#calls = calls
     this.#delay = delay
-    this.#timer = setInterval(() => this.look(), this.#limits.windowMs).unref()
+    this.#timer = setInterval(() => this.measure(), this.#limits.windowMs).unref()
   }
 
   /** Read at the start of a call, before the call counts. */
@@ -78,7 +78,7 @@ export class LoadGuard {
   }
 
   /** Samples the calls, and the event-loop delay of the last window, which it resets. Called by a timer. */
-  look(): void {
+  measure(): void {
     this.#isSlow = this.#delay.percentile(50) / 1e6 > this.#limits.maxLoopDelayMs + SAMPLE_EVERY_MS // each sample includes the interval itself
     this.#delay.reset()
     this.#fullWindows = this.#hasAllCalls ? this.#fullWindows + 1 : 0

@@ -1,7 +1,7 @@
 /** A turn of the event loop that takes longer than this, ms, delays all requests. */
 const LONG_TURN_MS = 1
 /** Bounds on the number of requests that one key may start in a turn. */
-const LEAST_PER_TURN = 1
+const MIN_PER_TURN = 1
 const MOST_PER_TURN = 64
 
 /** The turns of one key. */
@@ -55,7 +55,7 @@ export class RequestTurns {
 
   #next(): void {
     const isLong = this.#now() - this.#beganAt > LONG_TURN_MS
-    this.#perTurn = isLong ? Math.max(LEAST_PER_TURN, this.#perTurn >> 1) : Math.min(MOST_PER_TURN, this.#perTurn + 1)
+    this.#perTurn = isLong ? Math.max(MIN_PER_TURN, this.#perTurn >> 1) : Math.min(MOST_PER_TURN, this.#perTurn + 1)
     this.#isScheduled = false
     this.#turn += 1
     if (this.#waiting.length > 0) this.#beginWaiting()

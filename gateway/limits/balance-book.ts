@@ -5,7 +5,7 @@ import type { SumHalves } from '#contract/values/signed-micros.ts'
 import type { SubjectBalance } from '#policy/effective.ts'
 import { FLOAT_IDLE_MS, MAX_FLOAT_MICROS, REFILL_PART } from './budget-book.ts'
 import { DemandAverage } from './demand-average.ts'
-import { LEAST_AHEAD, type Waiting } from './rate-lease.ts'
+import { MIN_AHEAD, type Waiting } from './rate-lease.ts'
 
 /** What this process has spent in one period since its start. */
 interface PeriodAccount {
@@ -27,7 +27,7 @@ const ASK_AGAIN_MS = 3 * 3_600_000
 /** A balance is roomy if this many holds of the last size are free: no request waits for what others return. */
 const ROOMY_HOLDS = 20
 /** Least hold, micro-units: a used-up balance also refuses requests that cost nothing. */
-const LEAST_HOLD = 1
+const MIN_HOLD = 1
 
 export class BalanceBook {
   #credits: SumHalves | undefined
@@ -69,7 +69,7 @@ export class BalanceBook {
 
   /** What a request holds. @param costMicros its worst case */
   holdOf(costMicros: number | undefined): number {
-    return this.#credits === undefined ? 0 : Math.max(LEAST_HOLD, costMicros ?? 0)
+    return this.#credits === undefined ? 0 : Math.max(MIN_HOLD, costMicros ?? 0)
   }
 
   canTake(amount: number): boolean {
@@ -243,7 +243,7 @@ export class BalanceBook {
 
   #expected(timing: LedgerTiming): number {
     if (this.#isClosed || this.#demand === undefined) return 0
-    const expected = this.isRoomy ? this.#demand.within(longestLeaseMs(timing), LEAST_AHEAD) : this.#demand.within(timing.leaseMs)
+    const expected = this.isRoomy ? this.#demand.within(longestLeaseMs(timing), MIN_AHEAD) : this.#demand.within(timing.leaseMs)
     const float = Math.min(expected, MAX_FLOAT_MICROS)
     return float >= this.#lastHold ? float : 0 // a float that is too small for a request would only be fetched and returned
   }

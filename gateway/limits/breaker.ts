@@ -19,7 +19,7 @@ const FAILURES_WITHIN_MS = 10_000
 const SLOW_PER_WAIT = 2
 const LATENCIES = 100
 /** A percentile needs at least this many answers. */
-const LEAST_LATENCIES = 20
+const MIN_LATENCIES = 20
 const SLOW_PART = 0.05
 
 /** Keeps requests from waiting for a dead or slow store, and notices when the store works again. */
@@ -74,7 +74,7 @@ export class Breaker {
 
   #isSlow(): boolean {
     const known = Math.min(this.#answers, LATENCIES)
-    return known >= LEAST_LATENCIES && this.#slow > SLOW_PART * known
+    return known >= MIN_LATENCIES && this.#slow > SLOW_PART * known
   }
 
   /** Calls continue meanwhile. This process may have been busy, so a second ping decides: an open breaker refuses for 2 s. */

@@ -4,7 +4,7 @@ import { type BudgetWindow, type BudgetWindows, isIn, type windowsAt } from '#co
 import { appended } from './short-list.ts'
 import { DemandAverage } from './demand-average.ts'
 import type { BudgetSnapshot, BudgetSpec } from './ledger.ts'
-import { LEAST_AHEAD, type Waiting } from './rate-lease.ts'
+import { MIN_AHEAD, type Waiting } from './rate-lease.ts'
 
 /** One window of a budget in one process. */
 interface BudgetAccount {
@@ -262,7 +262,7 @@ export class BudgetBook {
 
   #expected(timing: LedgerTiming): number {
     if (this.#isClosed || this.#demand === undefined) return 0
-    const expected = this.#isHalfFree ? this.#demand.within(longestLeaseMs(timing), LEAST_AHEAD) : this.#demand.within(timing.leaseMs)
+    const expected = this.#isHalfFree ? this.#demand.within(longestLeaseMs(timing), MIN_AHEAD) : this.#demand.within(timing.leaseMs)
     const float = Math.min(expected, this.spec.unit === 'Currency' ? MAX_FLOAT_MICROS : MAX_AMOUNT)
     return float >= this.#lastHold ? float : 0 // a float that is too small for a request would only be fetched and returned
   }

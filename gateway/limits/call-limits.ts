@@ -154,7 +154,7 @@ export class HeldCall {
     const { call, experience } = this.#deps
     const usage = reported && believed(reported, experience.estimate)
     if (usage) this.#learn(usage)
-    const wasAsked = usage !== undefined || wasSent || (error !== undefined && ASKED.has(error.row.id))
+    const wasAsked = usage !== undefined || wasSent || (error !== undefined && CHARGED_FAILURES.has(error.row.id))
     const settled = usage ? settledUsage(usage, call.model.pricing) : NOTHING_USED
     if (wasAsked) this.#charge(settled)
     else this.release()
@@ -205,7 +205,7 @@ interface CallEnd {
 const NOTHING_USED: SettledUsage = { inputTokens: 0, outputTokens: 0, costMicros: 0 }
 
 /** Failures of a backend that has received the request: the request counts. */
-const ASKED: ReadonlySet<RowID> = new Set([
+const CHARGED_FAILURES: ReadonlySet<RowID> = new Set([
   ...(['backendOverloaded', 'backendAuth', 'backendRejected', 'contextOverflow', 'backendTooLarge'] as const),
   ...(['backendModelNotFound', 'backendError', 'backendTimeout', 'streamBroken', 'internalError'] as const),
 ])

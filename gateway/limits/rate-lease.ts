@@ -42,7 +42,7 @@ const REFILL_PART = 4
 const ROOMY_PART = 4
 const ROOMY_UNITS = 10
 /** Number of likely requests from which the lease asks for a long life. */
-export const LEAST_AHEAD = 2
+export const MIN_AHEAD = 2
 /** Life of a lease without further demand, ms. A lease that ends before its reply arrives would be useless. */
 const SHORT_LEASE_MS = 50
 
@@ -261,7 +261,7 @@ export class RateLease {
     const { leaseMs } = this.#timing
     const isLong = this.limit !== undefined && 2 * this.#rest >= this.limit && !this.#usesHalf(this.limit)
     const longMs = isLong ? longestLeaseMs(this.#timing) : leaseMs
-    const expected = this.#demand?.within(longMs, isLong ? LEAST_AHEAD : 1) ?? 0
+    const expected = this.#demand?.within(longMs, isLong ? MIN_AHEAD : 1) ?? 0
     const lasting = this.available(now + leaseMs / REFILL_PART)
     const want = lasting * REFILL_PART <= expected ? expected - lasting : 0
     return want > ask ? { want, leaseMs: longMs } : { want: 0, leaseMs: this.#wasLate ? leaseMs : Math.min(leaseMs, SHORT_LEASE_MS) }

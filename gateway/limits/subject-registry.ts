@@ -59,9 +59,9 @@ const CHANGES_PER_TICK = 200
 /** Number of steps of a tick over thousands of subjects; in one step it would delay every request of that moment. */
 const STEPS_PER_TICK = 40
 const STEP_MS = 5
-const LEAST_PER_STEP = 50
+const MIN_PER_STEP = 50
 /** Reports of one step that no request waits for: at least this many, and as many as send all within `LATER_MS`. */
-const LEAST_REPORTS_PER_STEP = 20
+const MIN_REPORTS_PER_STEP = 20
 /** A subject with slow demand is visited once in this time while no request comes, ms. */
 const SKIP_MS = 1_000
 /** Number of ticks within which every subject is checked for recent use. */
@@ -76,7 +76,7 @@ export class SubjectRegistry {
   readonly #active = new Set<Entry>()
   /** The remaining subjects of the present tick. */
   #walk: Iterator<Entry, undefined> = [].values()
-  #perStep = LEAST_PER_STEP
+  #perStep = MIN_PER_STEP
   #changesLeft = CHANGES_PER_TICK
   #sweep = this.#entries.values()
   #lostAt = -Infinity
@@ -244,7 +244,7 @@ export class SubjectRegistry {
   #tick(): void {
     this.#changesLeft = CHANGES_PER_TICK
     this.#walk = [...this.#active].values()
-    this.#perStep = Math.max(LEAST_PER_STEP, Math.ceil(this.#active.size / STEPS_PER_TICK))
+    this.#perStep = Math.max(MIN_PER_STEP, Math.ceil(this.#active.size / STEPS_PER_TICK))
     this.#step(this.#deps.clock.monotonic())
   }
 
@@ -252,7 +252,7 @@ export class SubjectRegistry {
   #step(beganAt: number): void {
     const { clock } = this.#deps
     const now = clock.monotonic()
-    let reports = Math.max(LEAST_REPORTS_PER_STEP, Math.ceil((this.#perStep * TICK_MS) / LATER_MS))
+    let reports = Math.max(MIN_REPORTS_PER_STEP, Math.ceil((this.#perStep * TICK_MS) / LATER_MS))
     for (let count = 0; count < this.#perStep; count += 1) {
       const entry = this.#walk.next().value
       if (entry === undefined) return this.#endTick(beganAt, now)

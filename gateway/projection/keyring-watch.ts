@@ -35,7 +35,7 @@ interface KeyringWatchDeps {
   readonly log: Log
 }
 
-const LOOK_EVERY_MS = 2_000
+const READ_EVERY_MS = 2_000
 /** Time that the projection has before the folder replaces it, ms. */
 const COLD_START_AFTER_MS = 5_000
 
@@ -57,7 +57,7 @@ export class KeyringWatch {
 
   /** Reads the folder once, so that its revocations are known before the first load, and then follows it. */
   async start(): Promise<void> {
-    await this.#look()
+    await this.#readFolder()
     this.#running = this.#run()
   }
 
@@ -76,14 +76,14 @@ export class KeyringWatch {
   async #run(): Promise<void> {
     while (!this.#stopped.signal.aborted) {
       const untilColdStart = this.#coldStartAt - this.#deps.clock.monotonic()
-      const pauseMs = untilColdStart > 0 ? Math.min(untilColdStart, LOOK_EVERY_MS) : LOOK_EVERY_MS
+      const pauseMs = untilColdStart > 0 ? Math.min(untilColdStart, READ_EVERY_MS) : READ_EVERY_MS
       await sleep(this.#deps.clock, pauseMs, this.#wake.signal)
       this.#wake = new AbortController()
-      if (!this.#stopped.signal.aborted) await this.#look()
+      if (!this.#stopped.signal.aborted) await this.#readFolder()
     }
   }
 
-  async #look(): Promise<void> {
+  async #readFolder(): Promise<void> {
     try {
       const signature = await this.#deps.files.signature()
       if (signature === this.#signature && !this.#isStale && !this.#mayStart()) return

@@ -6,7 +6,15 @@ import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
 import { backendCall } from './backend-call.ts'
-import { type BackendAnswer, backendBroken, backendFailure, type Failure, notConnected, ourOwn, shuttingDown } from './backend-error.ts'
+import {
+  type BackendAnswer,
+  backendBroken,
+  backendFailure,
+  type Failure,
+  notConnected,
+  gatewayFailure,
+  shuttingDown,
+} from './backend-error.ts'
 import type { BackendHealth } from './backend-health.ts'
 import type { BodyStream } from './body-stream.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
@@ -239,7 +247,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   /** Ends the attempt because the gateway stops: a stream with its frame, another answer with row 24 or by cutting its connection. */
   interrupt(): void {
-    this.#contain(() => this.fail(ourOwn(shuttingDown(this.#open ? 'streamBroken' : 'notReady'))))
+    this.#contain(() => this.fail(gatewayFailure(shuttingDown(this.#open ? 'streamBroken' : 'notReady'))))
   }
 
   onTick(now: number): void {
@@ -250,7 +258,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (this.#isSettled) return this.#afterEnd(now)
     if (this.#flow.onTick()) this.#heardAt = now
     const ended = this.job.reasonToEnd?.()
-    if (ended) return this.fail(ourOwn(ended))
+    if (ended) return this.fail(gatewayFailure(ended))
     if (this.#sending?.isSent === true && now - (this.#sentAt ?? now) >= SILENT_TICKS) this.#dropBody()
     this.#checkTime(now)
   }
@@ -279,7 +287,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     const failure =
       cause instanceof UnwritableAnswer
         ? backendBroken('its answer cannot be read', { cause })
-        : ourOwn(new GatewayError('internalError', {}, { cause }))
+        : gatewayFailure(new GatewayError('internalError', {}, { cause }))
     try {
       if (!this.#isSettled) return this.fail(failure)
     } catch {

@@ -33,7 +33,7 @@ export function backendBroken(
   return { error: new GatewayError('backendError', { reason }, { cause }), isRetryable, isBackendFailure: true }
 }
 
-export function ourOwn(error: GatewayError): Failure {
+export function gatewayFailure(error: GatewayError): Failure {
   return { error, isRetryable: false, isBackendFailure: undefined }
 }
 
@@ -42,9 +42,9 @@ export const OUT_OF_FILES: ReadonlySet<string | undefined> = new Set(['EMFILE', 
 
 /** Makes the failure for a connection that did not open. It is retryable if the server is to blame. */
 export function notConnected(cause: NodeJS.ErrnoException, model: string): Failure {
-  if (cause.code === 'UND_ERR_INVALID_ARG') return ourOwn(new GatewayError('internalError', {}, { cause }))
-  if (OUT_OF_FILES.has(cause.code)) return ourOwn(new GatewayError('overloaded', {}, { cause }))
-  return { ...ourOwn(new GatewayError('noBackend', { model }, { cause })), isRetryable: true }
+  if (cause.code === 'UND_ERR_INVALID_ARG') return gatewayFailure(new GatewayError('internalError', {}, { cause }))
+  if (OUT_OF_FILES.has(cause.code)) return gatewayFailure(new GatewayError('overloaded', {}, { cause }))
+  return { ...gatewayFailure(new GatewayError('noBackend', { model }, { cause })), isRetryable: true }
 }
 
 /** Row 35 without a reason says that the gateway is shutting down: no backend is to blame. */

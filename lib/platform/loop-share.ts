@@ -84,10 +84,10 @@ export class LoopShare {
     if (this.#isTimerSet) return
     this.#isTimerSet = true
     const longestMs = this.#lastTurnAtMs + LONGEST_DELAY_MS - this.#clock.monotonic()
-    this.#clock.after(Math.max(1, Math.min(longestMs, this.#aheadMs - BURST_MS)), () => this.#look())
+    this.#clock.after(Math.max(1, Math.min(longestMs, this.#aheadMs - BURST_MS)), () => this.#takeFreeTurn())
   }
 
-  #look(): void {
+  #takeFreeTurn(): void {
     this.#isTimerSet = false
     this.#settle()
     if (this.#aheadMs <= BURST_MS || this.#settledAtMs - this.#lastTurnAtMs >= LONGEST_DELAY_MS) this.#turn()

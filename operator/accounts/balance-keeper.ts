@@ -20,7 +20,7 @@ import type { CreditBooks } from './credit-books.ts'
 
 const TURN_MS = 1_000
 /** Shortest pause between two turns, ms, for a machine on which a turn takes longer than `TURN_MS`. */
-const LEAST_PAUSE_MS = 100
+const MIN_PAUSE_MS = 100
 /** Maximum number of accounts that are read and compared without a pause for other work. */
 const READ_AT_ONCE = 200
 /** At the end accounts are read that would be due within this time, ms. */
@@ -167,7 +167,7 @@ export class BalanceKeeper {
     const { clock } = this.#deps
     this.#cancel = clock.after(delayMs, () => {
       const startedMs = clock.monotonic()
-      const rest = (): number => Math.max(LEAST_PAUSE_MS, startedMs + TURN_MS - clock.monotonic())
+      const rest = (): number => Math.max(MIN_PAUSE_MS, startedMs + TURN_MS - clock.monotonic())
       this.#turn = this.#guarded(() => this.#runTurn()).then(() => this.#scheduleTurn(rest()))
     })
   }

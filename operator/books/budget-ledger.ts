@@ -18,7 +18,7 @@ import type { Subjects } from './subject-ledger.ts'
 
 const TURN_MS = 1_000
 /** Shortest pause between two turns, ms, for a machine on which a turn takes longer than `TURN_MS`. */
-const LEAST_PAUSE_MS = 100
+const MIN_PAUSE_MS = 100
 /** Time between two checks of the library, ms. */
 const LIBRARY_EVERY_MS = 2_000
 /** Age at which spend that is not durable counts as late, s. */
@@ -152,7 +152,7 @@ export class BudgetLedger {
     const { clock } = this.#deps
     this.#cancel = clock.after(delayMs, () => {
       const startedMs = clock.monotonic()
-      this.#turn = this.#runTurn().then(() => this.#scheduleTurn(Math.max(LEAST_PAUSE_MS, startedMs + TURN_MS - clock.monotonic())))
+      this.#turn = this.#runTurn().then(() => this.#scheduleTurn(Math.max(MIN_PAUSE_MS, startedMs + TURN_MS - clock.monotonic())))
     })
   }
 

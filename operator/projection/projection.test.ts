@@ -566,7 +566,7 @@ describe('Projection', () => {
       fail()
       failures = 0
       await clock.advance(3 * CHECK_MS)
-      expect(failures, 'the pauses begin anew').toBe(2)
+      expect(failures, 'the pauses begin again').toBe(2)
     })
 
     test('is not called any more after `stop`', async () => {

@@ -28,7 +28,7 @@ const PRICED_KEYS = sized(200, 1_000)
 const REQUESTS_PER_MINUTE = 60
 const MINUTE_MS = 60_000
 /** A saturated limit is used by at least 0.97, in windows of 62 s at worst; a call of the load may wait for a processor besides. */
-const [LEAST_USE, LONGEST_WINDOW_MS] = [0.9, 62_000]
+const [MIN_USE, LONGEST_WINDOW_MS] = [0.9, 62_000]
 const HOT_LOOP_MS = sized(20_000, 60_000)
 const EDITORS = 8
 const MODEL = 'priced'
@@ -153,7 +153,7 @@ describe(`${MANY_KEYS} limited keys of one namespace`, () => {
     expect(rest).toEqual({})
     expect(refused).toBeGreaterThan(0)
     expect(mostAdmitted(answers)).toBeLessThanOrEqual(REQUESTS_PER_MINUTE)
-    expect(admitted).toBeGreaterThanOrEqual(LEAST_USE * REQUESTS_PER_MINUTE * windows)
+    expect(admitted).toBeGreaterThanOrEqual(MIN_USE * REQUESTS_PER_MINUTE * windows)
   }
 
   /** Maximum number of calls that were certainly admitted within one minute: sent after its beginning, and answered before its end. */

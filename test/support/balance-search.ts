@@ -7,7 +7,7 @@ import { join, relative } from 'node:path'
 import { BALANCES_FILE, filesBelow, HASHES_ALLOWED, textOf } from './searched-files.ts'
 
 /** An amount with fewer digits may stand anywhere by chance. */
-const LEAST_DIGITS = 10
+const MIN_DIGITS = 10
 /** A number in any text, with or without separators of thousands, without its exponent. */
 const NUMBER = /\d+(?:[,_']\d{3}(?!\d))*(?:\.\d+)?/g
 
@@ -24,8 +24,8 @@ export interface BalanceLeak {
  * @throws RangeError for an amount that is too usual to be searched for
  */
 export function noteBalance(folder: string, amount: string): void {
-  if (digitsOf(amount).length < LEAST_DIGITS)
-    throw new RangeError(`${amount} has fewer than ${LEAST_DIGITS} digits: any number may look like it`)
+  if (digitsOf(amount).length < MIN_DIGITS)
+    throw new RangeError(`${amount} has fewer than ${MIN_DIGITS} digits: any number may look like it`)
   appendFileSync(join(folder, BALANCES_FILE), `${amount}\n`)
 }
 

@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto'
 
 /** A shorter text, such as a code of six digits, may stand in any bytes by chance, and is searched as a word of its own. */
-const LEAST_LENGTH = 10
+const MIN_LENGTH = 10
 
 interface Canary {
   readonly what: string
@@ -36,7 +36,7 @@ export class Canaries {
 }
 
 function isIn(text: string, needle: string): boolean {
-  if (needle.length >= LEAST_LENGTH) return text.includes(needle)
+  if (needle.length >= MIN_LENGTH) return text.includes(needle)
   for (let at = text.indexOf(needle); at >= 0; at = text.indexOf(needle, at + 1))
     if (!/[\w.]/.test(text[at - 1] ?? ' ') && !/[\w.]/.test(text[at + needle.length] ?? ' ')) return true
   return false
@@ -55,7 +55,7 @@ function formsOf(value: string): readonly (readonly [string, string])[] {
     ...[digest.toString('hex'), digest.toString('base64').slice(0, -1), digest.toString('base64url')].map(
       (hash) => ['its SHA-256', hash] as const,
     ),
-    ...(value.length < LEAST_LENGTH ? [] : [value, decoded].flatMap(insideBase64)),
+    ...(value.length < MIN_LENGTH ? [] : [value, decoded].flatMap(insideBase64)),
   ] as const
   const seen = new Set<string>()
   return forms.filter(([, needle]) => !seen.has(needle) && seen.add(needle))

@@ -108,7 +108,7 @@ export class Notifier {
       if (this.#stopping.signal.aborted) return
       this.#changed.delete(name)
       try {
-        if (!(await this.#look(name))) this.#changed.add(name)
+        if (!(await this.#notify(name))) this.#changed.add(name)
       } catch (error) {
         this.#changed.add(name)
         throw error
@@ -133,8 +133,8 @@ export class Notifier {
     for (const name of names) this.#changed.add(name)
   }
 
-  /** @returns false if another replica was first: look again */
-  async #look(name: string): Promise<boolean> {
+  /** @returns false if another replica was first: try again */
+  async #notify(name: string): Promise<boolean> {
     const { told, caches } = this.#deps
     const account = caches.accounts.get({ namespace: '', name })
     if (account === undefined) return true // deleted, or newer than the cache, which then says so
