@@ -45,6 +45,11 @@ export class PriorityQueue {
     return this.#backlogs.get(tenant) ?? 0
   }
 
+  /** Items of one tenant that wait at a level, and at most as many that have left it. */
+  waitingOf(tenant: string, level: Level): number {
+    return this.#turns[level].keys.get(tenant)?.size ?? 0
+  }
+
   /** Adds an item, or moves it up. @returns whether the item did not wait before */
   add(item: Item, level: Level, sinceMs: number): boolean {
     const key = itemKey(item)

@@ -94,6 +94,28 @@ describe('a level that is held', () => {
   })
 })
 
+test('a held level starts a run of a tenant with little work within 20 ms, and its storm goes on at one run per 100 ms', async () => {
+  queue = new WorkQueue({ clock, workers: 2, held: () => ['create'], kinds })
+  for (let at = 0; at < 50; at += 1) queue.add(item(`storm-${at}`), 'create')
+  queue.start()
+  await take()
+  await clock.advance(5)
+  queue.add({ kind: 'ApiKey', ref: { namespace: 'other', name: 'quiet' } }, 'create')
+  await clock.advance(15)
+  expect(runs).toEqual(['quiet create'])
+  await take()
+  const started = { quiet: 0, storm: 0 }
+  for (let at = 0; at < 50; at += 1) {
+    queue.add({ kind: 'ApiKey', ref: { namespace: 'other', name: `quiet-${at}` } }, 'create')
+    await clock.advance(20)
+    for (const run of await take()) started[run.startsWith('quiet') ? 'quiet' : 'storm'] += 1
+  }
+  expect(started.storm).toBeGreaterThanOrEqual(4) // half of the turns of a second, or more
+  expect(started.storm).toBeLessThanOrEqual(11)
+  expect(started.quiet).toBeGreaterThanOrEqual(38)
+  void queue.stop(0)
+})
+
 describe('adding', () => {
   test('no item runs before the start, and waiting items then run in the order of levels', async () => {
     queue.add(item('b'), 'background')

@@ -20,7 +20,7 @@ export interface WorkQueueOptions {
   readonly mostInBackground?: ((tenant: string) => number) | undefined
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number
-  /** Levels that start one run per 100 ms at most, although workers are free; read again after 20 ms. */
+  /** Levels that start one run per 100 ms at most, although workers are free, and one per 10 ms of tenants with little work there. */
   readonly held?: (() => readonly Level[]) | undefined
 }
 
@@ -28,6 +28,10 @@ const WORKERS = 24
 const HELD_FOR_MS = 20
 /** A held level is slow and never stops: a storm of one namespace can hold a level for minutes, and other namespaces wait at that level too. */
 const HELD_RUN_EVERY_MS = 100
+/** The same for tenants with a small part of what waits at the level: they did not cause the hold. */
+const SMALL_RUN_EVERY_MS = 10
+/** A tenant has a small part if it has at most one of so many items. */
+const SMALL_PART = 10
 
 interface Delayed {
   readonly level: Level
@@ -58,7 +62,8 @@ export class WorkQueue {
   readonly #ended = new AbortController()
   #isDispatching = false
   #cancelHold: Cancel | undefined
-  /** Monotonic ms of the last start at each level. */
+  /** Monotonic ms of the last start at each level, and of the last one that needed no exception from a hold. */
+  readonly #lastMs: Partial<Record<Level, number>> = {}
   readonly #startedMs: Partial<Record<Level, number>> = {}
   #state: 'Held' | 'Started' | 'Closed' = 'Held'
 
@@ -163,7 +168,12 @@ export class WorkQueue {
 
   #dispatch(): void {
     while (this.#state === 'Started') {
-      const next = this.#ready.shift(this.#startable(), (tenant, level) => this.#isFull(tenant, level))
+      const held = this.#held()
+      const free = this.#capacity.free((level) => this.#ready.depth(level)).filter((level) => held.get(level) !== 'All')
+      const next = this.#ready.shift(
+        free,
+        (tenant, level) => (held.get(level) === 'Large' && !this.#isSmall(tenant, level)) || this.#isFull(tenant, level),
+      )
       if (!next) break
       const { item, level, sinceMs, tenant } = next
       const atMs = this.#options.clock.monotonic()
@@ -171,7 +181,8 @@ export class WorkQueue {
       this.#delayed.delete(itemKey(item))
       this.#processing.set(itemKey(item), { level, tenant, atMs })
       this.#capacity.started(level, tenant)
-      this.#startedMs[level] = atMs
+      this.#lastMs[level] = atMs
+      if (!held.has(level)) this.#startedMs[level] = atMs
       this.#options.metrics?.waited(level, (atMs - sinceMs) / 1000)
       void this.#run(item, { level, tenant, atMs })
     }
@@ -208,21 +219,22 @@ export class WorkQueue {
     return level === 'background' && this.#capacity.inBackground(tenant) >= (this.#options.mostInBackground?.(tenant) ?? Infinity)
   }
 
-  #startable(): readonly Level[] {
-    const free = this.#capacity.free((level) => this.#ready.depth(level))
-    const held = (this.#options.held?.() ?? []).filter((level) => this.#ready.depth(level) > 0 && !this.#isRunDue(level))
-    if (held.length === 0) return free
-    this.#cancelHold ??= this.#options.clock.after(HELD_FOR_MS, () => {
-      this.#cancelHold = undefined
-      this.#dispatch()
-    })
-    return free.filter((level) => !held.includes(level))
+  /** Levels that may start no run now, of any tenant or of those with a large part of what waits there. Read again after 20 ms. */
+  #held(): ReadonlyMap<Level, 'All' | 'Large'> {
+    const nowMs = this.#options.clock.monotonic()
+    const held = (this.#options.held?.() ?? []).filter(
+      (level) => this.#ready.depth(level) > 0 && nowMs - (this.#startedMs[level] ?? -Infinity) < HELD_RUN_EVERY_MS,
+    )
+    if (held.length > 0)
+      this.#cancelHold ??= this.#options.clock.after(HELD_FOR_MS, () => {
+        this.#cancelHold = undefined
+        this.#dispatch()
+      })
+    return new Map(held.map((level) => [level, nowMs - (this.#lastMs[level] ?? -Infinity) < SMALL_RUN_EVERY_MS ? 'All' : 'Large'] as const))
   }
 
-  /** Whether a held level may start a run. */
-  #isRunDue(level: Level): boolean {
-    const startedMs = this.#startedMs[level] ?? -Infinity
-    return this.#options.clock.monotonic() - startedMs >= HELD_RUN_EVERY_MS
+  #isSmall(tenant: string, level: Level): boolean {
+    return this.#ready.waitingOf(tenant, level) * SMALL_PART <= this.#ready.depth(level)
   }
 
   #reportDepths(): void {
