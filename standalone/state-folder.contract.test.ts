@@ -1,6 +1,18 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  chownSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { beforeEach, describe, expect, it, onTestFinished } from 'vitest'
@@ -46,6 +58,40 @@ describe('StateFolder', () => {
     state.close()
   }
   const valueFile = (): string => join(root, 'secrets', 'shop', 'bot', 'SERVICE_API_KEY')
+
+  describe('that another user has prepared', () => {
+    const refusal = (path: string) =>
+      expect.objectContaining({ message: expect.stringMatching(`${path} (is a link|belongs to another user)`) })
+
+    it('is refused if it is a link, and the linked folder stays as it is', () => {
+      const linked = join(home, 'linked')
+      mkdirSync(linked, { mode: 0o755 })
+      symlinkSync(linked, root)
+      expect(() => new StateFolder(root)).toThrow(refusal('.headgate'))
+      expect([statSync(linked).mode & 0o777, readdirSync(linked)]).toEqual([0o755, []])
+    })
+
+    it.each(['lock.db', 'state.db', 'secrets', 'secrets/shop'])(
+      'is refused if %s is a link, and the linked file stays as it is',
+      (name) => {
+        const linked = join(home, 'linked')
+        writeFileSync(linked, 'precious')
+        mkdirSync(join(root, name, '..'), { recursive: true })
+        symlinkSync(linked, join(root, name))
+        expect(() => new StateFolder(root)).toThrow(refusal(name))
+        expect(readFileSync(linked, 'utf8')).toBe('precious')
+      },
+    )
+
+    it('is refused if it belongs to another user', () => {
+      const isRoot = process.getuid?.() === 0
+      if (isRoot) {
+        mkdirSync(root)
+        chownSync(root, 12_345, 12_345)
+      }
+      expect(() => new StateFolder(isRoot ? root : '/usr')).toThrow(refusal(''))
+    })
+  })
 
   it('writes each entry of a Secret as a file that only this user can read', async () => {
     mkdirSync(root, { mode: 0o755 })

@@ -10,7 +10,7 @@
  * writes are not synced to the disk. Unreadable state ends the start: a missing Secret would be taken for a deleted one.
  */
 import { messageOf } from '#platform/message-of.ts'
-import { chmodSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, lstatSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { Misconfigured } from '#platform/lifecycle.ts'
@@ -188,7 +188,9 @@ function lockFolder(root: string): DatabaseSync {
   let lock: DatabaseSync | undefined
   try {
     mkdirSync(root, { recursive: true, mode: 0o700 })
+    assertOwn(root)
     chmodSync(root, 0o700) // an existing folder may be open to others
+    for (const path of readdirSync(root, { recursive: true, encoding: 'utf8' })) assertOwn(join(root, path))
     lock = new DatabaseSync(join(root, 'lock.db'), { timeout: 0 })
     lock.exec('BEGIN EXCLUSIVE')
     return lock
@@ -200,6 +202,15 @@ function lockFolder(root: string): DatabaseSync {
     const reason = `cannot be used (${messageOf(error)}); make the folder writable for this user, or start in another folder`
     throw new Misconfigured(`${root}: ${reason}`, { cause: error })
   }
+}
+
+/** Refuses what another user has prepared: a link would lead writes of this user, who may be root, to any file. */
+function assertOwn(path: string): void {
+  const found = lstatSync(path, { throwIfNoEntry: false }) // another process may remove a file of SQLite meanwhile
+  if (found === undefined) return
+  if (found.isSymbolicLink()) throw new Error(`${path} is a link; remove it`)
+  if (process.getuid !== undefined && found.uid !== process.getuid())
+    throw new Error(`${path} belongs to another user; run as that user, or remove it`)
 }
 
 function holderOf(root: string): string {
@@ -281,7 +292,8 @@ function withoutValues(secret: Secret): Secret {
 
 function replaceFile(file: string, content: Uint8Array): void {
   const temporary = join(file, '..', '..tmp') // no data key begins with two dots
-  writeFileSync(temporary, content, { mode: 0o600 })
+  rmSync(temporary, { force: true }) // of a process that ended in between
+  writeFileSync(temporary, content, { mode: 0o600, flag: 'wx' })
   renameSync(temporary, file)
 }
 
