@@ -7,6 +7,9 @@ import { type Micros, parseMicros } from '#contract/values/micros.ts'
 /** The form that `parseMicros` reads: at most 9 digits before the point and 6 after it. */
 export const DECIMAL_AMOUNT = '^(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$'
 
+/** Amounts of this form that are zero. */
+export const ZERO_AMOUNT = '^0([.]0+)?$'
+
 /** Pattern of a signed amount. `parseSignedAmount` reads the same texts, except zero with a sign. */
 export const SIGNED_AMOUNT = '^-?(0|[1-9][0-9]{0,8})([.][0-9]{1,6})?$'
 

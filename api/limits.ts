@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { budgetFields, limitFields, MAX_BUDGET_NAME, MAX_BUDGETS } from '#contract/records/limits-record.ts'
 import { mapOf, timestamp, whole } from './bounded.ts'
-import { DECIMAL_AMOUNT, TOKEN_AMOUNT } from './decimal-amount.ts'
+import { DECIMAL_AMOUNT, TOKEN_AMOUNT, ZERO_AMOUNT } from './decimal-amount.ts'
 import type { Rule } from './rule.ts'
 import { shownText } from './manifest-error.ts'
 
@@ -95,6 +95,14 @@ export const budgetRules: readonly Rule<BudgetSpec>[] = [
     values: ({ amount }) => shownText(amount),
     suggests: ({ amount }) => plainAmount(amount),
     holds: (self) => self.unit !== 'Currency' || new RegExp(DECIMAL_AMOUNT).test(self.amount),
+  },
+  {
+    id: 'amount-above-zero',
+    cel: `self.unit != 'Currency' || !self.amount.matches(r'${ZERO_AMOUNT}')`,
+    field: '.amount',
+    reason: 'amount is zero, so the budget would let nothing through',
+    remedy: 'write an amount above zero, or state: Suspended',
+    holds: (self) => self.unit !== 'Currency' || !new RegExp(ZERO_AMOUNT).test(self.amount),
   },
   {
     id: 'amount-of-tokens',

@@ -135,7 +135,7 @@ describe('budgets', () => {
   test('start at zero, unless the user asks for the rest of a budget without an end', () => {
     expect(warnings({ max_budget: 100, spend: 61.03 })).toContain('61.03 were spent')
     expect(specOf({ max_budget: 100, spend: 61.03 }, { subtractSpend: true })?.budgets).toMatchObject([{ amount: '38.97' }])
-    expect(specOf({ max_budget: 1, spend: 3 }, { subtractSpend: true })?.budgets).toMatchObject([{ amount: '0.00' }])
+    expect(specOf({ max_budget: 1, spend: 3 }, { subtractSpend: true })).toMatchObject({ state: 'Suspended', budgets: undefined })
     expect(specOf({ max_budget: 0.3, spend: 0.1 }, { subtractSpend: true })?.budgets).toMatchObject([{ amount: '0.20' }])
     expect(specOf({ max_budget: 100, budget_duration: '30d', spend: 61 }, { subtractSpend: true })?.budgets).toMatchObject([
       { amount: '100.00' },
@@ -200,7 +200,7 @@ describe('the report', () => {
     }
     const conversion = of(change)
     const text = reportOf(conversion, 'keys.yaml')
-    for (const part of ['- aliases:', '! guardrails:', '- logging:', '- team_id:']) expect(text).toContain(part)
+    for (const part of ['- aliases:', '! guardrails:', '- logging:', '! team_id:']) expect(text).toContain(part)
     expect(text).not.toMatch(/pw-1|gpt-4o|pii/)
   })
 
@@ -208,6 +208,55 @@ describe('the report', () => {
     const nothing = { aliases: {}, config: {}, permissions: null, allowed_routes: [], auto_rotate: false, rotation_count: 0 }
     expect(of(nothing).written[0]?.notes).toEqual([])
     expect(reportOf(of({ ...nothing, brand_new: { a: 1 } }), 'x')).toContain('does not know and has not imported: brand_new.')
+    expect(reportOf(of({ metadata: { cost_center: 7, empty: '' } }), 'x')).toContain('has not imported: metadata.cost_center.')
+  })
+
+  test.each(['team_id', 'user_id', 'organization_id', 'project_id', 'agent_id'])(
+    'marks a cap that a key has only through its %s as a decision',
+    (field) => {
+      expect(reportOf(of({ [field]: 'blue' }), 'x')).toMatch(new RegExp(`^ {2}! ${field}: limits and budgets`, 'm'))
+    },
+  )
+
+  test.each([
+    [
+      'a temporary increase of the budget',
+      { metadata: { temp_budget_increase: 100, temp_budget_expiry: '2026-07-01' } },
+      'temp_budget_increase',
+    ],
+    ['parameters that requests must have', { metadata: { enforced_params: ['user'] } }, 'enforced_params'],
+    ['a soft budget', { soft_budget: 5 }, 'soft_budget'],
+    ['a budget of zero', { max_budget: 0 }, 'max_budget is 0'],
+  ])('marks %s as a decision', (_, change, text) => {
+    expect(reportOf(of(change), 'x')).toContain(`  ! ${text}`)
+  })
+
+  test('suspends a key whose budget is zero, as one whose limit is zero', () => {
+    expect(specOf({ max_budget: 0 })).toMatchObject({ state: 'Suspended', budgets: undefined })
+  })
+
+  test('names the models that the keys name, among which may be access groups, and the namespace', () => {
+    const report = reportOf(of({ models: ['qwen', 'beta-group'] }), 'x')
+    expect(report).toContain('The keys name these models: beta-group, qwen.\n! Each needs a ServedModel')
+    expect(report).toContain('in namespace apps')
+  })
+
+  test('has no characters that steer a terminal, wherever the file has them', () => {
+    const evil = 'a\u001b[2J\u009b1m\u202eb\nforged: 1 written'
+    const report = reportOf(of({ key_alias: evil, [evil]: 1, metadata: { [evil]: 1 }, models: ['llama', evil], team_id: evil }), 'x')
+    // oxlint-disable-next-line no-control-regex -- finding them is the point
+    expect(report).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]|^forged/m)
+    expect(report).toContain('a?[2J?1m?b')
+    expect(JSON.stringify(of({ key_alias: evil }).written[0]?.manifest)).not.toMatch(/\u009b|\u202e/)
+  })
+
+  test.each([
+    ['a value that people choose', { token: sha256('sk-1234') }],
+    ['the name of the key', { token: sha256('sk-Checkout'), key_alias: 'Checkout' }],
+    ['a short value in the file', { token: 'sk-x7Q' }],
+  ])('marks %s as easy to guess', (_, change) => {
+    expect(reportOf(of(change), 'x')).toContain('  ! EASY TO GUESS')
+    expect(reportOf(of(), 'x')).not.toContain('EASY TO GUESS')
   })
 
   test('says that budgets in money need prices, if there are such budgets', () => {

@@ -25,15 +25,24 @@ const LIMITS = [
  */
 export function limitsOf(key: LimitFields, subtractSpend: boolean, warn: Warn): LimitSpec {
   const given = LIMITS.flatMap(([field, name, max]) => (key[field] === undefined ? [] : [{ field, name, max, count: countIn(key, field) }]))
-  const amount = key.max_budget === undefined ? undefined : (amountOf(key.max_budget) ?? unusable('max_budget'))
   for (const { field, max, count } of given) if (count > max) warn(`${field} is above ${max}, the largest limit, and is lowered to it`)
-  const zeros = given.filter(({ count }) => count === 0).map(({ field }) => field)
+  const { budget, zero } = moneyOf(key, subtractSpend, warn)
+  const zeros = [...given.filter(({ count }) => count === 0).map(({ field }) => field), ...zero]
   const limits = given.filter(({ count }) => count > 0).map(({ name, max, count }) => [name, Math.min(count, max)] as const)
   return {
     state: isSuspended(key, zeros, warn) ? 'Suspended' : undefined,
     limits: limits.length > 0 ? Object.fromEntries(limits) : undefined,
-    budgets: amount && [budgetOf(key, amount, subtractSpend, warn)],
+    budgets: budget && [budget],
   }
+}
+
+/** The budget of a key. A budget of zero is none, since an ApiKey cannot have one: `zero` names it. */
+function moneyOf(key: LimitFields, subtractSpend: boolean, warn: Warn): { readonly budget?: Budget; readonly zero: readonly string[] } {
+  if (key.max_budget === undefined) return { zero: [] }
+  const whole = amountOf(key.max_budget) ?? unusable('max_budget')
+  const budget = budgetOf(key, whole, subtractSpend, warn)
+  if (/[1-9]/.test(budget.amount)) return { budget, zero: [] }
+  return { zero: [/[1-9]/.test(whole.text) ? 'the rest of max_budget' : 'max_budget'] }
 }
 
 /** @param zeros limits that let no request through */

@@ -134,6 +134,7 @@ function badBudgets(place: string, manifest: (budgets: readonly unknown[]) => Ma
     refused(`${what} in ${place}`, `${place}[0].${field}`, manifest([{ ...DAY, ...change }]), `${place}[]#${rule}`)
   return [
     one('money with an exponent', 'amount', { amount: '1e3' }, 'amount-of-currency'),
+    one('no money', 'amount', { unit: 'Currency', amount: '0.0' }, 'amount-above-zero'),
     one('half a token', 'amount', { unit: 'Tokens', amount: '1.5' }, 'amount-of-tokens'),
     one('a zone of a lifetime', 'timeZone', { window: 'Lifetime', timeZone: 'UTC' }, 'no-zone-of-lifetime'),
   ]

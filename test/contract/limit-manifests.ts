@@ -23,7 +23,7 @@ const goodLimits: readonly ManifestRow[] = [
       limits: { requestsPerMinute: 60, tokensPerMinute: 40_000, maxConcurrentRequests: 8 },
       budgets: [
         { name: 'month', amount: '25.00', unit: 'Currency', window: 'Month', timeZone: 'Europe/Berlin', onExceeded: 'Block' },
-        { name: 'week', amount: '0', unit: 'Currency', window: 'Week', timeZone: 'America/Argentina/Buenos_Aires' },
+        { name: 'week', amount: '0.000001', unit: 'Currency', window: 'Week', timeZone: 'America/Argentina/Buenos_Aires' },
         { name: 'day', amount: '999999999.999999', unit: 'Currency', window: 'Day', timeZone: 'Etc/GMT+12', onExceeded: 'Audit' },
         { name: 'ever', amount: '999999999999999', unit: 'Tokens', window: 'Lifetime' },
       ],
@@ -58,6 +58,9 @@ const badLimits: readonly ManifestRow[] = [
   ),
   ...['', '1'.repeat(20), 25, null].map((amount) =>
     refused(`an amount of ${JSON.stringify(amount)}`, 'spec.budgets[0].amount', budgeted({ amount })),
+  ),
+  ...['0', '0.00', '0.000000'].map((amount) =>
+    refused(`${amount} of money`, 'spec.budgets[0].amount', budgeted({ amount, unit: 'Currency' }), 'spec.budgets[]#amount-above-zero'),
   ),
   refused('two budgets of one name', 'spec.budgets[1]', key({ budgets: [DAY, { ...DAY, window: 'Week' }] })),
   refused('five budgets', 'spec.budgets', key({ budgets: names(5).map((name) => ({ ...DAY, name })) })),
