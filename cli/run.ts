@@ -12,6 +12,7 @@ import { addCredit, type CreditSurroundings } from './billing/add-credit.ts'
 import { balanceCommand, type BalanceSurroundings, showBalance } from './billing/balance.ts'
 import { creditCommand } from './billing/credit.ts'
 import { ledgerCommand, showLedger } from './billing/ledger.ts'
+import { plainLines } from '#platform/plain-text.ts'
 import { CommandLineError, HELP_OPTION, parsedArgs, quoted, Unusable } from './command-line.ts'
 import { manifestText } from './manifest-text.ts'
 import type { AccessSurroundings } from './access/operator-answer.ts'
@@ -79,7 +80,7 @@ headgate COMMAND --help says more about a command.
 const IMPORT_HELP = `Usage: headgate import litellm FILE [--teams FILE] [--namespace NAME] [--output FILE] [--team-models TEAM=MODELS] [--subtract-spend]
 
 Makes one ApiKey manifest per virtual key of LiteLLM. Clients keep their keys: a manifest holds the SHA-256 that LiteLLM stores.
-It calls nothing and changes nothing; a report on standard error says what was taken over, what was not, and what to do.
+It calls nothing and changes nothing; a report on standard error says what was imported, what was not, and what to do.
 
 FILE is one of these, or - for standard input:
   the answer of GET /key/list?return_full_object=true&size=100 (each page is a file of its own, or jq -s of all pages)
@@ -126,7 +127,7 @@ export async function run(args: readonly string[], around: Surroundings = PROCES
   } catch (error) {
     if (![CommandLineError, UnreadableFile, Unusable].some((known) => error instanceof known)) throw error
     if (!(error instanceof Error)) throw error
-    around.report(`headgate: ${error.message}\n`)
+    around.report(`headgate: ${plainLines(error.message)}\n`)
     return error instanceof CommandLineError ? USAGE : UNUSABLE
   }
 }

@@ -1,4 +1,5 @@
 /** Rows as a table for people. */
+import { plain } from '#platform/plain-text.ts'
 
 type Cells = Readonly<Record<string, string | number>>
 
@@ -15,11 +16,6 @@ export function tableOf(columns: readonly string[], rows: readonly Cells[]): str
           .trimEnd()}\n`,
     )
     .join('')
-}
-
-/** Without characters that steer a terminal or the direction of writing: a user wrote the text. */
-export function plain(text: string): string {
-  return text.replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '?')
 }
 
 function heading(column: string): string {

@@ -15,6 +15,14 @@ describe('a line of the log on a terminal', () => {
     expect(textLine('plain text\n')).toBe('plain text\n')
   })
 
+  test('has no characters of others that steer a terminal', () => {
+    const evil = 'a\u001b[2J\u009b1m\u202eb'
+    expect(line({ level: 'warn', msg: `${evil}.yaml`, object: evil, cause: { message: evil } })).toBe(
+      'WARN  a?[2J?1m?b.yaml  (object=a?[2J?1m?b)  a?[2J?1m?b',
+    )
+    expect(textLine(`${evil}\n`)).toBe('a?[2J?1m?b\n')
+  })
+
   test('of a warning is marked, and shows the fields and the cause', () => {
     expect(line({ level: 'warn', msg: 'write failed', object: 'demo/a', retryInMs: 5, cause: { message: 'disk full' } })).toBe(
       'WARN  write failed  (object=demo/a retryInMs=5)  disk full',

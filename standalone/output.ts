@@ -1,5 +1,6 @@
 /** The standard output of `make run`: one stream for the log, as text or as JSON, and for printed texts, so that their order stays. */
 import { pino } from 'pino'
+import { plain, plainLines } from '#platform/plain-text.ts'
 import { createLog, type LOG_LEVELS, type ProcessLog } from '#platform/log.ts'
 
 const STDOUT = 1
@@ -28,7 +29,7 @@ export function openOutput(isText: boolean, logLevel: (typeof LOG_LEVELS)[number
   }
   const showAll = logLevel === 'debug'
   const lines = { write: isText ? (line: string) => write(textLine(line, showAll)) : write, flushSync: () => stream.flushSync() }
-  return { ...createLog('standalone', logLevel, lines), print: write }
+  return { ...createLog('standalone', logLevel, lines), print: (text) => write(plainLines(text)) }
 }
 
 /**
@@ -39,12 +40,12 @@ export function openOutput(isText: boolean, logLevel: (typeof LOG_LEVELS)[number
  */
 export function textLine(line: string, showAll = false): string | undefined {
   const fields = fieldsOf(line)
-  if (fields === undefined) return line
+  if (fields === undefined) return plainLines(line)
   const message = text(fields['msg'])
   const level = text(fields['level'])
   if (level === 'info' && !showAll && INTERNAL.test(message)) return undefined
   const shown = REQUEST.test(message) ? requestText(fields) : messageText(message, fields, level !== 'info' || showAll)
-  return `${timeOf(fields['time'])}  ${level === 'info' ? '' : `${level.toUpperCase()}  `}${shown}\n`
+  return plainLines(`${timeOf(fields['time'])}  ${level === 'info' ? '' : `${level.toUpperCase()}  `}${shown}\n`)
 }
 
 function requestText(fields: Fields): string {
@@ -82,7 +83,7 @@ function timeOf(time: unknown): string {
 
 function text(value: unknown): string {
   if (value === undefined || value === null) return ''
-  return typeof value === 'object' ? JSON.stringify(value) : String(value as string | number | boolean)
+  return plain(typeof value === 'object' ? JSON.stringify(value) : String(value as string | number | boolean))
 }
 
 function fieldsOf(line: string): Fields | undefined {

@@ -1,5 +1,6 @@
 /** Objects as `kubectl get` prints them: the columns of their kind, with namespaces. Pure. */
 import type { ApiKind, Column } from '#api/kind.ts'
+import { plain } from '#platform/plain-text.ts'
 import type { KubeObject } from '#kube/port.ts'
 
 const GAP = 3
@@ -61,7 +62,7 @@ function valueAt(object: unknown, jsonPath: string): unknown {
 function cellOf({ type, jsonPath }: Column, object: KubeObject, nowMs: number): string {
   const value = valueAt(object, jsonPath)
   if (type === 'date') return typeof value === 'string' ? ageOf(nowMs - Date.parse(value)) : '<unknown>'
-  return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+  return typeof value === 'string' || typeof value === 'number' ? plain(String(value)) : ''
 }
 
 function placeOf({ metadata }: KubeObject): string {

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import {
   chownSync,
   existsSync,
-  lstatSync,
   mkdirSync,
   readdirSync,
   readFileSync,

@@ -1,6 +1,7 @@
 /** `make status`: the tables that `kubectl get apikeys,servedmodels -A` prints in a cluster, from the state of `make run`. */
 import { processEnv } from '#platform/settings.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
+import { plainLines } from '#platform/plain-text.ts'
 import { API_KINDS } from '#api/kinds.ts'
 import { loadStatusConfig } from './config.ts'
 import { tableOf } from './printed-table.ts'
@@ -59,9 +60,9 @@ function timeOf(ms: number): string {
 }
 
 try {
-  process.stdout.write(await statusText(loadStatusConfig(processEnv()).manifests))
+  process.stdout.write(plainLines(await statusText(loadStatusConfig(processEnv()).manifests)))
 } catch (error) {
   if (!(error instanceof Misconfigured)) throw error
-  for (const line of error.lines) process.stderr.write(`headgate: ${line}\n`)
+  for (const line of error.lines) process.stderr.write(plainLines(`headgate: ${line}\n`))
   process.exitCode = 1
 }

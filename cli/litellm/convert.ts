@@ -5,6 +5,7 @@ import type { apiKeySpec } from '#api/apikey.ts'
 import type { KubeObject } from '#kube/port.ts'
 import { validateManifest } from '#api/validate.ts'
 import { LABEL_VALUE } from '#api/metadata.ts'
+import { plain } from '#platform/plain-text.ts'
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import { limitsOf, type Warn } from './limits.ts'
 import { lostOf } from './lost.ts'
@@ -96,9 +97,41 @@ function repetition({ place, key }: Candidate): Refused {
 function candidateOf({ place, key: read }: Extract<ReadKey, { ok: true }>): Candidate {
   const { sha256, hint, isPlain } = hashOf(read)
   const key = withoutValue(read, sha256)
-  const plain = 'THE FILE HOLDS THE VALUE of this key; its SHA-256 was written instead. Delete the file when the import is done'
+  const held = 'THE FILE HOLDS THE VALUE of this key; its SHA-256 was written instead. Delete the file when the import is done'
   const shown = 'a text of this key was its value and is omitted'
-  return { place, key, sha256, hint, warnings: [...(isPlain ? [plain] : []), ...(key === read ? [] : [shown])] }
+  const weak = isWeak(read, sha256)
+    ? ['EASY TO GUESS: whoever reads the manifest can find this value from its SHA-256; give the key another value soon']
+    : []
+  return { place, key, sha256, hint, warnings: [...(isPlain ? [held] : []), ...weak, ...(key === read ? [] : [shown])] }
+}
+
+/** Values that people choose, beside those made of the names of the key. */
+const CHOSEN = [
+  '1234',
+  '12345',
+  '123456',
+  '12345678',
+  '123456789',
+  '1234567890',
+  'test',
+  'key',
+  'admin',
+  'master',
+  'litellm',
+  'dev',
+  'prod',
+  'demo',
+  'secret',
+]
+/** Shorter values can be tried out one by one, characters. */
+const SHORTEST = 20
+
+/** Whether the value is certainly easy to guess: it is short, where the file has it, or one of the values that people choose. */
+function isWeak({ token, key_alias: alias, team_id: team, user_id: user }: LiteLLMKey, sha256: string): boolean {
+  const value = token.trim()
+  if (value.startsWith('sk-') && value.length < SHORTEST) return true
+  const names = [alias, team, user].flatMap((name) => (name === undefined ? [] : [name, name.toLowerCase()]))
+  return [...CHOSEN, ...names].some((name) => [name, `sk-${name}`].some((guess) => sha256Of(guess) === sha256))
 }
 
 /**
@@ -112,7 +145,7 @@ function hashOf({ token, key_name: keyName }: LiteLLMKey) {
     return { sha256: text.toLowerCase(), hint, isPlain: false }
   }
   if (/^sk-[!-~]+$/.test(text))
-    return { sha256: sha256Of(text), hint: text.length < 20 ? undefined : `sk-...${text.slice(-4)}`, isPlain: true }
+    return { sha256: sha256Of(text), hint: text.length < SHORTEST ? undefined : `sk-...${text.slice(-4)}`, isPlain: true }
   const remedy = 'export the keys from LiteLLM again; it stores the SHA-256 of each value'
   throw new Refusal('token is not a SHA-256 of 64 hexadecimal digits', remedy)
 }
@@ -130,7 +163,7 @@ function sha256Of(text: string): string {
 function convertOne({ place, key, sha256, hint, warnings }: Candidate, name: string, options: ConvertOptions): Written {
   const found = [...warnings]
   const warn: Warn = (text) => void found.push(text)
-  const displayName = key.key_alias === undefined ? undefined : Array.from(key.key_alias).slice(0, MAX_DISPLAY_NAME).join('')
+  const displayName = key.key_alias === undefined ? undefined : Array.from(plain(key.key_alias)).slice(0, MAX_DISPLAY_NAME).join('')
   const account = options.teams.accounts.find(({ teamID }) => teamID === key.team_id)?.account.metadata.name
   const models = modelsOf(key, { teams: options.teamModels, hasAccount: account !== undefined }, warn)
   const expirationTime = expirationOf(key, options.nowMs)
@@ -164,7 +197,9 @@ function labelsOf({ team_id: team }: LiteLLMKey): Record<string, string> {
 
 function annotationsOf({ key_alias: alias, team_id: team, user_id: user }: LiteLLMKey): Record<string, string> {
   const entries = Object.entries({ 'key-alias': alias, 'team-id': team, 'user-id': user })
-  return Object.fromEntries(entries.flatMap(([name, text]) => (text === undefined ? [] : [[`${ORIGIN}/${name}`, text.slice(0, 1024)]])))
+  return Object.fromEntries(
+    entries.flatMap(([name, text]) => (text === undefined ? [] : [[`${ORIGIN}/${name}`, plain(text).slice(0, 1024)]])),
+  )
 }
 
 /** Times as Python and PostgreSQL write them; one without an offset is UTC. */

@@ -49,6 +49,11 @@ describe('an unusable file is refused with reason and remedy', () => {
     ['a CSV with a quote within a field', `token,models\n${HASH},a"b`, /neither JSON nor a CSV/],
     ['no keys', '{"keys": []}', /holds no keys/],
     ['an error of LiteLLM', '{"error": {"message": "Authentication Error"}}', /error of LiteLLM.*proxy admin/],
+    [
+      'an error among the pages',
+      '[{"keys": []}, {"error": {"message": "Too many requests"}}]',
+      /answer 2 of the file is an error of LiteLLM/,
+    ],
   ])('%s', (_, text, message) => {
     expect(() => readKeys(text)).toThrow(UnreadableFile)
     expect(() => readKeys(text)).toThrow(message)

@@ -140,6 +140,11 @@ const FULL_OBJECTS = 'ask LiteLLM for GET /key/list?return_full_object=true'
 /** @throws UnreadableFile */
 export function readKeys(text: string): KeyFile {
   const items = itemsOf(text)
+  const failed = items.findIndex((item) => isObject(item) && 'error' in item && !('token' in item))
+  if (failed >= 0)
+    throw new UnreadableFile(
+      `answer ${failed + 1} of the file is an error of LiteLLM instead of keys; ask for it again with the key of a proxy admin`,
+    )
   const rows = items.flatMap(rowsOf)
   if (rows.length === 0) throw new UnreadableFile(`the file holds no keys; ${FULL_OBJECTS}`)
   return { keys: rows.map((row, index) => readKey(row, `entry ${index + 1}`)), notes: pageNotes(items) }
@@ -160,8 +165,6 @@ function itemsOf(text: string): readonly ExactJson[] {
   if (start === '') throw new UnreadableFile(`the file is empty; ${FULL_OBJECTS}`)
   if (start !== '{' && start !== '[') return csvItems(text)
   const json = parsedJson(text)
-  if (isObject(json) && 'error' in json)
-    throw new UnreadableFile('the file holds an error of LiteLLM instead of keys; ask with the key of a proxy admin')
   return Array.isArray(json) ? (json as readonly ExactJson[]) : [json]
 }
 

@@ -1,4 +1,5 @@
 /** The report of the import to its user, beside the manifests. Pure. */
+import { plain } from '#platform/plain-text.ts'
 import type { Conversion, KeyManifest, Written } from './convert.ts'
 import type { LimitSpec } from './limits.ts'
 import type { Refused } from './read-keys.ts'
@@ -15,9 +16,10 @@ export function reportOf({ written, refused, unknown, notes }: Conversion, targe
     ...(refused.length === 0 ? [] : ['', 'Not written:']),
     ...refused.flatMap(refusedLines),
     ...(unknown.length === 0 ? [] : ['', `Fields that this version does not know and has not imported: ${unknown.join(', ')}.`]),
+    ...modelLines(written),
     ...nextLines(written, target),
   ]
-  return `${lines.join('\n')}\n`
+  return `${lines.map(plain).join('\n')}\n`
 }
 
 function writtenLines({ manifest, warnings, notes }: Written): readonly string[] {
@@ -28,7 +30,7 @@ function writtenLines({ manifest, warnings, notes }: Written): readonly string[]
   return [
     '',
     `${name}${known.length === 0 ? '' : ` (${known.join(', ')})`}`,
-    `  taken over: ${takenOver(manifest).join(', ')}`,
+    `  imported: ${importedParts(manifest).join(', ')}`,
     ...warnings.map((warning) => `  ! ${warning}`),
     ...notes.map((note) => `  - ${note}`),
   ]
@@ -51,7 +53,7 @@ function accountLines({ account: { metadata, spec }, warnings }: WrittenTeam): r
   return [
     '',
     `Account ${metadata.name} (team ${JSON.stringify(metadata.annotations?.['import.headgate.dev/team-id'])})`,
-    `  taken over: ${parts.join(', ')}`,
+    `  imported: ${parts.join(', ')}`,
     ...warnings.map((warning) => `  ! ${warning}`),
   ]
 }
@@ -64,7 +66,7 @@ function limitParts({ limits = {}, budgets = [], state }: LimitSpec): readonly s
   ]
 }
 
-function takenOver({ spec }: KeyManifest): readonly string[] {
+function importedParts({ spec }: KeyManifest): readonly string[] {
   const { models, expirationTime, accountRef } = spec
   const count = models.includes('*') ? 'every model' : `${models.length} ${models.length === 1 ? 'model' : 'models'}`
   return [
@@ -79,16 +81,29 @@ function refusedLines({ place, alias, reason, remedy }: Refused): readonly strin
   return [`  ${place}${alias === undefined ? '' : ` (alias ${JSON.stringify(alias)})`}: ${reason}`, `    ${remedy}`]
 }
 
+/** LiteLLM's export does not tell a model from an access group, whose name would admit nothing here. */
+function modelLines(written: readonly Written[]): readonly string[] {
+  const models = [...new Set(written.flatMap(({ manifest }) => manifest.spec.models))].filter((name) => name !== '*').toSorted()
+  if (models.length === 0) return []
+  return [
+    '',
+    `The keys name these models: ${models.join(', ')}.`,
+    '! Each needs a ServedModel with that name or alias. If one of them is an access group of LiteLLM, put the models of the group in its place.',
+  ]
+}
+
 function nextLines(written: readonly Written[], target: string): readonly string[] {
   if (written.length === 0) return []
   const hasBudget = written.some(({ manifest }) => manifest.spec.budgets !== undefined)
   const prices = 'Budgets are in money: a model without pricing in its ServedModel refuses the requests of keys with a budget.'
   const { namespace } = written[0]?.manifest.metadata ?? {}
+  const place = `The ApiKeys are in namespace ${namespace ?? ''}; --namespace chooses another one.`
   const proofs = `The export has no values, so the keys have no proof: without ${namespace ?? 'the namespace'} in the chart value scope.unprovenHashes they wait with ProofRequired.`
   const file = target === 'standard output' ? 'FILE' : target
   return [
     '',
     ...(hasBudget ? [prices] : []),
+    place,
     proofs,
     'Lines with ! need a decision; lines with - have no counterpart. Then:',
     `  kubectl apply -f ${file}`,

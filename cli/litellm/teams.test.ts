@@ -98,13 +98,13 @@ describe('a key of a team with an Account', () => {
   test('of another team has none, and the report says how to get one', () => {
     expect(converted({ team_id: 'red' }).refused[0]?.remedy).toContain('--teams FILE')
     const { written } = converted({ team_id: 'red', models: ['llama'] })
-    expect([written[0]?.manifest.spec.accountRef, written[0]?.notes]).toEqual([undefined, [expect.stringContaining('add --teams FILE')]])
+    expect([written[0]?.manifest.spec.accountRef, written[0]?.warnings]).toEqual([undefined, [expect.stringContaining('add --teams FILE')]])
   })
 
   test('is in the report with its Account, after the teams', () => {
     const report = reportOf(converted({}), 'keys.yaml', teams)
     expect(report).toContain('1 team read: 1 Account and 1 Plan written, 0 not written.')
-    expect(report).toMatch(/Account team-blue \(team "blue"\)\n {2}taken over: Plan litellm-[0-9a-f]{8}\n/)
-    expect(report).toContain('taken over: Account team-blue, every model')
+    expect(report).toMatch(/Account team-blue \(team "blue"\)\n {2}imported: Plan litellm-[0-9a-f]{8}\n/)
+    expect(report).toContain('imported: Account team-blue, every model')
   })
 })

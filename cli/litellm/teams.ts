@@ -1,5 +1,6 @@
 /** Converts the teams of LiteLLM to Accounts, and their lists of models to Plans. Pure. */
 import { z } from 'zod'
+import { plain } from '#platform/plain-text.ts'
 import type { accountSpec } from '#api/account.ts'
 import type { planSpec } from '#api/plan.ts'
 import { validateManifest } from '#api/validate.ts'
@@ -110,11 +111,11 @@ interface AccountPlace extends TeamOptions {
 
 function accountOf(one: LiteLLMTeam, { name, plan, namespace, subtractSpend }: AccountPlace, warn: Warn): AccountManifest {
   const { state, limits, budgets } = limitsOf(one, subtractSpend, warn)
-  const displayName = one.team_alias === undefined ? undefined : Array.from(one.team_alias).slice(0, MAX_DISPLAY_NAME).join('')
+  const displayName = one.team_alias === undefined ? undefined : Array.from(plain(one.team_alias)).slice(0, MAX_DISPLAY_NAME).join('')
   return {
     apiVersion: 'headgate.dev/v1alpha1',
     kind: 'Account',
-    metadata: { name, labels: FROM, annotations: { 'import.headgate.dev/team-id': one.team_id.slice(0, 1024) } },
+    metadata: { name, labels: FROM, annotations: { 'import.headgate.dev/team-id': plain(one.team_id).slice(0, 1024) } },
     spec: {
       displayName,
       planRef: { name: plan },
