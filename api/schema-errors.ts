@@ -27,7 +27,7 @@ export interface ErrorContext {
 type TextForm = Omit<ManifestError, 'field'>
 
 /** Maximum number of field names in a message. */
-const MOST_FIELDS = 12
+const MAX_FIELDS = 12
 /** Remedies for fields that are missing or empty. */
 const EMPTY_REMEDIES: Readonly<Record<string, string>> = {
   models: 'name at least one model; ["*"] allows all models',
@@ -70,7 +70,7 @@ function unknownFieldRemedy(name: string, elsewhere: readonly string[], known: r
   if (known.includes('authSecretRef') && CREDENTIAL_FIELD.test(name)) return CREDENTIAL_REMEDY
   if (near !== undefined) return `did you mean ${near}?`
   if (elsewhere.length === 1) return `did you mean ${elsewhere.join('')}?`
-  return known.length === 0 || known.length > MOST_FIELDS ? 'remove it' : `remove it; the fields here are ${known.join(', ')}`
+  return known.length === 0 || known.length > MAX_FIELDS ? 'remove it' : `remove it; the fields here are ${known.join(', ')}`
 }
 
 function explain(issue: Issue, context: ErrorContext): TextForm {

@@ -59,7 +59,7 @@ export function curlLine(ready: ReadyKey): string {
 }
 
 /** Maximum number of requests in a loop: a user waits for its end. */
-const MOST_IN_A_LOOP = 200
+const MAX_IN_LOOP = 200
 
 /** The limits of a key, and a loop that reaches its requests per minute; '' for a key without limits. */
 export function limitsLine(ready: ReadyKey): string {
@@ -76,7 +76,7 @@ export function limitsLine(ready: ReadyKey): string {
   ]
   if (parts.length === 0) return ''
   const line = `  Its limits: ${parts.join(', ')}.`
-  if (requestsPerMinute === undefined || requestsPerMinute > MOST_IN_A_LOOP) return `${line}\n\n`
+  if (requestsPerMinute === undefined || requestsPerMinute > MAX_IN_LOOP) return `${line}\n\n`
   const call = `curl -s -o /dev/null -w '%{http_code} ' ${argumentsOf(ready).join(' ')}`
   return `${line} This loop reaches them; the last answer is 429:\n\n  for i in $(seq ${requestsPerMinute + 1}); do ${call}; done; echo\n\n`
 }

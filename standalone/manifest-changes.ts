@@ -61,7 +61,7 @@ interface Claim {
 }
 
 /** Maximum number of names in a line. */
-const MOST_NAMES = 5
+const MAX_NAMES = 5
 
 /**
  * Compares the folder with the store.
@@ -232,7 +232,7 @@ function formerFolders(objects: readonly Unclaimed[]): readonly Complaint[] {
 /** `ApiKey default/a and ApiKey default/b stay in force`. */
 function stay(objects: readonly Unclaimed[]): string {
   const names = objects.map(({ object }) => `${object.kind} ${shownRef(refOf(object))}`)
-  const shown = names.length > MOST_NAMES ? [...names.slice(0, MOST_NAMES), `${names.length - MOST_NAMES} more`] : names
+  const shown = names.length > MAX_NAMES ? [...names.slice(0, MAX_NAMES), `${names.length - MAX_NAMES} more`] : names
   const list = shown.length === 1 ? shown.join('') : `${shown.slice(0, -1).join(', ')} and ${shown.at(-1)}`
   return `${list} ${names.length === 1 ? 'stays' : 'stay'} in force`
 }

@@ -22,17 +22,17 @@ export interface LineFacts extends Partial<Readonly<Record<'type' | 'status' | '
 }
 
 /** Up to this many objects with the same words and the same text have a line each. */
-const MOST_ALIKE = 3
+const MAX_ALIKE = 3
 /** The same for objects with the same words and different texts. */
-const MOST_LINES = 10
+const MAX_LINES = 10
 /** Maximum number of names in the fields of a line about many objects. */
-const MOST_NAMES = 100
+const MAX_NAMES = 100
 
 /** Logs a line for each object, or one line for many similar ones: with their number, three names and the first text. */
 export function logLines(log: Log, lines: readonly ObjectLine[]): void {
   for (const alike of Map.groupBy(lines, ({ level, kind, words }) => `${level} ${kind} ${words}`).values()) {
     const isSame = new Set(alike.map(({ text }) => text)).size === 1
-    if (alike.length > (isSame ? MOST_ALIKE : MOST_LINES)) logMany(log, alike, isSame)
+    if (alike.length > (isSame ? MAX_ALIKE : MAX_LINES)) logMany(log, alike, isSame)
     else for (const line of alike) logOne(log, line)
   }
 }
@@ -47,8 +47,8 @@ function logMany(log: Log, lines: readonly ObjectLine[], isSame: boolean): void 
   if (first === undefined) return
   const { level, kind, words, text, facts } = first
   const names = lines.map(({ name }) => name)
-  const which = `${names.slice(0, MOST_ALIKE).join(', ')} and ${lines.length - MOST_ALIKE} more`
+  const which = `${names.slice(0, MAX_ALIKE).join(', ')} and ${lines.length - MAX_ALIKE} more`
   const example = text === undefined ? '' : `${isSame ? '' : '; the first'}: ${text}`
-  const fields = { kind, count: lines.length, objects: names.slice(0, MOST_NAMES), ...facts }
+  const fields = { kind, count: lines.length, objects: names.slice(0, MAX_NAMES), ...facts }
   log[level](fields, `${lines.length} ${kind}s: ${words} (${which})${example}`)
 }

@@ -49,7 +49,7 @@ interface Difference extends Pending {
 }
 
 /** Maximum number of commands printed at once: for more keys that begin to work together, a line of the log is enough. */
-const MOST_COMMANDS = 3
+const MAX_COMMANDS = 3
 const CHECK_MS = 50
 /** States are logged when nothing has changed for this time, ms. */
 const LASTING_MS = 150
@@ -149,7 +149,7 @@ export class StatusConsole {
   #print(usable: readonly ApiKey[]): void {
     const { baseURL, manifests, note, print } = this.#deps
     if (this.#hasBegun) {
-      if (usable.length > 0 && usable.length <= MOST_COMMANDS) print(`\n${this.#commands(usable)}`)
+      if (usable.length > 0 && usable.length <= MAX_COMMANDS) print(`\n${this.#commands(usable)}`)
       return
     }
     const { all } = this.#modelStates()
@@ -232,9 +232,9 @@ export class StatusConsole {
   }
 
   #commands(keys: readonly ApiKey[]): string {
-    const more = keys.length - MOST_COMMANDS
+    const more = keys.length - MAX_COMMANDS
     const commands = sorted(keys)
-      .slice(0, MOST_COMMANDS)
+      .slice(0, MAX_COMMANDS)
       .map((key) => {
         const { baseURL, secretFile } = this.#deps
         const { model = '' } = accessOf(key, this.#modelStates())

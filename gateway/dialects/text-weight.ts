@@ -100,11 +100,11 @@ function stateAfter(state: number, context: number): number {
   return 0
 }
 
-const MOST_SHARED_BYTES = 64 * 1024
+const MAX_SHARED_BYTES = 64 * 1024
 /** Maximum number of UTF-8 bytes of a UTF-16 unit. */
 const BYTES_PER_UNIT = 3
 /** Buffer for most texts; its content is used only within one `add`. */
-const sharedBytes = Buffer.alloc(MOST_SHARED_BYTES + STRIDE)
+const sharedBytes = Buffer.alloc(MAX_SHARED_BYTES + STRIDE)
 
 export class TextWeight {
   #weight = 0
@@ -114,7 +114,7 @@ export class TextWeight {
   }
 
   add(text: string): void {
-    const isShort = text.length * BYTES_PER_UNIT <= MOST_SHARED_BYTES
+    const isShort = text.length * BYTES_PER_UNIT <= MAX_SHARED_BYTES
     const bytes = isShort ? sharedBytes : Buffer.allocUnsafe(Buffer.byteLength(text) + STRIDE)
     this.#weight += weightOf(bytes, bytes.write(text))
   }

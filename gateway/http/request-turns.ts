@@ -2,7 +2,7 @@
 const LONG_TURN_MS = 1
 /** Bounds on the number of requests that one key may start in a turn. */
 const MIN_PER_TURN = 1
-const MOST_PER_TURN = 64
+const MAX_PER_TURN = 64
 
 /** The turns of one key. */
 export class TurnTaker {
@@ -19,7 +19,7 @@ export class TurnTaker {
 export class RequestTurns {
   readonly #now: () => number
   #turn = 0
-  #perTurn = MOST_PER_TURN
+  #perTurn = MAX_PER_TURN
   /** Time of the first request in this turn, ms. From then on the turn has no idle time. */
   #beganAt = 0
   #isScheduled = false
@@ -55,7 +55,7 @@ export class RequestTurns {
 
   #next(): void {
     const isLong = this.#now() - this.#beganAt > LONG_TURN_MS
-    this.#perTurn = isLong ? Math.max(MIN_PER_TURN, this.#perTurn >> 1) : Math.min(MOST_PER_TURN, this.#perTurn + 1)
+    this.#perTurn = isLong ? Math.max(MIN_PER_TURN, this.#perTurn >> 1) : Math.min(MAX_PER_TURN, this.#perTurn + 1)
     this.#isScheduled = false
     this.#turn += 1
     if (this.#waiting.length > 0) this.#beginWaiting()

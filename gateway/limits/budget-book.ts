@@ -291,12 +291,12 @@ export class BudgetBook {
 
 /** Names of budgets, each stored once: thousands of subjects share a few names, and a name takes as much memory as several fields. */
 const names = new Map<string, string>()
-const MOST_NAMES = 1_000
+const MAX_NAMES = 1_000
 
 function shared(id: string): string {
   const found = names.get(id)
   if (found !== undefined) return found
-  if (names.size < MOST_NAMES) names.set(id, id)
+  if (names.size < MAX_NAMES) names.set(id, id)
   return id
 }
 

@@ -39,11 +39,11 @@ export interface EstimateSource {
 /** Upper bound of the tokens of a request, whatever it declares, so that sums stay exact. */
 const MAX_TOKENS = 10 ** 9
 /** A server that reports more than this multiple of the most that a call may use is not believed. */
-const MOST_REPORTED = 4
+const MAX_REPORTED = 4
 /** Tokens that are believed for a call without any cap, of its own or of its model. */
 const UNBOUNDED_OUTPUT = 1_000_000
 /** No tokenizer finds fewer tokens of text than the estimate divided by this number (decision 21). */
-const MOST_OVERESTIMATED = 3.2
+const MAX_OVERESTIMATED = 3.2
 /** Output tokens for a model without experience and bounds. */
 const DEFAULT_OUTPUT = 4_096
 /** Tokens of a conversation that the server has stored, for a model whose record has no `contextTokens`. */
@@ -53,7 +53,7 @@ const UNBOUNDED_HISTORY = 131_072
 export function estimateTokens({ asked, size, bounds, ratio, learned }: EstimateSource): TokenEstimate {
   const inputMax = Math.min(MAX_TOKENS, Math.max(size.maxTokens, historyMax(size, bounds)))
   const input = Math.min(inputMax, Math.ceil(size.tokens * ratio.ratio))
-  const inputMin = Math.floor((size.tokens - size.mediaTokens) / MOST_OVERESTIMATED)
+  const inputMin = Math.floor((size.tokens - size.mediaTokens) / MAX_OVERESTIMATED)
   if (asked.choices === 0) return { inputMin, input, inputMax, output: 0, outputMax: 0, isBounded: true }
   const declared = declaredOutput(asked)
   const outputMax = declared ?? bounded(asked.choices * modelOutput(bounds, inputMin))
@@ -66,7 +66,7 @@ export function estimateTokens({ asked, size, bounds, ratio, learned }: Estimate
  * @returns the same usage, or an estimate in place of a report beyond the bound
  */
 export function believed(usage: Usage, { inputMax, outputMax, isBounded }: TokenEstimate): Usage {
-  const most = Math.max(MOST_REPORTED * (inputMax + outputMax), isBounded ? 0 : UNBOUNDED_OUTPUT)
+  const most = Math.max(MAX_REPORTED * (inputMax + outputMax), isBounded ? 0 : UNBOUNDED_OUTPUT)
   const inputTokens = Math.min(usage.inputTokens, most)
   const outputTokens = Math.min(usage.outputTokens, most - inputTokens)
   if (inputTokens === usage.inputTokens && outputTokens === usage.outputTokens) return usage

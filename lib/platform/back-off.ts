@@ -26,7 +26,7 @@ export interface BackOffFailure {
 /** Largest fractions by which the delays of many clients are spread. */
 export const SPREAD = { below: 0.2, above: 0.2 } as const
 
-const MOST_QUICK = 5
+const MAX_QUICK = 5
 
 /** Delays between tries that failed: exponential up to a bound, with jitter. */
 export class BackOff {
@@ -58,7 +58,7 @@ export class BackOff {
   }
 
   #isQuick(): boolean {
-    if (this.#options.quickMs === undefined || this.#quick === MOST_QUICK) return false
+    if (this.#options.quickMs === undefined || this.#quick === MAX_QUICK) return false
     this.#quick += 1
     return true
   }

@@ -3,13 +3,13 @@ import type { AccountSpend, LedgerBalance } from '#contract/ledger/account-spend
 import { closePeriods, isSameSpend, lacksSpend, mergeSpend, NO_SPEND, SPENT_KEY, totalSpent } from '../shards/account-book.ts'
 
 /** Maximum number of parts of the spend of one account that are taken over: gateways name themselves, so their number must be bounded. */
-const MOST_PARTS = 2_000
+const MAX_PARTS = 2_000
 /** Number of parts from which periods are closed early. Each start of a gateway is another process. */
 const EARLY_FOLD_PARTS = 500
 /** Sum of the open periods from which they are closed early, micro-units: the store refuses reports above twice as much. */
 const EARLY_FOLD_ABOVE = 4_000_000_000_000_000
 /** A call is charged at most this multiple of what it has held, so no account can spend more than this multiple of its credits. */
-const MOST_BELIEVED = 4n
+const MAX_BELIEVED = 4n
 
 /**
  * The spend that the store has. A key that is not ready has reports alone: the sum of closed periods counts only with their number.
@@ -25,7 +25,7 @@ export function spendIn(read: LedgerBalance): AccountSpend | undefined {
 
 /** Of too many parts, the largest ones. */
 function largestParts(parts: ReadonlyArray<readonly [key: string, amount: number]>): ReadonlyMap<string, number> {
-  return new Map(parts.length > MOST_PARTS ? parts.toSorted(([, a], [, b]) => b - a).slice(0, MOST_PARTS) : parts)
+  return new Map(parts.length > MAX_PARTS ? parts.toSorted(([, a], [, b]) => b - a).slice(0, MAX_PARTS) : parts)
 }
 
 /** Whether the store has exactly what the books have. */
@@ -40,7 +40,7 @@ export function hasLostSpend(stored: AccountSpend, durable: AccountSpend): boole
 
 /** The most that an account may have spent, micro-units. @param gross sum of its credits above 0 */
 export function mostSpent(gross: bigint): bigint {
-  return MOST_BELIEVED * gross
+  return MAX_BELIEVED * gross
 }
 
 export interface Belief {

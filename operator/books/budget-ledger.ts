@@ -33,9 +33,9 @@ const WALK_EVERY_MS = 3_600_000
 /** Shortest time between two walks while Redis is nearly full, ms. */
 const WALK_AGAIN_MS = 10_000
 /** Maximum bytes of a key. A hash of counters or numbers stays far below this bound. */
-const MOST_KEY_BYTES = 4_194_304
+const MAX_KEY_BYTES = 4_194_304
 /** The same while Redis is nearly full: what a walk removes heals, as after a loss of Redis, and a full Redis refuses every key with limits. */
-const MOST_KEY_BYTES_IF_FULL = 262_144
+const MAX_KEY_BYTES_IF_FULL = 262_144
 
 export interface BudgetLedgerDeps extends Omit<SpendReaderDeps, 'time'> {
   readonly store: OperatorLedgerStore
@@ -226,7 +226,7 @@ class LedgerSweep {
     this.#walkAtMs = nowMs + WALK_EVERY_MS
     this.#isWalking = true
     try {
-      for await (const keys of this.#deps.store.walk(isFull ? MOST_KEY_BYTES_IF_FULL : MOST_KEY_BYTES)) await this.#sweep(keys)
+      for await (const keys of this.#deps.store.walk(isFull ? MAX_KEY_BYTES_IF_FULL : MAX_KEY_BYTES)) await this.#sweep(keys)
     } finally {
       this.#isWalking = false
     }

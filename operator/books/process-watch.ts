@@ -11,7 +11,7 @@ const BURIED_AFTER_MS = 7_200_000
 /** Silence after which the process is forgotten, ms. */
 const FORGOTTEN_AFTER_MS = 4 * 3_600_000
 /** Maximum number of processes: gateways write the names, so their number must be bounded. */
-const MOST_PROCESSES = 50_000
+const MAX_PROCESSES = 50_000
 
 interface Watched {
   readonly pod: string | undefined
@@ -48,7 +48,7 @@ export class ProcessWatch {
   /** Called when the ledger has holds or spend of a process. An unknown process counts as alive until now. */
   met(process: string, nowMs: number): void {
     const name = nameOf(process)
-    if (this.#processes.has(name) || this.#processes.size >= MOST_PROCESSES) return
+    if (this.#processes.has(name) || this.#processes.size >= MAX_PROCESSES) return
     const pod = name === process ? undefined : process.slice(0, -name.length - 1)
     this.#processes.set(name, { pod, aliveAtMs: nowMs, isAlive: false, isDead: false })
   }

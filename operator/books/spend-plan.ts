@@ -14,7 +14,7 @@ const SAME_LOSS_MS = 60_000
  * All calls together hold at most the amount of a budget that blocks. A call that holds 4,096 tokens of output, because nothing bounds it, is
  * charged for a million at most: 245 times as much. `gateway/limits/estimate.ts` has both numbers.
  */
-const MOST_BELIEVED = 250
+const MAX_BELIEVED = 250
 /** Longest window of each kind, ms: days of 25 h and months of 31 days, with an hour to spare. */
 const LONGEST_MS: Readonly<Record<string, number>> = { Day: 1.1 * DAY_MS, Week: 7.1 * DAY_MS, Month: 31.1 * DAY_MS, Lifetime: Infinity }
 
@@ -63,7 +63,7 @@ export function believed(
   const believedWindows = windows.map((window, at) => {
     const { budget, field } = asked[at] ?? {}
     const before = known?.spent.get(field ?? '') ?? 0
-    if (budget?.onExceeded !== 'Block' || window.spent <= Math.max(before, MOST_BELIEVED * mostAmount(budget))) return window
+    if (budget?.onExceeded !== 'Block' || window.spent <= Math.max(before, MAX_BELIEVED * mostAmount(budget))) return window
     heldBack.push(budget.name)
     return { ...window, spent: before }
   })

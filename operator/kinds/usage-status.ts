@@ -9,7 +9,7 @@ import type { SubjectUsage } from '../books/subject-ledger.ts'
 const HOUR_MS = 3_600_000
 const FULL = 100
 /** The column holds 8 characters: more per cent are shown as more than this. An amount may be lowered to a millionth of what was spent. */
-const MOST_SHOWN = 9_999
+const MAX_SHOWN = 9_999
 /** Per cent at which an Event is written, once per window; the highest threshold first. */
 const THRESHOLDS = [FULL, 80] as const
 
@@ -104,7 +104,7 @@ function toHour(ms: number): string {
 export function usedColumn({ usage = [] }: ShownStatus): string | undefined {
   if (usage.length === 0) return undefined
   const percent = Math.max(...usage.map((entry) => entry.percent))
-  return percent > MOST_SHOWN ? `>${MOST_SHOWN}%` : `${percent}%`
+  return percent > MAX_SHOWN ? `>${MAX_SHOWN}%` : `${percent}%`
 }
 
 /** The end of a sentence: the time until which an exhausted budget refuses requests. */

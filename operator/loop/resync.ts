@@ -16,7 +16,7 @@ interface ResyncDeps {
 const SHORTEST_ROUND_MS = 600_000
 const SPREAD = 0.1
 /** Objects per second at most. A run of an ApiKey reads one Secret from the API server, and each read is one line of its audit log. */
-const MOST_PER_SECOND = 25
+const MAX_PER_SECOND = 25
 /** A round is cut into steps of this length or less, ms. */
 const STEP_MS = 1_000
 
@@ -32,7 +32,7 @@ export async function resync(deps: ResyncDeps, stopped: AbortSignal): Promise<vo
 async function round({ clock, random, kind, informer, enqueue }: ResyncDeps, stopped: AbortSignal): Promise<void> {
   let count = 0
   for (const _object of informer.list()) count += 1
-  const lengthMs = Math.max(SHORTEST_ROUND_MS * (1 - SPREAD + random() * 2 * SPREAD), (count * 1_000) / MOST_PER_SECOND)
+  const lengthMs = Math.max(SHORTEST_ROUND_MS * (1 - SPREAD + random() * 2 * SPREAD), (count * 1_000) / MAX_PER_SECOND)
   const steps = Math.ceil(lengthMs / STEP_MS)
   const objects = informer.list()[Symbol.iterator]() // reads the cache while it is consumed: its list may change meanwhile
   const startedAtMs = clock.monotonic()

@@ -16,7 +16,7 @@ local function report_balance(balance, row)
   local before, known = v[5], v[4]
   v[4] = math.max(v[4], row.period, balance.is_ready and v[1] + 1 or 0)
   for _, report in ipairs(row.spent) do v[4] = math.max(v[4], report.period) end
-  if balance.is_ready and v[4] > math.max(v[1] + MOST_AHEAD, known) then refuse('the period is too far ahead') end
+  if balance.is_ready and v[4] > math.max(v[1] + MAX_AHEAD, known) then refuse('the period is too far ahead') end
   for i, report in ipairs(row.spent) do
     local at = BALANCE_HEADS + i
     local is_open = report.period >= v[1] and report.period >= v[4] - 1
@@ -52,7 +52,7 @@ end
 
 -- Credits minus the spend of all processes; what running requests hold is a part of it.
 local function unspent_of(row, v)
-  local high = math.max(-MOST_HALVES, math.min(MOST_HALVES, row.credits.high - v[2]))
+  local high = math.max(-MAX_HALVES, math.min(MAX_HALVES, row.credits.high - v[2]))
   return math.max(-MAX_SUM, high * HALF + (row.credits.low - v[3]) - v[5])
 end
 
