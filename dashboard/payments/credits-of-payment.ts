@@ -41,7 +41,7 @@ type Move = readonly [string, number, WantedCredit['type']]
 
 const NAME_DIGITS = 40
 const NAME = new RegExp(DNS_SUBDOMAIN)
-const MOST_NAME = 253
+const MAX_NAME = 253
 const UID = /^[0-9A-Za-z-]{1,128}$/
 
 /** @param id the provider's id of what moved the money */
@@ -66,7 +66,7 @@ function accountOf({ metadata }: SessionFact): WantedCredit['account'] {
 function refusalOf({ session, refunds, disputes }: Payment, { currency, isLive }: Expected): string | undefined {
   const { name, uid } = accountOf(session)
   if (session.isLive !== isLive) return session.isLive ? 'it is real money, and this installation tests' : 'it is a test, and no real money'
-  if (!NAME.test(name) || name.length > MOST_NAME || !UID.test(uid)) return 'it names no account'
+  if (!NAME.test(name) || name.length > MAX_NAME || !UID.test(uid)) return 'it names no account'
   if (session.clientReference !== uid) return 'its client reference is another account than its metadata'
   const other = [session, ...refunds, ...disputes].find((one) => one.currency.toLowerCase() !== currency.toLowerCase())
   return other === undefined ? undefined : `it has the currency ${other.currency.toUpperCase()}, and this installation has ${currency}`

@@ -34,7 +34,7 @@ const WEBHOOK = '/webhooks/stripe'
 const MAX_EVENT_BYTES = 1_048_576
 const MAX_QUESTION_BYTES = 10_240
 /** Requests that are worked on at once; the provider sends again what is refused. */
-const MOST_AT_ONCE = 64
+const MAX_AT_ONCE = 64
 const TIMEOUTS = { requestTimeout: 10_000, headersTimeout: 10_000 }
 
 /** Takes the events of the provider. 200 only after the API server has the Credits, so that the provider sends everything else again. */
@@ -129,7 +129,7 @@ async function bodyOf(request: IncomingMessage, most: number): Promise<Buffer | 
 function serving({ log }: ServerDeps, answerTo: (request: IncomingMessage) => Promise<Answer>): Server {
   let running = 0
   return createServer(TIMEOUTS, (request, response) => {
-    if (running >= MOST_AT_ONCE) return send(response, { status: 503 })
+    if (running >= MAX_AT_ONCE) return send(response, { status: 503 })
     running += 1
     answerTo(request)
       .catch((error: unknown): Answer => {

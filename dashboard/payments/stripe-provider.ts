@@ -19,9 +19,9 @@ const TIMEOUT_MS = 10_000
 const RETRIES = 2
 /** Age of an event that is still taken, s. */
 const TOLERANCE = 300
-const MOST_OF_A_PAYMENT = 1_000
+const MAX_PAYMENT = 1_000
 /** Questions about what was taken back of one payment. */
-const MOST_QUESTIONS = 5
+const MAX_QUESTIONS = 5
 /** Events that may move money. */
 export const EVENT_TYPES = [
   'checkout.session.completed',
@@ -109,7 +109,7 @@ export class StripeProvider implements PaymentProvider {
   async #reversals(payment: string): Promise<Pick<Payment, 'refunds' | 'disputes'>> {
     let last = await this.#listReversals(payment)
     if (last.refunds.length + last.disputes.length === 0) return last
-    for (let question = 1; question < MOST_QUESTIONS; question += 1) {
+    for (let question = 1; question < MAX_QUESTIONS; question += 1) {
       const next = await this.#listReversals(payment)
       if (JSON.stringify(next) === JSON.stringify(last)) return last
       last = next
@@ -121,8 +121,8 @@ export class StripeProvider implements PaymentProvider {
     const of = { payment_intent: payment, limit: 100 }
     const [refunds, disputes] = await asked(() =>
       Promise.all([
-        this.#stripe.refunds.list({ ...of, expand: ['data.failure_balance_transaction'] }).autoPagingToArray({ limit: MOST_OF_A_PAYMENT }),
-        this.#stripe.disputes.list(of).autoPagingToArray({ limit: MOST_OF_A_PAYMENT }),
+        this.#stripe.refunds.list({ ...of, expand: ['data.failure_balance_transaction'] }).autoPagingToArray({ limit: MAX_PAYMENT }),
+        this.#stripe.disputes.list(of).autoPagingToArray({ limit: MAX_PAYMENT }),
       ]),
     )
     return { refunds: refunds.map(refundFact), disputes: disputes.map(disputeFact) }

@@ -45,7 +45,7 @@ export interface Round {
 }
 
 /** Above this share of unexpected answers a comparison is void. */
-const MOST_WRONG = 0.01
+const MAX_WRONG = 0.01
 /** Streams take 1.3 s each: a shorter window would see few of them end. */
 const SHORTEST_STREAM_SECONDS = 4
 
@@ -156,12 +156,12 @@ export function summary(
   const same = median(rounds.map(({ control: [first, last] }) => first.cpu / last.cpu))
   const wrong = Math.max(...rounds.flatMap(({ measured, control }) => [...measured, ...control].map((window) => window.wrong)))
   const names = ['cpu', 'p99', 'calls'] as const
-  const isMissed = wrong > MOST_WRONG || names.some((one) => breaks(bounds[one] ?? {}, values[one]))
+  const isMissed = wrong > MAX_WRONG || names.some((one) => breaks(bounds[one] ?? {}, values[one]))
   const verdicts = names.flatMap((one) => (bounds[one] ? [`${one} ${shown(values[one], bounds[one], '', 3)}`] : []))
   const cells = [
     ...[name, values.cpu.toFixed(3), `(${quantile(cpus, 0).toFixed(3)}, ${quantile(cpus, 1).toFixed(3)})`, same.toFixed(3)],
     ...[median(rounds.map(({ control }) => mean(control, ({ cpu }) => cpu))).toFixed(1), values.p99.toFixed(2), values.calls.toFixed(3)],
-    [...verdicts, ...(wrong > MOST_WRONG ? [`VOID: ${(wrong * 100).toFixed(0)} % wrong answers`] : [])].join('; '),
+    [...verdicts, ...(wrong > MAX_WRONG ? [`VOID: ${(wrong * 100).toFixed(0)} % wrong answers`] : [])].join('; '),
   ]
   return { cells, isMissed }
 }

@@ -29,7 +29,7 @@ const P99_RATIO: Bound = { must: 5, aim: 2 }
 const LARGE_FILES_RATIO: Bound = { must: 3 }
 /** Heap after an attack and a forced garbage collection, as a multiple of that before the first one. */
 const HEAP_RATIO: Bound = { must: 1.1 }
-const MOST_SHED = 0.001
+const MAX_SHED = 0.001
 
 export const REQUEST_PARTS: readonly Part[] = [
   comparing({
@@ -159,7 +159,7 @@ function attackReport(seen: readonly UnderAttack[], { isRunning, oomKills }: Att
   const ratioOf = ({ times }: UnderAttack): number => quantile(times, 0.99) / quantile(undisturbed?.times ?? [], 0.99)
   const heapOf = ({ heapBytesAfter }: UnderAttack): number => heapBytesAfter / (undisturbed?.heapBytesAfter ?? Number.NaN)
   const isUnharmed = ({ failed, shed, times, inFlightAfter }: UnderAttack): boolean =>
-    failed === 0 && shed <= MOST_SHED * times.length && inFlightAfter === 0
+    failed === 0 && shed <= MAX_SHED * times.length && inFlightAfter === 0
   const rows = seen.map((one) => [
     ...[one.attack, String(one.times.length), String(one.failed), String(one.shed)],
     ...[quantile(one.times, 0.99).toFixed(1), ratioOf(one).toFixed(1), (one.rssBytes / 2 ** 20).toFixed(0), heapOf(one).toFixed(2)],

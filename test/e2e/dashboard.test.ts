@@ -30,7 +30,7 @@ const KEY = 'invoice-reader'
 const SECOND_KEY = 'nightly-eval'
 const MODELS = ['llama', 'llama-code', 'llama-else'] as const
 /** Calls of 20 tokens or more until a balance of 1 is used up. */
-const MOST_CALLS = 40
+const MAX_CALLS = 40
 /** How often SDKs ask again. */
 const RETRIES = 2
 /** Longest wait for the figures of a page that has been opened, ms. */
@@ -323,7 +323,7 @@ describe('the dashboard on a real node', () => {
     for (const route of ['/chat/completions', '/messages'] as const)
       expect((await call(second, { model: 'llama-code', route })).status).toBe(200)
     let status = 200
-    for (let calls = 0; status === 200 && calls < MOST_CALLS; calls += 1) status = (await call(key)).status
+    for (let calls = 0; status === 200 && calls < MAX_CALLS; calls += 1) status = (await call(key)).status
     expect([status, (await call(second)).status]).toEqual([402, 402])
     await addCredit('po-4712', '10')
     await expect.poll(async () => (await call(second)).status).toBe(200)

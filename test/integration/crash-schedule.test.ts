@@ -14,7 +14,7 @@ import type { Stack } from '../support/stack.ts'
 import { eventually } from '../support/wait-for.ts'
 
 /** More writes than any story has. */
-const MOST_WRITES = 20
+const MAX_WRITES = 20
 /** Keys that exist before each round of a story: one for each write that the story may have. */
 const PREPARED = 8
 
@@ -87,7 +87,7 @@ it.each(stories)(
     const killedAt: string[] = []
     const { gate } = crashing
     for (const when of ['before', 'after'] as const) {
-      for (let write = 0; write < (story.name === 'creation' ? MOST_WRITES : PREPARED); write++) {
+      for (let write = 0; write < (story.name === 'creation' ? MAX_WRITES : PREPARED); write++) {
         const key = `${story.name}-${when}-${write}`
         if (write === 0) await Promise.all(Array.from({ length: PREPARED }, (_, i) => story.prepare(`${story.name}-${when}-${i}`)))
         if (write === 0 || story.name === 'creation') await crashing.quiet() // the last creation still has to write its mark

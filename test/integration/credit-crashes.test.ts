@@ -16,7 +16,7 @@ import type { Stack } from '../support/stack.ts'
 import { eventually } from '../support/wait-for.ts'
 
 /** More writes than any story has. */
-const MOST_WRITES = 60
+const MAX_WRITES = 60
 /** Time without a write after which the next schedule begins, ms. */
 const QUIET_MS = 800
 const API = 'headgate.dev/v1alpha1'
@@ -79,7 +79,7 @@ it.each(stories)(
   async ({ name, least, prepare, act, paid }) => {
     const killedAt: string[] = []
     for (const when of ['before', 'after'] as const) {
-      for (let write = 0; write < MOST_WRITES; write += 1) {
+      for (let write = 0; write < MAX_WRITES; write += 1) {
         const account = `crash-${stories.findIndex((one) => one.name === name)}-${when}-${write}`
         await prepare(account)
         await crashing.quiet(QUIET_MS)

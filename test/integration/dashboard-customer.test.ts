@@ -43,7 +43,7 @@ const INVOICES: KeyFields = {
 /** Longest wait for the figures of a page that has been opened, ms. */
 const LOADED_MS = 3_000
 /** Calls that a loss of Redis may take from the usage, ms. */
-const MOST_LOST_MS = 10_000
+const MAX_LOST_MS = 10_000
 const lab = openLab()
 const folder = temporaryFolderOfFile()
 const withoutBrowser = missingBrowser()
@@ -352,7 +352,7 @@ describe('what the pages say is true:', () => {
     const reported = (): number =>
       MODELS.flatMap((model) => [...made.keys()].map((name) => taps.get(model)?.of(name).requests ?? 0)).reduce((a, b) => a + b)
     await eventually(async () => expect(await answered()).toBe(reported()), { everyMs: 500 })
-    const young = [...taps.values()].reduce((sum, tap) => sum + tap.withinLast(MOST_LOST_MS), 0)
+    const young = [...taps.values()].reduce((sum, tap) => sum + tap.withinLast(MAX_LOST_MS), 0)
     await stack.redis.admin.flushall()
     await eventually(async () => expect(await statusOf('night-batch', 'story-code')).toBe(200))
     await eventually(

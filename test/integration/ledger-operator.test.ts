@@ -24,7 +24,7 @@ const FIELD = 'life:Currency:Lifetime:0'
 /** Spend is durable, and lost spend is restored, within 10 s on a quiet machine. */
 const SOON = { deadlineMs: 60_000, everyMs: 100 }
 /** Maximum bytes of a key that counts as sound. */
-const MOST_BYTES = 4_194_304
+const MAX_BYTES = 4_194_304
 const LARGE = 'x'.repeat(16 * 1024 * 1024)
 
 const lab = openLab()
@@ -112,7 +112,7 @@ describe('the ledger as the operator reads it', () => {
       )
     expect((await store.survey(['s']))[0]?.state).toBe('damaged')
     const found = new Map<string, boolean>()
-    for await (const keys of store.walk(MOST_BYTES)) for (const { name, isDamaged } of keys) found.set(name, isDamaged)
+    for await (const keys of store.walk(MAX_BYTES)) for (const { name, isDamaged } of keys) found.set(name, isDamaged)
     expect(found.get(budget), 'a hash of 20,000 fields').toBe(true)
   })
 
@@ -124,7 +124,7 @@ describe('the ledger as the operator reads it', () => {
     await redis.admin.mset('hg:l:odd', 'x', 'hg:{proj}:odd', 'x', 'hg:l:{s1}:conc', 'x')
     await redis.admin.hset(ledgerKeys('hg', 's2').rate, { rtot: LARGE })
     const found: LedgerKey[] = []
-    for await (const keys of store.walk(MOST_BYTES)) found.push(...keys)
+    for await (const keys of store.walk(MAX_BYTES)) found.push(...keys)
     const damaged = found.filter(({ isDamaged }) => isDamaged).map(({ name }) => name)
     expect([new Set(found.map(({ name }) => name)).size, damaged.toSorted()]).toEqual([
       1_004,

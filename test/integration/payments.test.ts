@@ -12,7 +12,7 @@ import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 /** More requests than a story has. */
-const MOST_REQUESTS = 60
+const MAX_REQUESTS = 60
 const MICROS = 1_000_000n
 const ALARMS = 'headgate_payments_alarms_total'
 
@@ -82,7 +82,7 @@ describe('a payment counts once', () => {
   it('and a refund takes its part once, with the program killed before and after each of all its requests', async () => {
     const killedAt: string[] = []
     for (const when of ['before', 'after'] as const) {
-      for (let write = 0; write < MOST_REQUESTS; write += 1) {
+      for (let write = 0; write < MAX_REQUESTS; write += 1) {
         const account = await accountOf(`each-${when}-${write}`)
         await payments.ready()
         payments.arm({ write, when })

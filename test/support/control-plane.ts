@@ -11,7 +11,7 @@ const SCRIPT = join(import.meta.dirname, '../parts/control-plane.sh')
 const CRDS = join(import.meta.dirname, '../../crds')
 const run = promisify(execFile)
 /** Largest output of kubectl, bytes: enough for every object of a whole run. */
-const MOST_OUTPUT = 512 * 1024 * 1024
+const MAX_OUTPUT = 512 * 1024 * 1024
 
 export type ControlPlanePart = 'etcd' | 'kube-apiserver' | 'kube-controller-manager'
 
@@ -55,7 +55,7 @@ export class ControlPlane {
 
   /** `kubectl` as administrator. @returns its output; rejects with its stderr in the message */
   async kubectl(...args: string[]): Promise<string> {
-    const { stdout } = await run(join(binFolder(), 'kubectl'), ['--kubeconfig', this.adminKubeconfig, ...args], { maxBuffer: MOST_OUTPUT })
+    const { stdout } = await run(join(binFolder(), 'kubectl'), ['--kubeconfig', this.adminKubeconfig, ...args], { maxBuffer: MAX_OUTPUT })
     return stdout
   }
 

@@ -16,7 +16,7 @@ const SERVERS = [
 ]
 const PROMPT_TOKENS = 5
 /** No known server takes more (vLLM), however many a body asks for. */
-const MOST_ANSWERS = 16_384
+const MAX_ANSWERS = 16_384
 
 export interface GreedyModel extends StubModel {
   /** Tokens of prompts and answers by uid of the key, counted when a request arrives. */
@@ -46,7 +46,7 @@ function mostOutput(body: string, context: number): number {
     if (deciding === undefined && body.includes('"max_completion_tokens"')) return 0 // documented: the server does not know the only cap
     const cap = Math.max(...(deciding ?? [0]).map((value) => (value > 0 ? Math.ceil(value) : context)))
     const answers = Math.max(1, ...multipliers.flatMap((field) => readings(body, field)))
-    return Math.min(cap, context) * Math.min(answers, MOST_ANSWERS)
+    return Math.min(cap, context) * Math.min(answers, MAX_ANSWERS)
   })
   return Math.max(...outputs)
 }

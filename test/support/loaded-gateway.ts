@@ -9,7 +9,7 @@ import { need, subject, usage } from './ledger-world.ts'
 import type { SeededRandom } from './seeded-random.ts'
 
 /** Refusals that are kept. */
-const MOST_REFUSALS = 100
+const MAX_REFUSALS = 100
 
 /** What a request of a client costs and holds, micro-units. */
 export interface LoadedRequest {
@@ -59,7 +59,7 @@ export class LoadedGateway {
       const verdict = await this.ledger.reserve([account()], need({ holdByUnit: { Currency: hold, Tokens: 0 } }))
       await turn()
       if (verdict.outcome !== 'held') {
-        if (this.refusals.length < MOST_REFUSALS) this.refusals.push(verdict)
+        if (this.refusals.length < MAX_REFUSALS) this.refusals.push(verdict)
         continue
       }
       this.requests += 1

@@ -11,7 +11,7 @@ const REST_MS = 20_000
 /** Longest time until a report leaves, ms. */
 const FLUSH_MS = 4_000
 /** What a server reports is believed up to this multiple of the most that the call may use. */
-const MOST_BELIEVED = 4
+const MAX_BELIEVED = 4
 /** Most that a process holds ahead of its calls, in micro-units and tokens. */
 const FLOAT = 50_000
 
@@ -87,7 +87,7 @@ export class MoneySchedule {
     if (cost === 'nothing') equal(charge, 0, 'the charge for no work')
     if (cost === 'estimated' || cost === 'bounded') atMost(1, charge, 'the charge for work')
     if (cost !== 'bounded') equal(isEstimated, Number(cost === 'estimated'), 'the mark of an estimate')
-    atMost(charge, MOST_BELIEVED * hold, 'a charge')
+    atMost(charge, MAX_BELIEVED * hold, 'a charge')
   }
 
   /** Cuts a process off for so long that the operator takes its holds for spent, and after two hours forgets it. */

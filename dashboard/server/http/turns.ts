@@ -6,15 +6,15 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 
 /** The longest pause between two forms while requests keep arriving, ms. */
-const MOST_PAUSE_MS = 20
+const MAX_PAUSE_MS = 20
 
 /** @param now ms of a clock that never goes back */
 export function inTurns(listener: RequestListener, now: () => number): RequestListener {
   const waiting: (readonly [IncomingMessage, ServerResponse])[] = []
   let hasArrival = false
-  let begunAt = -MOST_PAUSE_MS
+  let begunAt = -MAX_PAUSE_MS
   const beginNext = (): void => {
-    const isQuiet = !hasArrival || now() - begunAt >= MOST_PAUSE_MS
+    const isQuiet = !hasArrival || now() - begunAt >= MAX_PAUSE_MS
     hasArrival = false
     const next = isQuiet ? waiting.shift() : undefined
     if (waiting.length > 0) setImmediate(beginNext)

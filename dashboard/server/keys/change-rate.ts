@@ -10,9 +10,9 @@ const BURST = 10
 /** Changes a second after that. A person makes fewer. */
 const PER_SECOND = 5
 /** Changes that wait for their turn; further ones are refused. */
-const MOST_WAITING = 10
+const MAX_WAITING = 10
 /** Accounts after which those that have rested are forgotten. */
-const MOST_REMEMBERED = 10_000
+const MAX_REMEMBERED = 10_000
 
 interface Allowance {
   /** Below 0: so many changes wait. */
@@ -31,10 +31,10 @@ export class ChangeRate {
   /** Waits until an account may make one more change. @throws Refused if too many wait, with the time after which one has room */
   async take(account: string): Promise<void> {
     const nowMs = this.#clock.monotonic()
-    if (this.#allowances.size >= MOST_REMEMBERED) this.#forgetRested(nowMs)
+    if (this.#allowances.size >= MAX_REMEMBERED) this.#forgetRested(nowMs)
     const left = this.#changesOf(account, nowMs) - 1
-    if (left < -MOST_WAITING) {
-      const retryAfter = Math.ceil((-MOST_WAITING - left) / PER_SECOND)
+    if (left < -MAX_WAITING) {
+      const retryAfter = Math.ceil((-MAX_WAITING - left) / PER_SECOND)
       throw new Refused('too-many-requests', 'The keys of your account change too often. Wait a moment, then try again.', { retryAfter })
     }
     this.#allowances.set(account, { changes: left, atMs: nowMs })

@@ -13,7 +13,7 @@ export interface NewCredit {
 }
 
 /** Credits that a mail names one by one; of more it tells the sum. */
-const MOST_NAMED = 10
+const MAX_NAMED = 10
 
 export function creditIdOf({ metadata }: Credit): string {
   return `credit ${metadata.name}`
@@ -48,7 +48,7 @@ export function creditMail(credits: readonly NewCredit[], currency: string): Not
   const added = formatSumAmount(sum((micros) => micros > 0n))
   const reversed = formatSumAmount(-sum((micros) => micros < 0n))
   const newest = credits
-    .slice(-MOST_NAMED)
+    .slice(-MAX_NAMED)
     .toReversed()
     .map(({ item }) => item)
   return { name: 'credits', parameters: { currency, count: credits.length, added, reversed, newest } }

@@ -3,7 +3,7 @@ import type { ApiKey } from '#api/apikey.ts'
 import type { Credit } from '#api/credit.ts'
 import type { Condition } from '#api/metadata.ts'
 import { describe, expect, test } from 'vitest'
-import { type AccountFacts, decide, type Decision, MOST_A_DAY, type Subject, type ToldState } from './decide.ts'
+import { type AccountFacts, decide, type Decision, MAX_PER_DAY, type Subject, type ToldState } from './decide.ts'
 
 const NOW = Date.parse('2026-11-24T12:00:00Z')
 const DAY_MS = 86_400_000
@@ -209,11 +209,11 @@ describe('a key', () => {
 })
 
 describe('the bound of a day', () => {
-  const full = { credits: MOST_A_DAY, keys: MOST_A_DAY, balance: MOST_A_DAY }
+  const full = { credits: MAX_PER_DAY, keys: MAX_PER_DAY, balance: MAX_PER_DAY }
   const everything = facts({ account: account('0.00'), credits: [credit('a', '25'), credit('b', '1')], keys: [key('k-1')] })
 
   test('lets the last mail of each subject say that it is the last', () => {
-    const before = known('Enough', { credits: MOST_A_DAY - 1, keys: MOST_A_DAY - 1, balance: MOST_A_DAY - 2 })
+    const before = known('Enough', { credits: MAX_PER_DAY - 1, keys: MAX_PER_DAY - 1, balance: MAX_PER_DAY - 2 })
     const { mails, isPutOff } = decide(everything, new Set(), before)
     expect(mails).toMatchObject([
       { name: 'credits', parameters: { isLastToday: true } },

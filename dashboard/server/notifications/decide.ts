@@ -61,7 +61,7 @@ export interface News {
 }
 
 /** Maximum number of mails of one subject to the people of one account in a UTC day. The last one says that it is the last. */
-export const MOST_A_DAY = 20
+export const MAX_PER_DAY = 20
 /** What happened longer ago is history: a dashboard with an older database, or none, mails nothing about it. ms */
 export const NEWS_MS = 2 * 86_400_000
 const DAY_MS = 86_400_000
@@ -82,7 +82,7 @@ export function decide(facts: AccountFacts, told: ReadonlySet<string>, before: T
   for (const subject of ['credits', 'balance', 'keys'] as const) {
     const { mail } = news[subject]
     if (mail === undefined) continue
-    if (mails[subject] >= MOST_A_DAY) putOff.add(subject)
+    if (mails[subject] >= MAX_PER_DAY) putOff.add(subject)
     else sent.push(withCount(mail, (mails[subject] += 1)))
   }
   return {
@@ -99,7 +99,7 @@ export function newsSinceMs({ sinceMs, nowMs }: Pick<AccountFacts, 'sinceMs' | '
 }
 
 function withCount(mail: Notification, count: number): Notification {
-  if (count < MOST_A_DAY) return mail
+  if (count < MAX_PER_DAY) return mail
   return { ...mail, parameters: { ...mail.parameters, isLastToday: true } } as Notification
 }
 

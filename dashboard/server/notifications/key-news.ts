@@ -25,7 +25,7 @@ export interface KeyFacts {
 /** How long before its end a key is announced to expire, ms. */
 export const EXPIRY_NOTICE_MS = 7 * 86_400_000
 /** Changes that a mail names one by one. */
-const MOST_NAMED = 10
+const MAX_NAMED = 10
 const PREFIX = 8
 
 const NOTHING: KeyNews = { changes: [], history: [] }
@@ -93,5 +93,5 @@ export function keyMail(news: readonly NewChange[]): Notification | undefined {
   if (first === undefined) return undefined
   const { change, ...parameters } = first
   if (others.length === 0) return { name: NAMES[change], parameters }
-  return { name: 'keys', parameters: { count: news.length, changes: [first, ...others].slice(0, MOST_NAMED) } }
+  return { name: 'keys', parameters: { count: news.length, changes: [first, ...others].slice(0, MAX_NAMED) } }
 }

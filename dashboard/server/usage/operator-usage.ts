@@ -85,10 +85,10 @@ const TIMEOUT_MS = 5_000
 /** 20,000 rows of usage have some 6 MB. */
 const MAX_BYTES = 16 * 1024 * 1024
 /** Questions of one account at a time: a page asks two. */
-const MOST_AT_ONCE = 4
+const MAX_AT_ONCE = 4
 const RETRY_SECONDS = 10
 /** Characters of a failure in the log. */
-const MOST_LOGGED = 300
+const MAX_LOGGED = 300
 
 export class OperatorUsage {
   readonly #deps: OperatorUsageDeps
@@ -119,7 +119,7 @@ export class OperatorUsage {
     const running = this.#running.get(account) ?? new Map<string, Promise<Found>>()
     const same = running.get(path)
     if (same !== undefined) return await same
-    if (running.size >= MOST_AT_ONCE)
+    if (running.size >= MAX_AT_ONCE)
       throw new Refused('too-many-requests', 'Too many requests. Wait a moment, then try again.', { retryAfter: 1 })
     this.#running.set(account, running)
     const asked = this.#fetch(`/usage/v1/accounts/${encodeURIComponent(account)}${path}`).finally(() => {
@@ -136,7 +136,7 @@ export class OperatorUsage {
       const response = await fetch(new URL(path, this.#deps.url), { headers: await this.#headers(), redirect: 'error', signal })
       const body = await boundedText(response)
       const { status } = response
-      if (!response.ok && status !== 404) throw new Error(`the operator answers ${status}: ${body.slice(0, MOST_LOGGED)}`)
+      if (!response.ok && status !== 404) throw new Error(`the operator answers ${status}: ${body.slice(0, MAX_LOGGED)}`)
       return { status, body }
     } catch (error) {
       throw this.#failed(reasonOf(error))

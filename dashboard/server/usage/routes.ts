@@ -24,8 +24,8 @@ export interface Money extends KeyNaming {
 }
 
 const CSV = 'text/csv; charset=utf-8'
-const MOST_AMOUNT = 20
-const MOST_ATTEMPT = 64
+const MAX_AMOUNT = 20
+const MAX_ATTEMPT = 64
 const ATTEMPT = /^[0-9A-Za-z_-]{8,64}$/
 const PAYMENT = /^pi_[0-9A-Za-z_]{1,250}$/
 const SESSION = /^cs_[0-9A-Za-z_]{1,250}$/
@@ -83,8 +83,8 @@ interface Payer {
 const postTopUp: MemberHandler = async (deps, exchange, { person }) => {
   const { client, payments, account, id } = await payer(deps, person)
   if (account.spec.billing !== 'Prepaid') throw new Refused('conflict', 'This account has no balance to top up.')
-  const amount = topUpAmount(jsonText(exchange, 'amount', MOST_AMOUNT), payments, deps.money.currency)
-  const attempt = jsonText(exchange, 'attempt', MOST_ATTEMPT)
+  const amount = topUpAmount(jsonText(exchange, 'amount', MAX_AMOUNT), payments, deps.money.currency)
+  const attempt = jsonText(exchange, 'attempt', MAX_ATTEMPT)
   if (!ATTEMPT.test(attempt))
     throw new Refused('invalid', 'The request cannot be read.', { fields: { attempt: 'This is not a payment attempt.' } })
   const url = await client.checkout({ account: id, amount, email: person.email, attempt })

@@ -23,7 +23,7 @@ export interface KeyNaming {
 
 const DAY_MS = 86_400_000
 const USUAL_DAYS = 30
-const MOST_DAYS = 90
+const MAX_DAYS = 90
 const DAY = /^(?!0000)\d{4}-\d{2}-\d{2}$/
 const MAX_FILTER = 512
 
@@ -32,7 +32,7 @@ export function usageQuestion(query: URLSearchParams, nowMs: number): UsageQuest
   const to = dayIn(query, 'to') ?? Math.floor(nowMs / DAY_MS)
   const from = dayIn(query, 'from') ?? to - USUAL_DAYS + 1
   if (from > to) throw invalid('from', 'The first day is after the last one.')
-  if (to - from >= MOST_DAYS) throw invalid('from', `Choose at most ${MOST_DAYS} days.`)
+  if (to - from >= MAX_DAYS) throw invalid('from', `Choose at most ${MAX_DAYS} days.`)
   return { from: textOf(from), to: textOf(to), key: filterIn(query, 'key'), model: filterIn(query, 'model') }
 }
 

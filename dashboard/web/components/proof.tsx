@@ -4,7 +4,7 @@ import { Gate } from './gate.tsx'
 import styles from './proof.module.css'
 
 /** From this number of gateways on, only the words. */
-const MOST_SQUARES = 6
+const MAX_SQUARES = 6
 
 export interface ProofProps {
   readonly ready: number
@@ -18,7 +18,7 @@ export interface ProofProps {
 }
 
 export function Proof({ ready, total, isOpen, words, note }: ProofProps): ReactNode {
-  const gates = total > MOST_SQUARES ? [] : Array.from({ length: total }, (_, index) => (index < ready ? isOpen.ready : isOpen.others))
+  const gates = total > MAX_SQUARES ? [] : Array.from({ length: total }, (_, index) => (index < ready ? isOpen.ready : isOpen.others))
   return (
     <div className={styles.proof}>
       {gates.length > 0 && (

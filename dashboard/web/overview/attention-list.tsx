@@ -9,17 +9,17 @@ import styles from './attention-list.module.css'
 import { type Concern, concernsOf } from './attention.ts'
 
 /** More rows would hide the rest of the page. */
-const MOST_ROWS = 6
+const MAX_ROWS = 6
 
 export function AttentionList({ keys, plan }: { readonly keys: Keys; readonly plan: PlanView }): ReactNode {
   const concerns = concernsOf(keys.keys, plan, new Date())
-  const more = concerns.length - MOST_ROWS
+  const more = concerns.length - MAX_ROWS
   return (
     <PageSection title="Needs attention">
       {concerns.length === 0 && <p className="muted">{keys.keys.length === 0 ? 'There are no keys.' : 'All keys are well.'}</p>}
       {concerns.length > 0 && (
         <ul className={styles.rows}>
-          {concerns.slice(0, MOST_ROWS).map((concern) => (
+          {concerns.slice(0, MAX_ROWS).map((concern) => (
             <ConcernRow concern={concern} key={concern.id} />
           ))}
         </ul>

@@ -10,7 +10,7 @@ export interface Period extends DayRange, Column {}
 export type Unit = 'day' | 'week' | 'month'
 
 /** A range of more days than this is shown by week. */
-const MOST_DAYS = 31
+const MAX_DAYS = 31
 const WEEK = 7
 const MONTH_LENGTH = '2026-10'.length
 
@@ -24,11 +24,11 @@ export function isOfMonth({ day }: { readonly day: string }): boolean {
  * range that is shown by day.
  */
 export function rowsIn<R extends { readonly day: string }>(rows: readonly R[], range: DayRange): readonly R[] {
-  return daysOf(range).length > MOST_DAYS ? rows : rows.filter((row) => !isOfMonth(row))
+  return daysOf(range).length > MAX_DAYS ? rows : rows.filter((row) => !isOfMonth(row))
 }
 
 export function unitOf(rows: ReadonlyArray<{ readonly day: string }>, range: DayRange): Unit {
-  if (daysOf(range).length <= MOST_DAYS) return 'day'
+  if (daysOf(range).length <= MAX_DAYS) return 'day'
   return rows.some(isOfMonth) ? 'month' : 'week'
 }
 

@@ -8,7 +8,7 @@ import { useKeys, usePlan } from '../queries.ts'
 import { budgetsOf } from './budgets.ts'
 
 /** More budgets than these are shown on demand: an account may have hundreds, and the fullest come first. */
-const MOST_SHOWN = 12
+const MAX_SHOWN = 12
 
 /** @param picked id of a key; '' for all */
 export function UsageBudgets({ picked }: { readonly picked: string }): ReactNode {
@@ -25,11 +25,11 @@ export function UsageBudgets({ picked }: { readonly picked: string }): ReactNode
   return (
     <PageSection title="Budgets" fact="In their own windows, as of now">
       <Budgets>
-        {(isWhole ? budgets : budgets.slice(0, MOST_SHOWN)).map(({ id, whose, budget }) => (
+        {(isWhole ? budgets : budgets.slice(0, MAX_SHOWN)).map(({ id, whose, budget }) => (
           <Budget whose={whose} budget={budget} currency={currency} key={id} />
         ))}
       </Budgets>
-      {budgets.length > MOST_SHOWN && (
+      {budgets.length > MAX_SHOWN && (
         <div className="actions">
           <button className="button" type="button" aria-expanded={isWhole} onClick={() => setIsWhole(!isWhole)}>
             {isWhole ? 'Show the fullest' : `Show all ${budgets.length} budgets`}
