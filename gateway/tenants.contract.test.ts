@@ -104,6 +104,23 @@ describe('many keys of one tenant with large bodies to their own silent server',
   })
 })
 
+describe('tenants that together take all calls', () => {
+  test('make the pod not Ready after some seconds, until there is room', async () => {
+    const keys = ['a', 'b', 'c', 'd'].flatMap((namespace) => [1, 2].map((number) => issuedKey(`${namespace}-${number}`, { namespace })))
+    const changes = keys.map(({ record }) => ({ kind: 'key', op: 'put', id: record.uid, text: recordText(record) }) as const)
+    await store.write(writer(), 'e1', changes)
+    const last = keys.at(-1) ?? modest
+    await eventually(async () => expect((await ask(last.credential, 'llama')).status).toBe(200))
+    const held = keys.flatMap(({ credential }) => Array.from({ length: CALLS / keys.length }, () => ask(credential, 'silent')))
+    await eventually(() => expect(waiting).toHaveLength(CALLS))
+    expect(await ask(modest.credential, 'llama')).toMatchObject({ status: 503, code: 'server_is_overloaded', retryAfter: '1' })
+    await eventually(() => expect(gateway.health.isReady()).toBe(false))
+    for (const response of waiting.splice(0)) response.writeHead(200, { 'content-type': 'application/json' }).end('{"choices":[]}')
+    expect((await Promise.all(held)).map(({ status }) => status)).toEqual(held.map(() => 200))
+    await untilReady()
+  })
+})
+
 describe('many keys of one tenant with many calls to their own silent server', () => {
   test('fill a quarter of the calls, and every call of the others is served', async () => {
     const { refused } = hold(40)

@@ -27,9 +27,12 @@ interface Started {
   readonly healthUrl: string
 }
 
-async function start(env: NodeJS.ProcessEnv): Promise<Started> {
+/** @param openFiles limit of open files; undefined: that of this process */
+async function start(env: NodeJS.ProcessEnv, openFiles?: number): Promise<Started> {
   const [port = 0, metricsPort = 0] = await freePorts(2)
-  const child = spawn(process.execPath, [MAIN], {
+  const node = [process.execPath, MAIN]
+  const [program = '', ...args] = openFiles === undefined ? node : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...node]
+  const child = spawn(program, args, {
     env: {
       PATH: process.env.PATH,
       REDIS_URL: NOBODY,
@@ -73,6 +76,17 @@ test('a missing CA file ends the program with one line', async () => {
   expect(await ended).toBe(1)
   expect(errors()).toMatch(/^gateway: UPSTREAM_CA_FILE: \/nonexistent\/ca.pem cannot be read; mount .*\n$/)
 })
+
+test.runIf(process.platform === 'linux')(
+  'a limit of open files that is too low for calls ends the program, and a low one is logged',
+  async () => {
+    const { ended, errors } = await start({}, 900)
+    expect(await ended).toBe(1)
+    expect(errors()).toBe('gateway: the limit of open files is 900, too few for calls; raise it (ulimit -n) to 41000\n')
+    const { output } = await start({}, 3_000)
+    await waitFor('the line about open files', () => /"calls":1000,.*the limit of open files bounds the calls/.test(output()))
+  },
+)
 
 test('without Redis it runs, is not ready, logs the reason, falsely refuses no key, and ends cleanly on SIGTERM', async () => {
   const { child, ended, output, errors, url, healthUrl } = await start({})
