@@ -5,7 +5,7 @@
  *
  * Precondition (row 11): no top-level key differs from a deciding field, or from `stream_options`, only in case.
  */
-import { asObject, type JsonBody } from './json-body.ts'
+import { asObject, type JsonBody, type JsonObject } from './json-body.ts'
 import { COSTS } from './request-shape.ts'
 import { edited, isAtMostOnce, provenLiteral, provenObject, type ByteEdit, type ByteSpan } from './proven-field.ts'
 
@@ -33,7 +33,7 @@ export function requestBody(body: JsonBody, model: string, asksUsage = false): R
   const isOption = asksUsage && canAskUsage(body.value[USAGE_OPTION])
   const usageEdit = isOption && modelAt !== undefined ? usageEditOf(body, modelAt) : undefined
   const isProven = modelAt !== undefined && (usageEdit !== undefined || !isOption)
-  return isProven ? { bytes: body.bytes, model, modelAt, usageEdit } : serialisedAgain(body, model, isOption)
+  return isProven ? { bytes: body.bytes, model, modelAt, usageEdit } : writtenBody(body.value, model, isOption)
 }
 
 /** Makes the bytes for one server. @returns the same buffer if nothing changes */
@@ -67,8 +67,8 @@ function withUsage(options: unknown, at: ByteSpan): ByteEdit {
   return { ...at, text: options === undefined ? `,"${USAGE_OPTION}":${text}` : text }
 }
 
-/** Serialises the value again: `model` first and the options next, so that their positions are known. */
-function serialisedAgain({ value }: JsonBody, model: string, isOption: boolean): RequestBody {
+/** Serialises a value: `model` first and the options next, so that their positions are known. @param isOption prepare an edit that requests the usage */
+export function writtenBody(value: JsonObject, model: string, isOption: boolean): RequestBody {
   const { model: _, [USAGE_OPTION]: options, ...others } = value
   const rest = JSON.stringify(others)
   const named = OPENING + JSON.stringify(model)

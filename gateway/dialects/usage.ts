@@ -191,11 +191,11 @@ export class UsageTally {
 
   /** @param inputTokens estimate of the prompt, in case the backend does not report it */
   settled(inputTokens: number): Usage {
-    return settledUsage(this.#report, { inputTokens, outputTokens: this.#outputTokens })
+    return settledUsage(this.#report, { inputTokens, outputTokens: this.outputTokens })
   }
 
   /** Servers send each token in an event, unless they are late or make several at once; then events are longer. */
-  get #outputTokens(): number {
+  get outputTokens(): number {
     const isOneByOne = this.#bytes <= this.#events * MAX_BYTES_OF_ONE_TOKEN
     return isOneByOne ? this.#events : Math.max(this.#events, tokensOfBytes(this.#bytes))
   }

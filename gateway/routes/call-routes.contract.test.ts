@@ -1,7 +1,10 @@
 /** Admission on the routes beside chat completions and messages. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { afterEach, describe, expect, test } from 'vitest'
+import { afterEach, /** Routes whose requests become requests of another one. */
+const TRANSLATED: Readonly<Record<string, string>> = { messages: 'chat/completions' }
+
+describe, expect, test } from 'vitest'
 import { CALL_ROUTES } from '#contract/values/call-routes.ts'
 import { systemClock } from '#platform/clock.ts'
 import { type FrontGateway, modelRecord, startFront } from '../../test/support/front-gateway.ts'
@@ -68,7 +71,7 @@ describe.each(DIALECT_LIST)('$path', ({ route, path }) => {
   test('answers 400 for a model none of whose backends serves the route', async () => {
     const [backend] = modelRecord('llama').backends
     if (backend === undefined) throw new Error('the model has no backend')
-    const backends = [{ ...backend, routes: CALL_ROUTES.filter((one) => one !== route) }]
+    const backends = [{ ...backend, routes: CALL_ROUTES.filter((one) => one !== route && one !== TRANSLATED[route]) }]
     front = await startFront({ models: [modelRecord('llama', { backends })] })
     const { status, error } = await ask(front.issue(), route)
     expect([status, error?.message]).toEqual([400, expect.stringContaining('model llama does not serve this route')])

@@ -16,6 +16,7 @@ import type { LimitSubject } from '../limits/ledger.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
 import type { ModelEntry } from '../upstream/model-table.ts'
+import { canServe, translatedBodies, type Translations } from '../upstream/translated-call.ts'
 import { isLoop } from '../upstream/upstream-headers.ts'
 import { allowedModel } from './near-model.ts'
 import { identify, type RouteDeps, type RouteHandler } from './route.ts'
@@ -116,16 +117,17 @@ function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promi
   exchange.modelNamespace = model.record.namespace
   if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   if (!dialect.isCharged) takeFree(call) // row 19
+  const translations = orThrow(translatedBodies(read.body.bytes, dialect, model)) // row 15
   const held = isMetered ? reserved(model.record, read, call) : undefined // rows 16 to 23, 36, 43
-  return held instanceof Promise ? held.then((hold) => admittedCall(read, model, hold, call)) : admittedCall(read, model, held, call)
+  return held instanceof Promise ? held.then((hold) => admittedCall({ ...read, translations }, model, hold, call)) : admittedCall({ ...read, translations }, model, held, call)
 }
 
-function admittedCall({ asked, body }: ReadRequest, model: ModelEntry, held: HeldCall | undefined, call: Call): Admitted {
+function admittedCall({ asked, body, translations }: ReadRequest & { translations: Translations }, model: ModelEntry, held: HeldCall | undefined, call: Call): Admitted {
   const { exchange, caller, isMetered, dialect, deps } = call
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   const job: ForwardJob = {
     ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
-    ...{ choices: asked.choices, prompts: asked.prompts },
+    ...{ choices: asked.choices, prompts: asked.prompts, translations },
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
   }
   return { job, held }
@@ -150,17 +152,14 @@ function takeFree({ caller: { record }, deps }: Call): void {
   throw new GatewayError('requestsLimited', { whose: 'key', wait: (waitMs / 1_000).toFixed(1) }, { retryAfterMs: waitMs })
 }
 
-const NOT_NATIVE =
-  'no backend of it has messages: Native. Use an OpenAI client with POST /v1/chat/completions, or ask the platform team to set that field in the ServedModel'
-
-function lacks({ route, path }: Dialect): string {
-  if (route === 'messages') return NOT_NATIVE
+function lacks({ path }: Dialect): string {
   return `no backend of it serves ${path}. Ask the platform team to set engine or routes of its backends in the ServedModel`
 }
 
 function admitModel({ model: name }: ModelRequest, { caller, dialect, deps }: Call): ModelEntry {
   const entry = allowedModel(name, caller.record, deps)
-  if (!entry.routes.has(dialect.route)) throw new GatewayError('unsupportedRoute', { model: name, reason: lacks(dialect) })
+  const isServed = entry.routes.has(dialect.route) || entry.backends.some((backend) => backend.weight > 0 && canServe(backend, dialect))
+  if (!isServed) throw new GatewayError('unsupportedRoute', { model: name, reason: lacks(dialect) })
   return entry
 }
 

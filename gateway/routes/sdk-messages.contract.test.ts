@@ -8,10 +8,10 @@ let front: FrontGateway
 let key: string
 
 beforeEach(async () => {
-  const translated = modelRecord('chat-only')
-  const backends = translated.backends.map((backend) => ({ ...backend, routes: ['chat/completions'] }))
-  front = await startFront({ models: [modelRecord('llama'), { ...translated, backends }] })
-  key = front.issue({ models: [['llama', 'chat-only']] })
+  const embedder = modelRecord('embedder')
+  const backends = embedder.backends.map((backend) => ({ ...backend, routes: ['embeddings'] }))
+  front = await startFront({ models: [modelRecord('llama'), { ...embedder, backends }] })
+  key = front.issue({ models: [['llama', 'embedder']] })
 })
 afterEach(() => front.stop())
 
@@ -75,8 +75,8 @@ test('an OpenAI developer reads that a route is not served', async () => {
   )
 })
 
-test('an Anthropic developer reads what to do with a model that speaks chat completions alone', async () => {
-  expect(await anthropic({ model: 'chat-only' })).toMatch(
-    /400.*model chat-only does not serve this route; no backend of it has messages: Native\. Use an OpenAI client with POST \/v1\/chat\/completions, or ask the platform team/,
+test('an Anthropic developer reads what to do with a model that has neither messages nor chat completions', async () => {
+  expect(await anthropic({ model: 'embedder' })).toMatch(
+    /400.*model embedder does not serve this route; no backend of it serves \/v1\/messages\. Ask the platform team/,
   )
 })

@@ -1,7 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
+import { UnfinishedAnswer } from '../dialects/translation/message-answer.ts'
 import { GatewayError } from '../errors.ts'
 import { settledUsage, tokensOfBytes, type Usage, usageOfAll } from '../dialects/usage.ts'
+import { REPORTS_ONE_ANSWER } from '#contract/values/call-routes.ts'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
@@ -25,6 +27,7 @@ import { relayFor } from './relay-for.ts'
 import { ErrorAnswer } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
 import { UnwritableAnswer } from './rename-model.ts'
+import { translatedAttempt, type TranslatedAttempt } from './translated-call.ts'
 import type { Ticked, Ticker } from './ticker.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
 
@@ -75,6 +78,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   readonly target: Target
   isRenamed = false
   addsUsage = false
+  readonly translated: TranslatedAttempt | undefined
   readonly #deps: AttemptDeps
   readonly #startedAt: number
   readonly #onResult: (result: AttemptResult) => void
@@ -112,6 +116,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#startedAt = startedAt
     this.#wroteAt = startedAt
     this.#heardAt = startedAt
+    this.translated = translatedAttempt(job, target.backend)
     this.#stream = job.stream ? new StreamRelay(this) : undefined
     this.#flow = new AnswerFlow(deps.loop, job.stream, (chunk) => this.#contain(() => this.#relay?.data(chunk)))
   }
@@ -123,7 +128,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (job.body === undefined) throw new TypeError('a second attempt after the answer has begun')
     const unnamed = target.health.isUp ? undefined : names.failure(target.health.host)
     if (unnamed) return this.#notConnected(unnamed) // a socket that fails for the same reason costs a hundred times as much
-    const { path, headers, body, stream, isRenamed, addsUsage } = backendCall(job, job.body, target, { forwarded, credential })
+    const { path, headers, body, stream, isRenamed, addsUsage } = backendCall(job, job.body, target, { forwarded, credential, translated: this.translated })
     this.#sending = stream
     this.isRenamed = isRenamed
     this.addsUsage = addsUsage
@@ -197,7 +202,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   open(headers: readonly string[]): void {
     const { exchange, answerHeaders = [] } = this.job
     this.#dropBody() // no second attempt is possible any more
-    exchange.response.writeHead(200, exchange.ownHeaders().concat(headers, answerHeaders))
+    exchange.response.writeHead(200, exchange.ownHeaders().concat(headers, answerHeaders, this.translated?.headers ?? []))
   }
 
   write(bytes: Buffer): void {
@@ -285,7 +290,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   #crashed(cause: unknown): void {
     const failure =
-      cause instanceof UnwritableAnswer
+      cause instanceof UnwritableAnswer || cause instanceof UnfinishedAnswer
         ? backendBroken('its answer cannot be read', { cause })
         : gatewayFailure(new GatewayError('internalError', {}, { cause }))
     try {
@@ -321,7 +326,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   get #usage(): Usage | undefined {
     const usage = (this.#relay ?? this.#stream)?.usage(this.#inputTokens)
-    return usage !== undefined && this.target.backend.reportsOneAnswer ? usageOfAll(usage, this.job, this.#inputTokens) : usage
+    return usage !== undefined && REPORTS_ONE_ANSWER.has(this.target.backend.engine) ? usageOfAll(usage, this.job, this.#inputTokens) : usage
   }
 
   /**
@@ -342,6 +347,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   #dropBody(): void {
     this.job.body = undefined
+    this.job.translations = undefined
     this.#sending = undefined
     this.job.exchange.bodyHold?.release()
   }

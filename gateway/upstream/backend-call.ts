@@ -3,30 +3,35 @@ import { bytesFor, type RequestBody } from '../dialects/request-body.ts'
 import { BodyStream } from './body-stream.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { Target } from './model-table.ts'
+import type { TranslatedAttempt } from './translated-call.ts'
 import { type HeaderSource, upstreamHeaders } from './upstream-headers.ts'
 
 /** Larger bodies, bytes, are sent as a stream: the HTTP client keeps a buffer until the answer ends, which may take minutes. */
 const STREAMED_BYTES = 65_536
 
-type CallOptions = Pick<HeaderSource, 'forwarded' | 'credential'>
+interface CallOptions extends Pick<HeaderSource, 'forwarded' | 'credential'> {
+  readonly translated?: TranslatedAttempt | undefined
+}
 
-/** @param body the body of the job, which the job still has */
-export function backendCall(job: ForwardJob, body: RequestBody, target: Target, { forwarded, credential }: CallOptions) {
+/** @param original the body of the job, which the job still has */
+export function backendCall(job: ForwardJob, original: RequestBody, target: Target, { forwarded, credential, translated }: CallOptions) {
   const { dialect, exchange, askedName } = job
   const { upstreamModel, streamUsage, headers: own } = target.backend
-  const asksUsage = job.isMetered !== false && streamUsage === 'Inject'
+  const body = (translated && job.translations?.get(target.backend.engine)?.body) ?? original
+  const isUsageShown = job.isMetered !== false || translated !== undefined // a translated stream ends with its usage
+  const asksUsage = isUsageShown && streamUsage === 'Inject'
   const bytes = bytesFor(body, upstreamModel, asksUsage)
   const { request, requestId } = exchange
   const headers = upstreamHeaders({
     sent: request.headers,
     ...{ forwarded, ofModel: job.model.forwardHeaders },
-    isAnthropic: dialect.isAnthropic,
+    isAnthropic: dialect.isAnthropic && translated === undefined,
     ...{ requestId, credential, own, contentType: body.contentType },
   })
   const stream = bytes.length > STREAMED_BYTES ? new BodyStream(bytes) : undefined
   if (stream) headers.push('content-length', String(bytes.length))
   return {
-    path: target.prefix + dialect.path,
+    path: target.prefix + (translated ? `/v1/${translated.translator.to}` : dialect.path),
     headers,
     body: stream ?? bytes,
     stream,

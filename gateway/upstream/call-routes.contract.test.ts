@@ -70,22 +70,22 @@ describe('several answers of a server that reports the tokens of one, as llama.c
   const usage = { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 6 } }
   const cost = async (
     job: { readonly choices: number; readonly prompts: number },
-    reportsOneAnswer: boolean,
+    engine: 'LlamaCpp' | 'Other',
   ): Promise<Usage | undefined> => {
-    const { gateway } = await gatewayTo(json(200, { model: 'llama', choices: [{ text: 'a' }], usage }), { backend: { reportsOneAnswer } })
+    const { gateway } = await gatewayTo(json(200, { model: 'llama', choices: [{ text: 'a' }], usage }), { backend: { engine } })
     gateway.job = { inputTokens: PROMPT_TOKENS, ...job }
     await gateway.post(COMPLETIONS, { model: 'llama', prompt: 'hi' })
     return gateway.outcomes[0]?.usage
   }
 
   it('cost as much as so many answers, by an estimate', async () => {
-    expect(await cost({ choices: 400, prompts: 1 }, true)).toEqual({ ...reported(7, 6, 1_200), isEstimated: true })
-    expect(await cost({ choices: 2, prompts: 2 }, true)).toEqual({ ...reported(PROMPT_TOKENS, 6, 6), isEstimated: true })
+    expect(await cost({ choices: 400, prompts: 1 }, 'LlamaCpp')).toEqual({ ...reported(7, 6, 1_200), isEstimated: true })
+    expect(await cost({ choices: 2, prompts: 2 }, 'LlamaCpp')).toEqual({ ...reported(PROMPT_TOKENS, 6, 6), isEstimated: true })
   })
 
   it('cost what is reported where a server reports all, or there is one answer', async () => {
-    expect(await cost({ choices: 400, prompts: 1 }, false)).toEqual(reported(7, 6, 3))
-    expect(await cost({ choices: 1, prompts: 1 }, true)).toEqual(reported(7, 6, 3))
+    expect(await cost({ choices: 400, prompts: 1 }, 'Other')).toEqual(reported(7, 6, 3))
+    expect(await cost({ choices: 1, prompts: 1 }, 'LlamaCpp')).toEqual(reported(7, 6, 3))
   })
 })
 

@@ -324,17 +324,17 @@ describe('another backend', () => {
     expect(await gateway.post(CHAT, HELLO)).toMatchObject({ status: 200 })
   })
 
-  it('of a Messages request must be native', async () => {
+  it('of a Messages request may need a translation', async () => {
     const bad = await startBackend(json(503, {}))
-    const translate = await startBackend(json(200, OK))
+    const translate = await startBackend(json(200, { choices: [{ message: { content: 'hi' }, finish_reason: 'stop' }] }))
     const gateway = await new Harness().start()
     const backends = [
       backendRecord({ name: 'n', endpoints: [bad.address] }),
       backendRecord({ name: 't', endpoints: [translate.address], routes: ['chat/completions'] }),
     ]
     gateway.put(modelRecord({ backends }))
-    expect(await gateway.post(MESSAGES, HELLO)).toMatchObject({ status: 529 })
-    expect(translate.received).toHaveLength(0)
+    expect(await gateway.post(MESSAGES, HELLO)).toMatchObject({ status: 200 })
+    expect(translate.received.map(({ path }) => path)).toEqual([CHAT])
   })
 
   it('a backend whose credential is not mounted is skipped and reported', async () => {

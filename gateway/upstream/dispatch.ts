@@ -5,6 +5,7 @@ import { Attempt, type AttemptDeps } from './attempt.ts'
 import { shuttingDown } from './backend-error.ts'
 import type { AttemptResult, CredentialLookup, ForwardJob, Outcome } from './forward-job.ts'
 import type { BackendEntry, ModelEntry, Target } from './model-table.ts'
+import { canServe, NO_TRANSLATIONS } from './translated-call.ts'
 
 /** What a dispatch needs. */
 export interface ForwardDeps extends AttemptDeps {
@@ -41,7 +42,7 @@ class Forwarding implements Running, PickRules {
   }
 
   isUsable(backend: BackendEntry): boolean {
-    return this.#deps.credentials(backend.credential) !== undefined
+    return canServe(backend, this.#job.dialect, this.#job.translations ?? NO_TRANSLATIONS) && this.#deps.credentials(backend.credential) !== undefined
   }
 
   random(): number {
@@ -129,11 +130,9 @@ function bothFailed(earlier: FailedAttempt | undefined, later: FailedAttempt): F
 
 /** Rules for the choice of a server: backends by weight, endpoints by load. Random numbers and state are passed in. */
 export interface PickRules {
-  /** Path behind `/v1/` that the server must serve. */
-  readonly route: string
   /** Servers that this request was already sent to. */
   readonly tried: readonly Target[]
-  /** Whether this pod can use a backend: false if it lacks its credential. */
+  /** Whether this pod can use a backend for the call: false if the backend does not serve its route, or the pod lacks the credential. */
   isUsable(backend: BackendEntry): boolean
   random(): number
 }
@@ -161,7 +160,7 @@ function pick({ backends }: ModelEntry, rules: PickRules, onlyUp: boolean): Targ
 }
 
 function isOpen(backend: BackendEntry, rules: PickRules, onlyUp: boolean): boolean {
-  if (backend.weight <= 0 || !backend.routes.has(rules.route) || !rules.isUsable(backend)) return false
+  if (backend.weight <= 0 || !rules.isUsable(backend)) return false
   for (const target of backend.targets) if (isLeft(target, rules, onlyUp)) return true
   return false
 }

@@ -7,6 +7,7 @@ import type { GatewayError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import type { BackendAnswer, Failure } from './backend-error.ts'
 import type { BackendEntry, ModelEntry, Target } from './model-table.ts'
+import type { TranslatedAttempt, Translations } from './translated-call.ts'
 
 /** An admitted request on its way to a backend. */
 export interface ForwardJob {
@@ -18,6 +19,8 @@ export interface ForwardJob {
   readonly stream: boolean
   /** Dropped when no second attempt is possible, because an answer may run for minutes. */
   body: RequestBody | undefined
+  /** Bodies for servers that speak another format than the client. Dropped with `body`. */
+  translations?: Translations | undefined
   /** Numbers of answers and of prompts of the request; default: one. */
   readonly choices?: number
   readonly prompts?: number
@@ -73,6 +76,8 @@ export interface RelayPort {
   readonly target: Target
   /** Whether the backend has another name for the model, so that answers must be renamed. */
   readonly isRenamed: boolean
+  /** Of an attempt whose server speaks another format than the client. */
+  readonly translated: TranslatedAttempt | undefined
   /** Whether the gateway requested the usage of the stream and the client did not: the client must not receive it. */
   readonly addsUsage: boolean
   /** Called when the answer has begun. From then on the time-out for silence counts, not that for the first byte. */

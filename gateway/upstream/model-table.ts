@@ -1,5 +1,6 @@
 /** All ServedModels in the memory of this process, by name, prepared for requests: addresses are checked, origins and paths built once. */
 import { type AddressPolicy, type AddressRules, checkBackendUrl, checkEndpoint, rulesIn } from '#contract/values/backend-address.ts'
+import { type Engine, ENGINES } from '#contract/values/call-routes.ts'
 import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '#contract/values/forward-headers.ts'
 import { isProven } from '#contract/records/credential-proof.ts'
 import { type BackendRecord, decodeModelRecord, type ModelRecord, type StreamUsage } from '#contract/records/model-record.ts'
@@ -39,8 +40,8 @@ export interface BackendEntry {
   /** `<model uid>/<backend name>`, as in heartbeats. */
   readonly id: string
   readonly weight: number
-  /** Whether its servers report the tokens of one answer where a request has several. */
-  readonly reportsOneAnswer: boolean
+  /** The program of its servers; `Other` for one that this gateway does not know. */
+  readonly engine: Engine
   /** Paths behind `/v1/` that its servers serve. */
   readonly routes: ReadonlySet<string>
   readonly streamUsage: StreamUsage
@@ -196,7 +197,7 @@ function backendEntry(
     name: record.name,
     id,
     weight: record.weight,
-    reportsOneAnswer: record.reportsOneAnswer,
+    engine: ENGINES.find((engine) => engine === record.engine) ?? 'Other',
     routes: new Set(record.routes),
     streamUsage: record.streamUsage ?? 'Inject',
     upstreamModel: record.upstreamModel,

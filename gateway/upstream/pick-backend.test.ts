@@ -2,7 +2,9 @@ import { describe, expect, it } from 'vitest'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import type { BackendRecord } from '#contract/records/model-record.ts'
 import { modelEntry, targetsOf, type ModelEntry, type Target } from './model-table.ts'
+import { messages } from '../dialects/messages.ts'
 import { pickBackend, type PickRules } from './dispatch.ts'
+import { canServe, NO_TRANSLATIONS } from './translated-call.ts'
 
 function entryOf(...backends: ReadonlyArray<Partial<BackendRecord>>): ModelEntry {
   return modelEntry(
@@ -12,7 +14,7 @@ function entryOf(...backends: ReadonlyArray<Partial<BackendRecord>>): ModelEntry
   )
 }
 
-const RULES: PickRules = { route: 'chat/completions', tried: [], isUsable: () => true, random: () => 0 }
+const RULES: PickRules = { tried: [], isUsable: () => true, random: () => 0 }
 const endpoints = (...last: readonly number[]): Pick<BackendRecord, 'endpoints'> => ({ endpoints: last.map((n) => `10.0.0.${n}:80`) })
 
 /** How often each server is picked with evenly distributed random numbers. */
@@ -75,9 +77,10 @@ describe('picking a server', () => {
     expect(pickBackend(entry, { ...RULES, tried: [first, second] })).toBeUndefined()
   })
 
-  it('for Messages takes only native backends, and always only backends whose credential is mounted', () => {
+  it('takes only backends that can serve the call', () => {
     const entry = entryOf({ ...endpoints(1), routes: ['chat/completions'] }, { ...endpoints(2), routes: ['chat/completions', 'messages'] })
-    expect(shares(entry, { route: 'messages' })).toEqual({ '2': 100 })
+    expect(shares(entry, { isUsable: (backend) => canServe(backend, messages, NO_TRANSLATIONS) })).toEqual({ '2': 100 })
+    expect(shares(entry, { isUsable: (backend) => canServe(backend, messages) })).toEqual({ '1': 50, '2': 50 })
     expect(shares(entry, { isUsable: ({ name }) => name === 'b0' })).toEqual({ '1': 100 })
   })
 

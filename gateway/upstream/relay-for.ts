@@ -1,6 +1,7 @@
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
 import { FileRelay } from './relay-file.ts'
 import { ErrorAnswer, PlainRelay } from './relay-plain.ts'
+import { TranslatedRelay } from './relay-translated.ts'
 import type { StreamRelay } from './relay-stream.ts'
 
 /** Chooses the relay of an answer by its status and type. @param stream of a request for a stream */
@@ -13,6 +14,6 @@ export function relayFor(port: RelayPort, head: AnswerHead, stream: StreamRelay 
 }
 
 function plainRelayFor(port: RelayPort, head: AnswerHead, type: string): AnswerRelay {
-  if (type.includes('json')) return new PlainRelay(port, head)
+  if (type.includes('json')) return port.translated ? new TranslatedRelay(port, head, port.translated) : new PlainRelay(port, head)
   return (port.job.dialect.answers === 'Any' ? FileRelay.of(port, head) : undefined) ?? new ErrorAnswer(port, head)
 }

@@ -116,7 +116,7 @@ export class PlainRelay implements AnswerRelay {
 }
 
 /** Whether an answer with status 200 is an error, as some servers send. */
-function isError({ error, choices, content, output, status }: JsonObject): boolean {
+export function isError({ error, choices, content, output, status }: JsonObject): boolean {
   const hasAnswer = choices !== undefined || content !== undefined || (output !== undefined && status !== 'failed')
   return !hasAnswer && (typeof error === 'string' || asObject(error) !== undefined)
 }

@@ -1,5 +1,6 @@
 import type { BackendEvents, EventKind } from '../dialects/backend-events.ts'
 import type { ClientFraming } from '../dialects/dialect.ts'
+import type { AnswerStream } from '../dialects/translation/translators.ts'
 import { type Usage, UsageTally } from '../dialects/usage.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
@@ -32,6 +33,8 @@ export class StreamRelay implements AnswerRelay {
   readonly #splitter = new SseSplitter()
   /** undefined for a call that is not metered. */
   readonly #tally: UsageTally | undefined
+  /** Of a server that speaks another format than the client. */
+  readonly #translation: AnswerStream | undefined
   #preface: Buffer[] = []
   #prefaceBytes = 0
   #hasEvent = false
@@ -48,8 +51,10 @@ export class StreamRelay implements AnswerRelay {
   constructor(host: RelayPort) {
     this.#host = host
     this.#framing = host.job.dialect.framing
-    this.#events = host.job.dialect.events
-    this.#tally = host.job.isMetered === false ? undefined : new UsageTally(this.#events.textKey)
+    this.#events = host.translated?.translator.events ?? host.job.dialect.events
+    this.#translation = host.translated?.translator.stream(host.translated.asked)
+    const isCounted = host.job.isMetered !== false || this.#translation !== undefined // a translated stream ends with its usage
+    this.#tally = isCounted ? new UsageTally(this.#events.textKey) : undefined
   }
 
   answeredBy(head: AnswerHead): this {
@@ -70,12 +75,13 @@ export class StreamRelay implements AnswerRelay {
     if (isWholeEvent(rest)) this.#relay(Buffer.concat([rest, EVENT_END]))
     if (this.#isEnded) return
     const { endMarker } = this.#framing
-    if (this.#isFinished && endMarker) this.#finish(endMarker)
+    if (this.#isFinished && this.#translation) this.#endTranslation(this.#translation)
+    else if (this.#isFinished && endMarker) this.#finish(endMarker)
     else this.#fail('its stream ended early', true)
   }
 
   usage(inputTokens: number): Usage | undefined {
-    return this.#hasEvent ? this.#tally?.settled(inputTokens) : undefined
+    return this.#hasEvent && this.#host.job.isMetered !== false ? this.#tally?.settled(inputTokens) : undefined
   }
 
   broken(error: GatewayError): GatewayError {
@@ -91,6 +97,7 @@ export class StreamRelay implements AnswerRelay {
   /** @param isSilent whether the client needs a sign of life */
   onTick(isSilent: boolean): void {
     this.#emptyEvents = 0
+    if (this.#translation?.isFinished === true && !this.#isEnded) this.#endTranslation(this.#translation) // the usage may never come
     if (isSilent && !this.#isEnded) this.#write(this.#framing.keepAlive(this.#isStarted))
   }
 
@@ -107,7 +114,7 @@ export class StreamRelay implements AnswerRelay {
       const shown = this.#shown(kind, event, latin1)
       isEdited ||= shown !== event
       if (shown !== undefined) out.push(shown)
-      if (kind === 'end') return this.#finish(Buffer.concat(out))
+      if (kind === 'end' || this.#translation?.isEnded === true) return this.#finish(Buffer.concat(out))
     }
     this.#pass(isEdited ? Buffer.concat(out) : whole)
   }
@@ -115,8 +122,25 @@ export class StreamRelay implements AnswerRelay {
   /** @returns the bytes of an event for the client; undefined for none */
   #shown(kind: EventKind, event: Buffer, latin1: string): Buffer | undefined {
     const isRenamed = this.#note(kind, event)
-    if (kind === 'drop' || this.#meter(event, latin1)) return undefined
+    const isHidden = kind === 'drop' || this.#meter(event, latin1)
+    if (this.#translation) return this.#translated(this.#translation, kind, event)
+    if (isHidden) return undefined
     return isRenamed ? renamedEvent(event, this.#host.job.askedName) : event
+  }
+
+  /** @returns the events that one event of the server becomes; undefined for none */
+  #translated(translation: AnswerStream, kind: EventKind, event: Buffer): Buffer | undefined {
+    if (kind === 'comment' || kind === 'drop') return undefined
+    const tokens = this.#tally?.outputTokens ?? 0
+    const chunk = kind === 'end' ? undefined : parseObject(parseSseEvent(event).data ?? '')
+    const text = kind === 'end' ? translation.end(tokens) : chunk === undefined ? '' : translation.push(chunk, tokens)
+    if (text === '') return undefined
+    this.#isStarted = true
+    return Buffer.from(text)
+  }
+
+  #endTranslation(translation: AnswerStream): void {
+    this.#finish(Buffer.from(translation.end(this.#tally?.outputTokens ?? 0)))
   }
 
   /** @returns whether too many events in a row had no data */

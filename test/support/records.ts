@@ -62,7 +62,7 @@ export function keyringEntry(record: KeyRecord, change: Partial<KeyringEntry> = 
 export function backendRecord(change: Partial<BackendRecord> = {}): BackendRecord {
   return {
     ...{ name: 'one', endpoints: [], service: null, url: null, upstreamModel: 'llama', weight: 1 },
-    ...{ routes: CALL_ROUTES, reportsOneAnswer: false, credentialSum: null, formerCredentialSum: null },
+    ...{ routes: CALL_ROUTES, engine: 'Other', credentialSum: null, formerCredentialSum: null },
     ...change,
   }
 }

@@ -8,7 +8,7 @@ import {
   type ServerResponse,
 } from 'node:http'
 import { onTestFinished } from 'vitest'
-import type { GatewayError } from '../../gateway/errors.ts'
+import { GatewayError } from '../../gateway/errors.ts'
 import { formatOfPath, Exchange } from '../../gateway/http/exchange.ts'
 import { ErrorSender } from '../../gateway/http/send-error.ts'
 import { chatCompletions } from '../../gateway/dialects/chat-completions.ts'
@@ -21,6 +21,7 @@ import { LoopShare } from '#platform/loop-share.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import type { ForwardJob, Outcome } from '../../gateway/upstream/forward-job.ts'
+import { translatedBodies } from '../../gateway/upstream/translated-call.ts'
 import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { readJson } from '../../gateway/dialects/json-body.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
@@ -168,7 +169,9 @@ export class Harness {
     const dialect = DIALECTS.get(path) ?? chatCompletions
     const stream = body.value.stream === true
     const asksUsage = dialect.hasUsageOption && stream && !declared(body.value, dialect).wantsUsage
-    const job = { exchange, dialect, model, askedName, stream, body: requestBody(body, askedName, asksUsage), ...this.job }
+    const translations = translatedBodies(body.bytes, dialect, model)
+    if (translations instanceof GatewayError) return this.#ended(exchange, { error: translations, wasSent: false, usage: undefined }, errors)
+    const job = { exchange, dialect, model, askedName, stream, body: requestBody(body, askedName, asksUsage), translations, ...this.job }
     this.#ended(exchange, await this.upstream.forward(job), errors)
   }
 

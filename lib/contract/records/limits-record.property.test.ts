@@ -46,7 +46,7 @@ const backend = {
   upstreamModel: 'm',
   weight: 1,
   routes: ['messages'],
-  reportsOneAnswer: true,
+  engine: 'LlamaCpp',
 } as const
 const timeouts = { firstByteSeconds: 1, idleSeconds: 1, totalSeconds: 1 }
 const model: fc.Arbitrary<ModelRecord> = fc

@@ -23,7 +23,7 @@ const RECORD: ModelRecord = {
       upstreamModel: 'llama',
       weight: 100,
       routes: ['chat/completions', 'messages'],
-      reportsOneAnswer: false,
+      engine: 'Other',
       streamUsage: 'Inject',
       credentialSum: SUM,
       formerCredentialSum: null,

@@ -44,12 +44,12 @@ export const backendFields = {
   weight: z.int().min(0).max(1000).describe('Share of the requests. 0: none.').default(100),
   engine: z
     .enum(ENGINES)
-    .describe('The program of the server. It decides which routes the backend serves, unless routes lists them.')
+    .describe('The program of the server. It decides which routes the backend serves, unless routes lists them, and how messages are translated.')
     .default('Other'),
   messages: z
     .enum(['Translate', 'Native'])
     .describe(
-      'Native: the server speaks the Anthropic Messages API itself. Translate: it does not; until translation is built such requests answer 400.',
+      'Native: the server speaks the Anthropic Messages API itself, and requests are forwarded unchanged. Translate: the gateway translates them to chat completions.',
     )
     .default('Translate'),
   streamUsage: z
@@ -88,8 +88,8 @@ const backend = z.object({
   streamUsage: backendFields.streamUsage.optional(),
   /** Paths behind `/v1/` that the server serves. A gateway ignores those that it does not know. */
   routes: z.array(z.string().max(64)).max(32),
-  /** Whether the server reports the tokens of one answer where a request has several. */
-  reportsOneAnswer: z.boolean(),
+  /** The program of the server. A gateway takes an engine that it does not know for `Other`. */
+  engine: z.string().min(1).max(32),
   /** Ready endpoints of the Service: `10.1.2.3:8000` or `[fd00::1]:8000`. */
   endpoints: z.array(z.string().min(3)).max(1000),
   /** The Service itself, `llama.shop.svc:8000`: used by a cold start, which has no endpoints. */

@@ -14,7 +14,7 @@ export const CALL_ROUTES = [
 ] as const
 export type CallRoute = (typeof CALL_ROUTES)[number]
 
-/** Routes of Anthropic's API. A backend serves them only with `messages: Native`. */
+/** Routes of Anthropic's API. A backend serves them itself only with `messages: Native`; otherwise requests for `messages` are translated. */
 const ANTHROPIC: ReadonlySet<CallRoute> = new Set(['messages', 'messages/count_tokens'])
 
 /** Routes that a ServedModel may list; its field `messages` decides about `messages`. */
@@ -24,7 +24,7 @@ export const LISTED_ROUTES = [
 ] as const
 type ListedRoute = (typeof LISTED_ROUTES)[number]
 
-export const ENGINES = ['VLLM', 'SGLang', 'LlamaCpp', 'Ollama', 'TGI', 'Other'] as const
+export const ENGINES = ['VLLM', 'SGLang', 'LlamaCpp', 'Ollama', 'TGI', 'DeepSeek', 'Other'] as const
 export type Engine = (typeof ENGINES)[number]
 
 const TEXT_ROUTES: readonly ListedRoute[] = [
@@ -38,6 +38,7 @@ export const ENGINE_ROUTES: Readonly<Record<Engine, readonly ListedRoute[]>> = {
   LlamaCpp: [...TEXT_ROUTES, 'audio/transcriptions'],
   Ollama: ['chat/completions', 'completions', 'responses', 'embeddings'],
   TGI: ['chat/completions', 'completions'],
+  DeepSeek: ['chat/completions', 'completions'],
   Other: ['chat/completions'],
 }
 

@@ -1,6 +1,6 @@
 /** Derives the record for gateways, and the problems of the manifest, from one ServedModel and its surroundings. Pure. */
 import { type AddressRules, checkBackendUrl, checkEndpoint } from '#contract/values/backend-address.ts'
-import { REPORTS_ONE_ANSWER, servedRoutes } from '#contract/values/call-routes.ts'
+import { servedRoutes } from '#contract/values/call-routes.ts'
 import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '#contract/values/forward-headers.ts'
 import { FORMAT } from '#contract/records/format.ts'
 import type { BackendRecord, ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
@@ -85,7 +85,7 @@ function backendRecord(model: ServedModel, spec: BackendSpec, seen: ObservedBack
     upstreamModel: spec.upstreamModel ?? servedName(model),
     weight: spec.weight,
     routes: servedRoutes(spec),
-    reportsOneAnswer: REPORTS_ONE_ANSWER.has(spec.engine),
+    engine: spec.engine,
     streamUsage: spec.streamUsage,
     credentialSum: isKnown ? credential.sum : null,
     formerCredentialSum: isKnown ? (credential.former ?? null) : null,

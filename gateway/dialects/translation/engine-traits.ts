@@ -1,0 +1,28 @@
+/** How known model servers differ on chat completions, as far as a translation has to know. `docs/model-servers.md` shows the same table. */
+import type { Engine } from '#contract/values/call-routes.ts'
+import type { JsonObject } from '../json-body.ts'
+
+export interface EngineTraits {
+  /** Field of an assistant message in which the server takes the reasoning of earlier turns; undefined: it takes none. */
+  readonly reasoning: 'reasoning' | 'reasoning_content' | undefined
+  /** Top-level fields that turn reasoning off; undefined: the server has no such switch. */
+  readonly thinkingOff: JsonObject | undefined
+  /** Whether the server takes `reasoning_effort`, `top_k` and `parallel_tool_calls`. */
+  readonly takesEffort: boolean
+  readonly takesTopK: boolean
+  readonly takesParallelCalls: boolean
+}
+
+const TEMPLATE_SWITCH = { chat_template_kwargs: { enable_thinking: false } }
+
+const CAUTIOUS = { reasoning: undefined, thinkingOff: undefined, takesEffort: false, takesTopK: false, takesParallelCalls: false } as const
+
+export const ENGINE_TRAITS: Readonly<Record<Engine, EngineTraits>> = {
+  VLLM: { reasoning: 'reasoning', thinkingOff: TEMPLATE_SWITCH, takesEffort: true, takesTopK: true, takesParallelCalls: true },
+  SGLang: { reasoning: 'reasoning_content', thinkingOff: TEMPLATE_SWITCH, takesEffort: true, takesTopK: true, takesParallelCalls: true },
+  LlamaCpp: { reasoning: 'reasoning_content', thinkingOff: TEMPLATE_SWITCH, takesEffort: true, takesTopK: true, takesParallelCalls: true },
+  Ollama: { ...CAUTIOUS, reasoning: 'reasoning', takesEffort: true },
+  DeepSeek: { ...CAUTIOUS, reasoning: 'reasoning_content', thinkingOff: { thinking: { type: 'disabled' } } },
+  TGI: CAUTIOUS,
+  Other: CAUTIOUS,
+}

@@ -1,0 +1,218 @@
+/**
+ * The stream of a chat completion as the stream of a message. A pure state machine: a chunk goes in, events come out. Clients append to the
+ * block that was opened last, whatever index a delta has, so blocks follow one another and never overlap.
+ *
+ *          first piece                  finish_reason               usage, end marker or end
+ *   Idle ───────────────▶ Writing ────────────────────▶ Finished ───────────────────────────▶ Ended
+ *
+ * In `Writing` at most one block is open. Pieces of a call that belong to another block than the open one wait until that block is closed.
+ */
+import type { JsonObject } from '../json-body.ts'
+import { laterReport, type UsageReport } from '../usage.ts'
+import { type CallPiece, type ChatPiece, type Finish, pieceOf, usageOf } from './chat-answer.ts'
+import { type Asked, inputOf, messageId, messageUsage, type Stop, stopOf, UnfinishedAnswer, uniqueId } from './message-answer.ts'
+
+/** Characters of arguments that may wait for an earlier call. */
+const MAX_WAITING = 1024 * 1024
+
+type MessageEvent = JsonObject & { readonly type: string }
+type TextKind = 'thinking' | 'text'
+
+interface Call {
+  readonly index: number | undefined
+  id: string | undefined
+  name: string | undefined
+  /** All arguments until now. */
+  args: string
+  /** How much of `args` was sent. */
+  sent: number
+  state: 'Waiting' | 'Open' | 'Closed'
+}
+
+export class MessageStream {
+  readonly #asked: Asked
+  readonly #ids = new Set<string>()
+  readonly #calls: Call[] = []
+  #state: 'Idle' | 'Writing' | 'Finished' | 'Ended' = 'Idle'
+  #out: MessageEvent[] = []
+  /** Number of blocks that were opened. */
+  #blocks = 0
+  #open: TextKind | Call | undefined = undefined
+  #waiting = 0
+  #finish: Finish | undefined = undefined
+  #usage: UsageReport | undefined = undefined
+
+  constructor(asked: Asked) {
+    this.#asked = asked
+  }
+
+  /** Whether the server has said why it stopped, so that an end is an end and not a loss. */
+  get isFinished(): boolean {
+    return this.#finish !== undefined
+  }
+
+  get isEnded(): boolean {
+    return this.#state === 'Ended'
+  }
+
+  /** Takes one chunk. @returns the events that it causes, as bytes of the stream @throws UnfinishedAnswer */
+  push(chunk: JsonObject, outputTokens: number): string {
+    if (this.#state === 'Ended') return ''
+    const usage = usageOf(chunk)
+    if (usage !== undefined) this.#usage = laterReport(this.#usage, usage)
+    const piece = pieceOf(chunk)
+    if (piece !== undefined && this.#finish === undefined) this.#piece(piece)
+    if (this.#finish !== undefined && this.#usage !== undefined) this.#end(outputTokens)
+    return this.#written()
+  }
+
+  /** Ends the message, with the usage if the server has reported it. @throws UnfinishedAnswer without a reason for the end */
+  end(outputTokens: number): string {
+    if (this.#state !== 'Ended') this.#end(outputTokens)
+    return this.#written()
+  }
+
+  #piece({ reasoning, text, calls, finish }: ChatPiece): void {
+    if (this.#state === 'Idle') this.#start()
+    if (reasoning !== '') this.#text('thinking', reasoning)
+    if (text !== '') this.#text('text', text)
+    for (const call of calls) this.#call(call)
+    if (finish === undefined) return
+    this.#finish = finish
+    this.#state = 'Finished'
+  }
+
+  #start(): void {
+    const { model, inputTokens } = this.#asked
+    const usage = { input_tokens: inputTokens, output_tokens: 0 }
+    const message = { id: messageId(), type: 'message', role: 'assistant', model, content: [], stop_reason: null, stop_sequence: null, usage }
+    this.#state = 'Writing'
+    this.#emit({ type: 'message_start', message })
+    this.#emit({ type: 'ping' })
+  }
+
+  #text(kind: TextKind, text: string): void {
+    if (this.#open !== kind) {
+      this.#closeAll()
+      this.#openBlock(kind, kind === 'text' ? { type: 'text', text: '' } : { type: 'thinking', thinking: '', signature: '' })
+    }
+    this.#delta(kind === 'text' ? { type: 'text_delta', text } : { type: 'thinking_delta', thinking: text })
+  }
+
+  #call(piece: CallPiece): void {
+    const call = this.#callOf(piece)
+    if (call.state === 'Closed' && piece.args.trim() !== '') throw new UnfinishedAnswer('the arguments of a tool call go on after their end')
+    call.id ??= piece.id
+    call.name ??= piece.name
+    call.args += piece.args
+    if (call.state === 'Open') return this.#sendArguments(call)
+    if (call.state === 'Waiting') this.#wait(piece.args.length)
+    this.#flush()
+  }
+
+  /** Calls are told apart by their index, else by their id; a piece with neither belongs to the last call. */
+  #callOf({ index, id, name }: CallPiece): Call {
+    const last = this.#calls.at(-1)
+    const known =
+      index !== undefined
+        ? this.#calls.find((call) => call.index === index)
+        : this.#calls.find((call) => id !== undefined && call.id === id) ?? (id === undefined && name === undefined ? last : undefined)
+    if (known !== undefined) return known
+    const call: Call = { index, id, name, args: '', sent: 0, state: 'Waiting' }
+    this.#calls.push(call)
+    return call
+  }
+
+  #wait(characters: number): void {
+    this.#waiting += characters
+    if (this.#waiting > MAX_WAITING) throw new UnfinishedAnswer('too many arguments of tool calls wait for an earlier call')
+  }
+
+  /** Opens calls that wait, in their order, until one has no name yet or the arguments of the open one are not complete. */
+  #flush(): void {
+    for (const call of this.#calls) {
+      if (call.state !== 'Waiting') continue
+      if (call.name === undefined || (isCall(this.#open) && !isComplete(this.#open))) return
+      this.#openCall(call)
+    }
+  }
+
+  #openCall(call: Call): void {
+    if (call.name === undefined) throw new UnfinishedAnswer('a tool call has no name')
+    this.#close()
+    call.state = 'Open'
+    call.id = uniqueId(call.id, this.#ids)
+    this.#waiting -= call.args.length
+    this.#openBlock(call, { type: 'tool_use', id: call.id, name: call.name, input: {} })
+    this.#sendArguments(call)
+  }
+
+  #sendArguments(call: Call): void {
+    const json = call.args.slice(call.sent)
+    call.sent = call.args.length
+    if (json !== '') this.#delta({ type: 'input_json_delta', partial_json: json })
+  }
+
+  #openBlock(kind: TextKind | Call, block: JsonObject): void {
+    this.#open = kind
+    this.#emit({ type: 'content_block_start', index: this.#blocks, content_block: block })
+    this.#blocks++
+  }
+
+  #delta(delta: JsonObject): void {
+    this.#emit({ type: 'content_block_delta', index: this.#blocks - 1, delta })
+  }
+
+  #close(): void {
+    if (this.#open === undefined) return
+    if (this.#open === 'thinking') this.#delta({ type: 'signature_delta', signature: '' })
+    if (isCall(this.#open)) this.#closeCall(this.#open)
+    this.#open = undefined
+    this.#emit({ type: 'content_block_stop', index: this.#blocks - 1 })
+  }
+
+  /** Closes the open block, after every call that waits was sent whole. */
+  #closeAll(): void {
+    for (const call of this.#calls) if (call.state === 'Waiting') this.#openCall(call)
+    this.#close()
+  }
+
+  /** A call without arguments has an empty object, which every parser accepts. */
+  #closeCall(call: Call): void {
+    call.state = 'Closed'
+    if (call.args.trim() === '') this.#delta({ type: 'input_json_delta', partial_json: '{}' })
+  }
+
+  #end(outputTokens: number): void {
+    if (this.#finish === undefined) throw new UnfinishedAnswer('the stream has no finish_reason')
+    const isCut = this.#calls.some(({ args }) => inputOf(args) === undefined)
+    const stop = stopOf(this.#finish, { asked: this.#asked, calls: this.#calls.length, isCut })
+    this.#closeAll()
+    this.#state = 'Ended'
+    this.#emit({ type: 'message_delta', delta: deltaOf(stop), usage: messageUsage(this.#usage, this.#asked.inputTokens, outputTokens) })
+    this.#emit({ type: 'message_stop' })
+  }
+
+  #emit(event: MessageEvent): void {
+    this.#out.push(event)
+  }
+
+  #written(): string {
+    const events = this.#out
+    this.#out = []
+    return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+  }
+}
+
+function isCall(open: TextKind | Call | undefined): open is Call {
+  return typeof open === 'object'
+}
+
+/** Whether the arguments of a call can have no further piece. */
+function isComplete({ args }: Call): boolean {
+  return args.trim() !== '' && inputOf(args) !== undefined
+}
+
+function deltaOf(stop: Stop): JsonObject {
+  return { ...stop }
+}

@@ -1,0 +1,48 @@
+/** A request body in the format of a server. Pure, so any thread may make it. */
+import type { Engine } from '#contract/values/call-routes.ts'
+import { GatewayError } from '../../errors.ts'
+import type { Dialect } from '../dialect.ts'
+import { type JsonObject, parseObject } from '../json-body.ts'
+import { promptSize } from '../prompt-size.ts'
+import { type RequestBody, writtenBody } from '../request-body.ts'
+import { ENGINE_TRAITS } from './engine-traits.ts'
+import { TRANSLATORS } from './translators.ts'
+
+/** A body for servers of one engine. */
+export interface Translation {
+  readonly body: RequestBody
+  /** Headers of the answer that name what was left out or altered: name, value, name, value … */
+  readonly headers: readonly string[]
+  readonly stopSequences: readonly string[]
+}
+
+export interface TranslateOptions {
+  readonly engine: Engine
+  /** Of the model; undefined: unknown. */
+  readonly contextTokens?: number | undefined
+}
+
+/** @param bytes a body of the dialect that was read before @returns rows 11 and 15 for a body that cannot be translated */
+export function translateBody(bytes: Buffer, dialect: Pick<Dialect, 'route'>, options: TranslateOptions): Translation | GatewayError {
+  const body = parseObject(bytes.toString('utf8'))
+  const translator = TRANSLATORS[dialect.route]
+  if (body === undefined || translator === undefined || typeof body.model !== 'string') throw new TypeError('not a body to translate')
+  try {
+    const server = { traits: ENGINE_TRAITS[options.engine], tokensLeft: tokensLeft(body, bytes.length, options.contextTokens) }
+    const { fields, changes } = translator.request(body, server)
+    return { body: writtenBody(fields, body.model, body.stream === true), headers: changes.headers(), stopSequences: stopSequencesIn(body) }
+  } catch (error) {
+    if (error instanceof GatewayError) return error
+    throw error
+  }
+}
+
+/** Tokens for the answer beside the prompt. Only a cap that might not fit is worth the estimate: a token has at least one byte. */
+function tokensLeft(body: JsonObject, bytes: number, contextTokens: number | undefined): number | undefined {
+  if (contextTokens === undefined || typeof body.max_tokens !== 'number' || body.max_tokens + bytes <= contextTokens) return undefined
+  return Math.max(1, contextTokens - promptSize(body, bytes).tokens)
+}
+
+function stopSequencesIn({ stop_sequences: sequences }: JsonObject): string[] {
+  return Array.isArray(sequences) ? sequences.filter((sequence) => typeof sequence === 'string') : []
+}

@@ -1,0 +1,132 @@
+/** Messages for a server that speaks chat completions alone: what the server and the client get, and what the call costs. */
+import { describe, expect, it } from 'vitest'
+import { checkMessageStream } from '../../test/support/message-grammar.ts'
+import type { BackendRecord } from '#contract/records/model-record.ts'
+import { type Answer, backendRecord, chunk, deadAddress, DONE, gatewayTo, Harness, json, MESSAGES, type Reply, sse, startBackend, until } from '../../test/support/upstream-harness.ts'
+
+const CHAT_ONLY = { routes: ['chat/completions'], engine: 'LlamaCpp', upstreamModel: 'up' }
+const HELLO = { model: 'llama', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] }
+const USAGE = { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 6 } }
+const ANSWER = { id: 'c1', model: 'up', choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }], usage: USAGE }
+const COUNTS = `data: ${JSON.stringify({ choices: [], usage: USAGE })}\n\n`
+const STREAM = chunk('hel') + chunk('lo') + chunk('', 'stop') + COUNTS + DONE
+
+interface Called {
+  readonly answer: Answer
+  readonly gateway: Harness
+  readonly sent: { readonly path: string; readonly body: Record<string, unknown>; readonly headers: Record<string, unknown> }
+}
+
+async function call(reply: Reply, body: object = {}, headers: Record<string, string> = {}): Promise<Called> {
+  const { gateway, backend } = await gatewayTo(reply, { tickMs: 60_000, backend: CHAT_ONLY })
+  gateway.job = { inputTokens: 5 }
+  const answer = await gateway.post(MESSAGES, { ...HELLO, ...body }, headers)
+  await until(() => gateway.outcomes.length + gateway.refusals.length === 1)
+  const received = backend.received[0]
+  return { answer, gateway, sent: { path: received?.path ?? '', body: JSON.parse(String(received?.body ?? '{}')) as Called['sent']['body'], headers: { ...received?.headers } } }
+}
+
+const streaming = (text: string): Reply => (response) => sse(response).end(text)
+
+describe('a message for a server of chat completions', () => {
+  it('goes there as a chat completion, without the headers of Anthropic', async () => {
+    const { sent } = await call(json(200, ANSWER), { system: 'be kind' }, { 'anthropic-version': '2023-06-01', 'anthropic-beta': 'x' })
+    expect(sent.path).toBe('/v1/chat/completions')
+    expect(sent.body).toEqual({
+      ...{ model: 'up', stream: false, max_tokens: 10 },
+      messages: [{ role: 'system', content: 'be kind' }, { role: 'user', content: 'hi' }],
+    })
+    expect(Object.keys(sent.headers).filter((name) => name.startsWith('anthropic'))).toEqual([])
+  })
+
+  it('comes back as a message of the name that was asked for, and costs what the server reported', async () => {
+    const { answer, gateway } = await call(json(200, ANSWER), { context_management: {} })
+    expect(JSON.parse(answer.text)).toEqual({
+      ...{ id: expect.stringMatching(/^msg_/) as string, type: 'message', role: 'assistant', model: 'llama' },
+      content: [{ type: 'text', text: 'hello' }],
+      ...{ stop_reason: 'end_turn', stop_sequence: null },
+      usage: { input_tokens: 1, cache_read_input_tokens: 6, output_tokens: 3 },
+    })
+    expect(answer.headers).toMatchObject({ 'content-type': 'application/json', 'x-headgate-dropped': 'context_management' })
+    expect(gateway.outcomes[0]?.usage).toEqual({ inputTokens: 7, cachedInputTokens: 6, outputTokens: 3, isEstimated: false })
+  })
+
+  it('comes back as a stream of correct grammar, however the network cuts it', async () => {
+    const drips: Reply = (response) => {
+      const out = sse(response)
+      for (const byte of Buffer.from(STREAM)) out.write(Buffer.from([byte]))
+      out.end()
+    }
+    for (const reply of [streaming(STREAM), drips]) {
+      const { answer, gateway, sent } = await call(reply, { stream: true })
+      expect(sent.body).toMatchObject({ stream: true, stream_options: { include_usage: true } })
+      const events = checkMessageStream(answer.text)
+      expect(events.map(({ delta }) => (delta as { text?: string } | undefined)?.text ?? '').join('')).toBe('hello')
+      expect(events.at(-2)).toMatchObject({ usage: { input_tokens: 1, output_tokens: 3 }, delta: { stop_reason: 'end_turn' } })
+      expect(gateway.outcomes[0]).toMatchObject({ usage: { inputTokens: 7, outputTokens: 3, isEstimated: false }, error: undefined })
+    }
+  })
+
+  it('ends at its finish without an end marker, and with an estimate where the usage never comes', async () => {
+    const { gateway } = await gatewayTo((response) => void sse(response).write(chunk('hello') + chunk('', 'stop')), { backend: CHAT_ONLY })
+    gateway.job = { inputTokens: 5 }
+    const { text } = await gateway.post(MESSAGES, { ...HELLO, stream: true })
+    expect(checkMessageStream(text).at(-2)).toMatchObject({ usage: { input_tokens: 5, output_tokens: 1 } })
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]).toMatchObject({ usage: { inputTokens: 5, outputTokens: 1, isEstimated: true } })
+  })
+
+  it('X25: ends with one error event where the server reports an error or breaks off', async () => {
+    const failures = [`data: ${JSON.stringify({ error: { message: 'the model broke', code: 500 } })}\n\n${DONE}`, '']
+    for (const failure of failures) {
+      const { answer, gateway } = await call(streaming(chunk('hel') + failure), { stream: true })
+      const events = checkMessageStream(answer.text)
+      expect(events.map(({ type }) => type).filter((type) => type === 'error' || type === 'message_stop')).toEqual(['error'])
+      expect(gateway.outcomes[0]?.error?.row.id).toBe('streamBroken')
+      expect(gateway.outcomes[0]?.usage?.outputTokens).toBeGreaterThan(0)
+    }
+  })
+
+  it('X25: is an error with a status where the server fails before its first event', async () => {
+    for (const stream of [true, false]) {
+      const { answer } = await call(json(400, { error: { message: 'image input is not supported' } }), { stream })
+      expect([answer.status, JSON.parse(answer.text)]).toMatchObject([400, { type: 'error', error: { type: 'invalid_request_error', message: 'image input is not supported' } }])
+    }
+  })
+
+  it('is refused before any server is asked if it cannot be translated', async () => {
+    const content = [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'x' } }]
+    const { answer, sent } = await call(json(200, ANSWER), { messages: [{ role: 'user', content }] })
+    expect([answer.status, sent.path]).toEqual([400, ''])
+    expect(JSON.parse(answer.text)).toMatchObject({ error: { message: expect.stringContaining('Unsupported: messages.0.content.0.source') as string } })
+  })
+
+  it.each([
+    ['not an object', '[]'],
+    ['without a finish_reason', { choices: [{ message: { content: 'x' } }] }],
+    ['without choices', { id: 'x' }],
+  ])('is an error of the backend if the answer is %s', async (_, body) => {
+    const { answer } = await call(json(200, body))
+    expect([answer.status, JSON.parse(answer.text)]).toMatchObject([502, { type: 'error', error: { type: 'api_error' } }])
+  })
+})
+
+describe('a model with both kinds of backends', () => {
+  const NATIVE = { ...ANSWER, type: 'message', role: 'assistant', content: [{ type: 'text', text: 'native' }], usage: { input_tokens: 4, output_tokens: 2 } }
+  const backend = (name: string, address: string, routes: readonly string[]): BackendRecord =>
+    backendRecord({ name, endpoints: [address], routes: [...routes], upstreamModel: 'up' })
+
+  it.each([
+    ['native', ['messages'], ['chat/completions'], 'hello', 7],
+    ['translated', ['chat/completions'], ['messages'], 'native', 4],
+  ] as const)('answers once and charges once when its %s backend dies before the first byte', async (_, dead, living, text, inputTokens) => {
+    const other = await startBackend((response, received) => json(200, received.path === MESSAGES ? NATIVE : ANSWER)(response, received))
+    const gateway = await new Harness({ tickMs: 60_000 }).start()
+    gateway.serve([], { backends: [backend('dead', await deadAddress(), dead), backend('living', other.address, living)] })
+    const answer = await gateway.post(MESSAGES, HELLO)
+    expect(JSON.parse(answer.text)).toMatchObject({ type: 'message', content: [{ type: 'text', text }] })
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]?.usage).toMatchObject({ inputTokens })
+    expect(other.received.map(({ path }) => path)).toEqual([living[0] === 'messages' ? MESSAGES : '/v1/chat/completions'])
+  })
+})
