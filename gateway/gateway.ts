@@ -46,7 +46,7 @@ interface GatewayDeps {
   readonly process: string
   /** Computed by `bodyLimits` from the memory that this process may use. */
   readonly bodyLimits: BodyLimits
-  readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'stop'>
+  readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'translate' | 'stop'>
   /** Computed by `callsWithin` from the files that this process may open; default: `MAX_CALLS`. */
   readonly maxCalls?: number
   /** Counts limits and budgets. The gateway closes it. */

@@ -2,24 +2,30 @@
 import { type ErrorParams, GatewayError, type RowID } from '../errors.ts'
 import type { HowToRead, ReadRequest } from './read-request.ts'
 import type { RequestBody } from './request-body.ts'
+import type { TranslateOptions, Translation } from './translation/translate-body.ts'
 
 /** Bytes that fill their ArrayBuffer. The buffer may be transferred, because it has no other bytes. */
 type OwnBytes = Uint8Array<ArrayBuffer>
 
-/** Order to read a body. */
+/** Order to read a body, or to translate one that was read. */
 export interface BodyJob {
   readonly path: string
   readonly bytes: OwnBytes
   readonly how: HowToRead
+  /** The translations to make of the body; absent: read it. */
+  readonly translations?: readonly TranslateOptions[]
 }
 
 /** First message of the worker, before its first order. */
 export const READY = 'ready'
 
-/** The result, with the bytes of its body apart from it. */
-export type BodyAnswer =
-  | (Omit<ReadRequest, 'body'> & { readonly body: Omit<RequestBody, 'bytes'>; readonly bytes: OwnBytes })
+/** A result with the bytes of its body apart from it, or a refusal. */
+export type AnswerTo<T> =
+  | { readonly result: Omit<T, 'body'>; readonly body: Omit<RequestBody, 'bytes'>; readonly bytes: OwnBytes }
   | { readonly row: RowID; readonly params: ErrorParams }
+
+/** Of an order to read; of an order to translate, one for each translation. */
+export type BodyAnswer = AnswerTo<ReadRequest> | ReadonlyArray<AnswerTo<Translation>>
 
 /** @returns the buffer's own memory, or a copy if the memory belongs to a pool or is shared with another thread */
 export function ownBytes({ buffer, byteOffset, length }: Buffer): OwnBytes {
@@ -31,14 +37,15 @@ export function bufferOf({ buffer }: OwnBytes): Buffer {
   return Buffer.from(buffer)
 }
 
-export function answerOf(result: ReadRequest | GatewayError): BodyAnswer {
-  if (result instanceof GatewayError) return { row: result.row.id, params: result.params }
-  const { bytes, ...body } = result.body
-  return { ...result, body, bytes: ownBytes(bytes) }
+export function answerOf<T extends { readonly body: RequestBody }>(outcome: T | GatewayError): AnswerTo<T> {
+  if (outcome instanceof GatewayError) return { row: outcome.row.id, params: outcome.params }
+  const { body, ...result } = outcome
+  const { bytes, ...rest } = body
+  return { result, body: rest, bytes: ownBytes(bytes) }
 }
 
-export function resultOf(answer: BodyAnswer): ReadRequest | GatewayError {
+export function resultOf<T extends { readonly body: RequestBody }>(answer: AnswerTo<T>): T | GatewayError {
   if ('row' in answer) return new GatewayError(answer.row, answer.params)
-  const { body, bytes, ...rest } = answer
-  return { ...rest, body: { ...body, bytes: bufferOf(bytes) } }
+  const { result, body, bytes } = answer
+  return { ...result, body: { ...body, bytes: bufferOf(bytes) } } as unknown as T
 }

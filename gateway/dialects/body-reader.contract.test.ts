@@ -9,9 +9,11 @@ import { turnsDuring } from '../../test/support/turns-during.ts'
 import { GatewayError } from '../errors.ts'
 import { type Clock, systemClock } from '#platform/clock.ts'
 import { chatCompletions } from './chat-completions.ts'
+import { messages } from './messages.ts'
 import { DIALECTS } from './dialects.ts'
 import { BodyReader, type BodyResult } from './body-reader.ts'
 import { readRequest } from './read-request.ts'
+import { translateBody } from './translation/translate-body.ts'
 
 const MIB = 2 ** 20
 const AT_ONCE = MIB / 4
@@ -251,4 +253,39 @@ test('a program that was started with low priority (nice) has a worker too, and 
   const print = `await import(${JSON.stringify(worker)}); process.stdout.write(String((await import('node:os')).getPriority()))`
   const nice = ['-n', '15', process.execPath, '--input-type=module', '--eval', print]
   expect(Number(execFileSync('nice', nice, { encoding: 'utf8' }))).toBeGreaterThanOrEqual(15)
+})
+
+describe('a translation', () => {
+  const servers = [{ engine: 'VLLM' }, { engine: 'TGI' }] as const
+  const long = (bytes: number): Buffer => {
+    const content = 'x'.repeat(bytes)
+    return Buffer.from(
+      JSON.stringify({ model: 'llama', max_tokens: 5, thinking: { type: 'disabled' }, messages: [{ role: 'user', content }] }),
+    )
+  }
+
+  test('of a large body is made by the worker, equals that of this thread, and leaves the body as it was', async () => {
+    const bytes = long(2 * MIB)
+    let result: unknown
+    const turns = await turnsDuring(
+      async () => (result = await common.translate(bytes, messages, new EventEmitter(), { translations: servers })),
+    )
+    expect(result).toEqual(servers.map((options) => translateBody(bytes, messages, options)))
+    expect(turns).toBeGreaterThan(1)
+    expect(bytes).toEqual(long(2 * MIB))
+  })
+
+  test('of a small body is made at once', () => {
+    expect(common.translate(long(1_000), messages, new EventEmitter(), { translations: servers })).not.toBeInstanceOf(Promise)
+  })
+
+  test('that cannot be made is a refusal for its server alone', async () => {
+    const content = [
+      { type: 'text', text: 'x'.repeat(MIB) },
+      { type: 'document', source: { type: 'url', url: 'http://x' } },
+    ]
+    const bytes = Buffer.from(JSON.stringify({ model: 'llama', messages: [{ role: 'user', content }] }))
+    const results = await common.translate(bytes, messages, new EventEmitter(), { translations: servers })
+    expect(results).toMatchObject([{ row: { id: 'untranslatable' } }, { row: { id: 'untranslatable' } }])
+  })
 })

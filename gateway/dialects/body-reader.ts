@@ -5,10 +5,11 @@ import type { Cancel, Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { TurnQueue } from '#platform/turn-queue.ts'
-import { type BodyAnswer, type BodyJob, ownBytes, READY, resultOf } from './body-messages.ts'
+import { type AnswerTo, type BodyAnswer, type BodyJob, ownBytes, READY, resultOf } from './body-messages.ts'
 import type { Dialect } from './dialect.ts'
 import { DIALECTS } from './dialects.ts'
 import { type HowToRead, readRequest, type ReadRequest } from './read-request.ts'
+import { translateBody, type TranslateOptions, type Translation } from './translation/translate-body.ts'
 
 /** Bodies up to this size, bytes, are read at once, within a few milliseconds. Larger ones would delay all other callers. */
 const AT_ONCE_BYTES = 256 * 2 ** 10
@@ -43,6 +44,14 @@ export interface HowToReadNext extends HowToRead {
   readonly owner?: { readonly tenant: string; readonly key: string }
 }
 
+/** Which translations to make, and whose turn among large bodies they take. */
+export interface HowToTranslate extends Pick<HowToReadNext, 'owner'> {
+  readonly translations: readonly TranslateOptions[]
+}
+
+/** In the order of the options; a refusal (rows 11 and 15) for a server that cannot be asked. */
+export type TranslationResults = ReadonlyArray<Translation | GatewayError>
+
 /**
  * Reads request bodies: small ones at once, large ones one after the other in the only worker of the process. Tenants take turns, and within
  * a tenant its keys, because a body may be built to cost much. Bodies that would take too
@@ -71,11 +80,27 @@ export class BodyReader {
   read(bytes: Buffer, dialect: Dialect, client: BodyClient, how: HowToReadNext = {}): ReadRequest | GatewayError | Promise<BodyResult> {
     if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return readRequest(bytes, dialect, how)
     const { owner = NOBODY, ...order } = how
-    const job: Job = { order: { path: dialect.path, how: order }, bytes, ...Promise.withResolvers<BodyResult>() }
-    this.#waiting.push(job, [owner.tenant, owner.key])
-    this.#dropWith(client, job)
-    void this.#readAll()
-    return job.promise
+    const job = {
+      order: { path: dialect.path, how: order },
+      owner,
+      read: (answer: BodyAnswer) => resultOf(answer as AnswerTo<ReadRequest>),
+    }
+    return this.#enqueue(bytes, job, client)
+  }
+
+  /**
+   * Translates a body that was read, once for each kind of server. The buffer stays.
+   * @returns a promise for large bodies only; undefined if the client has left. Row 34 if the worker fails
+   */
+  translate(
+    bytes: Buffer,
+    dialect: Dialect,
+    client: BodyClient,
+    { owner = NOBODY, translations }: HowToTranslate,
+  ): TranslationResults | Promise<TranslationResults | GatewayError | undefined> {
+    if (bytes.length <= AT_ONCE_BYTES) return translations.map((options) => translateBody(bytes, dialect, options))
+    const read = (answer: BodyAnswer): TranslationResults => (answer as Array<AnswerTo<Translation>>).map((one) => resultOf(one))
+    return this.#enqueue(Buffer.from(bytes), { order: { path: dialect.path, how: {}, translations }, owner, read }, client)
   }
 
   /** Ends the worker. Bodies that wait for it get row 34. */
@@ -85,14 +110,23 @@ export class BodyReader {
     await this.#thread?.end()
   }
 
+  #enqueue<T>(bytes: Buffer, { order, owner, read }: NewJob<T>, client: BodyClient): Promise<T | GatewayError | undefined> {
+    const { promise, resolve } = Promise.withResolvers<T | GatewayError | undefined>()
+    const job: Job = { order, bytes, answered: (answer) => resolve(read(answer)), failed: resolve }
+    this.#waiting.push(job, [owner.tenant, owner.key])
+    this.#dropWith(client, job, promise)
+    void this.#readAll()
+    return promise
+  }
+
   /** Drops a body when its client leaves. */
-  #dropWith(client: BodyClient, job: Job): void {
+  #dropWith(client: BodyClient, job: Job, promise: Promise<unknown>): void {
     const leave = (): void => {
       job.bytes = undefined
-      job.resolve(undefined)
+      job.failed(undefined)
     }
     client.once('close', leave)
-    void job.promise.then(() => client.off('close', leave))
+    void promise.then(() => client.off('close', leave))
   }
 
   /** Reads all bodies that wait, one at a time. */
@@ -111,9 +145,9 @@ export class BodyReader {
       await thread.ready
       const { bytes } = job
       job.bytes = undefined
-      if (bytes) job.resolve(resultOf(await thread.read({ ...job.order, bytes: ownBytes(bytes) })))
+      if (bytes) job.answered(await thread.read({ ...job.order, bytes: ownBytes(bytes) }))
     } catch (cause) {
-      job.resolve(new GatewayError('internalError', {}, { cause }))
+      job.failed(new GatewayError('internalError', {}, { cause }))
     }
   }
 
@@ -141,12 +175,20 @@ export class BodyReader {
   }
 }
 
+/** A job before it waits. */
+interface NewJob<T> {
+  readonly order: Job['order']
+  readonly owner: NonNullable<HowToReadNext['owner']>
+  /** Reads the answer of the worker. */
+  readonly read: (answer: BodyAnswer) => T | GatewayError
+}
+
 interface Job {
   readonly order: Omit<BodyJob, 'bytes'>
   /** undefined once the worker has them, and when the client has left: the budget no longer counts them then. */
   bytes: Buffer | undefined
-  readonly promise: Promise<BodyResult>
-  readonly resolve: (result: BodyResult) => void
+  readonly answered: (answer: BodyAnswer) => void
+  readonly failed: (failure: GatewayError | undefined) => void
 }
 
 /** Time after which a start or a body counts as hung, ms. 32 MiB take less than a second. */

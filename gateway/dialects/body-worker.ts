@@ -4,8 +4,9 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { parentPort } from 'node:worker_threads'
 import { DIALECTS } from './dialects.ts'
-import { answerOf, type BodyJob, bufferOf, READY } from './body-messages.ts'
+import { answerOf, type AnswerTo, type BodyJob, bufferOf, READY } from './body-messages.ts'
 import { readRequest } from './read-request.ts'
+import { translateBody } from './translation/translate-body.ts'
 
 /**
  * Heap above which the worker collects garbage at once, because text and value of one body may have 128 MiB. V8 collects garbage only when
@@ -32,12 +33,21 @@ parentPort?.on('message', (job: BodyJob) => {
 })
 parentPort?.postMessage(READY)
 
-function answer({ path, bytes, how }: BodyJob): void {
+function answer({ path, bytes, how, translations }: BodyJob): void {
   const dialect = DIALECTS.get(path)
   if (!dialect) throw new TypeError(`no dialect has the path ${path}`)
-  const message = answerOf(readRequest(bufferOf(bytes), dialect, how))
-  parentPort?.postMessage(message, 'bytes' in message ? [message.bytes.buffer] : [])
+  if (translations) {
+    const answers = translations.map((options) => answerOf(translateBody(bufferOf(bytes), dialect, options)))
+    parentPort?.postMessage(answers, answers.flatMap(memoryOf))
+  } else {
+    const message = answerOf(readRequest(bufferOf(bytes), dialect, how))
+    parentPort?.postMessage(message, memoryOf(message))
+  }
   if (!bytes.buffer.detached) bytes.buffer.transfer(0) // freed now, because memory outside of the heap makes V8 collect the whole heap
+}
+
+function memoryOf<T>(answer: AnswerTo<T>): ArrayBuffer[] {
+  return 'bytes' in answer ? [answer.bytes.buffer] : []
 }
 
 /** Collects at once if the worker holds much memory, otherwise when it is idle: a collection takes the processor from other threads. */

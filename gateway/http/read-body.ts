@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constantError, GatewayError, sharedError } from '../errors.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { boundaryIn } from '../dialects/form-body.ts'
-import type { BodyHold, Taken } from './body-budget.ts'
+import type { BodyHold } from './body-budget.ts'
 import type { Whose } from './shares.ts'
 
 /** The first bytes of a body, up to this number, never wait for a turn. */
@@ -51,7 +51,7 @@ export function readBody(
     let bytes = 0
     const take = (chunk: Buffer): void => {
       bytes += chunk.length
-      const refusal = bytes > maxBytes ? tooLarge(maxBytes) : refusalOf(hold.take(chunk.length), whose)
+      const refusal = bytes > maxBytes ? tooLarge(maxBytes) : refusalToHold(hold, chunk.length, whose)
       if (refusal === undefined) {
         chunks.push(chunk)
         if (bytes > UNHURRIED_BYTES && loop.spend(chunk.length, 0)) waitForTurn(request, loop)
@@ -89,7 +89,9 @@ const FULL: Readonly<Record<Whose, GatewayError>> = {
   namespace: constantError('tooManyBodies', { whose: 'namespace' }),
 }
 
-function refusalOf(taken: Taken, whose: Whose): GatewayError | undefined {
+/** Books bytes of a body. @returns row 40 if there is no room */
+export function refusalToHold(hold: BodyHold, bytes: number, whose: Whose): GatewayError | undefined {
+  const taken = hold.take(bytes)
   if (taken === 'Taken') return undefined
   return taken === 'ProcessFull' ? sharedError('bodiesFull') : FULL[taken === 'KeyFull' ? 'key' : whose]
 }

@@ -1,15 +1,15 @@
 /** Admission on the routes beside chat completions and messages. */
 import { once } from 'node:events'
 import { connect } from 'node:net'
-import { afterEach, /** Routes whose requests become requests of another one. */
-const TRANSLATED: Readonly<Record<string, string>> = { messages: 'chat/completions' }
-
-describe, expect, test } from 'vitest'
+import { afterEach, describe, expect, test } from 'vitest'
 import { CALL_ROUTES } from '#contract/values/call-routes.ts'
 import { systemClock } from '#platform/clock.ts'
 import { type FrontGateway, modelRecord, startFront } from '../../test/support/front-gateway.ts'
 import { DIALECTS } from '../dialects/dialects.ts'
 import { FreeCalls } from '../limits/free-calls.ts'
+
+/** Routes whose requests become requests of another one. */
+const TRANSLATED: Readonly<Record<string, string>> = { messages: 'chat/completions' }
 
 let front: FrontGateway
 afterEach(() => front.stop())

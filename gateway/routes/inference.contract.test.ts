@@ -12,12 +12,12 @@ const ASK = { model: 'llama', messages: [{ role: 'user', content: 'hi' }] }
 let front: FrontGateway
 
 beforeEach(async () => {
-  const translate = modelRecord('chat-only')
+  const embedder = modelRecord('embedder')
   const hidden = modelRecord('hidden', { namespace: 'elsewhere', allowedNamespaces: ['elsewhere'] })
   const models = [
     modelRecord('llama', { aliases: ['claude-x'] }),
     hidden,
-    { ...translate, backends: translate.backends.map((backend) => ({ ...backend, routes: ['chat/completions'] })) },
+    { ...embedder, backends: embedder.backends.map((backend) => ({ ...backend, routes: ['embeddings'] })) },
   ]
   front = await startFront({ models, maxBodyBytes: MIB })
 })
@@ -122,16 +122,16 @@ describe('scope', () => {
     expect(front.jobs).toEqual([])
   })
 
-  test('row 14: Messages of a model without a native backend are refused permanently, chat of it is served', async () => {
+  test('row 14: a route that no backend of the model serves is refused permanently', async () => {
     const headers = bearer(front.issue())
-    const body = { ...ASK, model: 'chat-only' }
-    const refused = await send({ path: '/v1/messages', headers, body })
-    expect([refused.status, refused.error.message]).toEqual([
-      400,
-      expect.stringMatching(/^model chat-only does not serve this route; .*\/v1\/chat\/completions.*platform team/),
-    ])
-    expect(refused.headers.get('x-should-retry')).toBe('false')
-    expect((await send({ headers, body })).status).toBe(200)
+    for (const path of ROUTES) {
+      const refused = await send({ path, headers, body: { ...ASK, model: 'embedder' } })
+      expect([refused.status, refused.error.message]).toEqual([
+        400,
+        expect.stringMatching(/^model embedder does not serve this route; no backend of it serves \/v1\/.*platform team/),
+      ])
+      expect(refused.headers.get('x-should-retry')).toBe('false')
+    }
   })
 })
 
@@ -238,7 +238,7 @@ describe('order', () => {
 
   test('E13 scope answers before existence, existence before route', async () => {
     const scoped = bearer(front.issue({ models: [['llama', 'absent']] }))
-    expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'chat-only' } })).status).toBe(403)
+    expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'embedder' } })).status).toBe(403)
     expect((await send({ path: '/v1/messages', headers: scoped, body: { ...ASK, model: 'absent' } })).error.message).toMatch(
       /^model not found: absent; /,
     )

@@ -3,20 +3,20 @@
  * nothing. A dialect supplies the differences between wire formats.
  */
 import type { Caller } from '../auth/key-table.ts'
-import type { BodyResult } from '../dialects/body-reader.ts'
+import type { BodyReader, BodyResult } from '../dialects/body-reader.ts'
 import { boundaryIn } from '../dialects/form-body.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
 import type { ReadRequest } from '../dialects/read-request.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
-import { checkDeclaredBody, readBody } from '../http/read-body.ts'
+import { checkDeclaredBody, readBody, refusalToHold } from '../http/read-body.ts'
 import { whoseTenant } from '../http/shares.ts'
 import { type HeldCall, limitSubjects } from '../limits/call-limits.ts'
 import type { LimitSubject } from '../limits/ledger.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
 import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
 import type { ModelEntry } from '../upstream/model-table.ts'
-import { canServe, translatedBodies, type Translations } from '../upstream/translated-call.ts'
+import { canServe, neededTranslations, type Translations, translationsOf } from '../upstream/translated-call.ts'
 import { isLoop } from '../upstream/upstream-headers.ts'
 import { allowedModel } from './near-model.ts'
 import { identify, type RouteDeps, type RouteHandler } from './route.ts'
@@ -106,10 +106,10 @@ function admit(bytes: Awaited<ReturnType<typeof readBody>>, call: Call): Admitte
   return reading instanceof Promise ? reading.then((result) => admitRead(result, call)) : admitRead(reading, call)
 }
 
-function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promise<Admitted> {
+function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promise<Admitted | undefined> {
   const read = orThrow(result) // rows 10, 11, 42; 34
   if (read === undefined) return undefined
-  const { exchange, isMetered, dialect } = call
+  const { exchange, caller, dialect, deps } = call
   const { asked } = read
   exchange.askedModel = asked.model
   const model = admitModel(asked, call) // rows 12 to 14, 41
@@ -117,17 +117,47 @@ function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promi
   exchange.modelNamespace = model.record.namespace
   if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   if (!dialect.isCharged) takeFree(call) // row 19
-  const translations = orThrow(translatedBodies(read.body.bytes, dialect, model)) // row 15
-  const held = isMetered ? reserved(model.record, read, call) : undefined // rows 16 to 23, 36, 43
-  return held instanceof Promise ? held.then((hold) => admittedCall({ ...read, translations }, model, hold, call)) : admittedCall({ ...read, translations }, model, held, call)
+  const needed = neededTranslations(dialect, model)
+  if (needed === undefined) return admitPriced({ read, model }, call)
+  const translating = deps.bodyReader.translate(read.body.bytes, dialect, exchange.response, {
+    owner: caller.owner,
+    translations: needed.options,
+  })
+  const admitTranslated = (results: TranslationOutcome): Admitted | undefined | Promise<Admitted> => {
+    if (results === undefined) return undefined // the client has left
+    const translations = booked(orThrow(translationsOf(needed, orThrow(results))), call) // rows 11, 15, 40
+    return admitPriced({ read, model, translations }, call)
+  }
+  return translating instanceof Promise ? translating.then(admitTranslated) : admitTranslated(translating)
 }
 
-function admittedCall({ asked, body, translations }: ReadRequest & { translations: Translations }, model: ModelEntry, held: HeldCall | undefined, call: Call): Admitted {
+type TranslationOutcome = Awaited<ReturnType<BodyReader['translate']>>
+
+/** Books the bytes of translated bodies beside those of the original. */
+function booked(translations: Translations, { exchange: { bodyHold }, caller }: Call): Translations {
+  for (const { body } of translations.values())
+    orThrow(bodyHold && refusalToHold(bodyHold, body.bytes.length, whoseTenant(caller.owner.tenant)))
+  return translations
+}
+
+/** A call whose model is known. */
+interface ReadCall {
+  readonly read: ReadRequest
+  readonly model: ModelEntry
+  readonly translations?: Translations
+}
+
+function admitPriced(known: ReadCall, call: Call): Admitted | Promise<Admitted> {
+  const held = call.isMetered ? reserved(known.model.record, known.read, call) : undefined // rows 16 to 23, 36, 43
+  return held instanceof Promise ? held.then((hold) => admittedCall(known, hold, call)) : admittedCall(known, held, call)
+}
+
+function admittedCall({ read: { asked, body }, model, translations }: ReadCall, held: HeldCall | undefined, call: Call): Admitted {
   const { exchange, caller, isMetered, dialect, deps } = call
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   const job: ForwardJob = {
-    ...{ exchange, dialect, model, body, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
-    ...{ choices: asked.choices, prompts: asked.prompts, translations },
+    ...{ exchange, dialect, model, body, translations, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
+    ...{ choices: asked.choices, prompts: asked.prompts },
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
   }
   return { job, held }

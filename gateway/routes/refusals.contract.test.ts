@@ -14,13 +14,13 @@ let front: FrontGateway
 let world: LedgerWorld
 afterEach(() => front.stop())
 
-const [ONE] = modelRecord('chat-only').backends
-const CHAT_ONLY = modelRecord('chat-only', { backends: ONE ? [{ ...ONE, routes: ['chat/completions'] }] : [] })
+const [ONE] = modelRecord('embedder').backends
+const EMBEDDER = modelRecord('embedder', { backends: ONE ? [{ ...ONE, routes: ['embeddings'] }] : [] })
 
 async function start(forward?: FrontOptions['forward']): Promise<void> {
   world = new LedgerWorld()
   const limits = new CallLimits({ ledger: world.process(), clock: systemClock, tokenHold: 'Declared' })
-  front = await startFront({ models: [modelRecord('llama'), CHAT_ONLY], app: { limits }, ...(forward && { forward }) })
+  front = await startFront({ models: [modelRecord('llama'), EMBEDDER], app: { limits }, ...(forward && { forward }) })
 }
 
 /** Asks by both formats. */
@@ -82,7 +82,7 @@ function spent(uid: string): string {
 test('an Anthropic client asks once for a route that its model does not serve', async () => {
   await start()
   const ask = CLIENTS['@anthropic-ai/sdk']
-  await expect(ask?.({ key: front.issue(), model: 'chat-only' })).rejects.toThrow(/400.*model chat-only does not serve this route/)
+  await expect(ask?.({ key: front.issue(), model: 'embedder' })).rejects.toThrow(/400.*model embedder does not serve this route/)
   expect(front.requests).toBe(1)
 })
 

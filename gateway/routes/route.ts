@@ -29,7 +29,7 @@ export interface RouteDeps {
   forward(job: ForwardJob): Promise<Outcome>
   readonly bodies: BodyBudget
   readonly loop: LoopShare
-  readonly bodyReader: Pick<BodyReader, 'read'>
+  readonly bodyReader: Pick<BodyReader, 'read' | 'translate'>
   readonly maxBodyBytes: number
   readonly limits: Pick<CallLimits, 'reserve' | 'refusalUnread'>
   readonly freeCalls: Pick<FreeCalls, 'take'>

@@ -1,22 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import { UnfinishedAnswer } from '../dialects/translation/message-answer.ts'
 import { GatewayError } from '../errors.ts'
 import { settledUsage, tokensOfBytes, type Usage, usageOfAll } from '../dialects/usage.ts'
-import { REPORTS_ONE_ANSWER } from '#contract/values/call-routes.ts'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
 import { backendCall } from './backend-call.ts'
-import {
-  type BackendAnswer,
-  backendBroken,
-  backendFailure,
-  type Failure,
-  notConnected,
-  gatewayFailure,
-  shuttingDown,
-} from './backend-error.ts'
+import { backendBroken, backendFailure, notConnected, gatewayFailure, shuttingDown, thrownFailure } from './backend-error.ts'
+import type { BackendAnswer, Failure } from './backend-error.ts'
 import type { BackendHealth } from './backend-health.ts'
 import type { BodyStream } from './body-stream.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
@@ -26,7 +17,6 @@ import type { NameLookup } from './name-lookup.ts'
 import { relayFor } from './relay-for.ts'
 import { ErrorAnswer } from './relay-plain.ts'
 import { StreamRelay } from './relay-stream.ts'
-import { UnwritableAnswer } from './rename-model.ts'
 import { translatedAttempt, type TranslatedAttempt } from './translated-call.ts'
 import type { Ticked, Ticker } from './ticker.ts'
 import type { UpstreamPools } from './upstream-pools.ts'
@@ -55,8 +45,7 @@ type AttemptRun = Readonly<{ startedAt: number; onResult: (result: AttemptResult
  *      │                              Decoding ────────────┼──────────────▶   Over
  *      └───────────────────────────────────────────────────┘
  *
- * In `Decoding` the last bytes of a compressed answer are on their way; in `Settled` the backend may end its answer, so that its connection
- * can be used again.
+ * In `Decoding` the last bytes of a compressed answer are on their way; in `Settled` the backend may still end its answer.
  */
 type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | 'Over'
 
@@ -128,7 +117,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (job.body === undefined) throw new TypeError('a second attempt after the answer has begun')
     const unnamed = target.health.isUp ? undefined : names.failure(target.health.host)
     if (unnamed) return this.#notConnected(unnamed) // a socket that fails for the same reason costs a hundred times as much
-    const { path, headers, body, stream, isRenamed, addsUsage } = backendCall(job, job.body, target, { forwarded, credential, translated: this.translated })
+    const { path, headers, body, stream, isRenamed, addsUsage } = backendCall(job, job.body, target, {
+      forwarded,
+      credential,
+      translated: this.translated,
+    })
     this.#sending = stream
     this.isRenamed = isRenamed
     this.addsUsage = addsUsage
@@ -137,8 +130,6 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     ticker.add(this)
     pools.of(target.health).dispatch({ path, method: 'POST', headers, body, headersTimeout: 0, bodyTimeout: 0 }, this)
   }
-
-  // --- events of undici
 
   onRequestStart(controller: Controller): void {
     this.#controller = controller
@@ -192,8 +183,6 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#flow.flush()
     if (!this.#isSettled) this.#contain(() => this.#unreadable())
   }
-
-  // --- methods for the relay
 
   began(): void {
     if (this.#state === 'Waiting') this.#state = 'Answering'
@@ -289,10 +278,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   #crashed(cause: unknown): void {
-    const failure =
-      cause instanceof UnwritableAnswer || cause instanceof UnfinishedAnswer
-        ? backendBroken('its answer cannot be read', { cause })
-        : gatewayFailure(new GatewayError('internalError', {}, { cause }))
+    const failure = thrownFailure(cause)
     try {
       if (!this.#isSettled) return this.fail(failure)
     } catch {
@@ -326,7 +312,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   get #usage(): Usage | undefined {
     const usage = (this.#relay ?? this.#stream)?.usage(this.#inputTokens)
-    return usage !== undefined && REPORTS_ONE_ANSWER.has(this.target.backend.engine) ? usageOfAll(usage, this.job, this.#inputTokens) : usage
+    return usage !== undefined && this.target.backend.reportsOneAnswer ? usageOfAll(usage, this.job, this.#inputTokens) : usage
   }
 
   /**

@@ -15,27 +15,34 @@ interface CallOptions extends Pick<HeaderSource, 'forwarded' | 'credential'> {
 
 /** @param original the body of the job, which the job still has */
 export function backendCall(job: ForwardJob, original: RequestBody, target: Target, { forwarded, credential, translated }: CallOptions) {
-  const { dialect, exchange, askedName } = job
   const { upstreamModel, streamUsage, headers: own } = target.backend
-  const body = (translated && job.translations?.get(target.backend.engine)?.body) ?? original
-  const isUsageShown = job.isMetered !== false || translated !== undefined // a translated stream ends with its usage
-  const asksUsage = isUsageShown && streamUsage === 'Inject'
+  const { body, path, isAnthropic, showsUsage } = formatFor(job, original, target, translated)
+  const asksUsage = showsUsage && streamUsage === 'Inject'
   const bytes = bytesFor(body, upstreamModel, asksUsage)
-  const { request, requestId } = exchange
+  const { request, requestId } = job.exchange
   const headers = upstreamHeaders({
     sent: request.headers,
     ...{ forwarded, ofModel: job.model.forwardHeaders },
-    isAnthropic: dialect.isAnthropic && translated === undefined,
-    ...{ requestId, credential, own, contentType: body.contentType },
+    ...{ isAnthropic, requestId, credential, own, contentType: body.contentType },
   })
   const stream = bytes.length > STREAMED_BYTES ? new BodyStream(bytes) : undefined
   if (stream) headers.push('content-length', String(bytes.length))
   return {
-    path: target.prefix + (translated ? `/v1/${translated.translator.to}` : dialect.path),
+    path: target.prefix + path,
     headers,
     body: stream ?? bytes,
     stream,
-    isRenamed: upstreamModel !== askedName,
+    isRenamed: upstreamModel !== job.askedName,
     addsUsage: asksUsage && body.usageEdit !== undefined,
   }
+}
+
+/** The parts of a request that depend on the format of the server. A translated stream ends with its usage, so the usage is asked for. */
+function formatFor(job: ForwardJob, original: RequestBody, { backend }: Target, translated: TranslatedAttempt | undefined) {
+  const { dialect, isMetered, translations } = job
+  if (translated === undefined)
+    return { body: original, path: dialect.path, isAnthropic: dialect.isAnthropic, showsUsage: isMetered !== false }
+  const body = translations?.get(backend.engine)?.body
+  if (body === undefined) throw new TypeError('a translated attempt whose body was dropped')
+  return { body, path: `/v1/${translated.translator.to}`, isAnthropic: false, showsUsage: true }
 }

@@ -1,4 +1,5 @@
 /** Turns an unsuccessful answer into an error. Shapes: vLLM, SGLang, llama.cpp, Ollama, TGI, FastAPI, Anthropic. */
+import { UnreadableAnswer } from '../dialects/unreadable-answer.ts'
 import { isIP } from 'node:net'
 import { type ErrorParams, GatewayError, type GatewayErrorOptions, type RowID } from '../errors.ts'
 import { asObject, type JsonObject, parseObject } from '../dialects/json-body.ts'
@@ -311,4 +312,10 @@ export function contextOverflow(text: string, fields: JsonObject): Overflow | un
 function count(value: unknown): number | undefined {
   const number = typeof value === 'string' ? Number(value) : value
   return typeof number === 'number' && Number.isSafeInteger(number) && number > 0 ? number : undefined
+}
+
+/** The failure of an exception of a relay: the answer cannot be read, or the gateway has a bug. */
+export function thrownFailure(cause: unknown): Failure {
+  if (cause instanceof UnreadableAnswer) return backendBroken('its answer cannot be read', { cause })
+  return gatewayFailure(new GatewayError('internalError', {}, { cause }))
 }

@@ -42,7 +42,10 @@ class Forwarding implements Running, PickRules {
   }
 
   isUsable(backend: BackendEntry): boolean {
-    return canServe(backend, this.#job.dialect, this.#job.translations ?? NO_TRANSLATIONS) && this.#deps.credentials(backend.credential) !== undefined
+    return (
+      canServe(backend, this.#job.dialect, this.#job.translations ?? NO_TRANSLATIONS) &&
+      this.#deps.credentials(backend.credential) !== undefined
+    )
   }
 
   random(): number {

@@ -1,6 +1,6 @@
 /** All ServedModels in the memory of this process, by name, prepared for requests: addresses are checked, origins and paths built once. */
 import { type AddressPolicy, type AddressRules, checkBackendUrl, checkEndpoint, rulesIn } from '#contract/values/backend-address.ts'
-import { type Engine, ENGINES } from '#contract/values/call-routes.ts'
+import { type Engine, ENGINES, REPORTS_ONE_ANSWER } from '#contract/values/call-routes.ts'
 import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '#contract/values/forward-headers.ts'
 import { isProven } from '#contract/records/credential-proof.ts'
 import { type BackendRecord, decodeModelRecord, type ModelRecord, type StreamUsage } from '#contract/records/model-record.ts'
@@ -42,6 +42,8 @@ export interface BackendEntry {
   readonly weight: number
   /** The program of its servers; `Other` for one that this gateway does not know. */
   readonly engine: Engine
+  /** Whether its servers report the tokens of one answer where a request has several. */
+  readonly reportsOneAnswer: boolean
   /** Paths behind `/v1/` that its servers serve. */
   readonly routes: ReadonlySet<string>
   readonly streamUsage: StreamUsage
@@ -192,12 +194,14 @@ function backendEntry(
 ): BackendEntry {
   const id = `${uid}/${record.name}`
   const addresses = addressesOf(record)
+  const engine = ENGINES.find((known) => known === record.engine) ?? 'Other'
   const targets: Target[] = []
   const backend: BackendEntry = {
     name: record.name,
     id,
     weight: record.weight,
-    engine: ENGINES.find((engine) => engine === record.engine) ?? 'Other',
+    engine,
+    reportsOneAnswer: REPORTS_ONE_ANSWER.has(engine),
     routes: new Set(record.routes),
     streamUsage: record.streamUsage ?? 'Inject',
     upstreamModel: record.upstreamModel,

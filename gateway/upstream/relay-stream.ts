@@ -114,7 +114,7 @@ export class StreamRelay implements AnswerRelay {
       const shown = this.#shown(kind, event, latin1)
       isEdited ||= shown !== event
       if (shown !== undefined) out.push(shown)
-      if (kind === 'end' || this.#translation?.isEnded === true) return this.#finish(Buffer.concat(out))
+      if (this.#isLast(kind)) return this.#finish(Buffer.concat(out))
     }
     this.#pass(isEdited ? Buffer.concat(out) : whole)
   }
@@ -141,6 +141,11 @@ export class StreamRelay implements AnswerRelay {
 
   #endTranslation(translation: AnswerStream): void {
     this.#finish(Buffer.from(translation.end(this.#tally?.outputTokens ?? 0)))
+  }
+
+  /** Whether nothing follows an event: the end marker, or the usage after the end of a translated answer. */
+  #isLast(kind: EventKind): boolean {
+    return kind === 'end' || this.#translation?.isEnded === true
   }
 
   /** @returns whether too many events in a row had no data */

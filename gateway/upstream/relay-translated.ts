@@ -1,7 +1,7 @@
 import { answerTokens } from '../dialects/prompt-size.ts'
 import { settledUsage, tokensOfBytes, type Usage, type UsageReport } from '../dialects/usage.ts'
 import { type JsonObject, readJson } from '../dialects/json-body.ts'
-import { UnfinishedAnswer } from '../dialects/translation/message-answer.ts'
+import { UnreadableAnswer } from '../dialects/unreadable-answer.ts'
 import type { GatewayError } from '../errors.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
@@ -46,7 +46,7 @@ export class TranslatedRelay implements AnswerRelay {
     const answer = this.#answer(body.value)
     if (answer === undefined) return
     const bytes = Buffer.from(JSON.stringify(answer))
-    this.#host.open([...returnedHeaders(this.#head.headers), 'content-length', String(bytes.length)])
+    this.#host.open([...returnedHeaders(this.#head.headers, 'application/json'), 'content-length', String(bytes.length)])
     this.#host.finish(bytes)
   }
 
@@ -64,7 +64,7 @@ export class TranslatedRelay implements AnswerRelay {
     try {
       return translator.answer(answer, asked, Math.max(1, this.#writtenTokens ?? 0))
     } catch (cause) {
-      if (!(cause instanceof UnfinishedAnswer)) throw cause
+      if (!(cause instanceof UnreadableAnswer)) throw cause
       this.#host.fail(backendBroken('its answer is not complete', { cause }))
       return undefined
     }

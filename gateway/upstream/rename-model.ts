@@ -2,26 +2,24 @@
 import { asObject, readJson, type JsonBody } from '../dialects/json-body.ts'
 import { edited, literalAtTop, provenLiteral } from '../dialects/proven-field.ts'
 import { parseSseEvent } from '../dialects/sse.ts'
+import { UnreadableAnswer } from '../dialects/unreadable-answer.ts'
 
 const TOKEN = Buffer.from('"model"')
 /** Fields of an event that may hold the answer. */
 const INNER = ['message', 'response'] as const
 
-/** An answer that JSON.parse reads and JSON.stringify cannot write. */
-export class UnwritableAnswer extends Error {}
-
 /**
  * Sets `model` of an answer, or of the data of a streamed event, to the requested name: at the top level, in the `message` of Anthropic's
  * `message_start`, or in the `response` of events of a Responses stream.
  * @returns `json` itself if there is no such field, if the field has that name, or if this is not a JSON object
- * @throws UnwritableAnswer
+ * @throws UnreadableAnswer
  */
 export function renamedAnswer(json: Buffer, askedName: string): Buffer {
   const body = json.includes(TOKEN) ? readJson(json) : undefined // most events of an Anthropic stream are not parsed
   return body === undefined ? json : renamedBody(body, askedName)
 }
 
-/** `renamedAnswer` for a parsed object. @throws UnwritableAnswer */
+/** `renamedAnswer` for a parsed object. @throws UnreadableAnswer */
 export function renamedBody(body: JsonBody, askedName: string): Buffer {
   const { bytes, value } = body
   const inner = INNER.find((name) => asObject(value[name])?.model !== undefined)
@@ -35,7 +33,7 @@ export function renamedBody(body: JsonBody, askedName: string): Buffer {
   try {
     return Buffer.from(JSON.stringify(renamed))
   } catch (cause) {
-    throw new UnwritableAnswer('the answer is nested too deep to be serialised again', { cause }) // the parser accepts any depth, but the writer is recursive
+    throw new UnreadableAnswer('the answer is nested too deep to be serialised again', { cause }) // the parser accepts any depth, but the writer is recursive
   }
 }
 

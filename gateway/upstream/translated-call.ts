@@ -1,7 +1,8 @@
 /** Which backends of a model need a translated body, and the bodies that they get. */
 import type { Engine } from '#contract/values/call-routes.ts'
 import type { Dialect } from '../dialects/dialect.ts'
-import { type Translation, translateBody } from '../dialects/translation/translate-body.ts'
+import type { TranslationResults } from '../dialects/body-reader.ts'
+import type { TranslateOptions, Translation } from '../dialects/translation/translate-body.ts'
 import type { Asked } from '../dialects/translation/message-answer.ts'
 import { type Translator, TRANSLATORS } from '../dialects/translation/translators.ts'
 import { tokensOfBytes } from '../dialects/usage.ts'
@@ -34,22 +35,36 @@ export function canServe(backend: BackendEntry, { route }: Route, translations?:
   return to !== undefined && backend.routes.has(to) && (translations === undefined || translations.has(backend.engine))
 }
 
-/** Makes a body for each engine of the model that needs one. @returns the refusal (rows 11 and 15) if no backend is left */
-export function translatedBodies(bytes: Buffer, dialect: Dialect, { backends, record }: ModelEntry): Translations | GatewayError {
-  if (TRANSLATORS[dialect.route] === undefined) return NO_TRANSLATIONS
+/** The bodies that a model needs beside the original. */
+export interface NeededTranslations {
+  readonly options: readonly TranslateOptions[]
+  /** Whether a backend takes the original. */
+  readonly isOptional: boolean
+}
+
+/** @returns undefined if the model takes the original alone */
+export function neededTranslations(dialect: Route, { backends, record }: ModelEntry): NeededTranslations | undefined {
+  if (TRANSLATORS[dialect.route] === undefined) return undefined
+  const serving = backends.filter((backend) => backend.weight > 0 && canServe(backend, dialect))
+  const engines = new Set(serving.filter(({ routes }) => !routes.has(dialect.route)).map(({ engine }) => engine))
+  if (engines.size === 0) return undefined
+  const { contextTokens } = record
+  return {
+    options: [...engines].map((engine) => ({ engine, contextTokens })),
+    isOptional: serving.some(({ routes }) => routes.has(dialect.route)),
+  }
+}
+
+/** @returns the refusal (rows 11 and 15) if no backend can be asked */
+export function translationsOf({ options, isOptional }: NeededTranslations, results: TranslationResults): Translations | GatewayError {
   const translations = new Map<Engine, Translation>()
   let refusal: GatewayError | undefined
-  let isNative = false
-  for (const backend of backends) {
-    if (backend.weight === 0 || !canServe(backend, dialect)) continue
-    if (backend.routes.has(dialect.route)) isNative = true
-    else if (!translations.has(backend.engine)) {
-      const made = translateBody(bytes, dialect, { engine: backend.engine, contextTokens: record.contextTokens })
-      if (made instanceof GatewayError) refusal = made
-      else translations.set(backend.engine, made)
-    }
-  }
-  return refusal !== undefined && !isNative && translations.size === 0 ? refusal : translations
+  options.forEach(({ engine }, index) => {
+    const result = results[index]
+    if (result instanceof GatewayError) refusal = result
+    else if (result) translations.set(engine, result)
+  })
+  return translations.size === 0 && !isOptional && refusal ? refusal : translations
 }
 
 /** @returns undefined if the backend speaks the format of the client */

@@ -2,12 +2,31 @@
 import { describe, expect, it } from 'vitest'
 import { checkMessageStream } from '../../test/support/message-grammar.ts'
 import type { BackendRecord } from '#contract/records/model-record.ts'
-import { type Answer, backendRecord, chunk, deadAddress, DONE, gatewayTo, Harness, json, MESSAGES, type Reply, sse, startBackend, until } from '../../test/support/upstream-harness.ts'
+import {
+  type Answer,
+  backendRecord,
+  chunk,
+  deadAddress,
+  DONE,
+  gatewayTo,
+  Harness,
+  json,
+  MESSAGES,
+  type Reply,
+  sse,
+  startBackend,
+  until,
+} from '../../test/support/upstream-harness.ts'
 
 const CHAT_ONLY = { routes: ['chat/completions'], engine: 'LlamaCpp', upstreamModel: 'up' }
 const HELLO = { model: 'llama', max_tokens: 10, messages: [{ role: 'user', content: 'hi' }] }
 const USAGE = { prompt_tokens: 7, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 6 } }
-const ANSWER = { id: 'c1', model: 'up', choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }], usage: USAGE }
+const ANSWER = {
+  id: 'c1',
+  model: 'up',
+  choices: [{ index: 0, message: { role: 'assistant', content: 'hello' }, finish_reason: 'stop' }],
+  usage: USAGE,
+}
 const COUNTS = `data: ${JSON.stringify({ choices: [], usage: USAGE })}\n\n`
 const STREAM = chunk('hel') + chunk('lo') + chunk('', 'stop') + COUNTS + DONE
 
@@ -23,10 +42,21 @@ async function call(reply: Reply, body: object = {}, headers: Record<string, str
   const answer = await gateway.post(MESSAGES, { ...HELLO, ...body }, headers)
   await until(() => gateway.outcomes.length + gateway.refusals.length === 1)
   const received = backend.received[0]
-  return { answer, gateway, sent: { path: received?.path ?? '', body: JSON.parse(String(received?.body ?? '{}')) as Called['sent']['body'], headers: { ...received?.headers } } }
+  return {
+    answer,
+    gateway,
+    sent: {
+      path: received?.path ?? '',
+      body: JSON.parse(String(received?.body ?? '{}')) as Called['sent']['body'],
+      headers: { ...received?.headers },
+    },
+  }
 }
 
-const streaming = (text: string): Reply => (response) => sse(response).end(text)
+const streaming =
+  (text: string): Reply =>
+  (response) =>
+    sse(response).end(text)
 
 describe('a message for a server of chat completions', () => {
   it('goes there as a chat completion, without the headers of Anthropic', async () => {
@@ -34,7 +64,10 @@ describe('a message for a server of chat completions', () => {
     expect(sent.path).toBe('/v1/chat/completions')
     expect(sent.body).toEqual({
       ...{ model: 'up', stream: false, max_tokens: 10 },
-      messages: [{ role: 'system', content: 'be kind' }, { role: 'user', content: 'hi' }],
+      messages: [
+        { role: 'system', content: 'be kind' },
+        { role: 'user', content: 'hi' },
+      ],
     })
     expect(Object.keys(sent.headers).filter((name) => name.startsWith('anthropic'))).toEqual([])
   })
@@ -90,7 +123,10 @@ describe('a message for a server of chat completions', () => {
   it('X25: is an error with a status where the server fails before its first event', async () => {
     for (const stream of [true, false]) {
       const { answer } = await call(json(400, { error: { message: 'image input is not supported' } }), { stream })
-      expect([answer.status, JSON.parse(answer.text)]).toMatchObject([400, { type: 'error', error: { type: 'invalid_request_error', message: 'image input is not supported' } }])
+      expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
+        400,
+        { type: 'error', error: { type: 'invalid_request_error', message: 'image input is not supported' } },
+      ])
     }
   })
 
@@ -98,7 +134,9 @@ describe('a message for a server of chat completions', () => {
     const content = [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'x' } }]
     const { answer, sent } = await call(json(200, ANSWER), { messages: [{ role: 'user', content }] })
     expect([answer.status, sent.path]).toEqual([400, ''])
-    expect(JSON.parse(answer.text)).toMatchObject({ error: { message: expect.stringContaining('Unsupported: messages.0.content.0.source') as string } })
+    expect(JSON.parse(answer.text)).toMatchObject({
+      error: { message: expect.stringContaining('Unsupported: messages.0.content.0.source') as string },
+    })
   })
 
   it.each([
@@ -112,21 +150,27 @@ describe('a message for a server of chat completions', () => {
 })
 
 describe('a model with both kinds of backends', () => {
-  const NATIVE = { ...ANSWER, type: 'message', role: 'assistant', content: [{ type: 'text', text: 'native' }], usage: { input_tokens: 4, output_tokens: 2 } }
+  const NATIVE = {
+    ...ANSWER,
+    type: 'message',
+    role: 'assistant',
+    content: [{ type: 'text', text: 'native' }],
+    usage: { input_tokens: 4, output_tokens: 2 },
+  }
   const backend = (name: string, address: string, routes: readonly string[]): BackendRecord =>
     backendRecord({ name, endpoints: [address], routes: [...routes], upstreamModel: 'up' })
 
   it.each([
-    ['native', ['messages'], ['chat/completions'], 'hello', 7],
-    ['translated', ['chat/completions'], ['messages'], 'native', 4],
-  ] as const)('answers once and charges once when its %s backend dies before the first byte', async (_, dead, living, text, inputTokens) => {
+    { dead: 'messages', living: 'chat/completions', text: 'hello', inputTokens: 7 },
+    { dead: 'chat/completions', living: 'messages', text: 'native', inputTokens: 4 },
+  ])('answers once and charges once when its backend of $dead dies before the first byte', async ({ dead, living, text, inputTokens }) => {
     const other = await startBackend((response, received) => json(200, received.path === MESSAGES ? NATIVE : ANSWER)(response, received))
     const gateway = await new Harness({ tickMs: 60_000 }).start()
-    gateway.serve([], { backends: [backend('dead', await deadAddress(), dead), backend('living', other.address, living)] })
+    gateway.serve([], { backends: [backend('dead', await deadAddress(), [dead]), backend('living', other.address, [living])] })
     const answer = await gateway.post(MESSAGES, HELLO)
     expect(JSON.parse(answer.text)).toMatchObject({ type: 'message', content: [{ type: 'text', text }] })
     await until(() => gateway.outcomes.length === 1)
     expect(gateway.outcomes[0]?.usage).toMatchObject({ inputTokens })
-    expect(other.received.map(({ path }) => path)).toEqual([living[0] === 'messages' ? MESSAGES : '/v1/chat/completions'])
+    expect(other.received.map(({ path }) => path)).toEqual([`/v1/${living}`])
   })
 })

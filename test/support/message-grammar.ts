@@ -41,24 +41,32 @@ class Grammar {
   #open: { readonly kind: string; deltas: number } | undefined
   #hasDelta = false
   #ended: string | undefined
+  readonly #rules: Readonly<Record<string, (event: MessageEvent) => void>> = {
+    ping: () => undefined,
+    content_block_start: (event) => this.#openBlock(event),
+    content_block_delta: (event) => this.#delta(event),
+    content_block_stop: (event) => this.#close(event),
+    message_delta: (event) => this.#messageDelta(event),
+    message_stop: () => this.#stop(),
+  }
 
   take(event: MessageEvent): void {
     if (this.#ended !== undefined) throw new Error(`${event.type} follows ${this.#ended}`)
     if (event.type === 'message_start') return this.#start()
     if (event.type === 'error') return void (this.#ended = 'error')
     if (!this.#started) throw new Error(`${event.type} comes before message_start`)
-    if (event.type === 'ping') return
-    if (event.type === 'content_block_start') return this.#openBlock(event)
-    if (event.type === 'content_block_delta') return this.#delta(event)
-    if (event.type === 'content_block_stop') return this.#close(event)
-    if (event.type === 'message_delta') return this.#messageDelta(event)
-    if (event.type !== 'message_stop') throw new Error(`unknown event ${event.type}`)
-    if (!this.#hasDelta) throw new Error('message_stop comes before message_delta')
-    this.#ended = 'message_stop'
+    const rule = this.#rules[event.type]
+    if (rule === undefined) throw new Error(`unknown event ${event.type}`)
+    rule(event)
   }
 
   end(): void {
     if (this.#ended === undefined) throw new Error('the stream has neither message_stop nor error')
+  }
+
+  #stop(): void {
+    if (!this.#hasDelta) throw new Error('message_stop comes before message_delta')
+    this.#ended = 'message_stop'
   }
 
   #start(): void {

@@ -21,7 +21,8 @@ import { LoopShare } from '#platform/loop-share.ts'
 import { encodeModelRecord, type BackendRecord, type ModelRecord } from '#contract/records/model-record.ts'
 import { ActiveExchanges } from '../../gateway/http/active-exchanges.ts'
 import type { ForwardJob, Outcome } from '../../gateway/upstream/forward-job.ts'
-import { translatedBodies } from '../../gateway/upstream/translated-call.ts'
+import { translateBody } from '../../gateway/dialects/translation/translate-body.ts'
+import { neededTranslations, NO_TRANSLATIONS, translationsOf } from '../../gateway/upstream/translated-call.ts'
 import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { readJson } from '../../gateway/dialects/json-body.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
@@ -169,8 +170,11 @@ export class Harness {
     const dialect = DIALECTS.get(path) ?? chatCompletions
     const stream = body.value.stream === true
     const asksUsage = dialect.hasUsageOption && stream && !declared(body.value, dialect).wantsUsage
-    const translations = translatedBodies(body.bytes, dialect, model)
-    if (translations instanceof GatewayError) return this.#ended(exchange, { error: translations, wasSent: false, usage: undefined }, errors)
+    const needed = neededTranslations(dialect, model)
+    const results = needed?.options.map((options) => translateBody(body.bytes, dialect, options)) ?? []
+    const translations = needed ? translationsOf(needed, results) : NO_TRANSLATIONS
+    if (translations instanceof GatewayError)
+      return this.#ended(exchange, { error: translations, wasSent: false, usage: undefined }, errors)
     const job = { exchange, dialect, model, askedName, stream, body: requestBody(body, askedName, asksUsage), translations, ...this.job }
     this.#ended(exchange, await this.upstream.forward(job), errors)
   }

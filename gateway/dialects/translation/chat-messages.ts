@@ -143,7 +143,12 @@ class Turns {
     })
     const text = texts.filter((part) => part !== '').join('\n')
     if (text === '' && calls.length === 0 && thoughts.length === 0) return
-    this.#push({ role: 'assistant', content: text === '' && calls.length > 0 ? null : text, ...this.#reasoning(thoughts), ...(calls.length > 0 && { tool_calls: calls }) })
+    this.#push({
+      role: 'assistant',
+      content: text === '' && calls.length > 0 ? null : text,
+      ...this.#reasoning(thoughts),
+      ...(calls.length > 0 && { tool_calls: calls }),
+    })
   }
 
   #reasoning(thoughts: readonly string[]): Pick<ChatMessage, 'reasoning' | 'reasoning_content'> {
@@ -188,7 +193,9 @@ function partsOf(content: ChatContent | null): readonly ChatPart[] {
 /** The parts of a tool result. A block that is neither text nor image is shown to the model as its JSON. */
 function resultParts(block: JsonObject, field: string, changes: Changes): readonly ChatPart[] {
   const isEmpty = block.content === undefined || block.content === null
-  const parts = isEmpty ? [] : blocksOf(block.content, `${field}.content`).map((inner, index) => resultPart(inner, `${field}.content.${index}`, changes))
+  const parts = isEmpty
+    ? []
+    : blocksOf(block.content, `${field}.content`).map((inner, index) => resultPart(inner, `${field}.content.${index}`, changes))
   return block.is_error === true ? [textPart('Error: '), ...parts].reduce(withPrefix, []) : parts
 }
 
@@ -205,4 +212,3 @@ function resultPart(block: JsonObject, field: string, changes: Changes): ChatPar
   if (block.type === 'document' || block.type === 'search_result') return userPart(block, field, changes)
   return textPart(JSON.stringify(block))
 }
-

@@ -15,12 +15,20 @@ interface Translated {
   readonly messages: readonly JsonObject[]
 }
 
-function made(body: JsonObject, engine: keyof typeof ENGINE_TRAITS = 'LlamaCpp', tokensLeft?: number): { fields: Translated; headers: string[] } {
-  const { fields, changes } = chatRequest({ model: 'm', max_tokens: 10, messages: [USER], ...body }, { traits: ENGINE_TRAITS[engine], tokensLeft })
+function made(
+  body: JsonObject,
+  engine: keyof typeof ENGINE_TRAITS = 'LlamaCpp',
+  tokensLeft?: number,
+): { fields: Translated; headers: string[] } {
+  const { fields, changes } = chatRequest(
+    { model: 'm', max_tokens: 10, messages: [USER], ...body },
+    { traits: ENGINE_TRAITS[engine], tokensLeft },
+  )
   return { fields: fields as Translated, headers: changes.headers() }
 }
 
-const messagesOf = (messages: readonly JsonObject[], engine?: keyof typeof ENGINE_TRAITS): readonly JsonObject[] => made({ messages }, engine).fields.messages
+const messagesOf = (messages: readonly JsonObject[], engine?: keyof typeof ENGINE_TRAITS): readonly JsonObject[] =>
+  made({ messages }, engine).fields.messages
 
 function refusal(body: JsonObject): string {
   try {
@@ -33,7 +41,10 @@ function refusal(body: JsonObject): string {
 
 describe('messages', () => {
   it('have the system text first, and text as a string', () => {
-    const system = [{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }]
+    const system = [
+      { type: 'text', text: 'a' },
+      { type: 'text', text: 'b' },
+    ]
     expect(made({ system, messages: [{ role: 'user', content: [{ type: 'text', text: 'hi' }] }] }).fields.messages).toEqual([
       { role: 'system', content: 'a\n\nb' },
       USER,
@@ -41,14 +52,23 @@ describe('messages', () => {
   })
 
   it('X11: keep a system message where it stood, after the results of the calls before it', () => {
-    const messages = [USER, { role: 'assistant', content: [use('c1')] }, { role: 'system', content: 'note' }, { role: 'user', content: [result('c1', 'r')] }]
+    const messages = [
+      USER,
+      { role: 'assistant', content: [use('c1')] },
+      { role: 'system', content: 'note' },
+      { role: 'user', content: [result('c1', 'r')] },
+    ]
     expect(messagesOf(messages).map(({ role }) => role)).toEqual(['user', 'assistant', 'tool', 'system'])
     const between = [USER, { role: 'system', content: 'note' }, { role: 'user', content: 'go' }]
     expect(messagesOf(between)).toEqual([USER, { role: 'system', content: 'note' }, { role: 'user', content: 'go' }])
   })
 
   it('X12: send reasoning back in the field of the server', () => {
-    const messages = [USER, { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 's' }, use('c1')] }, { role: 'user', content: [result('c1', 'r')] }]
+    const messages = [
+      USER,
+      { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 's' }, use('c1')] },
+      { role: 'user', content: [result('c1', 'r')] },
+    ]
     expect(messagesOf(messages, 'DeepSeek')[1]).toMatchObject({ reasoning_content: 'hm', content: null })
     expect(messagesOf(messages, 'VLLM')[1]).toMatchObject({ reasoning: 'hm' })
     expect(made({ messages }, 'TGI').headers).toEqual(['x-headgate-dropped', 'messages.thinking'])
@@ -56,9 +76,17 @@ describe('messages', () => {
 
   it('X14, X21: do without redacted and empty thinking beside calls', () => {
     const blocks = [{ type: 'redacted_thinking', data: 'x' }, { type: 'thinking', thinking: '', signature: '' }, use('c1'), use('c2')]
-    const out = messagesOf([USER, { role: 'assistant', content: blocks }, { role: 'user', content: [result('c2', 'two'), result('c1', 'one')] }])
+    const out = messagesOf([
+      USER,
+      { role: 'assistant', content: blocks },
+      { role: 'user', content: [result('c2', 'two'), result('c1', 'one')] },
+    ])
     expect(out.slice(1)).toEqual([
-      { role: 'assistant', content: null, tool_calls: ['c1', 'c2'].map((id) => ({ id, type: 'function', function: { name: 'read', arguments: '{}' } })) },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: ['c1', 'c2'].map((id) => ({ id, type: 'function', function: { name: 'read', arguments: '{}' } })),
+      },
       { role: 'tool', tool_call_id: 'c1', content: 'one' },
       { role: 'tool', tool_call_id: 'c2', content: 'two' },
     ])
@@ -66,16 +94,33 @@ describe('messages', () => {
 
   it('X17: have images of the user as parts', () => {
     expect(messagesOf([{ role: 'user', content: [{ type: 'text', text: 'see' }, image] }])).toEqual([
-      { role: 'user', content: [{ type: 'text', text: 'see' }, { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'see' },
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+        ],
+      },
     ])
   })
 
   it('X18: move an image of a result into the user message after all results, and say whose it is', () => {
-    const out = messagesOf([USER, { role: 'assistant', content: [use('c1'), use('c2')] }, { role: 'user', content: [result('c1', [image]), result('c2', 'x'), { type: 'text', text: 'go' }] }])
+    const out = messagesOf([
+      USER,
+      { role: 'assistant', content: [use('c1'), use('c2')] },
+      { role: 'user', content: [result('c1', [image]), result('c2', 'x'), { type: 'text', text: 'go' }] },
+    ])
     expect(out.slice(2)).toEqual([
       { role: 'tool', tool_call_id: 'c1', content: '' },
       { role: 'tool', tool_call_id: 'c2', content: 'x' },
-      { role: 'user', content: [{ type: 'text', text: 'Image in the result of the tool call c1:' }, { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } }, { type: 'text', text: 'go' }] },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Image in the result of the tool call c1:' },
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+          { type: 'text', text: 'go' },
+        ],
+      },
     ])
   })
 
@@ -83,42 +128,75 @@ describe('messages', () => {
     const contents: Array<[unknown, string]> = [
       [undefined, ''],
       ['x', 'x'],
-      [[{ type: 'text', text: 'a' }, { type: 'text', text: 'b' }], 'a\nb'],
+      [
+        [
+          { type: 'text', text: 'a' },
+          { type: 'text', text: 'b' },
+        ],
+        'a\nb',
+      ],
       [[{ type: 'tool_reference', tool_name: 't' }], '{"type":"tool_reference","tool_name":"t"}'],
     ]
     for (const [content, shown] of contents) {
       const block = result('c1', content)
-      const turn = (more: JsonObject): readonly JsonObject[] => messagesOf([USER, { role: 'assistant', content: [use('c1')] }, { role: 'user', content: [{ ...block, ...more }] }])
+      const turn = (more: JsonObject): readonly JsonObject[] =>
+        messagesOf([USER, { role: 'assistant', content: [use('c1')] }, { role: 'user', content: [{ ...block, ...more }] }])
       expect(turn({})[2]?.content).toBe(shown)
       expect(turn({ is_error: true })[2]?.content).toBe(`Error: ${shown}`)
     }
   })
 
   it('of one role in a row become one', () => {
-    const out = messagesOf([USER, { role: 'user', content: 'there' }, { role: 'assistant', content: 'a' }, { role: 'assistant', content: 'b' }])
-    expect(out).toEqual([{ role: 'user', content: 'hi\n\nthere' }, { role: 'assistant', content: 'a\n\nb' }])
+    const out = messagesOf([
+      USER,
+      { role: 'user', content: 'there' },
+      { role: 'assistant', content: 'a' },
+      { role: 'assistant', content: 'b' },
+    ])
+    expect(out).toEqual([
+      { role: 'user', content: 'hi\n\nthere' },
+      { role: 'assistant', content: 'a\n\nb' },
+    ])
   })
 
   it('X19: refuse a PDF, a file and a document by URL, and take documents of text', () => {
-    const sources = [{ type: 'base64', media_type: 'application/pdf', data: 'x' }, { type: 'url', url: 'http://x' }, { type: 'file', file_id: 'f' }]
+    const sources = [
+      { type: 'base64', media_type: 'application/pdf', data: 'x' },
+      { type: 'url', url: 'http://x' },
+      { type: 'file', file_id: 'f' },
+    ]
     for (const source of sources) {
-      const content = [{ type: 'text', text: 'hi' }, { type: 'document', source }]
-      expect(refusal({ messages: [{ role: 'user', content }] })).toMatch(/^untranslatable: Unsupported: messages\.0\.content\.1\.source is a document of type/)
+      const content = [
+        { type: 'text', text: 'hi' },
+        { type: 'document', source },
+      ]
+      expect(refusal({ messages: [{ role: 'user', content }] })).toMatch(
+        /^untranslatable: Unsupported: messages\.0\.content\.1\.source is a document of type/,
+      )
     }
     const document = { type: 'document', title: 'T', source: { type: 'text', media_type: 'text/plain', data: 'body' } }
     expect(messagesOf([{ role: 'user', content: [document] }])).toEqual([{ role: 'user', content: 'T\nbody' }])
   })
 
   it('refuse blocks of tools that Anthropic runs, calls without results, and results without calls', () => {
-    expect(refusal({ messages: [USER, { role: 'assistant', content: [{ type: 'server_tool_use', id: 's', name: 'web_search', input: {} }] }] })).toMatch(/^untranslatable: Unsupported: messages\.1\.content\.0/)
-    expect(refusal({ messages: [USER, { role: 'assistant', content: [use('c1')] }, USER] })).toMatch(/^invalidField: Invalid request: messages\.1\.content\.0/)
+    expect(
+      refusal({ messages: [USER, { role: 'assistant', content: [{ type: 'server_tool_use', id: 's', name: 'web_search', input: {} }] }] }),
+    ).toMatch(/^untranslatable: Unsupported: messages\.1\.content\.0/)
+    expect(refusal({ messages: [USER, { role: 'assistant', content: [use('c1')] }, USER] })).toMatch(
+      /^invalidField: Invalid request: messages\.1\.content\.0/,
+    )
     expect(refusal({ messages: [USER, { role: 'assistant', content: [use('c1')] }] })).toMatch(/^invalidField/)
-    expect(refusal({ messages: [{ role: 'user', content: [result('c9', 'x')] }] })).toMatch(/^invalidField: Invalid request: messages\.0\.content\.0/)
+    expect(refusal({ messages: [{ role: 'user', content: [result('c9', 'x')] }] })).toMatch(
+      /^invalidField: Invalid request: messages\.0\.content\.0/,
+    )
     expect(refusal({ messages: [{ role: 'robot', content: 'x' }] })).toMatch(/^invalidField: Invalid request: messages\.0\.role/)
   })
 
   it('X24: keep the line of Claude Code and replace only its changing sum, so that turns share a prefix', () => {
-    const system = (cch: string): JsonObject[] => [{ type: 'text', text: `x-anthropic-billing-header: cc_version=2.1; cc_entrypoint=cli; cch=${cch};` }, { type: 'text', text: 'You are' }]
+    const system = (cch: string): JsonObject[] => [
+      { type: 'text', text: `x-anthropic-billing-header: cc_version=2.1; cc_entrypoint=cli; cch=${cch};` },
+      { type: 'text', text: 'You are' },
+    ]
     const texts = ['0a1b2', 'ffff9'].map((cch) => made({ system: system(cch) }).fields.messages[0]?.content)
     expect(texts).toEqual(Array(2).fill('x-anthropic-billing-header: cc_version=2.1; cc_entrypoint=cli; cch=00000;\n\nYou are'))
   })
@@ -134,14 +212,22 @@ describe('fields', () => {
 
   it('X15: send the effort where the server takes one, else name it', () => {
     const body = { thinking: { type: 'adaptive' }, output_config: { effort: 'max' } }
-    expect(made(body, 'VLLM')).toMatchObject({ fields: { reasoning_effort: 'high' }, headers: ['x-headgate-dropped', 'thinking', 'x-headgate-adjusted', 'output_config.effort'] })
+    expect(made(body, 'VLLM')).toMatchObject({
+      fields: { reasoning_effort: 'high' },
+      headers: ['x-headgate-dropped', 'thinking', 'x-headgate-adjusted', 'output_config.effort'],
+    })
     expect(made(body, 'TGI').headers).toEqual(['x-headgate-dropped', 'thinking, output_config.effort'])
   })
 
   it('X20: leave out a tool that Anthropic runs and name it, unless the choice is that tool', () => {
     const search = { type: 'web_search_20250305', name: 'web_search' }
-    expect(made({ tools: [search, TOOL] })).toMatchObject({ fields: { tools: [{ function: { name: 'read' } }] }, headers: ['x-headgate-dropped', 'tools.web_search_20250305'] })
-    expect(refusal({ tools: [search, TOOL], tool_choice: { type: 'tool', name: 'web_search' } })).toMatch(/^untranslatable: Unsupported: tools\.0/)
+    expect(made({ tools: [search, TOOL] })).toMatchObject({
+      fields: { tools: [{ function: { name: 'read' } }] },
+      headers: ['x-headgate-dropped', 'tools.web_search_20250305'],
+    })
+    expect(refusal({ tools: [search, TOOL], tool_choice: { type: 'tool', name: 'web_search' } })).toMatch(
+      /^untranslatable: Unsupported: tools\.0/,
+    )
     expect(refusal({ tools: [search], tool_choice: { type: 'any' } })).toMatch(/^untranslatable: Unsupported: tool_choice/)
   })
 
@@ -152,7 +238,10 @@ describe('fields', () => {
   })
 
   it('X27: lower max_tokens to what is left, and name it', () => {
-    expect(made({ max_tokens: 100 }, 'LlamaCpp', 40)).toMatchObject({ fields: { max_tokens: 40 }, headers: ['x-headgate-adjusted', 'max_tokens'] })
+    expect(made({ max_tokens: 100 }, 'LlamaCpp', 40)).toMatchObject({
+      fields: { max_tokens: 40 },
+      headers: ['x-headgate-adjusted', 'max_tokens'],
+    })
     expect(made({ max_tokens: 40 }, 'LlamaCpp', 40).headers).toEqual([])
   })
 
@@ -163,13 +252,22 @@ describe('fields', () => {
       { type: 'function', function: { name: 'bare', parameters: { type: 'object', properties: {} } } },
     ])
     expect(fields).toMatchObject({ tool_choice: 'required', parallel_tool_calls: false })
-    expect(made({ tools: [TOOL], tool_choice: { type: 'tool', name: 'read' } }).fields.tool_choice).toEqual({ type: 'function', function: { name: 'read' } })
+    expect(made({ tools: [TOOL], tool_choice: { type: 'tool', name: 'read' } }).fields.tool_choice).toEqual({
+      type: 'function',
+      function: { name: 'read' },
+    })
     expect(made({ tools: [], tool_choice: { type: 'auto' } }).fields).not.toHaveProperty('tool_choice')
   })
 
   it('pass sampling, stop sequences and a schema of the answer', () => {
     const schema = { type: 'object' }
-    const { fields } = made({ temperature: 0, top_p: 0.5, top_k: 3, stop_sequences: ['END'], output_config: { format: { type: 'json_schema', schema } } })
+    const { fields } = made({
+      temperature: 0,
+      top_p: 0.5,
+      top_k: 3,
+      stop_sequences: ['END'],
+      output_config: { format: { type: 'json_schema', schema } },
+    })
     expect(fields).toMatchObject({ temperature: 0, top_p: 0.5, top_k: 3, stop: ['END'], response_format: { json_schema: { schema } } })
     expect(made({ top_k: 3 }, 'Other').headers).toEqual(['x-headgate-dropped', 'top_k'])
   })

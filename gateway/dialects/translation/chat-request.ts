@@ -48,7 +48,15 @@ const KNOWN: ReadonlySet<string> = new Set([
   ...['thinking', 'output_config', 'output_format', 'metadata', 'mcp_servers'],
 ])
 /** Known fields of the Messages API that no model server needs. */
-const NEEDLESS: ReadonlySet<string> = new Set(['cache_control', 'context_management', 'container', 'service_tier', 'inference_geo', 'speed', 'betas'])
+const NEEDLESS: ReadonlySet<string> = new Set([
+  'cache_control',
+  'context_management',
+  'container',
+  'service_tier',
+  'inference_geo',
+  'speed',
+  'betas',
+])
 
 function noteRest(body: JsonObject, changes: Changes): void {
   if (Array.isArray(body.mcp_servers) && body.mcp_servers.length > 0) throw unsupported('mcp_servers', 'cannot be reached by this model')
@@ -78,7 +86,8 @@ function chatTool(tool: JsonObject, field: string, { body, changes }: ToolContex
     const parameters = { type: 'object', properties: {}, ...asObject(schema) }
     return [{ type: 'function', function: { name, ...(typeof description === 'string' && { description }), parameters } }]
   }
-  if (asObject(body.tool_choice)?.name === name) throw unsupported(field, `is a tool of type ${shownType(tool)}, which this model cannot use, and tool_choice names it`)
+  if (asObject(body.tool_choice)?.name === name)
+    throw unsupported(field, `is a tool of type ${shownType(tool)}, which this model cannot use, and tool_choice names it`)
   changes.drop(`tools.${shownType(tool)}`)
   return []
 }
@@ -99,7 +108,8 @@ function toolChoice(body: JsonObject, traits: EngineTraits, changes: Changes): J
 /** Without a tool left, a choice of one would be refused by servers, and its loss would change the meaning. */
 function checkNoToolIsForced({ tool_choice: choice }: JsonObject): void {
   const type = asObject(choice)?.type
-  if (type === 'any' || type === 'tool') throw unsupported('tool_choice', 'demands a tool, and the request has none that this model can use')
+  if (type === 'any' || type === 'tool')
+    throw unsupported('tool_choice', 'demands a tool, and the request has none that this model can use')
 }
 
 function cap({ max_tokens: asked }: JsonObject, tokensLeft: number | undefined, changes: Changes): JsonObject {
@@ -153,7 +163,8 @@ function effort({ effort: asked }: JsonObject, traits: EngineTraits, changes: Ch
 
 function format(wanted: JsonObject | undefined): JsonObject {
   if (wanted === undefined) return {}
-  if (wanted.type !== 'json_schema') throw unsupported('output_config.format', `has the type ${shownType(wanted)}; only json_schema can be sent to this model`)
+  if (wanted.type !== 'json_schema')
+    throw unsupported('output_config.format', `has the type ${shownType(wanted)}; only json_schema can be sent to this model`)
   return { response_format: { type: 'json_schema', json_schema: { name: 'answer', schema: asObject(wanted.schema) ?? {}, strict: true } } }
 }
 

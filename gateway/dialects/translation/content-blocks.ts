@@ -89,7 +89,8 @@ function documentText(block: JsonObject, field: string): string {
 
 function sourceText(source: JsonObject, field: string): string {
   if (source.type === 'text') return textIn(source, 'data', field)
-  if (source.type !== 'content') throw unsupported(field, `is a document of type ${shownType(source)}; only documents of text can be sent to this model`)
+  if (source.type !== 'content')
+    throw unsupported(field, `is a document of type ${shownType(source)}; only documents of text can be sent to this model`)
   return plainText(source.content, `${field}.content`)
 }
 

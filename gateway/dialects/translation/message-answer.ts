@@ -1,6 +1,7 @@
 /** Answers in the format of the Messages API: its reasons to stop, its usage, and a whole message of a plain chat completion. */
 import { randomUUID } from 'node:crypto'
 import { asObject, type JsonObject } from '../json-body.ts'
+import { UnreadableAnswer } from '../unreadable-answer.ts'
 import type { UsageReport } from '../usage.ts'
 import { type CallPiece, type Finish, pieceOf, usageOf } from './chat-answer.ts'
 
@@ -19,9 +20,6 @@ export interface Stop {
   readonly stop_details?: JsonObject
 }
 
-/** An answer that is no complete chat completion. */
-export class UnfinishedAnswer extends Error {}
-
 export function messageId(): string {
   return `msg_${randomUUID().replaceAll('-', '')}`
 }
@@ -30,10 +28,10 @@ export function toolId(): string {
   return `toolu_${randomUUID().replaceAll('-', '').slice(0, 24)}`
 }
 
-/** @throws UnfinishedAnswer without an answer, or without a reason for its end */
+/** @throws UnreadableAnswer without an answer, or without a reason for its end */
 export function messageAnswer(answer: JsonObject, asked: Asked, outputTokens: number): JsonObject {
   const piece = pieceOf(answer)
-  if (piece?.finish === undefined) throw new UnfinishedAnswer('the answer has no finish_reason')
+  if (piece?.finish === undefined) throw new UnreadableAnswer('the answer has no finish_reason')
   const ids = new Set<string>()
   const calls = piece.calls.map((call) => toolUse(call, ids))
   const whole = calls.filter((call) => call !== undefined)
@@ -79,10 +77,10 @@ export interface StopContext {
 
 /**
  * A call is a call whatever the server says of its end. Arguments that were cut off are the limit of tokens, so that no client runs half a call.
- * @throws UnfinishedAnswer if the server itself broke off
+ * @throws UnreadableAnswer if the server itself broke off
  */
 export function stopOf({ reason, stopSequence }: Finish, { asked, calls, isCut }: StopContext): Stop {
-  if (reason === 'abort' || reason === 'error') throw new UnfinishedAnswer(`the answer ended with finish_reason ${reason}`)
+  if (reason === 'abort' || reason === 'error') throw new UnreadableAnswer(`the answer ended with finish_reason ${reason}`)
   if (reason === 'content_filter') {
     return { stop_reason: 'refusal', stop_sequence: null, stop_details: { type: 'refusal', category: null, explanation: null } }
   }

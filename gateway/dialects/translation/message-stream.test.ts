@@ -1,13 +1,15 @@
 import { describe, expect, it } from 'vitest'
 import { checkMessageStream } from '../../../test/support/message-grammar.ts'
 import type { JsonObject } from '../json-body.ts'
-import { UnfinishedAnswer } from './message-answer.ts'
+import { UnreadableAnswer } from '../unreadable-answer.ts'
 import { MessageStream } from './message-stream.ts'
 
 const ASKED = { model: 'llama', stopSequences: ['END'], inputTokens: 12 }
 const USAGE = { choices: [], usage: { prompt_tokens: 20, completion_tokens: 7, prompt_tokens_details: { cached_tokens: 15 } } }
 
-const delta = (fields: JsonObject, more: JsonObject = {}): JsonObject => ({ choices: [{ index: 0, delta: fields, finish_reason: null, ...more }] })
+const delta = (fields: JsonObject, more: JsonObject = {}): JsonObject => ({
+  choices: [{ index: 0, delta: fields, finish_reason: null, ...more }],
+})
 const finish = (reason: string, more: JsonObject = {}): JsonObject => delta({}, { finish_reason: reason, ...more })
 const call = (index: number, args: string, named: JsonObject = {}): JsonObject =>
   delta({ tool_calls: [{ index, ...named, function: { ...(named.id === undefined ? {} : { name: 'read' }), arguments: args } }] })
@@ -54,7 +56,9 @@ describe('a translated stream', () => {
 
   it('X4: has no empty block before a call', () => {
     const first = delta({ role: 'assistant', content: '', tool_calls: [] })
-    expect(blocks(first, delta({ content: null }), call(0, '{}', { id: 'c1' }), finish('tool_calls'))[0]).toMatchObject({ type: 'tool_use' })
+    expect(blocks(first, delta({ content: null }), call(0, '{}', { id: 'c1' }), finish('tool_calls'))[0]).toMatchObject({
+      type: 'tool_use',
+    })
   })
 
   it('X5: keeps interleaved calls apart and sends them one after the other', () => {
@@ -79,7 +83,7 @@ describe('a translated stream', () => {
   it('X5: fails if more than 1 MiB of arguments would have to wait', () => {
     const stream = new MessageStream(ASKED)
     stream.push(call(0, '{"a"', { id: 'c1' }), 1)
-    expect(() => stream.push(call(1, 'x'.repeat(1024 * 1024 + 1), { id: 'c2' }), 1)).toThrow(UnfinishedAnswer)
+    expect(() => stream.push(call(1, 'x'.repeat(1024 * 1024 + 1), { id: 'c2' }), 1)).toThrow(UnreadableAnswer)
   })
 
   it('X6: opens a new block for reasoning after text', () => {
@@ -90,7 +94,9 @@ describe('a translated stream', () => {
   })
 
   it('X7: stops for a tool whatever the server says of the end', () => {
-    expect(ending(delta({ content: 'a' }), call(0, '{}', { id: 'c1' }), finish('stop'))).toMatchObject({ delta: { stop_reason: 'tool_use' } })
+    expect(ending(delta({ content: 'a' }), call(0, '{}', { id: 'c1' }), finish('stop'))).toMatchObject({
+      delta: { stop_reason: 'tool_use' },
+    })
   })
 
   it('X8: stops at the limit of tokens if arguments were cut off', () => {
@@ -163,7 +169,7 @@ describe('a translated stream', () => {
   })
 
   it.each(['abort', 'error'])('fails at finish_reason %s, and without any', (reason) => {
-    expect(() => translated(delta({ content: 'a' }), finish(reason))).toThrow(UnfinishedAnswer)
-    expect(() => translated(delta({ content: 'a' }))).toThrow(UnfinishedAnswer)
+    expect(() => translated(delta({ content: 'a' }), finish(reason))).toThrow(UnreadableAnswer)
+    expect(() => translated(delta({ content: 'a' }))).toThrow(UnreadableAnswer)
   })
 })

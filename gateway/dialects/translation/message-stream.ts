@@ -8,9 +8,10 @@
  * In `Writing` at most one block is open. Pieces of a call that belong to another block than the open one wait until that block is closed.
  */
 import type { JsonObject } from '../json-body.ts'
+import { UnreadableAnswer } from '../unreadable-answer.ts'
 import { laterReport, type UsageReport } from '../usage.ts'
 import { type CallPiece, type ChatPiece, type Finish, pieceOf, usageOf } from './chat-answer.ts'
-import { type Asked, inputOf, messageId, messageUsage, type Stop, stopOf, UnfinishedAnswer, uniqueId } from './message-answer.ts'
+import { type Asked, inputOf, messageId, messageUsage, type Stop, stopOf, uniqueId } from './message-answer.ts'
 
 /** Characters of arguments that may wait for an earlier call. */
 const MAX_WAITING = 1024 * 1024
@@ -55,7 +56,7 @@ export class MessageStream {
     return this.#state === 'Ended'
   }
 
-  /** Takes one chunk. @returns the events that it causes, as bytes of the stream @throws UnfinishedAnswer */
+  /** Takes one chunk. @returns the events that it causes, as bytes of the stream @throws UnreadableAnswer */
   push(chunk: JsonObject, outputTokens: number): string {
     if (this.#state === 'Ended') return ''
     const usage = usageOf(chunk)
@@ -66,7 +67,7 @@ export class MessageStream {
     return this.#written()
   }
 
-  /** Ends the message, with the usage if the server has reported it. @throws UnfinishedAnswer without a reason for the end */
+  /** Ends the message, with the usage if the server has reported it. @throws UnreadableAnswer without a reason for the end */
   end(outputTokens: number): string {
     if (this.#state !== 'Ended') this.#end(outputTokens)
     return this.#written()
@@ -85,7 +86,16 @@ export class MessageStream {
   #start(): void {
     const { model, inputTokens } = this.#asked
     const usage = { input_tokens: inputTokens, output_tokens: 0 }
-    const message = { id: messageId(), type: 'message', role: 'assistant', model, content: [], stop_reason: null, stop_sequence: null, usage }
+    const message = {
+      id: messageId(),
+      type: 'message',
+      role: 'assistant',
+      model,
+      content: [],
+      stop_reason: null,
+      stop_sequence: null,
+      usage,
+    }
     this.#state = 'Writing'
     this.#emit({ type: 'message_start', message })
     this.#emit({ type: 'ping' })
@@ -101,7 +111,8 @@ export class MessageStream {
 
   #call(piece: CallPiece): void {
     const call = this.#callOf(piece)
-    if (call.state === 'Closed' && piece.args.trim() !== '') throw new UnfinishedAnswer('the arguments of a tool call go on after their end')
+    if (call.state === 'Closed' && piece.args.trim() !== '')
+      throw new UnreadableAnswer('the arguments of a tool call go on after their end')
     call.id ??= piece.id
     call.name ??= piece.name
     call.args += piece.args
@@ -116,7 +127,7 @@ export class MessageStream {
     const known =
       index !== undefined
         ? this.#calls.find((call) => call.index === index)
-        : this.#calls.find((call) => id !== undefined && call.id === id) ?? (id === undefined && name === undefined ? last : undefined)
+        : (this.#calls.find((call) => id !== undefined && call.id === id) ?? (id === undefined && name === undefined ? last : undefined))
     if (known !== undefined) return known
     const call: Call = { index, id, name, args: '', sent: 0, state: 'Waiting' }
     this.#calls.push(call)
@@ -125,7 +136,7 @@ export class MessageStream {
 
   #wait(characters: number): void {
     this.#waiting += characters
-    if (this.#waiting > MAX_WAITING) throw new UnfinishedAnswer('too many arguments of tool calls wait for an earlier call')
+    if (this.#waiting > MAX_WAITING) throw new UnreadableAnswer('too many arguments of tool calls wait for an earlier call')
   }
 
   /** Opens calls that wait, in their order, until one has no name yet or the arguments of the open one are not complete. */
@@ -138,7 +149,7 @@ export class MessageStream {
   }
 
   #openCall(call: Call): void {
-    if (call.name === undefined) throw new UnfinishedAnswer('a tool call has no name')
+    if (call.name === undefined) throw new UnreadableAnswer('a tool call has no name')
     this.#close()
     call.state = 'Open'
     call.id = uniqueId(call.id, this.#ids)
@@ -184,7 +195,7 @@ export class MessageStream {
   }
 
   #end(outputTokens: number): void {
-    if (this.#finish === undefined) throw new UnfinishedAnswer('the stream has no finish_reason')
+    if (this.#finish === undefined) throw new UnreadableAnswer('the stream has no finish_reason')
     const isCut = this.#calls.some(({ args }) => inputOf(args) === undefined)
     const stop = stopOf(this.#finish, { asked: this.#asked, calls: this.#calls.length, isCut })
     this.#closeAll()

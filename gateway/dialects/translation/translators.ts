@@ -9,7 +9,7 @@ import { type ChatRequest, chatRequest, type ChatServer } from './chat-request.t
 import { type Asked, messageAnswer } from './message-answer.ts'
 import { MessageStream } from './message-stream.ts'
 
-/** The stream of one answer. Its methods throw UnfinishedAnswer if the server breaks off. */
+/** The stream of one answer. Its methods throw UnreadableAnswer if the server breaks off. */
 export interface AnswerStream {
   /** Whether the server has said why it stopped. */
   readonly isFinished: boolean
@@ -27,7 +27,7 @@ export interface Translator {
   readonly events: BackendEvents
   /** @throws GatewayError, rows 11 and 15 */
   request(body: JsonObject, server: ChatServer): ChatRequest
-  /** @throws UnfinishedAnswer */
+  /** @throws UnreadableAnswer */
   answer(answer: JsonObject, asked: Asked, outputTokens: number): JsonObject
   stream(asked: Asked): AnswerStream
 }

@@ -47,7 +47,7 @@ describe('model records', () => {
   })
 
   test('of a later build are read without the fields that this one does not know', () => {
-    const later = { ...WIRE, tier: { in: 1 }, backends: [{ ...WIRE.backends[0], engine: 'vllm' }] }
+    const later = { ...WIRE, tier: { in: 1 }, backends: [{ ...WIRE.backends[0], accelerator: 'gpu' }] }
     expect(decodeModelRecord(JSON.stringify(later))).toEqual(RECORD)
   })
 

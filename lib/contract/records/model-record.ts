@@ -44,7 +44,9 @@ export const backendFields = {
   weight: z.int().min(0).max(1000).describe('Share of the requests. 0: none.').default(100),
   engine: z
     .enum(ENGINES)
-    .describe('The program of the server. It decides which routes the backend serves, unless routes lists them, and how messages are translated.')
+    .describe(
+      'The program of the server. It decides which routes the backend serves, unless routes lists them, and how messages are translated.',
+    )
     .default('Other'),
   messages: z
     .enum(['Translate', 'Native'])
@@ -75,7 +77,9 @@ const tokens = z.int().min(1).max(1_000_000_000)
 /** Bounds of prompts and answers. */
 export const tokenFields = {
   contextTokens: tokens.describe('Maximum number of tokens of a prompt and its answer together.').optional(),
-  maxOutputTokens: tokens.describe('Maximum number of tokens of an answer. Budgets hold this many for a request that sets no maximum itself.').optional(),
+  maxOutputTokens: tokens
+    .describe('Maximum number of tokens of an answer. Budgets hold this many for a request that sets no maximum itself.')
+    .optional(),
 }
 
 const sum = z.string().regex(/^[0-9a-f]{64}$/)
