@@ -159,7 +159,7 @@ describe('a form', () => {
     form.append('model', 'other')
     expect(await send(front.issue(), form)).toMatchObject({
       status: 400,
-      error: { message: expect.stringContaining('Invalid request: model stands') },
+      error: { message: expect.stringContaining('Invalid request: model appears') },
     })
   })
 
