@@ -86,7 +86,7 @@ export function connect(config: OperatorConfig, log: Log, kubeconfig: string | u
     settings: { ...config, allowLoopback: false },
     metrics,
   }
-  return { registry, transport, kube, watches, lease, redis, events, operator }
+  return { registry, transport, kube, watches, lease, redis, own, events, operator }
 }
 
 /** The watches: of the namespaces in scope, and for EndpointSlices of the operator's own too, where the gateways are. */

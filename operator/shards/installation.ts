@@ -11,8 +11,19 @@ export const INSTALLATION_SECRET = 'hg-installation'
 const ID_ENTRY = 'id'
 const CURRENCY_ENTRY = 'currency'
 
+interface InstallationDeps {
+  readonly kube: KubePort
+  readonly namespace: string
+}
+
+/** @returns the id; undefined before the first start @throws KubeError */
+export async function knownInstallation({ kube, namespace }: InstallationDeps): Promise<string | undefined> {
+  const present = await kube.get(secrets, { namespace, name: INSTALLATION_SECRET })
+  return present && idOf(present)
+}
+
 /** @returns the id, which the first start creates @throws KubeError */
-export async function readInstallation({ kube, namespace }: { readonly kube: KubePort; readonly namespace: string }): Promise<string> {
+export async function readInstallation({ kube, namespace }: InstallationDeps): Promise<string> {
   const present = await kube.get(secrets, { namespace, name: INSTALLATION_SECRET })
   const known = present && idOf(present)
   if (known !== undefined) return known

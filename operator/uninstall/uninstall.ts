@@ -11,6 +11,7 @@ import { loadConfig, type OperatorConfig } from '../config.ts'
 import { connect, type Connections } from '../connect.ts'
 import { LEASE_NAME } from '#kube/leader.ts'
 import { leases, type Secret, secrets } from '#kube/resources.ts'
+import { knownInstallation } from '../shards/installation.ts'
 import { Progress } from './progress.ts'
 import { HELD, HELD_KINDS, releaseObjects } from './release-objects.ts'
 import { RECORDS_KEY } from '#contract/records/mounted-folder.ts'
@@ -85,7 +86,7 @@ function print(text: string): void {
 }
 
 /** Tries each part on its own, and prints each part that cannot be deleted. */
-async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }: OperatorConfig, progress: Progress): Promise<void> {
+async function purge({ kube, own: redis }: Connections, { namespace, redisKeyPrefix }: OperatorConfig, progress: Progress): Promise<void> {
   const attempt = async (what: string, remove: () => Promise<string>): Promise<void> => {
     progress.moved()
     try {
@@ -94,6 +95,10 @@ async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }
       print(`uninstall: ${what} could not be deleted: ${messageOf(error)}`)
     }
   }
+  await attempt('the data in Redis', async () => {
+    redis.belongsTo((await knownInstallation({ kube, namespace })) ?? '') // the data of another installation stay
+    return `${await removeRedisKeys(redis, redisKeyPrefix, progress)} Redis keys were deleted`
+  })
   await attempt('the Secrets of the operator', async () => {
     const all = (await kube.list(secrets, namespace, OWN_LABEL)).filter(({ metadata }) => OWN_SECRET.test(metadata.name))
     const areKept = (await Promise.all(all.map(hasBooks))).some(Boolean)
@@ -105,7 +110,6 @@ async function purge({ kube, redis }: Connections, { namespace, redisKeyPrefix }
     await inParallel(own, CALLS, ({ metadata }) => kube.remove(secrets, { namespace, name: metadata.name }, { uid: metadata.uid ?? '' }))
     return `${own.length} Secrets of the operator were deleted`
   })
-  await attempt('the data in Redis', async () => `${await removeRedisKeys(redis, redisKeyPrefix, progress)} Redis keys were deleted`)
   await attempt('the Lease', async () => {
     await kube.remove(leases, { namespace, name: LEASE_NAME })
     return 'the Lease was deleted'
@@ -120,7 +124,7 @@ async function hasBooks({ metadata, data }: Secret): Promise<boolean> {
 }
 
 /** Deletes only keys with names of Headgate: another program may share the prefix by mistake. */
-async function removeRedisKeys(redis: Connections['redis'], prefix: string, progress: Progress): Promise<number> {
+async function removeRedisKeys(redis: Connections['own'], prefix: string, progress: Progress): Promise<number> {
   let removed = 0
   for (const pattern of [redisKeys(prefix).all, ledgerPattern(prefix)]) {
     let cursor = '0'

@@ -1,9 +1,10 @@
 /** An operator whose Redis is that of another installation: nothing in it changes, and the operator works once it has a Redis of its own. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { settledSubjects, usedAccounts } from '#contract/redis/redis-keys.ts'
+import { redisKeys, settledSubjects, usedAccounts } from '#contract/redis/redis-keys.ts'
 import { openLab } from '../support/lab.ts'
 import type { RedisPart } from '../support/redis-part.ts'
 import type { Stack } from '../support/stack.ts'
+import { uninstall } from '../support/uninstall.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
 const BUDGET = { name: 'life', amount: '1000', unit: 'Tokens', window: 'Lifetime', onExceeded: 'Block' } as const
@@ -56,5 +57,16 @@ describe('the Redis of another installation', () => {
     await redis.admin.flushall()
     await stranger.untilCondition('ApiKey', 'bot', 'SecretIssued')
     expect(await stranger.operator.isReady()).toBe(true)
+  })
+
+  it('keeps its data when this installation is uninstalled with all of its data', async () => {
+    await redis.admin.hset(redisKeys('hg').meta, 'installation', 'another-one') // has taken over meanwhile
+    const { code, text } = await uninstall(stranger, '--purge')
+    expect([code, text]).toEqual([
+      0,
+      expect.stringMatching(/the data in Redis could not be deleted: .*another installation \(another-one\)/),
+    ])
+    expect(await redis.admin.exists(redisKeys('hg').meta)).toBe(1)
+    expect(text).toMatch(/Secrets of the operator were deleted/)
   })
 })
