@@ -55,6 +55,8 @@ interface Seen {
   heldBack: readonly string[]
   /** The highest amount of each budget, by its id: running calls may have begun under it. */
   readonly amounts: Map<string, number>
+  /** Ids of the budgets of the last read with all known spend; undefined before it. */
+  ids: ReadonlySet<string> | undefined
 }
 
 export class SpendReader {
@@ -93,12 +95,14 @@ export class SpendReader {
     const { store, assertLeading } = this.#deps
     if (uids.length === 0) return
     assertLeading()
-    const first = await store.seed(uids.map((uid) => this.#checkpointsOf(uid)))
+    const returned = uids.filter((uid) => this.#returned(uid).length > 0)
+    const first = await store.seed(uids.map((uid) => without(this.#checkpointsOf(uid), this.#returned(uid))))
     const damaged = uids.filter((_, at) => first[at] === 'damaged')
     if (damaged.length > 0) {
       await store.dropBudgets(damaged)
       await store.seed(damaged.map((uid) => this.#checkpointsOf(uid)))
     }
+    if (returned.length > 0) await store.seed(returned.map((uid) => this.#checkpointsOf(uid)))
     await this.#lost(uids.filter((_, at) => first[at] !== 'present'))
   }
 
@@ -143,6 +147,7 @@ export class SpendReader {
     const seen = this.#seenOf(uid)
     if (hasLostSpend(known, asked, read.windows)) return false
     seen.goodMs = nowMs
+    seen.ids = new Set(asked.map(({ budget }) => budgetID(budget)))
     if (isMore(known, after)) seen.usedMs = nowMs
     if (after !== undefined) this.#report(uid, { budgets: readingsOf(asked, read.windows), lastUsedMs: seen.usedMs })
     return true
@@ -204,13 +209,23 @@ export class SpendReader {
     return { subject, checkpoints: budgets ? spent.filter(([field]) => isOf(field, budgets)) : spent }
   }
 
+  /** Budgets that were removed and added again: the ledger may have forgotten their spend, which is no loss. */
+  #returned(uid: string): readonly BudgetRecord[] {
+    const ids = this.#seen.get(uid)?.ids
+    return ids === undefined ? [] : (this.#deps.subjects.budgetsOf(uid) ?? []).filter((budget) => !ids.has(budgetID(budget)))
+  }
+
   #seenOf(uid: string): Seen {
     const known = this.#seen.get(uid)
     if (known) return known
-    const seen: Seen = { goodMs: 0, usedMs: undefined, reported: '', heldBack: [], amounts: new Map() }
+    const seen: Seen = { goodMs: 0, usedMs: undefined, reported: '', heldBack: [], amounts: new Map(), ids: undefined }
     this.#seen.set(uid, seen)
     return seen
   }
+}
+
+function without({ subject, checkpoints }: SubjectCheckpoints, budgets: readonly BudgetRecord[]): SubjectCheckpoints {
+  return { subject, checkpoints: checkpoints.filter(([field]) => !isOf(field, budgets)) }
 }
 
 function isMore(known: SpendEntry | undefined, after: SpendEntry | undefined): boolean {
