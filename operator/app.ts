@@ -26,6 +26,7 @@ import type { Level } from './loop/level.ts'
 import { resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
 import { ProjectedModels } from './kinds/served-model/projected-models.ts'
+import { NAMED_PODS } from './projection/programmed.ts'
 import { Acknowledgements } from './projection/acknowledgements.ts'
 import { Projection } from './projection/projection.ts'
 import type { ProjectionChange } from './projection/store.ts'
@@ -282,8 +283,22 @@ export class Operator {
       onConfirmed: (key) => this.#queue.add(itemOf(key), 'change'),
       onProgress: (key) => this.#queue.add(itemOf(key), 'background'),
       onServingChanged: () => this.#servingChanged(),
+      onLagging: (pods) => this.#lagging(pods),
       onPoll: () => this.#polled(),
     })
+  }
+
+  /** Names the pods that hold up the statuses of all keys: each status alone would look like a problem of its own key. */
+  #lagging(pods: readonly string[]): void {
+    const { metrics, log } = this.#deps
+    metrics?.lagging(pods)
+    const waiting = this.#acknowledgements.waiting
+    if (pods.length === 0) log.info('every gateway pod acknowledges changes again')
+    else
+      log.warn(
+        { pods: pods.slice(0, NAMED_PODS), count: pods.length, waiting },
+        'gateway pods have not acknowledged a change for 5 s; keys wait for them',
+      )
   }
 
   #servingChanged(): void {

@@ -5,6 +5,7 @@ import { findCondition } from '#api/condition-list.ts'
 import type { Informer } from '#kube/port.ts'
 import type { Level } from './loop/level.ts'
 import type { Outcome, WorkQueue } from './loop/work-queue.ts'
+import { NAMED_PODS } from './projection/programmed.ts'
 
 const RECONCILE_BUCKETS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60]
 const QUEUE_BUCKETS = [0.0001, 0.001, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60, 300]
@@ -117,6 +118,7 @@ function operatorMetrics(meter: Meter) {
       projectionWatermark.set(watermark)
       statusPending.set(waiting)
     },
+    lagging: laggingMetric(meter),
     /** Entries that this version cannot read. @param set keyring, models, upstream, spend */
     unreadableEntries: (set: string, count: number) => unreadableEntries.set({ set }, count),
     unwatchedKeys: unwatchedMetric(meter),
@@ -135,6 +137,16 @@ function operatorMetrics(meter: Meter) {
   return (keys: Informer<ApiKey>) => {
     meter.pulled('headgate_operator_apikeys', 'ApiKeys by state.', () => countByState(keys), 'state')
     return metrics
+  }
+}
+
+/** @returns a setter of the pods that hold up keys */
+function laggingMetric(meter: Meter): (pods: readonly string[]) => void {
+  const help = 'Gateway pods that have not acknowledged a change for 5 s, and hold up the status of keys.'
+  const gauge = meter.gauge('headgate_operator_lagging_pods', help, 'gateway')
+  return (pods) => {
+    gauge.reset()
+    for (const gateway of pods.slice(0, NAMED_PODS)) gauge.set({ gateway }, 1)
   }
 }
 

@@ -31,6 +31,8 @@ let clock: ManualClock
 let slices: EndpointSlice[]
 /** Every call of a callback, in order. */
 let log: string[]
+/** The pods of each call about pods that hold up keys. */
+let lagging: string[]
 let acknowledgements: Acknowledgements
 
 beforeEach(() => {
@@ -39,6 +41,7 @@ beforeEach(() => {
   clock = new ManualClock()
   slices = []
   log = []
+  lagging = []
   acknowledgements = new Acknowledgements({
     store,
     clock,
@@ -47,6 +50,7 @@ beforeEach(() => {
     onConfirmed: (key) => log.push(`confirmed ${key}`),
     onProgress: (key) => log.push(`progress ${key}`),
     onServingChanged: () => log.push('serving changed'),
+    onLagging: (pods) => lagging.push(pods.join()),
     onPoll: () => undefined,
   })
 })
@@ -218,6 +222,25 @@ describe('an expected key', () => {
     store.live = [heartbeat('a', 7)]
     await clock.advance(100)
     expect(log).toEqual(['confirmed key'])
+  })
+
+  test('that a pod holds up for 5 s is reported once with the name of the pod, and once more when none is held up', async () => {
+    const acks = await after([heartbeat('a', 9), heartbeat('deaf', 4)])
+    acks.expect('key', 5, 'uid')
+    await clock.advance(3_000)
+    for (let at = 0; at < 4; at += 1) {
+      acks.expect('key', 5, 'uid') // a resync asks again for the same revision
+      acks.expect('edited', 6 + at, 'uid-2')
+      await clock.advance(1_000)
+    }
+    expect(lagging).toEqual(['deaf'])
+    store.live = [heartbeat('a', 9)]
+    slices = [slice('deaf')] // it is still sent requests, but its heartbeat is gone
+    await clock.advance(10_000)
+    expect(lagging).toEqual(['deaf'])
+    slices = []
+    await clock.advance(2_000)
+    expect(lagging).toEqual(['deaf', ''])
   })
 
   test('causes frequent polls, after a while every 100 ms; without an expected key there is one poll per second', async () => {

@@ -15,6 +15,8 @@ const IDLE_POLL_MS = 1_000
 const REST_PER_POLL = 2
 /** `onProgress` reports counts that differ from those in a status at most this often, ms. */
 const PROGRESS_MS = 1_000
+/** A pod that has not acknowledged a revision for this long holds up every key that waits for it, ms. */
+const LAGGING_AFTER_MS = 5_000
 /** After this many keys other work of the event loop runs. */
 const CHUNK = 500
 
@@ -39,6 +41,8 @@ export interface AcknowledgementsDeps {
   readonly onConfirmed: (key: string) => void
   /** Called when the counts of a key differ from the counts in its status, at most once a second. */
   readonly onProgress: (key: string) => void
+  /** Called when other pods than before hold up keys, at most once a second. @param pods none: every pod acknowledges */
+  readonly onLagging: (pods: readonly string[]) => void
   /** Called when a gateway pod appears or disappears. */
   readonly onServingChanged: () => void
   /** Called after each poll, even if the store did not answer. */
@@ -49,6 +53,8 @@ interface Expectation {
   readonly revision: number
   readonly uid: string
   readonly said: Pick<Confirmation, 'ready' | 'total'> | undefined
+  /** Monotonic ms from which this revision is expected. */
+  readonly sinceMs: number
 }
 
 /** Follows the acknowledgements of the gateways. No caller waits: a callback enqueues an expected key once every pod has its revision. */
@@ -60,6 +66,7 @@ export class Acknowledgements {
   #pods = new ServingPods([], [], '')
   #isKnown = false
   #progressAtMs = Number.NEGATIVE_INFINITY
+  #lagging: readonly string[] = []
   /** The next poll; undefined while one is under way. */
   #next: { readonly dueMs: number; readonly cancel: Cancel } | undefined
   #isStopped = false
@@ -104,9 +111,11 @@ export class Acknowledgements {
    * @param said the counts in the status of the key; if given, `onProgress(key)` reports counts that differ
    */
   expect(key: string, revision: number, uid: string, said?: Expectation['said']): void {
-    this.#expected.set(key, { revision, uid, said })
+    const nowMs = this.#deps.clock.monotonic()
+    const former = this.#expected.get(key)
+    this.#expected.set(key, { revision, uid, said, sinceMs: former?.revision === revision ? former.sinceMs : nowMs })
     this.#delay.reset()
-    const soonMs = this.#deps.clock.monotonic() + FIRST_POLL_MS
+    const soonMs = nowMs + FIRST_POLL_MS
     if (this.#next && this.#next.dueMs > soonMs) this.#schedule(FIRST_POLL_MS)
   }
 
@@ -167,14 +176,23 @@ export class Acknowledgements {
     const nowMs = this.#deps.clock.monotonic()
     if (nowMs - this.#progressAtMs < PROGRESS_MS) return
     this.#progressAtMs = nowMs
+    let overdue = Infinity
     await inTurns([...this.#expected], CHUNK, ([key, expectation]) => {
-      const { revision, uid, said } = expectation
+      const { revision, uid, said, sinceMs } = expectation
+      if (nowMs - sinceMs >= LAGGING_AFTER_MS) overdue = Math.min(overdue, revision)
       if (!said || this.#expected.get(key) !== expectation) return
       const { ready, total } = this.confirmation(revision, uid)
       if (said.ready === ready && said.total === total) return
       this.#expected.set(key, { ...expectation, said: { ready, total } })
       this.#deps.onProgress(key)
     })
+    this.#reportLagging(overdue < Infinity ? this.#pods.missing(overdue) : [])
+  }
+
+  #reportLagging(pods: readonly string[]): void {
+    if (this.#isStopped || pods.join() === this.#lagging.join()) return
+    this.#lagging = pods
+    this.#deps.onLagging(pods)
   }
 }
 

@@ -2,8 +2,8 @@
 import type { Confirmation } from './acknowledgements.ts'
 import type { Projection } from './projection.ts'
 
-/** Maximum number of pods that a message names. */
-const NAMED_PODS = 10
+/** Maximum number of pods that a message, a log line or a metric names. */
+export const NAMED_PODS = 10
 
 /** How far the record of an object has come. */
 export interface RecordProgress {

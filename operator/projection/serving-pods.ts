@@ -39,9 +39,10 @@ export class ServingPods {
     return this.total > 0 && this.watermark >= revision && !this.#unreadable.has(uid)
   }
 
-  /** Names of the pods that have not applied this revision of the record, sorted. */
-  missing(revision: number, uid: string): readonly string[] {
-    return [...this.#pods].flatMap(([pod, { applied, unreadable }]) => (applied >= revision && !unreadable.has(uid) ? [] : [pod]))
+  /** Names of the pods that have not applied this revision of the record, sorted. @param uid undefined: of whatever record */
+  missing(revision: number, uid?: string): readonly string[] {
+    const has = ({ applied, unreadable }: PodState): boolean => applied >= revision && !(uid !== undefined && unreadable.has(uid))
+    return [...this.#pods].flatMap(([pod, state]) => (has(state) ? [] : [pod]))
   }
 
   /** Whether both have the same pods; the applied revisions may differ. */

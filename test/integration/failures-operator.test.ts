@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { hashCredential } from '#contract/values/credential.ts'
 import { ask } from '../support/ask.ts'
 import type { ControlPlane } from '../support/control-plane.ts'
-import { objectPath } from '../support/kube-admin.ts'
+import { conditionsOf, objectPath } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
 import type { Program } from '../support/program.ts'
 import { eventsAbout, heartbeats, projectedKeys, projectionHead } from '../support/projection-view.ts'
@@ -63,8 +63,14 @@ describe('a pod that does not answer', () => {
     await eventually(async () => everyGateway(await stack.value('haunted'), 200)) // one silent pod does not block issuing
     const note: unknown = expect.stringContaining('ghost-pod')
     await eventually(async () => expect(await eventsAbout(stack, 'haunted')).toContainEqual({ reason: 'Unconfirmed', note }))
+    const ready = await stack.untilCondition('ApiKey', 'haunted', 'Ready', { status: 'False', reason: 'NotProgrammed' })
+    expect(conditionsOf(ready).find(({ type }) => type === 'Ready')?.message).toContain('ghost-pod')
+    const lagging = 'headgate_operator_lagging_pods{gateway="ghost-pod"} 1'
+    await eventually(async () => expect(await stack.operator.metrics()).toContain(lagging))
+    expect(stack.operator.process.log()).toMatch(/"pods":\["ghost-pod"\].*keys wait for them/)
 
     await stack.publishGateways(pods)
+    await eventually(async () => expect(await stack.operator.metrics()).not.toContain(lagging))
     const done = await stack.untilCondition('ApiKey', 'haunted', 'Programmed')
     expect(done.status.programmed).toMatchObject({ ready: 2, total: 2 })
     await stack.untilCondition('ApiKey', 'haunted', 'Ready')
