@@ -17,6 +17,7 @@ import { UsageReader } from './usage/usage-reader.ts'
 import { readCurrency } from './shards/installation.ts'
 import { createUsageServer } from './usage/usage-server.ts'
 import { uninstall } from './uninstall/uninstall.ts'
+import { leadIfAble } from './pass-lease.ts'
 import { serveUninstalls } from './uninstall/uninstall-listener.ts'
 
 const [command] = process.argv.slice(2)
@@ -46,7 +47,14 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   if (config.hasAccounts) await listen(usage, 'USAGE_PORT', { port: config.usagePort })
   const lead = async (): Promise<void> => {
     watches.start()
-    await lease.acquire()
+    await leadIfAble({
+      lease,
+      kube: connections.kube,
+      namespace: config.namespace,
+      clock,
+      log: processLog.log,
+      retryMs: config.leaseTimes.retryMs,
+    })
     if (!lease.leading) return
     operator = new Operator(connections.operator)
     serveUninstalls({ lease, operator, clock, log: processLog.log, end: (why) => failed.reject(new Ending(why)) })

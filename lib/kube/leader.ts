@@ -108,6 +108,11 @@ export class LeaderLease {
     throw new NotLeadingError('this operator is not the leader')
   }
 
+  /** The annotations of the Lease as last read or written by this leader. */
+  get annotations(): Readonly<Record<string, string>> {
+    return this.#announced ?? {}
+  }
+
   /** Waits until this process leads, then renews in the background. Returns without leading only after `release`. */
   acquire(): Promise<void> {
     this.#acquiring = this.#acquire()
@@ -159,6 +164,19 @@ export class LeaderLease {
       await this.#change((current) => ({ ...current, spec: { ...current.spec, leaseTransitions: stored + 1 } }))
     })
     return this.fence
+  }
+
+  /** Hands the Lease back and becomes a standby: `acquire` tries again. Call it before any worker has begun, and wait for a retry time. */
+  async stepDown(): Promise<void> {
+    this.assertLeading()
+    this.#state = 'Standby' // ends the renewals
+    try {
+      await this.#exclusive(() => this.#handBack())
+    } catch (error) {
+      this.#options.logger.warn({ err: error }, 'the Lease was not handed back; this process takes it again')
+    }
+    this.#lease = undefined
+    this.#holds = false
   }
 
   /** Hands the Lease back, so that a standby takes over at once. Call it when all workers have ended. */

@@ -67,7 +67,7 @@ describe('a pod that does not answer', () => {
     expect(conditionsOf(ready).find(({ type }) => type === 'Ready')?.message).toContain('ghost-pod')
     const lagging = 'headgate_operator_lagging_pods{gateway="ghost-pod"} 1'
     await eventually(async () => expect(await stack.operator.metrics()).toContain(lagging))
-    expect(stack.operator.process.log()).toMatch(/"pods":\["ghost-pod"\].*keys wait for them/)
+    await eventually(async () => expect(stack.operator.process.log()).toMatch(/"pods":\["ghost-pod"\].*keys wait for them/))
 
     await stack.publishGateways(pods)
     await eventually(async () => expect(await stack.operator.metrics()).not.toContain(lagging))

@@ -7,7 +7,7 @@ import { keyringEntries, replaceEntry, storedRecords, storeRecord } from '../sup
 import { numbered } from '../support/at-once.ts'
 import { answerOf, untilEveryGateway } from '../support/gateway-answers.ts'
 import { openLab } from '../support/lab.ts'
-import { buildVersionBeforeLimits } from '../support/other-versions.ts'
+import { buildNextVersion, buildVersionBeforeLimits, NEXT_VERSION } from '../support/other-versions.ts'
 import type { Program } from '../support/program.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
@@ -127,5 +127,31 @@ describe('keys with entries of an unknown version', () => {
     await untilEveryGateway(stack.gateways, neighbour, 200)
     for (const gateway of stack.gateways)
       expect([await answerOf(gateway, resumed), await answerOf(gateway, valid[1] ?? '')]).toEqual([503, 503])
+  })
+})
+
+describe('an operator that cannot read its keyring', () => {
+  it('hands the Lease to one that can, which then suspends the keys with such entries', async () => {
+    const next = { bundles: await buildNextVersion(lab.folder) }
+    const stack = await lab.stack({ gateways: 0, operators: 0 })
+    const first = await stack.addOperator(next)
+    await stack.addGateway(next)
+    await stack.publishGateways()
+    const value = await stack.issueKey('newer')
+    let edits = 0
+    await eventually(async () => {
+      await stack.kube.merge(stack.path('ApiKey', 'newer'), { spec: { models: ['*', `edit-${(edits += 1)}`] } })
+      expect((await keyringEntries(stack)).map(({ text }) => (JSON.parse(text) as { readonly v: number }).v)).toEqual([NEXT_VERSION])
+    })
+    const newer = await stack.addOperator(next)
+    await newer.kill('SIGSTOP') // so that the older one leads first
+    const old = await stack.addOperator()
+    await first.stop()
+    await waitFor('the older operator to lead', () => old.process.log().includes('"leading"'))
+    await newer.kill('SIGCONT')
+    await waitFor('the newer operator to lead', async () => (await stack.holder()).includes(newer.spec.pod))
+    expect(old.process.log()).toContain('the Lease goes to another operator')
+    await stack.setState('newer', 'Suspended')
+    await untilEveryGateway(stack.gateways, value, 401)
   })
 })
