@@ -100,7 +100,7 @@ function candidateOf({ place, key: read }: Extract<ReadKey, { ok: true }>): Cand
   const held = 'THE FILE HOLDS THE VALUE of this key; its SHA-256 was written instead. Delete the file when the import is done'
   const shown = 'a text of this key was its value and is omitted'
   const weak = isWeak(read, sha256)
-    ? ['EASY TO GUESS: whoever reads the manifest can find this value from its SHA-256; give the key another value soon']
+    ? ['EASY TO GUESS: readers of the manifest can find this value from its SHA-256; give the key another value soon']
     : []
   return { place, key, sha256, hint, warnings: [...(isPlain ? [held] : []), ...weak, ...(key === read ? [] : [shown])] }
 }
