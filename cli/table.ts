@@ -1,5 +1,5 @@
 /** Rows as a table for people. */
-import { plain } from '#platform/plain-text.ts'
+import { plain } from '#contract/values/plain-text.ts'
 
 type Cells = Readonly<Record<string, string | number>>
 

@@ -1,6 +1,6 @@
 /** The standard output of `make run`: one stream for the log, as text or as JSON, and for printed texts, so that their order stays. */
 import { pino } from 'pino'
-import { plain, plainLines } from '#platform/plain-text.ts'
+import { plain, plainLines } from '#contract/values/plain-text.ts'
 import { createLog, type LOG_LEVELS, type ProcessLog } from '#platform/log.ts'
 
 const STDOUT = 1

@@ -1,6 +1,6 @@
 /** Objects as `kubectl get` prints them: the columns of their kind, with namespaces. Pure. */
 import type { ApiKind, Column } from '#api/kind.ts'
-import { plain } from '#platform/plain-text.ts'
+import { plain } from '#contract/values/plain-text.ts'
 import type { KubeObject } from '#kube/port.ts'
 
 const GAP = 3

@@ -1,7 +1,7 @@
 /** `make status`: the tables that `kubectl get apikeys,servedmodels -A` prints in a cluster, from the state of `make run`. */
 import { processEnv } from '#platform/settings.ts'
 import { Misconfigured } from '#platform/lifecycle.ts'
-import { plainLines } from '#platform/plain-text.ts'
+import { plainLines } from '#contract/values/plain-text.ts'
 import { API_KINDS } from '#api/kinds.ts'
 import { loadStatusConfig } from './config.ts'
 import { tableOf } from './printed-table.ts'

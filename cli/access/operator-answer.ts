@@ -1,7 +1,7 @@
 /** Asks the operator about an account: in a cluster through kubectl, or at a URL, or in `make run`. */
 import { z } from 'zod'
 import { CommandLineError, DNS_NAME, quoted, Unusable } from '../command-line.ts'
-import { plain } from '#platform/plain-text.ts'
+import { plain } from '#contract/values/plain-text.ts'
 import type { LocalState } from './local-state.ts'
 
 /** Options by which a command finds the operator. */

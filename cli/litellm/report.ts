@@ -1,5 +1,5 @@
 /** The report of the import to its user, beside the manifests. Pure. */
-import { plain } from '#platform/plain-text.ts'
+import { plain } from '#contract/values/plain-text.ts'
 import type { Conversion, KeyManifest, Written } from './convert.ts'
 import type { LimitSpec } from './limits.ts'
 import type { Refused } from './read-keys.ts'

@@ -1,6 +1,6 @@
 /** Converts the teams of LiteLLM to Accounts, and their lists of models to Plans. Pure. */
 import { z } from 'zod'
-import { plain } from '#platform/plain-text.ts'
+import { plain } from '#contract/values/plain-text.ts'
 import type { accountSpec } from '#api/account.ts'
 import type { planSpec } from '#api/plan.ts'
 import { validateManifest } from '#api/validate.ts'

@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import type { Server } from 'node:http'
 import type { AddressInfo, ListenOptions } from 'node:net'
 import type { ProcessLog } from './log.ts'
-import { plainLines } from './plain-text.ts'
 
 /**
  * An error that a restart cannot fix: bad settings, a port in use, a Redis that evicts keys. The program exits with one line per reason.
@@ -61,7 +60,7 @@ export async function runProgram(
   }
   const die = (reason: unknown): void => {
     flush() // earlier log lines come first, also if both outputs are one
-    for (const line of failureLines(reason)) port.stderr.write(plainLines(`${name}: ${line}\n`))
+    for (const line of failureLines(reason)) port.stderr.write(`${name}: ${line}\n`)
     end(1)
   }
   const stop = (): void => {
