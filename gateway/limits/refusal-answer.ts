@@ -47,7 +47,7 @@ const WITHOUT_RATES: ReadonlySet<RefusedLimit> = new Set<RefusedLimit>([
 export function refusalAnswer(verdict: Refused, { model, format }: RefusedRequest, nowMs: number): GatewayError {
   const { limit, whose, budget, waitMs, resetMs = Infinity, rates } = verdict
   const { row, limit: kind, reason } = answerTo(verdict)
-  const resetsAt = Number.isFinite(resetMs) ? instant(nowMs + resetMs) : null
+  const resetsAt = Number.isFinite(resetMs) ? endOf(nowMs + resetMs, budget !== undefined) : null
   const ms = waitMs === 'never' ? undefined : waitMs
   const wait = ms === undefined ? undefined : String(Math.ceil(ms / 100) / 10)
   const params = { model, whose, budget: budget?.name, wait, reason: reason?.(verdict, resetsAt) }
@@ -57,6 +57,11 @@ export function refusalAnswer(verdict: Refused, { model, format }: RefusedReques
   }
   const headers = WITHOUT_RATES.has(limit) ? undefined : rateHeaders(rates, format, nowMs)
   return new GatewayError(row, params, { retryAfterMs: ms, metadata, headers })
+}
+
+/** A window of a budget ends at a whole second, from which the time between verdict and answer differs by a few ms. */
+function endOf(ms: number, isWindow: boolean): string {
+  return instant(isWindow ? Math.round(ms / 1_000) * 1_000 : ms)
 }
 
 function answerTo({ limit, budget }: Refused): Answer {
