@@ -53,7 +53,7 @@ beforeAll(async () => {
     stack.serveModel('real-model'),
     stack.serveModel('stub-allowed', { backends: [backend] }),
     stack.serveModel('stub-hidden', { backends: [backend] }),
-    stack.serveModel('real-translated', { backends: [{ ...backend, messages: 'Translate' }] }),
+    stack.serveModel('real-completions', { backends: [{ ...backend, messages: 'Translate', routes: ['completions'] }] }),
   ])
   key = await stack.issueKey('key', { models: ['real-*', 'stub-allowed'] })
   ;[revoked, suspended] = await Promise.all([stack.issueKey('revoked'), stack.issueKey('suspended')])
@@ -295,14 +295,14 @@ describe('E1 a final refusal costs one request', () => {
     expect(await failure(client.messages.create(asked(refused)))).toEqual({ status: refused.status, requests: 1 })
   })
 
-  it('of the Anthropic SDK: a model whose backends do not speak Messages', async () => {
+  it('of the Anthropic SDK: a model that serves neither Messages nor chat completions', async () => {
     requests = 0
     const client = new Anthropic({ authToken: key, apiKey: null, baseURL: stack.gateway.url, fetch: counting })
-    const call = client.messages.create(asked({ name: '', status: 400, model: 'real-translated' }))
+    const call = client.messages.create(asked({ name: '', status: 400, model: 'real-completions' }))
     expect(await failure(call)).toEqual({ status: 400, requests: 1 })
-    expectRow(await ask(lab, stack.gateway.url, { format: 'anthropic', credential: key, model: 'real-translated' }), 'anthropic', {
+    expectRow(await ask(lab, stack.gateway.url, { format: 'anthropic', credential: key, model: 'real-completions' }), 'anthropic', {
       ...wrongField('model'),
-      starts: 'model real-translated does not serve this route',
+      starts: 'model real-completions does not serve this route',
     })
   })
 })
