@@ -27,11 +27,12 @@ describe('the Redis of another installation', () => {
     await owner.remove(owner.operator) // what gateways have counted waits in Redis
     await redis.admin.sadd(settledSubjects('hg'), 'of-the-owner')
     await redis.admin.sadd(usedAccounts('hg'), 'of-the-owner')
-    stranger = await lab.stack({ gateways: 0, start: false, operatorEnv: { ...redis.envFor('operator') } })
+    const plane = await lab.ownControlPlane() // one installation of a cluster has accounts
+    stranger = await lab.stack({ gateways: 0, start: false, operatorEnv: { ...redis.envFor('operator'), ACCOUNTS: 'true' } }, plane)
   })
   afterAll(() => stranger.operator.stop())
 
-  it('is read and never written, also in an operator with keys of its own; then a Redis of its own is used at once', async () => {
+  it('is read and never written, also by an operator with keys, budgets and accounts of its own; then a Redis of its own is used at once', async () => {
     const monitor = await redis.connect('admin').monitor()
     const commands = new Set<string>()
     const sources = new Set<string>()
@@ -40,7 +41,11 @@ describe('the Redis of another installation', () => {
       if (sources.has(source)) commands.add(command.toLowerCase())
     })
     await stranger.operator.launch()
+    await stranger.apply('Plan', 'basic')
+    const namespaces = { matchLabels: { 'kubernetes.io/metadata.name': stranger.namespace } }
+    await stranger.apply('Account', 'acme', { planRef: { name: 'basic' }, namespaces, billing: 'Prepaid' })
     await stranger.apply('ApiKey', 'bot', { budgets: [BUDGET] })
+    await stranger.apply('ApiKey', 'of-acme', { accountRef: { name: 'acme' } })
     await eventually(async () => expect(await stranger.operator.metric('headgate_operator_installation_foreign')).toBe(1), {
       deadlineMs: 60_000,
     })
@@ -55,7 +60,7 @@ describe('the Redis of another installation', () => {
     expect(stranger.operator.process.log()).toContain('another installation')
 
     await redis.admin.flushall()
-    await stranger.untilCondition('ApiKey', 'bot', 'SecretIssued')
+    for (const name of ['bot', 'of-acme']) await stranger.untilCondition('ApiKey', name, 'SecretIssued')
     expect(await stranger.operator.isReady()).toBe(true)
   })
 
