@@ -44,6 +44,11 @@ describe('the report of an object', () => {
     [['Programmed Unknown StoreUnreachable'], 'Programmed is Unknown (StoreUnreachable): Warning'],
     [['Ready False Revoked a', 'SecretIssued False Revoked b'], 'not ready (Revoked): Wanted'],
     [['Ready False SecretNotIssued a', 'SecretIssued False Pending a'], 'not ready (Pending): Passing'],
+    [
+      ['Ready False NotAccepted a', 'Accepted False InvalidTimeZone a', 'SecretIssued False Pending a', 'Programmed False Pending a'],
+      'not ready (InvalidTimeZone): Warning',
+    ],
+    [['Ready False PriceMissing a', 'LimitsEnforceable False PriceMissing b'], 'not ready (PriceMissing): Warning'],
   ])('turns %j into one problem: %s', (given, problem) => {
     const { problems } = keyReport(...given)
     expect(problems.map(({ headline, reason, weight }) => `${headline} (${reason}): ${weight}`)).toEqual([problem])

@@ -8,7 +8,7 @@ const BACKGROUND_SLOTS = 8
 /** Reserved parts of the workers: one in so many for new objects while some wait, and one more for changes and new objects together. */
 const WORKERS_PER_KEPT = 12
 /**
- * Most runs of one tenant, as a multiple of the slots that are still free. A tenant alone gets two thirds of the slots, and any number of
+ * Maximum number of runs of one tenant, as a multiple of the slots that are still free. A tenant alone gets two thirds of the slots, and any number of
  * tenants leave some: runs in a namespace behind a slow webhook take seconds, and without a bound would soon hold every slot.
  */
 const RUNS_PER_FREE_SLOT = 2

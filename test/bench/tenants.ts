@@ -16,7 +16,7 @@ import { slowWebhook, SLOW_MS } from './slow-webhook.ts'
 
 /** Median beside the burden ÷ median of the usual times. */
 const RATIO: Bound = { must: 2 }
-/** Fewest repeats of each phase, and most. */
+/** Minimum and maximum number of repeats of each phase. */
 const [LEAST, MOST] = [5, 40]
 /** Calls in flight of the client that makes the burden: more would measure how busy the API server is. */
 const BURDEN_WIDTH = 8
