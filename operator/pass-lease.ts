@@ -20,7 +20,7 @@ const PASSED_ANNOTATION = 'headgate.dev/passed'
 const MAX_PASSES = 2
 /** Time that other candidates have, in retry times: each of them tries once per retry time, and a fifth later. */
 const HEAD_START = 1.5
-/** Most entries that are read without a pause for other work. */
+/** Maximum number of entries that are read without a pause for other work. */
 const TURN = 500
 
 export interface PassLeaseDeps {

@@ -39,7 +39,7 @@ export class TranslatedRelay implements AnswerRelay {
   end(): void {
     const body = readJson(Buffer.concat(this.#chunks))
     this.#chunks = []
-    if (body === undefined) return this.#host.fail(backendBroken('its answer is no JSON object'))
+    if (body === undefined) return this.#host.fail(backendBroken('its answer is not a JSON object'))
     if (isError(body.value)) return this.#host.refused({ status: statusIn(body.value), body: body.value })
     this.#writtenTokens = answerTokens(body.value)
     this.#report = this.#translated.translator.events.usageIn(body.value)

@@ -20,7 +20,7 @@ export function lingerMs(changes: number, shards: number): number {
 /** Longest wait of a change that rides along with another write of its shard, ms. */
 export const RIDE_MS = 5_000
 
-/** Most bytes per second of one shard by changes that may wait: a write holds the whole shard, etcd keeps it, and watchers of Secrets get it. */
+/** Maximum bytes per second of one shard by changes that may wait: a write holds the whole shard, etcd keeps it, and watchers of Secrets get it. */
 const BYTES_PER_SECOND = 48 * 1024
 
 /** @param bytes size of a shard that was written @returns how long changes that may wait begin no other write of it, ms */

@@ -51,7 +51,7 @@ export const budgetFields = {
     .min(1)
     .max(19)
     .describe(
-      'Maximum to spend in a window. Currency: a decimal number with at most 9 digits before the point and 6 after it; 0 admits only calls that cost nothing. Tokens: a whole number of at most 15 digits. Another amount keeps what was spent.',
+      'Maximum to spend in a window. Currency: a decimal number with at most 9 digits before the point and 6 after it, above 0. Tokens: a whole number of at most 15 digits. Another amount keeps what was spent.',
     ),
   unit: z
     .enum(['Currency', 'Tokens'])
