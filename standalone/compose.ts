@@ -221,7 +221,7 @@ function createGateway({ config, log, version, ends, state, ledger, process, usa
     log,
     version,
     bodyLimits: bodyLimits(availableMemory()),
-    maxCalls: callsWithin(openFileLimit(), log),
+    maxCalls: callsWithin(openFileLimit()),
     bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: settings.maxBodyBytes }),
     process,
     ledger,

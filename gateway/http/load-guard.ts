@@ -9,21 +9,22 @@ const FILES_PER_CALL = 2
 /** Files and sockets besides those of calls: idle connections, Redis, the mounted folder. */
 const OTHER_FILES = 1_000
 /** Fewer calls than this, and a pod serves nobody. */
-const FEWEST_CALLS = 100
+const MIN_CALLS = 100
 
 /**
  * The calls that the limit of open files allows, at most `MAX_CALLS`. Without this bound the process would run out of sockets first, and
  * a call would end in a failed connection instead of row 25.
+ * @param log hears of a limit that allows fewer; a gateway on the machine of a developer needs no such line
  * @throws Misconfigured if there are too few
  */
-export function callsWithin(openFiles: number, log: Log): number {
+export function callsWithin(openFiles: number, log?: Log): number {
   const calls = Math.floor((openFiles - OTHER_FILES) / FILES_PER_CALL)
   if (calls >= MAX_CALLS) return MAX_CALLS
   const wanted = MAX_CALLS * FILES_PER_CALL + OTHER_FILES
-  if (calls < FEWEST_CALLS) {
+  if (calls < MIN_CALLS) {
     throw new Misconfigured(`the limit of open files is ${openFiles}, too few for calls; raise it (ulimit -n) to ${wanted}`)
   }
-  log.warn({ openFiles, calls, wanted }, 'the limit of open files bounds the calls of this process; raise it (ulimit -n) for more')
+  log?.warn({ openFiles, calls, wanted }, 'the limit of open files bounds the calls of this process; raise it (ulimit -n) for more')
   return calls
 }
 
