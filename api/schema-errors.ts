@@ -2,7 +2,7 @@
 import { z } from 'zod'
 import { TIME_ZONE_NAME } from '#contract/values/budget-window.ts'
 import { AUTH_SCHEME, HEADER_NAME, HEADER_VALUE } from '#contract/values/forward-headers.ts'
-import { DNS_LABEL, MODEL_NAME, MODEL_PATTERN } from '#contract/values/name-patterns.ts'
+import { DNS_LABEL, MODEL_NAME, MODEL_PATTERN, REQUEST_FIELD } from '#contract/values/name-patterns.ts'
 import { EMAIL } from './account.ts'
 import { HINT, SHA256_HEX } from './apikey.ts'
 import { UID } from './credit.ts'
@@ -259,6 +259,7 @@ const FORMS: Readonly<Record<string, (value: string) => TextForm>> = {
     reason: 'is not a header name',
     remedy: 'use letters, digits, "-", "_" and ".", with a letter or a digit first',
   }),
+  [REQUEST_FIELD]: () => ({ reason: 'is not the name of a field', remedy: 'use letters, digits, "_" and "-", with a letter or "_" first' }),
   [HEADER_VALUE]: () => ({ reason: 'is not the value of a header', remedy: 'use printable ASCII, without a blank at either end' }),
   [AUTH_SCHEME]: () => ({ reason: 'is not the word before a credential', remedy: 'write one word such as Bearer, or "" for none' }),
   [LABEL_KEY]: () => ({

@@ -5,6 +5,8 @@ import {
   backendFields,
   headerName,
   headerValue,
+  MAX_REFUSED_FIELDS,
+  requestField,
   listedRoute,
   modelName,
   timeoutFields,
@@ -106,6 +108,15 @@ export const servedModelSpec = z.strictObject({
     .optional(),
   ...tokenFields,
   timeouts: z.strictObject(timeoutFields).describe('How long to wait for a server.').prefault({}),
+  cacheSalt: z
+    .enum(['None', 'Tenant'])
+    .describe(
+      'Tenant: servers get a cache_salt of its own for each account, or for each namespace without accounts, so that tenants share no cached prompts; for vLLM, SGLang and TensorRT-LLM, on chat completions, completions and responses. None: of a model that other namespaces may use, answers do not show how many tokens were cached.',
+    )
+    .default('None'),
+  refusedFields: setOf(requestField, { max: MAX_REFUSED_FIELDS })
+    .describe('Top-level fields of requests that the model refuses, in any case of letters, beside those that every model refuses.')
+    .optional(),
   forwardHeaders: setOf(headerName, { max: MAX_FORWARD_HEADERS })
     .describe(
       'Request headers that servers of this model get beside the usual ones, such as X-Conversation-Id. Never credentials, claims of identity, or headers of the connection or the body: the condition Accepted names those, and the others are forwarded.',

@@ -11,6 +11,8 @@ import { COSTS, invalid, nestedField, requestFields } from './request-shape.ts'
 
 export interface ReadRequest {
   readonly asked: ModelRequest
+  /** Names of its top-level fields. */
+  readonly fields: readonly string[]
   readonly body: RequestBody
   /** undefined for a call without limits. */
   readonly size: PromptSize | undefined
@@ -42,7 +44,7 @@ function readJsonRequest(bytes: Buffer, dialect: Dialect, { isMetered = false }:
   if (asked instanceof GatewayError) return asked
   const asksUsage = isMetered && dialect.hasUsageOption && asked.stream && !asked.wantsUsage
   const size = isMetered ? dialect.promptSize(json.value, bytes.length) : undefined
-  return { asked, body: requestBody(json, asked.model, asksUsage), size }
+  return { asked, fields: Object.keys(json.value), body: requestBody(json, asked.model, asksUsage), size }
 }
 
 /** Fields of a form become the value that JSON would have. A file is an empty object. */
@@ -58,7 +60,7 @@ function readFormRequest(bytes: Buffer, dialect: Dialect, { isMetered = false, b
   if (asked instanceof GatewayError) return asked
   const modelAt = fields.find(({ name }) => name === 'model')?.at ?? { start: 0, end: 0 } // the fields have a model, or they were refused
   const size = isMetered ? dialect.promptSize({}, bytes.length) : undefined
-  return { asked, body: { bytes, model: asked.model, modelAt, contentType }, size }
+  return { asked, fields: fields.map(({ name }) => name), body: { bytes, model: asked.model, modelAt, contentType }, size }
 }
 
 const FORM_BOOLEANS: Readonly<Record<string, boolean>> = { true: true, false: false, True: true, False: false, '1': true, '0': false }

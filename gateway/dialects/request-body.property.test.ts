@@ -4,7 +4,7 @@ import type { JsonBody } from './json-body.ts'
 import { bytesFor, requestBody } from './request-body.ts'
 
 const upstreamBody = (body: JsonBody, upstreamModel: string, asksUsage = false): Buffer =>
-  bytesFor(requestBody(body, String(body.value.model), asksUsage), upstreamModel, asksUsage)
+  bytesFor(requestBody(body, String(body.value.model), asksUsage), upstreamModel, { asksUsage })
 
 /** Keys and strings that try to make two parsers read two models. */
 const hostile = fc.constantFrom(

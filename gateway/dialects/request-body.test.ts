@@ -4,7 +4,8 @@ import type { JsonBody } from './json-body.ts'
 import { bytesFor, requestBody } from './request-body.ts'
 
 const bodyOf = (text: string): JsonBody => ({ bytes: Buffer.from(text), text, value: JSON.parse(text) })
-const sent = (body: JsonBody, upstreamModel: string): Buffer => bytesFor(requestBody(body, String(body.value.model)), upstreamModel, false)
+const sent = (body: JsonBody, upstreamModel: string): Buffer =>
+  bytesFor(requestBody(body, String(body.value.model)), upstreamModel, { asksUsage: false })
 const send = (text: string, upstream: string): string => sent(bodyOf(text), upstream).toString()
 
 describe('the body that a backend gets', () => {
@@ -42,7 +43,7 @@ describe('the body that a backend gets', () => {
 
 describe('S2 the body that asks a server for the usage of a stream', () => {
   const asking = (text: string, upstreamModel = 'a'): string =>
-    bytesFor(requestBody(bodyOf(text), 'a', true), upstreamModel, true).toString()
+    bytesFor(requestBody(bodyOf(text), 'a', true), upstreamModel, { asksUsage: true }).toString()
 
   it.each([
     ['without options', '{"model":"a", "x": 1.0}', '{"model":"a","stream_options":{"include_usage":true}, "x": 1.0}'],
@@ -82,6 +83,6 @@ describe('S2 the body that asks a server for the usage of a stream', () => {
 
   it('is the very buffer of the client for a server that is not asked', () => {
     const body = bodyOf('{"model":"a","stream_options":{}}')
-    expect(bytesFor(requestBody(body, 'a', true), 'a', false)).toBe(body.bytes)
+    expect(bytesFor(requestBody(body, 'a', true), 'a', { asksUsage: false })).toBe(body.bytes)
   })
 })

@@ -40,11 +40,12 @@ export function requestBody(body: JsonBody, model: string, asksUsage = false): R
 export function bytesFor(
   { bytes, model, modelAt, usageEdit, contentType }: RequestBody,
   upstreamModel: string,
-  asksUsage: boolean,
+  { asksUsage, salt }: { readonly asksUsage: boolean; readonly salt?: string | undefined },
 ): Buffer {
   const edits: ByteEdit[] = []
   if (model !== upstreamModel) edits.push({ ...modelAt, text: contentType === undefined ? JSON.stringify(upstreamModel) : upstreamModel })
   if (asksUsage && usageEdit !== undefined) edits.push(usageEdit)
+  if (salt !== undefined) edits.push({ start: modelAt.end, end: modelAt.end, text: `,"cache_salt":"${salt}"` }) // a client's own was refused
   if (edits.length === 0) return bytes
   edits.sort((a, b) => a.start - b.start)
   return edited(bytes, edits)

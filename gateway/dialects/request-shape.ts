@@ -124,6 +124,12 @@ function choice(key: string): GatewayError | undefined {
   return DISTURBING.has(name) ? invalid(key, 'may disturb other callers of the model server; leave it out') : undefined
 }
 
+/** Refuses the fields that the author of a model has listed. @param refused in lower case */
+export function refusedField(names: readonly string[], refused: ReadonlySet<string>): GatewayError | undefined {
+  const name = names.find((each) => refused.has(folded(each.split(/[[.]/, 1)[0] ?? '')))
+  return name === undefined ? undefined : invalid(name, 'is refused by this model; leave it out')
+}
+
 /** Refuses a field of a form such as `model[]`, `models[0]` or `stream.x`: some parsers take it for the field before the sign, or for a part of that. */
 export function nestedField(name: string): GatewayError | undefined {
   const [stem = ''] = name.split(/[[.]/)
@@ -132,7 +138,7 @@ export function nestedField(name: string): GatewayError | undefined {
 }
 
 /** Upper case first, which alone folds ſ to s; lower case folds the Kelvin sign to k. */
-function folded(key: string): string {
+export function folded(key: string): string {
   return key.toUpperCase().toLowerCase()
 }
 

@@ -16,6 +16,7 @@ beforeEach(async () => {
   const hidden = modelRecord('hidden', { namespace: 'elsewhere', allowedNamespaces: ['elsewhere'] })
   const models = [
     modelRecord('llama', { aliases: ['claude-x'] }),
+    modelRecord('strict', { refusedFields: ['Logit_Bias', 'user'] }),
     hidden,
     { ...embedder, backends: embedder.backends.map((backend) => ({ ...backend, routes: ['embeddings'] })) },
   ]
@@ -120,6 +121,21 @@ describe('scope', () => {
       expect([status, error.param]).toEqual([400, key])
     }
     expect(front.jobs).toEqual([])
+  })
+
+  test('a field that the author of the model lists is refused in any spelling, with null too, and by no other model', async () => {
+    const headers = bearer(front.issue())
+    for (const field of ['logit_bias', 'LOGIT_BIAS', 'u\u017Fer', 'user']) {
+      for (const value of [1, null]) {
+        const body = { ...ASK, model: 'strict', [field]: value }
+        const { status, error } = await send({ headers, body })
+        expect([status, error.param], field).toEqual([400, field])
+        expect((await send({ headers, body: { ...body, model: 'llama' } })).status).toBe(200)
+      }
+    }
+    expect((await send({ headers, body: { ...ASK, model: 'strict', users: 1 } })).status).toBe(200)
+    const large = { ...ASK, model: 'strict', messages: [{ role: 'user', content: 'x'.repeat(300_000) }], user: 'eve' }
+    expect((await send({ headers, body: large })).status).toBe(400)
   })
 
   test('row 14: a route that no backend of the model serves is refused permanently', async () => {

@@ -7,6 +7,7 @@ import type { BodyReader, BodyResult } from '../dialects/body-reader.ts'
 import { boundaryIn } from '../dialects/form-body.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
 import type { ReadRequest } from '../dialects/read-request.ts'
+import { refusedField } from '../dialects/request-shape.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody, refusalToHold } from '../http/read-body.ts'
@@ -114,6 +115,7 @@ function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promi
   exchange.askedModel = asked.model
   const model = admitModel(asked, call) // rows 12 to 14, 41
   exchange.model = model.record.servedName
+  if (model.refusedFields) orThrow(refusedField(read.fields, model.refusedFields)) // row 11
   exchange.modelNamespace = model.record.namespace
   if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   if (!dialect.isCharged) takeFree(call) // row 19
@@ -157,7 +159,7 @@ function admittedCall({ read: { asked, body }, model, translations }: ReadCall, 
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   const job: ForwardJob = {
     ...{ exchange, dialect, model, body, translations, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
-    ...{ choices: asked.choices, prompts: asked.prompts },
+    ...{ choices: asked.choices, prompts: asked.prompts, tenant: caller.owner.tenant },
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
   }
   return { job, held }

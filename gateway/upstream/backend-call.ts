@@ -3,6 +3,7 @@ import { bytesFor, type RequestBody } from '../dialects/request-body.ts'
 import { BodyStream } from './body-stream.ts'
 import type { ForwardJob } from './forward-job.ts'
 import type { Target } from './model-table.ts'
+import { saltOf } from './prompt-cache.ts'
 import type { TranslatedAttempt } from './translated-call.ts'
 import { type HeaderSource, upstreamHeaders } from './upstream-headers.ts'
 
@@ -18,7 +19,7 @@ export function backendCall(job: ForwardJob, original: RequestBody, target: Targ
   const { upstreamModel, streamUsage, headers: own } = target.backend
   const { body, path, isAnthropic, showsUsage } = formatFor(job, original, target, translated)
   const asksUsage = showsUsage && streamUsage === 'Inject'
-  const bytes = bytesFor(body, upstreamModel, asksUsage)
+  const bytes = bytesFor(body, upstreamModel, { asksUsage, salt: translated ? undefined : saltOf(job) })
   const { request, requestId } = job.exchange
   const headers = upstreamHeaders({
     sent: request.headers,

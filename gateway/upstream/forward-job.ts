@@ -21,6 +21,8 @@ export interface ForwardJob {
   body: RequestBody | undefined
   /** Bodies for servers that speak another format than the client. Dropped with `body`. */
   translations?: Translations | undefined
+  /** Account, or namespace, of the key: the salt of its cache follows from it. */
+  readonly tenant?: string
   /** Numbers of answers and of prompts of the request; default: one. */
   readonly choices?: number
   readonly prompts?: number

@@ -5,6 +5,7 @@ import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '
 import { isProven } from '#contract/records/credential-proof.ts'
 import { type BackendRecord, decodeModelRecord, type ModelRecord, type StreamUsage } from '#contract/records/model-record.ts'
 import { ModelNames, namedModel, type NamedModel } from '#policy/model-names.ts'
+import { folded } from '../dialects/request-shape.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
 import { EndpointHealth } from './backend-health.ts'
 
@@ -64,6 +65,11 @@ export interface ModelEntry extends NamedModel {
   readonly routes: ReadonlySet<string>
   /** Request headers that its servers get beside the usual ones, in lower case; undefined for none. */
   readonly forwardHeaders: ReadonlySet<string> | undefined
+  /** Top-level fields that are refused, in lower case; undefined for none. */
+  readonly refusedFields: ReadonlySet<string> | undefined
+  readonly hasSalt: boolean
+  /** Whether tenants of several namespaces may call it. */
+  readonly isShared: boolean
 }
 
 export interface VisibleModel {
@@ -179,6 +185,9 @@ export function modelEntry(record: ModelRecord, policy: AddressPolicy, previous:
     backends,
     routes: new Set(backends.flatMap(({ routes, weight }) => (weight > 0 ? [...routes] : []))),
     forwardHeaders: record.forwardHeaders && new Set(forwardableHeaders(record.forwardHeaders)),
+    refusedFields: record.refusedFields && new Set(record.refusedFields.map(folded)),
+    hasSalt: record.cacheSalt === 'Tenant',
+    isShared: record.allowedNamespaces === '*' || record.allowedNamespaces.some((name) => name !== record.namespace),
   }
 }
 

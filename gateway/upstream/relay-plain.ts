@@ -6,6 +6,7 @@ import type { GatewayError } from '../errors.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
 import { asObject, type JsonObject, parseObject, readJson } from '../dialects/json-body.ts'
+import { HiddenCache, hidesCached, withoutCached } from './prompt-cache.ts'
 import { renamedBody, renamedStart } from './rename-model.ts'
 import { returnedHeaders } from './upstream-headers.ts'
 
@@ -23,6 +24,8 @@ export class PlainRelay implements AnswerRelay {
   readonly #isMetered: boolean
   /** Of an answer that is too large to parse. */
   #found: AnswerUsage | undefined = undefined
+  /** Of an answer that does not show what was cached. */
+  readonly #hidden: HiddenCache | undefined
   #chunks: Buffer[] = []
   #bytes = 0
   #report: UsageReport | undefined = undefined
@@ -33,6 +36,7 @@ export class PlainRelay implements AnswerRelay {
     this.#host = host
     this.#head = head
     this.#isMetered = host.job.isMetered !== false
+    this.#hidden = hidesCached(host) ? new HiddenCache() : undefined
     host.began()
   }
 
@@ -40,20 +44,21 @@ export class PlainRelay implements AnswerRelay {
     this.#bytes += chunk.length
     if (this.isOpen) {
       this.#found?.add(chunk)
-      return this.#host.write(chunk)
+      return this.#host.write(this.#hidden?.push(chunk) ?? chunk)
     }
     this.#chunks.push(chunk)
     if (this.#bytes > READ_WHOLE_BYTES) this.#pipe()
   }
 
   end(): void {
-    if (this.isOpen) return this.#host.finish()
+    if (this.isOpen) return this.#host.finish(this.#hidden?.end())
     const bytes = this.#collected()
     const body = readJson(bytes)
     if (body === undefined) return this.#endList(bytes)
     if (this.#isMetered) this.#meter(body.value)
     if (isError(body.value)) return this.#host.refused({ status: statusIn(body.value), body: body.value })
-    const shown = renamedBody(body, this.#host.job.askedName)
+    const renamed = renamedBody(body, this.#host.job.askedName)
+    const shown = this.#hidden ? withoutCached(renamed) : renamed
     this.#open(shown.length)
     // Node sends its head and a text in one piece, but a head and bytes in several
     this.#host.finish(shown === body.bytes && isAscii(shown) ? body.text : shown)
@@ -97,7 +102,7 @@ export class PlainRelay implements AnswerRelay {
       this.#found = new AnswerUsage()
       this.#found.add(collected)
     }
-    this.#host.write(shown)
+    this.#host.write(this.#hidden?.push(shown) ?? shown)
   }
 
   #open(length: number | undefined): void {

@@ -5,6 +5,7 @@ import { type Usage, UsageTally } from '../dialects/usage.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
+import { hidesCached, withoutCached } from './prompt-cache.ts'
 import { renamedEvent } from './rename-model.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
 import { asObject, parseObject } from '../dialects/json-body.ts'
@@ -28,6 +29,7 @@ export class StreamRelay implements AnswerRelay {
   readonly #host: RelayPort
   readonly #framing: ClientFraming
   readonly #events: BackendEvents
+  readonly #hidesCached: boolean
   /** Of the answer of the backend; undefined until it comes. */
   #head: AnswerHead | undefined = undefined
   readonly #splitter = new SseSplitter()
@@ -53,6 +55,7 @@ export class StreamRelay implements AnswerRelay {
     this.#framing = host.job.dialect.framing
     this.#events = host.translated?.translator.events ?? host.job.dialect.events
     this.#translation = host.translated?.translator.stream(host.translated.asked)
+    this.#hidesCached = hidesCached(host)
     const isCounted = host.job.isMetered !== false || this.#translation !== undefined // a translated stream ends with its usage
     this.#tally = isCounted ? new UsageTally(this.#events.textKey) : undefined
   }
@@ -125,7 +128,7 @@ export class StreamRelay implements AnswerRelay {
     const isHidden = kind === 'drop' || this.#meter(event, latin1)
     if (this.#translation) return this.#translated(this.#translation, kind, event)
     if (isHidden) return undefined
-    return isRenamed ? renamedEvent(event, this.#host.job.askedName) : event
+    return this.#uncached(isRenamed ? renamedEvent(event, this.#host.job.askedName) : event)
   }
 
   /** @returns the events that one event of the server becomes; undefined for none */
@@ -136,11 +139,15 @@ export class StreamRelay implements AnswerRelay {
     const text = kind === 'end' ? translation.end(tokens) : chunk === undefined ? '' : translation.push(chunk, tokens)
     if (text === '') return undefined
     this.#isStarted = true
-    return Buffer.from(text)
+    return this.#uncached(Buffer.from(text))
+  }
+
+  #uncached(event: Buffer): Buffer {
+    return this.#hidesCached ? withoutCached(event) : event
   }
 
   #endTranslation(translation: AnswerStream): void {
-    this.#finish(Buffer.from(translation.end(this.#tally?.outputTokens ?? 0)))
+    this.#finish(this.#uncached(Buffer.from(translation.end(this.#tally?.outputTokens ?? 0))))
   }
 
   /** Whether nothing follows an event: the end marker, or the usage after the end of a translated answer. */

@@ -22,6 +22,7 @@ const goodModels: readonly ManifestRow[] = [
     manifest: model({}),
     spec: {
       allowedNamespaces: { from: 'Same' },
+      cacheSalt: 'None',
       backends: [{ ...service, weight: 100, engine: 'Other', messages: 'Translate', streamUsage: 'Inject' }],
       timeouts,
     },
@@ -62,6 +63,8 @@ const goodModels: readonly ManifestRow[] = [
       },
       contextTokens: 131_072,
       maxOutputTokens: 131_072,
+      cacheSalt: 'Tenant',
+      refusedFields: ['user', '_x-1'],
       forwardHeaders: ['X-Conversation-Id', 'x-a.b_c', 'x'.repeat(64)],
     }),
   },
@@ -80,6 +83,7 @@ const goodModels: readonly ManifestRow[] = [
     spec: {
       aliases: [],
       allowedNamespaces: { from: 'Same' },
+      cacheSalt: 'None',
       backends: [{ ...service, weight: 100, engine: 'Other', messages: 'Translate', streamUsage: 'Inject' }],
       timeouts,
     },
@@ -90,6 +94,7 @@ const goodModels: readonly ManifestRow[] = [
     manifest: model({ backends: [{ name: 'main', url: 'http://a.b', authSecretRef: { name: 'far' } }] }),
     spec: {
       allowedNamespaces: { from: 'Same' },
+      cacheSalt: 'None',
       backends: [
         {
           name: 'main',
@@ -285,6 +290,11 @@ const badModels: readonly ManifestRow[] = [
   ...['', 'x y', 'x:y', '-x', 'x\n', 'x\r\nauthorization: y', 'ü', '*', 'x'.repeat(65), 1].map((name) =>
     refused(`the header ${JSON.stringify(name)}`, 'spec.forwardHeaders[0]', model({ forwardHeaders: [name] })),
   ),
+  ...['', 'x y', '1x', 'a.b', 'x'.repeat(65)].map((field) =>
+    refused(`the refused field ${JSON.stringify(field)}`, 'spec.refusedFields[0]', model({ refusedFields: [field] })),
+  ),
+  refused('33 refused fields', 'spec.refusedFields', model({ refusedFields: names(33) })),
+  refused('another salt', 'spec.cacheSalt', model({ cacheSalt: 'Key' })),
   refused('17 headers', 'spec.forwardHeaders', model({ forwardHeaders: names(17) })),
   refused('a header twice', 'spec.forwardHeaders[1]', model({ forwardHeaders: ['x-a', 'x-a'] })),
   ...['', 'x y', 'x:y', 'ü', 'x'.repeat(65)].flatMap((name) => [

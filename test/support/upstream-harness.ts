@@ -84,11 +84,11 @@ export function backendRecord(changes: Partial<BackendRecord> = {}): BackendReco
   return anyBackend({ name: 'main', weight: 100, ...changes })
 }
 
-/** A model with the name `llama` in namespace `shop`, open to all. */
+/** A model with the name `llama` in namespace `shop`, for keys of that namespace. */
 export function modelRecord(changes: Partial<ModelRecord> = {}): ModelRecord {
   const timeouts = { firstByteSeconds: 600, idleSeconds: 600, totalSeconds: 3600 }
   const backends = [backendRecord()]
-  return shopModel('llama', { revision: 1, uid: 'uid-1', createdMs: 1, allowedNamespaces: '*', timeouts, backends, ...changes })
+  return shopModel('llama', { revision: 1, uid: 'uid-1', createdMs: 1, timeouts, backends, ...changes })
 }
 
 export class Harness {

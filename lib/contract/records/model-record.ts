@@ -14,7 +14,7 @@ import {
   MAX_HEADER_NAME,
   MAX_HEADER_VALUE,
 } from '../values/forward-headers.ts'
-import { DNS_LABEL, MODEL_NAME } from '../values/name-patterns.ts'
+import { DNS_LABEL, MODEL_NAME, REQUEST_FIELD } from '../values/name-patterns.ts'
 import { type DataOf, namespaceField, recordCodec, recordFields, type RecordOf, timeField } from './format.ts'
 import { MAX_AMOUNT } from './limits-record.ts'
 
@@ -23,6 +23,11 @@ export const modelName: z.ZodString = z.string().regex(new RegExp(MODEL_NAME)).m
 
 /** Name of a request header. */
 export const headerName: z.ZodString = z.string().regex(new RegExp(HEADER_NAME)).max(MAX_HEADER_NAME)
+
+/** Maximum number of fields that a model refuses. */
+export const MAX_REFUSED_FIELDS = 32
+/** Name of a top-level field of a request. */
+export const requestField: z.ZodString = z.string().regex(new RegExp(REQUEST_FIELD)).max(64)
 
 /** The word before a credential in its header. */
 export const authScheme: z.ZodString = z.string().regex(new RegExp(AUTH_SCHEME)).max(MAX_AUTH_SCHEME)
@@ -145,6 +150,10 @@ const modelBody = z.object({
   timeouts: z.object(timeoutFields),
   /** Request headers that servers get beside the usual ones. A gateway leaves out those that it never forwards. */
   forwardHeaders: z.array(headerName).max(MAX_FORWARD_HEADERS).optional(),
+  /** Whether each tenant has a prefix cache of its own: servers get `cache_salt`. Absent: no. */
+  cacheSalt: z.literal('Tenant').optional(),
+  /** Top-level fields of requests that the model refuses. */
+  refusedFields: z.array(requestField).max(MAX_REFUSED_FIELDS).optional(),
   backends: z.array(backend).min(1).max(16),
 })
 

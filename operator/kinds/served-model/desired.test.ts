@@ -266,6 +266,13 @@ describe('desired record of a ServedModel', () => {
     expect(problems[0]?.message.match(/backends\[one\]\.headers/g)).toHaveLength(6)
   })
 
+  test('a salt and refused fields reach the record; without them the record has neither', () => {
+    const { record } = desiredModel(around({ cacheSalt: 'Tenant', refusedFields: ['user', 'logit_bias'] }, [up()]))
+    expect(record).toMatchObject({ cacheSalt: 'Tenant', refusedFields: ['logit_bias', 'user'] })
+    for (const field of ['cacheSalt', 'refusedFields'])
+      expect(desiredModel(around({ refusedFields: [] }, [up()])).record).not.toHaveProperty(field)
+  })
+
   test('a header that is refused hides no other problem: a model that may not be published still says so first', () => {
     const { problems } = desiredModel(around({ forwardHeaders: ['Cookie'] }, [up()], { publishing: 'NotAllowed' }))
     expect(problems.map(({ reason }) => reason)).toEqual(['PublishingNotAllowed', 'HeaderRefused'])

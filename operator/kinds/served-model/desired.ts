@@ -58,6 +58,8 @@ function modelRecord({ model, publishing, selectedNamespaces }: ModelSurrounding
     ...(spec.maxOutputTokens !== undefined && { maxOutputTokens: spec.maxOutputTokens }),
     timeouts: spec.timeouts,
     ...(forwardHeaders.length > 0 && { forwardHeaders }),
+    ...(spec.cacheSalt === 'Tenant' && { cacheSalt: spec.cacheSalt }),
+    ...(spec.refusedFields?.length && { refusedFields: [...spec.refusedFields].sort() }),
     backends,
   }
 }

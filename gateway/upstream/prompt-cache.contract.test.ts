@@ -1,0 +1,96 @@
+/** Tenants of one model server that try to learn what is in its cache. */
+import { describe, expect, it } from 'vitest'
+import { CHAT, chunk, DONE, HELLO, HELLO_STREAM, Harness, json, MESSAGES, sse, startBackend } from '../../test/support/upstream-harness.ts'
+import { HiddenCache, withoutCached } from './prompt-cache.ts'
+
+const USAGE = { prompt_tokens: 4711, completion_tokens: 1, total_tokens: 4712, prompt_tokens_details: { cached_tokens: 4096 } }
+const OK = { id: 'c1', object: 'chat.completion', model: 'llama', choices: [], usage: USAGE, timings: { cache_n: 4096, prompt_n: 615 } }
+const ANTHROPIC = {
+  type: 'message',
+  model: 'llama',
+  content: [],
+  usage: { input_tokens: 615, cache_read_input_tokens: 4096, output_tokens: 1 },
+}
+const SHARED = { allowedNamespaces: ['shop', 'other'] }
+const SALTED = { ...SHARED, cacheSalt: 'Tenant' as const }
+
+async function gatewayFor(answer: Parameters<typeof startBackend>[0], model: object, tenant?: string) {
+  const backend = await startBackend(answer)
+  const gateway = await new Harness().start()
+  if (tenant !== undefined) gateway.job = { tenant }
+  gateway.serve([backend.address], model)
+  return { gateway, backend }
+}
+
+describe('what a server had cached', () => {
+  it.each([
+    ['chat completions', CHAT, OK],
+    ['messages', MESSAGES, ANTHROPIC],
+  ] as const)('of a model that other namespaces may use is not shown in %s, and is charged as before', async (_what, path, answer) => {
+    const { gateway } = await gatewayFor(json(200, answer), SHARED)
+    const { text, headers } = await gateway.post(path, HELLO)
+    expect(text).not.toContain('4096')
+    expect(JSON.parse(text)).toEqual(JSON.parse(JSON.stringify(answer).replaceAll('4096', '0')))
+    expect(headers['content-length']).toBe(String(Buffer.byteLength(text)))
+    expect(gateway.outcomes[0]?.usage).toMatchObject({ cachedInputTokens: 4096 })
+  })
+
+  it('is not shown in a stream', async () => {
+    const events = [chunk('hi', 'stop'), `data: ${JSON.stringify({ ...OK, object: 'chat.completion.chunk' })}\n\n`, DONE]
+    const { gateway } = await gatewayFor((response) => void sse(response).end(events.join('')), SHARED)
+    const { text } = await gateway.post(CHAT, { ...HELLO_STREAM, stream_options: { include_usage: true } })
+    expect(text).toContain('cached_tokens')
+    expect(text).not.toContain('4096')
+  })
+
+  it('is not shown in a large answer that passes in pieces', async () => {
+    const large = JSON.stringify({ ...OK, choices: [{ text: 'x'.repeat(300_000) }], more: 'y'.repeat(500) })
+    const { gateway } = await gatewayFor(json(200, large), SHARED)
+    const { text } = await gateway.post(CHAT, HELLO)
+    expect(JSON.parse(text)).toEqual(JSON.parse(large.replaceAll('4096', '0')))
+  })
+
+  it('of a model of one namespace, or with a salt, is shown', async () => {
+    const own = await gatewayFor(json(200, OK), { allowedNamespaces: ['shop'] })
+    expect((await own.gateway.post(CHAT, HELLO)).text).toBe(JSON.stringify(OK))
+    const salted = await gatewayFor(json(200, OK), SALTED, 'shop')
+    expect((await salted.gateway.post(CHAT, HELLO)).text).toBe(JSON.stringify(OK))
+  })
+
+  it('is found wherever the pieces end', () => {
+    const text = Buffer.from(JSON.stringify({ pad: 'x'.repeat(200), usage: USAGE, tail: 'y'.repeat(200) }))
+    const whole = withoutCached(text).toString()
+    expect(whole).not.toContain('4096')
+    for (let at = 1; at < text.length; at++) {
+      const hidden = new HiddenCache()
+      const parts = [hidden.push(text.subarray(0, at)), hidden.push(text.subarray(at)), hidden.end()]
+      expect(Buffer.concat(parts).toString()).toBe(whole)
+    }
+  })
+})
+
+describe('cacheSalt: Tenant', () => {
+  const sentBy = async (tenant: string, body: object | string = HELLO): Promise<{ cache_salt?: string }> => {
+    const { gateway, backend } = await gatewayFor(json(200, OK), SALTED, tenant)
+    expect((await gateway.post(CHAT, body)).status).toBe(200)
+    return JSON.parse(backend.received[0]?.body.toString() ?? '')
+  }
+
+  it('gives each tenant a salt of its own, the same at each call', async () => {
+    const [first, again, other] = [await sentBy('shop'), await sentBy('shop'), await sentBy('other')]
+    expect(first.cache_salt).toMatch(/^[0-9a-f]{64}$/)
+    expect(again.cache_salt).toBe(first.cache_salt)
+    expect(other.cache_salt).not.toBe(first.cache_salt)
+  })
+
+  it('changes nothing else of a body', async () => {
+    const { cache_salt: _, ...rest } = await sentBy('shop', '{"stream":false,"model":"llama","messages":[],"seed":1}')
+    expect(rest).toEqual({ stream: false, model: 'llama', messages: [], seed: 1 })
+  })
+
+  it('is not sent to a model without it', async () => {
+    const { gateway, backend } = await gatewayFor(json(200, OK), SHARED, 'shop')
+    await gateway.post(CHAT, HELLO)
+    expect(backend.received[0]?.body.toString()).not.toContain('cache_salt')
+  })
+})

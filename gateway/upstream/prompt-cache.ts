@@ -1,0 +1,55 @@
+/**
+ * Tenants that share a model server share its cache of prompts. How many tokens of a prompt were cached tells a tenant whether its guess of the
+ * beginning of another one's prompt is right. So either each tenant gets a cache of its own, by a salt, or answers do not show the number: it
+ * becomes 0, with blanks behind it, so that no length changes.
+ */
+import { createHmac } from 'node:crypto'
+import type { ForwardJob, RelayPort } from './forward-job.ts'
+
+/** The routes where servers know `cache_salt`. */
+const SALTED: ReadonlySet<string> = new Set(['chat/completions', 'completions', 'responses'])
+
+function isSalted({ model, dialect, tenant }: ForwardJob): boolean {
+  return model.hasSalt && tenant !== undefined && SALTED.has(dialect.route)
+}
+
+/** Of each tenant another. Other tenants cannot read the uid of the ServedModel, and so cannot make the salt for a server that they reach. */
+export function saltOf(job: ForwardJob): string | undefined {
+  return isSalted(job) ? createHmac('sha256', job.model.record.uid).update(`cache-salt ${job.tenant}`).digest('hex') : undefined
+}
+
+/** Whether the client may not learn what the server had cached. A translated request has no salt. */
+export function hidesCached({ job, translated }: Pick<RelayPort, 'job' | 'translated'>): boolean {
+  return job.model.isShared && (translated !== undefined || !isSalted(job))
+}
+const CACHED =
+  'cached_tokens|cache_read_input_tokens|cache_creation_input_tokens|prompt_cache_hit_tokens|prompt_cache_miss_tokens|cache_n|tokens_cached'
+/** Followed by another character: the rest of a number may be in the next chunk. */
+const NUMBER = new RegExp(`("(?:${CACHED})"\\s{0,8}:\\s{0,8})(\\d{1,12})(?=[^\\d])`, 'g')
+/** Longer than any match. */
+const HELD_BYTES = 80
+
+/** @param bytes whole text @returns `bytes` itself if it holds no such number */
+export function withoutCached(bytes: Buffer): Buffer {
+  if (!bytes.includes('cache')) return bytes
+  const text = bytes.toString('latin1')
+  const hidden = text.replaceAll(NUMBER, (_, before: string, digits: string) => before + '0'.padEnd(digits.length))
+  return hidden === text ? bytes : Buffer.from(hidden, 'latin1')
+}
+
+/** The same for a text in chunks. It holds back the last bytes until more of them, or the end, arrive. */
+export class HiddenCache {
+  #held: Buffer = Buffer.alloc(0)
+
+  /** @returns what may be sent */
+  push(chunk: Buffer): Buffer {
+    const bytes = withoutCached(Buffer.concat([this.#held, chunk]))
+    const sent = Math.max(0, bytes.length - HELD_BYTES)
+    this.#held = bytes.subarray(sent)
+    return bytes.subarray(0, sent)
+  }
+
+  end(): Buffer {
+    return this.#held
+  }
+}
