@@ -27,12 +27,12 @@ node_binary() {
 
 runtime() { [[ -d $WORK/node ]] || "$HERE/image.sh" program "$WORK/node" "$(node_binary)"; }
 
-app() { # app NAME BUNDLE [MORE]: the one layer that differs between our programs
+app() { # app NAME BUNDLE [MORE …]: the one layer that differs between our programs
   local file
   for file in "${@:2}"; do [[ -f $file ]] || die "no $file: run \`make build\` first"; done
   mkdir -p "$WORK/$1/app"
   cp "$2" "$WORK/$1/app/$1.js"
-  [[ $# -lt 3 ]] || cp "$3" "$WORK/$1/app/"
+  [[ $# -lt 3 ]] || cp "${@:3}" "$WORK/$1/app/"
   echo '{"type":"module"}' >"$WORK/$1/app/package.json"
 }
 
@@ -44,11 +44,11 @@ node_config() { # node_config NAME: the entrypoint comes from the Dockerfile, if
 
 files() {
   runtime
-  touch "$WORK"/{bundle,body-worker,payments}.js # the list does not depend on their content
+  touch "$WORK"/{bundle,body-worker,payments}.js "$WORK/$1.notices.txt" # the list does not depend on their content
   case $1 in
-    gateway) app gateway "$WORK"/{bundle,body-worker}.js ;;
-    dashboard) app dashboard "$WORK"/{bundle,payments}.js ;;
-    *) app "$1" "$WORK/bundle.js" ;;
+    gateway) app gateway "$WORK"/{bundle.js,body-worker.js,gateway.notices.txt} ;;
+    dashboard) app dashboard "$WORK"/{bundle.js,payments.js,dashboard.notices.txt} ;;
+    *) app "$1" "$WORK/bundle.js" "$WORK/$1.notices.txt" ;;
   esac
   [[ $1 != dashboard ]] || touch "$WORK/dashboard/app/web" # the names of the built pages hold hashes
   (cd "$WORK/node" && find . -type f; cd "$WORK/$1" && find . -type f) | sed 's|^\.||' | sort
@@ -61,9 +61,9 @@ bundle() { # bundle SOURCE NAME: one ES module with all that it imports
 
 headgate() {
   runtime
-  app gateway "$DIST"/{gateway,body-worker}.js
-  app operator "$DIST/operator.js"
-  app dashboard "$DIST"/{dashboard,payments}.js
+  app gateway "$DIST"/{gateway.js,body-worker.js,gateway.notices.txt}
+  app operator "$DIST"/{operator.js,operator.notices.txt}
+  app dashboard "$DIST"/{dashboard.js,payments.js,dashboard.notices.txt}
   [[ -f $DIST/web/index.html ]] || die "no $DIST/web: run \`make build\` first"
   cp -r "$DIST/web" "$WORK/dashboard/app/web"
   bundle examples/stub-model/stub-model-server.ts stub-model
