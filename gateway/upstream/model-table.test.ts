@@ -10,7 +10,7 @@ function tableOf(...records: ReadonlyArray<Partial<ModelRecord>>): ModelTable {
 }
 
 function put(table: ModelTable, changes: Partial<ModelRecord>): boolean {
-  const record = modelRecord(changes)
+  const record = modelRecord({ allowedNamespaces: '*', ...changes })
   return table.put(record.uid, encodeModelRecord(record))
 }
 
