@@ -168,7 +168,7 @@ describe('helm test', () => {
       podSelector: { matchLabels: { 'app.kubernetes.io/component': 'test' } },
       ingress: [],
       egress: [
-        { ports: [{ port: 53 }, { port: 53 }] },
+        { ports: [{ port: 53 }, { port: 53 }, { port: 5353 }, { port: 5353 }] },
         { ports: [{ port: 8080 }, { port: 9090 }], to: [{ podSelector: { matchLabels: { 'app.kubernetes.io/component': 'gateway' } } }] },
       ],
     })

@@ -3,12 +3,12 @@
 {{/* Scheduling of the pods of a Deployment: (list $ .Values.gateway "gateway") */}}
 {{- define "headgate.scheduling" -}}
 {{- $root := index . 0 -}}{{- $values := index . 1 -}}
-topologySpreadConstraints:
-  - maxSkew: 1
-    topologyKey: kubernetes.io/hostname
-    whenUnsatisfiable: ScheduleAnyway
-    labelSelector: { matchLabels: { {{ include "headgate.selector" (list $root (index . 2)) | replace "\n" ", " }} } }
-    matchLabelKeys: [pod-template-hash]
+{{- $selector := dict "matchLabels" (include "headgate.selector" (list $root (index . 2)) | fromYaml) -}}
+{{- $constraints := list -}}
+{{- range $values.topologySpreadConstraints }}
+{{- $constraints = append $constraints (merge (dict) . (dict "labelSelector" $selector "matchLabelKeys" (list "pod-template-hash"))) }}
+{{- end -}}
+{{- include "headgate.field" (list "topologySpreadConstraints" $constraints) }}
 {{- with include "headgate.placement" (list $root $values) }}
 {{ . }}
 {{- end }}
@@ -17,7 +17,7 @@ topologySpreadConstraints:
 {{/* Nodes and priority of a pod, and the Secrets that pull its image: (list $ .Values.gateway) */}}
 {{- define "headgate.placement" -}}
 {{- $root := index . 0 -}}{{- $values := index . 1 -}}
-{{- $placement := pick $values "priorityClassName" "nodeSelector" "tolerations" "affinity" -}}
+{{- $placement := pick $values "priorityClassName" "nodeSelector" "tolerations" "affinity" "dnsConfig" "hostAliases" -}}
 {{- $placement = set $placement "imagePullSecrets" $root.Values.imagePullSecrets -}}
 {{- range $name, $value := $placement }}{{ if not $value }}{{ $_ := unset $placement $name }}{{ end }}{{ end -}}
 {{- if $placement }}{{ toYaml $placement }}{{ end -}}
@@ -35,8 +35,8 @@ topologySpreadConstraints:
 {{- else }}
 - { name: REDIS_URL, value: {{ required "redis.trial.enabled=false needs redis.url" $redis.url | quote }} }
 {{- with $redis.existingSecret }}
-- { name: REDIS_USERNAME, valueFrom: { secretKeyRef: { name: {{ . }}, key: {{ $role }}-username } } }
-- { name: REDIS_PASSWORD, valueFrom: { secretKeyRef: { name: {{ . }}, key: {{ $role }}-password } } }
+- { name: REDIS_USERNAME, valueFrom: { secretKeyRef: { name: {{ . }}, key: {{ index $redis.secretKeys (printf "%sUsername" $role) }} } } }
+- { name: REDIS_PASSWORD, valueFrom: { secretKeyRef: { name: {{ . }}, key: {{ index $redis.secretKeys (printf "%sPassword" $role) }} } } }
 {{- end }}
 {{- if $redis.caKey }}
 - { name: REDIS_CA_FILE, value: /etc/headgate/redis-ca/ca.crt }
@@ -143,10 +143,98 @@ configMap: { name: {{ $ca.configMap }}, {{ $items }} }
 {{- mulf (float64 $number) (get $units $unit) | int64 -}}
 {{- end -}}
 
-{{/* HTTP probe: (list "/readyz" 2 3) holds path, period in seconds, and failure threshold. */}}
-{{- define "headgate.probe" -}}
-httpGet: { path: {{ index . 0 }}, port: metrics }
-periodSeconds: {{ index . 1 }}
-timeoutSeconds: 2
-failureThreshold: {{ index . 2 }}
+{{/* Probes: (list .Values.operator "/readyz" "/livez" 5 3) holds values, paths, and period in seconds and failure threshold of readiness. */}}
+{{- define "headgate.probes" -}}
+{{- $probes := (index . 0).probes -}}
+{{- $common := dict "timeoutSeconds" 2 "failureThreshold" 3 "periodSeconds" 10 -}}
+{{- $live := dict "httpGet" (dict "path" (index . 2) "port" "metrics") -}}
+{{- $ready := dict "httpGet" (dict "path" (index . 1) "port" "metrics") "periodSeconds" (index . 3) "failureThreshold" (index . 4) -}}
+readinessProbe: {{- merge (dict) $probes.readiness $ready $common | toYaml | nindent 2 }}
+livenessProbe: {{- merge (dict) $probes.liveness $live (dict "initialDelaySeconds" 10) $common | toYaml | nindent 2 }}
+{{- with $probes.startup }}
+startupProbe: {{- merge (dict) . $live $common | toYaml | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{/* Update strategy of a Deployment: .Values.operator */}}
+{{- define "headgate.strategy" -}}
+{{- toYaml (default (dict "type" "RollingUpdate" "rollingUpdate" (dict "maxUnavailable" 0 "maxSurge" 1)) .strategy) -}}
+{{- end -}}
+
+{{/* A field, unless its value is empty: (list "initContainers" .Values.operator.initContainers) */}}
+{{- define "headgate.field" -}}
+{{- $name := index . 0 -}}
+{{- with index . 1 }}{{ $name }}: {{- toYaml . | nindent 2 }}{{ end -}}
+{{- end -}}
+
+{{/* Items of a rendered list and of a list of values: (list (include "headgate.mounts" .) .Values.operator.extraVolumeMounts) */}}
+{{- define "headgate.list" -}}
+{{- $extra := "" -}}
+{{- with index . 1 }}{{ $extra = toYaml . }}{{ end -}}
+{{- join "\n" (compact (list (index . 0 | trim) $extra)) -}}
+{{- end -}}
+
+{{/* ServiceAccount values of a program, as YAML: (list $ "operator") */}}
+{{- define "headgate.accountValues" -}}
+{{- $values := (index . 0).Values -}}
+{{- if eq (index . 1) "payments" }}{{ toYaml $values.dashboard.payments.serviceAccount }}{{ else }}{{ toYaml (index $values (index . 1)).serviceAccount }}{{ end -}}
+{{- end -}}
+
+{{/* Name of the ServiceAccount of a program: (list $ "operator"). Empty for gateways without one. */}}
+{{- define "headgate.serviceAccountName" -}}
+{{- $program := index . 1 -}}{{- $account := include "headgate.accountValues" . | fromYaml -}}
+{{- if $account.name }}{{ $account.name }}
+{{- else if $account.create }}{{ include (printf "headgate.%s" $program) (index . 0) }}
+{{- else if ne $program "gateway" }}{{ fail (printf "serviceAccount.create=false of the program %s needs serviceAccount.name: a ServiceAccount that you have made" $program) }}
+{{- end -}}
+{{- end -}}
+
+{{/* ServiceAccount of a program: (list $ "operator") */}}
+{{- define "headgate.serviceAccount" -}}
+{{- $root := index . 0 -}}{{- $account := include "headgate.accountValues" . | fromYaml -}}
+{{- if $account.create }}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata:
+  name: {{ include "headgate.serviceAccountName" . }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- include "headgate.labels" . | nindent 4 }}
+  {{- with merge (dict) $account.annotations $root.Values.commonAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+{{- end }}
+{{- end -}}
+
+{{/* PodDisruptionBudget of a program: (list $ "operator" 2) holds the least number of its pods. */}}
+{{- define "headgate.podDisruptionBudget" -}}
+{{- $root := index . 0 -}}{{- $program := index . 1 -}}
+{{- $budget := (index $root.Values $program).podDisruptionBudget -}}
+{{- if and $budget.enabled (gt (index . 2 | int) 1) }}
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ include (printf "headgate.%s" $program) $root }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- include "headgate.labels" (list $root $program) | nindent 4 }}
+  {{- with $root.Values.commonAnnotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- if $budget.minAvailable }}
+  minAvailable: {{ $budget.minAvailable }}
+  {{- else }}
+  maxUnavailable: {{ $budget.maxUnavailable }}
+  {{- end }}
+  unhealthyPodEvictionPolicy: {{ $budget.unhealthyPodEvictionPolicy }}
+  selector:
+    matchLabels: {{- include "headgate.selector" (list $root $program) | nindent 6 }}
+{{- end }}
+{{- end -}}
+
+{{/* Fields of a Service that people reach: .Values.gateway.service */}}
+{{- define "headgate.serviceFields" -}}
+{{- $fields := pick . "type" "ipFamilyPolicy" "loadBalancerClass" "loadBalancerSourceRanges" "externalTrafficPolicy" -}}
+{{- range $name, $value := $fields }}{{ if not $value }}{{ $_ := unset $fields $name }}{{ end }}{{ end -}}
+{{- toYaml $fields -}}
 {{- end -}}
