@@ -15,6 +15,7 @@ import { LIMIT_PARTS } from './limits.ts'
 import { issuingPart } from './issuing.ts'
 import type { Part, PartResult } from './part.ts'
 import { REQUEST_PARTS } from './requests.ts'
+import { scalePart } from './scale.ts'
 import { spendPart } from './spend.ts'
 import { stormPart } from './storm.ts'
 import { tenantsPart } from './tenants.ts'
@@ -28,6 +29,7 @@ const OPERATOR_PARTS: readonly Part[] = [
   { name: 'accounts', needs: 'control-plane', run: accountsPart },
   { name: 'credits', needs: 'control-plane', run: creditsPart },
   { name: 'tenants', needs: 'control-plane', run: tenantsPart },
+  { name: 'scale', needs: 'control-plane', run: scalePart },
 ]
 const PROGRAMS: Readonly<Record<string, readonly Part[]>> = {
   requests: REQUEST_PARTS,
@@ -66,6 +68,7 @@ async function main(): Promise<number> {
     base: baseOf(process.env['BASE'] ?? ''),
     isQuick,
     rounds: wholeNumber('BENCH_ROUNDS', isQuick ? 1 : 7),
+    keys: wholeNumber('BENCH_KEYS', isQuick ? 300 : 50_000),
     seconds: wholeNumber('BENCH_SECONDS', isQuick ? 1 : 3),
     say: (line: string) => void process.stdout.write(`${line}\n`),
   }

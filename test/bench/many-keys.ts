@@ -42,11 +42,13 @@ export interface StackOrder {
   readonly namespaces: readonly string[]
   /** More settings of the operator. */
   readonly operatorEnv?: Readonly<Record<string, string>>
+  /** Called before the programs start. */
+  readonly prepare?: (stack: Stack) => Promise<unknown>
 }
 
 export async function withStack<T>(
   site: BenchSite,
-  { plane, name, dist, namespaces, operatorEnv }: StackOrder,
+  { plane, name, dist, namespaces, operatorEnv, prepare }: StackOrder,
   use: (stack: Stack) => Promise<T>,
 ): Promise<T> {
   const { ip, folder } = site
@@ -63,6 +65,7 @@ export async function withStack<T>(
     const one = { bundles: dist, start: false }
     const programs = [await stack.addGateway(one), await stack.addGateway(one), await stack.addOperator(one)]
     await stack.publishGateways()
+    await prepare?.(stack)
     await Promise.all(programs.map((program) => program.start()))
     return await use(stack)
   } finally {
@@ -119,8 +122,8 @@ export class KeyWatch {
     return { issued: count(this.#credentials), described: count(this.#described), ready: count(this.#ready) }
   }
 
-  async untilReady(keys: readonly KeyName[]): Promise<void> {
-    const options = { deadlineMs: 600_000, everyMs: 20 }
+  async untilReady(keys: readonly KeyName[], deadlineMs = 600_000): Promise<void> {
+    const options = { deadlineMs, everyMs: Math.max(20, keys.length / 10) }
     await waitFor(`${keys.length} ApiKeys to be Ready`, () => this.progress(keys).ready === keys.length, options)
   }
 

@@ -9,6 +9,8 @@ export interface BenchSite {
   /** A trial run of some minutes; its numbers mean nothing. */
   readonly isQuick: boolean
   readonly rounds: number
+  /** Number of keys of the part `scale`. */
+  readonly keys: number
   /** Length of one window of load, s. */
   readonly seconds: number
   readonly say: (line: string) => void

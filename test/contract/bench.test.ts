@@ -9,7 +9,7 @@ import { read } from '../support/documents.ts'
 
 test('PART chooses programs and parts, and a wrong name is answered with all names', () => {
   const names = (text: string): string[] => chosenParts(text).map(({ name }) => name)
-  expect(names('operator 1.5k-c32')).toEqual(['storm', 'issuing', 'spend', 'accounts', 'credits', 'tenants', '1.5k-c32'])
+  expect(names('operator 1.5k-c32')).toEqual(['storm', 'issuing', 'spend', 'accounts', 'credits', 'tenants', 'scale', '1.5k-c32'])
   expect(names('dashboard')).toEqual(['sign-ups', 'customers'])
   expect(() => chosenParts('strom')).toThrow('PART: there is no "strom"; choose of requests (1.5k-c32')
   const rows = rowsOf(sectionOf(read('test/bench/README.md'), '## Parts'), 'program')
