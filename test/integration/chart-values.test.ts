@@ -69,7 +69,9 @@ describe('the ServiceAccount', () => {
     expect(podOf(objects, deployment).serviceAccountName).toBe('mine')
     const policies = JSON.stringify(objects.filter(({ kind }) => kind === 'ValidatingAdmissionPolicy'))
     expect(policies).not.toContain(`:headgate:${deployment}'`)
-    const subjects = objects.flatMap((one) => (one as { subjects?: ReadonlyArray<{ name: string }> }).subjects ?? []).map(({ name }) => name)
+    const subjects = objects
+      .flatMap((one) => (one as { subjects?: ReadonlyArray<{ name: string }> }).subjects ?? [])
+      .map(({ name }) => name)
     expect(subjects).not.toContain(deployment)
     if (values === 'gateway') return
     expect(subjects).toContain('mine')

@@ -194,7 +194,12 @@ describe('the chart', () => {
   it('with egress policies lets gateways reach name servers, Redis and model servers, but no address of a metadata service', () => {
     const objects = objectsOf(template(MATRIX['own-redis'] ?? []))
     const egress = named(objects, 'NetworkPolicy', 'headgate-gateway').spec['egress']
-    expect(egress).toMatchObject([{ ports: [{ port: 53 }, { port: 53 }, { port: 5353 }, { port: 5353 }] }, { ports: [{ port: 6380 }] }, {}, { ports: [{ port: 443 }] }])
+    expect(egress).toMatchObject([
+      { ports: [{ port: 53 }, { port: 53 }, { port: 5353 }, { port: 5353 }] },
+      { ports: [{ port: 6380 }] },
+      {},
+      { ports: [{ port: 443 }] },
+    ])
     expect(JSON.stringify(egress)).toContain('"except":["169.254.0.0/16"]')
   })
 

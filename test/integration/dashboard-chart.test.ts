@@ -217,8 +217,22 @@ describe('the dashboard in the chart', () => {
     const policy = (name: string): Rendered => named(objectsOf(template(MATRIX[name] ?? [])), 'NetworkPolicy', NAME)
     const egress = (name: string): readonly unknown[] => policy(name).spec['egress'] as readonly unknown[]
     const ports = (...numbers: readonly number[]): object => ({ ports: numbers.map((port) => expect.objectContaining({ port })) })
-    expect(egress('dashboard')).toMatchObject([ports(53, 53, 5353, 5353), ports(443, 6443), ports(587), ports(9091), ports(8092), ports(443)])
-    expect(egress('dashboard-postgres')).toMatchObject([ports(53, 53, 5353, 5353), ports(443, 6443), ports(465), ports(9091), ports(5432), ports(443)])
+    expect(egress('dashboard')).toMatchObject([
+      ports(53, 53, 5353, 5353),
+      ports(443, 6443),
+      ports(587),
+      ports(9091),
+      ports(8092),
+      ports(443),
+    ])
+    expect(egress('dashboard-postgres')).toMatchObject([
+      ports(53, 53, 5353, 5353),
+      ports(443, 6443),
+      ports(465),
+      ports(9091),
+      ports(5432),
+      ports(443),
+    ])
     expect(JSON.stringify(egress('dashboard'))).not.toContain('6379')
     expect(policy('dashboard').spec['ingress']).toMatchObject([ports(8090), ports(9090)])
   })
