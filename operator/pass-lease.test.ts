@@ -8,7 +8,7 @@ import { SHARDS_LABEL } from '#contract/records/mounted-folder.ts'
 import { LeaderLease } from '#kube/leader.ts'
 import { KubeError } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
-import { leadIfAble } from './pass-lease.ts'
+import { leadIfAble, type PassLeaseDeps } from './pass-lease.ts'
 
 const times = { durationMs: 15_000, renewMs: 10_000, retryMs: 2_000 }
 const READABLE = '{"v":1,"rev":1,"uid":"a"}'
@@ -20,6 +20,7 @@ beforeEach(() => {
   clock = new ManualClock()
   store = new ObjectStore()
   lines = []
+  reading.clear()
 })
 
 /** A keyring with these entries. */
@@ -35,6 +36,9 @@ interface Candidate {
   readonly isDone: () => boolean
 }
 
+/** Candidates that read the keyring: unpacking takes real time, during which the clock of the test must stand still. */
+const reading = new Set<string>()
+
 /** Starts a candidate. @param canRead false: of a version that cannot read the keyring of the test; true: it sees another, readable one */
 function candidate(name: string, canRead = false): Candidate {
   const port = new FakeKubePort(store)
@@ -42,17 +46,46 @@ function candidate(name: string, canRead = false): Candidate {
   const lease = new LeaderLease({ ...options, kube: port, identity: name })
   const log = { warn: (line: unknown) => void lines.push(`${name}: ${String(line)}`) }
   let isDone = false
-  const kube = canRead ? { list: () => Promise.resolve([]) } : port
-  void leadIfAble({ lease, kube, namespace: 'headgate', clock, log, retryMs: times.retryMs }).then(() => (isDone = true))
+  const kube: PassLeaseDeps['kube'] = {
+    list: (...asked) => {
+      reading.add(name)
+      return canRead ? Promise.resolve([]) : port.list(...asked)
+    },
+  }
+  void leadIfAble({ lease: observed(lease, name), kube, namespace: 'headgate', clock, log, retryMs: times.retryMs }).then(() => {
+    isDone = true
+    reading.delete(name)
+  })
   return { lease, port, isDone: () => isDone }
 }
 
-/** Lets time pass; unpacking takes real turns of the event loop. */
+/** The lease of a candidate. A candidate that passes the lease on has read the keyring. */
+function observed(lease: LeaderLease, name: string): PassLeaseDeps['lease'] {
+  return {
+    acquire: () => lease.acquire(),
+    annotate: (annotations) => {
+      reading.delete(name)
+      return lease.annotate(annotations)
+    },
+    stepDown: () => lease.stepDown(),
+    get annotations() {
+      return lease.annotations
+    },
+    get fence() {
+      return lease.fence
+    },
+    get leading() {
+      return lease.leading
+    },
+  }
+}
+
+/** Lets time pass on the clock of the test, and never while a candidate reads. */
 async function pass(seconds: number): Promise<void> {
   for (let at = 0; at < seconds * 2; at += 1) {
     await clock.advance(500)
-    await new Promise((resolve) => setImmediate(resolve))
-    await new Promise((resolve) => setTimeout(resolve, 2))
+    do await new Promise((resolve) => setImmediate(resolve))
+    while (reading.size > 0)
   }
 }
 

@@ -18,8 +18,11 @@ import { inTurns } from './loop/in-parallel.ts'
 /** `<fence of the leader that passed> <number of passes in a row>` */
 const PASSED_ANNOTATION = 'headgate.dev/passed'
 const MAX_PASSES = 2
-/** Time that other candidates have, in retry times: each of them tries once per retry time, and a fifth later. */
-const HEAD_START = 1.5
+/**
+ * Time that other candidates have, in retry times. Each of them tries once per retry time, at most a fifth later. After a first candidate that
+ * cannot read either, a second one must be able to try before this process does.
+ */
+const HEAD_START = 2.5
 /** Maximum number of entries that are read without a pause for other work. */
 const TURN = 500
 
