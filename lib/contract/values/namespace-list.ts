@@ -9,7 +9,5 @@ export const label: z.ZodString = z.string().regex(new RegExp(DNS_LABEL), 'is no
 export function namesOf(more?: string) {
   const name = label.or(z.literal(more ?? ''))
   const names = z.string().transform((list) => list.split(',').flatMap((each) => each.trim() || []))
-  return names
-    .refine((list) => list.every((each) => name.safeParse(each).success), 'contains an invalid namespace name')
-    .default(() => [])
+  return names.refine((list) => list.every((each) => name.safeParse(each).success), 'contains an invalid namespace name').default(() => [])
 }
