@@ -72,12 +72,20 @@ export function noticesOf(inputs: Iterable<string>): string {
   return packages.map(noticeOf).join('\n')
 }
 
+/** The fields of a package.json that its notice shows. */
+interface PackageManifest {
+  readonly name: string
+  readonly version: string
+  readonly license?: string
+  readonly author?: unknown
+}
+
 function noticeOf(folder: string): string {
-  const manifest = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as Readonly<Record<string, unknown>>
+  const manifest = JSON.parse(readFileSync(join(ROOT, folder, 'package.json'), 'utf8')) as PackageManifest
   const files = readdirSync(join(ROOT, folder)).filter((file) => NOTICE_FILE.test(file))
   const texts = files.map((file) => readFileSync(join(ROOT, folder, file), 'utf8').trim())
-  if (texts.length === 0) texts.push(`By ${JSON.stringify(manifest['author'] ?? 'its authors')}.`)
-  const heading = `${String(manifest['name'])} ${String(manifest['version'])} (${String(manifest['license'] ?? 'unknown')})`
+  if (texts.length === 0) texts.push(`By ${JSON.stringify(manifest.author ?? 'its authors')}.`)
+  const heading = `${manifest.name} ${manifest.version} (${manifest.license ?? 'unknown'})`
   return `${'='.repeat(80)}\n${heading}\n\n${texts.join('\n\n')}\n`
 }
 

@@ -123,7 +123,7 @@ export class KeyWatch {
   }
 
   async untilReady(keys: readonly KeyName[], deadlineMs = 600_000): Promise<void> {
-    const options = { deadlineMs, everyMs: Math.max(20, keys.length / 10) }
+    const options = { deadlineMs, everyMs: Math.max(20, keys.length / 250) }
     await waitFor(`${keys.length} ApiKeys to be Ready`, () => this.progress(keys).ready === keys.length, options)
   }
 
