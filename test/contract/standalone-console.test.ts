@@ -68,7 +68,7 @@ describe('what make run says', { timeout: 60_000 }, () => {
       /WARN {2}ServedModel demo\/dead: no server answers \(NotAnswering\): http:\/\/127\.0\.0\.1:1 \(backends\[main\]\.url\): nothing listens there .*Start the model server/,
       /WARN {2}ServedModel demo\/copy\d: not ready \(NameConflict\): "copy" belongs to ServedModel demo\/.*Choose another name/,
       /WARN {2}ServedModel demo\/secret: not ready \(SecretNotFound\): .*Secret nope does not exist.*Add the Secret to the manifests, with the label/,
-      /WARN {2}ApiKey demo\/(one|two): not ready \(SecretConflict\): Secret shared exists.*another secret\.name/,
+      /WARN {2}ApiKey demo\/(one|two): not ready \(SecretConflict\): Secret shared holds the key of ApiKey (one|two), the only copy of its value.*another secret\.name/,
       /WARN {2}ApiKey demo\/past: not ready \(Expired\): The key expired at 2025-01-01T00:00:00Z\. Set a later time/,
       /\d {2}ApiKey demo\/off: not ready \(Suspended\): spec\.state is Suspended\. Set it to Active/,
       /WARN {2}ApiKey demo\/typo: no model that this key may call yet \(NoModel\): it allows nonexistent-model, and no ServedModel has that name\./,

@@ -58,7 +58,7 @@ describe('a prepaid Account', () => {
   })
 
   test('has keys that are not Ready while no model that they may call has a price, also from the day on which it pays in advance', async () => {
-    const backends = [{ name: 'one', url: 'http://10.0.0.1:80' }]
+    const backends = [{ name: 'one', url: 'https://models.example' }]
     const model = (spec: object) => world.apply(servedModels, servedModel('llama', { maxOutputTokens: 1, backends, ...spec }))
     const limits = (): Promise<string> => world.condition(apiKeys, 'bot', 'LimitsEnforceable')
     await world.start()
