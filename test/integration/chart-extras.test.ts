@@ -80,7 +80,8 @@ describe('traffic from outside', () => {
   })
 
   it('is not buffered by nginx, not cut after a minute, and may have bodies as large as the gateway admits', () => {
-    const set = ['gateway.ingress.enabled=true', 'gateway.ingress.hosts={a.example.net}', 'gateway.maxBodyBytes=50000000']
+    const size = ['gateway.maxBodyBytes=50000000', 'gateway.resources.limits.memory=2Gi']
+    const set = ['gateway.ingress.enabled=true', 'gateway.ingress.hosts={a.example.net}', ...size]
     const annotations = named(objectsOf(template(set)), 'Ingress').metadata.annotations
     expect(annotations).toMatchObject({
       'nginx.ingress.kubernetes.io/proxy-buffering': 'off',

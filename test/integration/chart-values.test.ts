@@ -137,6 +137,8 @@ describe.each(PROGRAMS)('pods of %s', (values, deployment) => {
     expect(changed?.startupProbe).toEqual({ httpGet: path, failureThreshold: 30, periodSeconds: 10, timeoutSeconds: 2 })
     expect(changed?.livenessProbe).toEqual({ ...(container?.livenessProbe as object), periodSeconds: 20 })
     expect(changed?.readinessProbe).toEqual({ ...(container?.readinessProbe as object), failureThreshold: 9 })
+    const [zero] = podOf(rendered(`${values}.probes.liveness.initialDelaySeconds=0`), deployment).containers
+    expect(zero?.livenessProbe).toMatchObject({ initialDelaySeconds: 0 })
   })
 
   it('are replaced one by one, or by another strategy', () => {
@@ -161,6 +163,9 @@ describe.each(PROGRAMS.filter(([values]) => values !== 'dashboard.payments'))('t
     expect(VALUES[values]?.topologySpreadConstraints).toHaveLength(2)
     const own = podOf(rendered(`${values}.topologySpreadConstraints[0].topologyKey=rack`), deployment).topologySpreadConstraints
     expect(own?.map(({ topologyKey, labelSelector }) => [topologyKey, labelSelector])).toEqual([['rack', { matchLabels }]])
+    const [chosen] = podOf(rendered(`${values}.topologySpreadConstraints[0].labelSelector.matchLabels.app=mine`), deployment)
+      .topologySpreadConstraints ?? [{}]
+    expect(chosen?.['labelSelector']).toEqual({ matchLabels: { app: 'mine' } })
     expect(podOf(rendered(`${values}.topologySpreadConstraints=null`), deployment)).not.toHaveProperty('topologySpreadConstraints')
   })
 

@@ -288,6 +288,7 @@ describe('values', () => {
     ['a low balance with a sign', 'billing.lowBalance=-5.00', /lowBalance/],
     ['an image digest that is none', 'operator.image.digest=sha256:abc', /digest/],
     ['an amount of memory that is none', 'operator.resources.limits.memory=lots', /"lots" is not an amount of memory/],
+    ['less memory than its bodies need', 'gateway.resources.limits.memory=512Mi', /gateway\.resources\.limits\.memory.*maxBodyBytes/],
     ['a field that no security context has', 'podSecurityContext.runAsUsr=1', /runAsUsr/],
     ['two sources of CA certificates', 'extraCA.secret=a,extraCA.configMap=b', /extraCA/],
     ['a variable that the chart sets itself', 'operator.extraEnv[0].name=NAMESPACE,operator.extraEnv[0].value=x', /operator\.extraEnv/],

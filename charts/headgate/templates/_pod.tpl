@@ -6,7 +6,9 @@
 {{- $selector := dict "matchLabels" (include "headgate.selector" (list $root (index . 2)) | fromYaml) -}}
 {{- $constraints := list -}}
 {{- range $values.topologySpreadConstraints }}
-{{- $constraints = append $constraints (merge (dict) . (dict "labelSelector" $selector "matchLabelKeys" (list "pod-template-hash"))) }}
+{{- $constraint := dict "labelSelector" $selector "matchLabelKeys" (list "pod-template-hash") -}}
+{{- range $name, $value := . }}{{ $_ := set $constraint $name $value }}{{ end -}}
+{{- $constraints = append $constraints $constraint }}
 {{- end -}}
 {{- include "headgate.field" (list "topologySpreadConstraints" $constraints) }}
 {{- with include "headgate.placement" (list $root $values) }}
@@ -149,10 +151,11 @@ configMap: { name: {{ $ca.configMap }}, {{ $items }} }
 {{- $common := dict "timeoutSeconds" 2 "failureThreshold" 3 "periodSeconds" 10 -}}
 {{- $live := dict "httpGet" (dict "path" (index . 2) "port" "metrics") -}}
 {{- $ready := dict "httpGet" (dict "path" (index . 1) "port" "metrics") "periodSeconds" (index . 3) "failureThreshold" (index . 4) -}}
-readinessProbe: {{- merge (dict) $probes.readiness $ready $common | toYaml | nindent 2 }}
-livenessProbe: {{- merge (dict) $probes.liveness $live (dict "initialDelaySeconds" 10) $common | toYaml | nindent 2 }}
+{{- /* mergeOverwrite, because merge takes a 0 of the values for absent */ -}}
+readinessProbe: {{- mergeOverwrite (dict) $common $ready $probes.readiness | toYaml | nindent 2 }}
+livenessProbe: {{- mergeOverwrite (dict "initialDelaySeconds" 10) $common (deepCopy $live) $probes.liveness | toYaml | nindent 2 }}
 {{- with $probes.startup }}
-startupProbe: {{- merge (dict) . $live $common | toYaml | nindent 2 }}
+startupProbe: {{- mergeOverwrite (dict) $common $live . | toYaml | nindent 2 }}
 {{- end }}
 {{- end -}}
 

@@ -21,6 +21,17 @@
 {{- include "headgate.commonEnv" (list . .Values.gateway) }}
 {{- end -}}
 
+{{/* Fails for a size of bodies that the gateways would refuse at their start: a body is at most 1/32 of the memory. */}}
+{{- define "headgate.checkGateway" -}}
+{{- $gateway := .Values.gateway -}}
+{{- with dig "limits" "memory" "" (default (dict) $gateway.resources) }}
+{{- $needed := mul 32 (int64 $gateway.maxBodyBytes) }}
+{{- if lt (include "headgate.bytes" . | int64) $needed }}
+{{- fail (printf "gateway.resources.limits.memory: %v is less than 32 times gateway.maxBodyBytes; raise it to %d, or lower gateway.maxBodyBytes" . $needed) }}
+{{- end }}
+{{- end }}
+{{- end -}}
+
 {{/* Highest number of gateway pods. */}}
 {{- define "headgate.maxReplicas" -}}
 {{- $gateway := .Values.gateway -}}
