@@ -2,6 +2,7 @@
  * The whole operator (`Operator`) in a world of one object store, one projection, gateways that acknowledge what they hold, and a
  * clock that only the test moves. Calls can be refused, held up, lost or killed; watches can be late, doubled or frozen.
  */
+import { isStandIn } from '../../operator/kinds/apikey/unread-keys.ts'
 import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import { decodeModelRecord, type ModelRecord } from '#contract/records/model-record.ts'
@@ -320,9 +321,9 @@ export class OperatorWorld {
     return (await this.#conditions(resource, name)).find((condition) => condition.type === type)?.message ?? ''
   }
 
-  /** Every key record that gateways hold now. */
+  /** Every key record that gateways hold now, without the one that no version reads: it stands for keys that are lacking. */
   async keyRecords(): Promise<KeyRecord[]> {
-    return (await this.texts('key')).map(decodeKeyRecord)
+    return (await this.texts('key')).filter((text) => !isStandIn((JSON.parse(text) as KeyRecord).uid)).map(decodeKeyRecord)
   }
 
   async modelRecords(): Promise<ModelRecord[]> {
