@@ -18,10 +18,11 @@ export function saltOf(job: ForwardJob): string | undefined {
   return isSalted(job) ? createHmac('sha256', job.model.record.uid).update(`cache-salt ${job.tenant}`).digest('hex') : undefined
 }
 
-/** Whether the client may not learn what the server had cached. A translated request has no salt. */
+/** Whether the counts of a cache are removed from an answer. A translated answer is written without them. */
 export function hidesCached({ job, translated }: Pick<RelayPort, 'job' | 'translated'>): boolean {
-  return job.model.isShared && (translated !== undefined || !isSalted(job))
+  return job.model.isShared && translated === undefined && !isSalted(job)
 }
+
 const CACHED =
   'cached_tokens|cache_read_input_tokens|cache_creation_input_tokens|prompt_cache_hit_tokens|prompt_cache_miss_tokens|cache_n|tokens_cached'
 /** Followed by another character: the rest of a number may be in the next chunk. */

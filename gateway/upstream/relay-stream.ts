@@ -8,13 +8,16 @@ import { backendBroken, statusIn } from './backend-error.ts'
 import { hidesCached, withoutCached } from './prompt-cache.ts'
 import { renamedEvent } from './rename-model.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
-import { asObject, parseObject } from '../dialects/json-body.ts'
+import { asObject, type JsonObject, parseObject } from '../dialects/json-body.ts'
+import { UnreadableAnswer } from '../dialects/unreadable-answer.ts'
 
 const MAX_EVENT_BYTES = 1024 * 1024
 /** Events without data in a row per second. More are not keep-alives but cause useless work. */
 const MAX_EMPTY_EVENTS = 200
 /** Comments before the first event are kept up to this size, bytes. */
 const MAX_PREFACE_BYTES = 4096
+/** Ticks that the usage of a translated answer has after its reason to stop: the next tick may come at once. */
+const USAGE_TICKS = 2
 const EVENT_END = Buffer.from('\n\n')
 const FIXED_HEADERS = ['content-type', 'text/event-stream; charset=utf-8', 'cache-control', 'no-cache', 'x-accel-buffering', 'no']
 /** Rows that the last frame shows as they are. Others become the reason of row 35. */
@@ -40,6 +43,8 @@ export class StreamRelay implements AnswerRelay {
   #preface: Buffer[] = []
   #prefaceBytes = 0
   #hasEvent = false
+  /** Ticks since the server has said why it stopped. */
+  #finishedTicks = 0
   /** Number of events without data since the last one with data, or since the last tick. */
   #emptyEvents = 0
   #isRenamed = false
@@ -100,7 +105,9 @@ export class StreamRelay implements AnswerRelay {
   /** @param isSilent whether the client needs a sign of life */
   onTick(isSilent: boolean): void {
     this.#emptyEvents = 0
-    if (this.#translation?.isFinished === true && !this.#isEnded) this.#endTranslation(this.#translation) // the usage may never come
+    if (this.#translation?.isFinished === true && !this.#isEnded && ++this.#finishedTicks === USAGE_TICKS) {
+      this.#endTranslation(this.#translation) // the usage may never come
+    }
     if (isSilent && !this.#isEnded) this.#write(this.#framing.keepAlive(this.#isStarted))
   }
 
@@ -135,11 +142,10 @@ export class StreamRelay implements AnswerRelay {
   #translated(translation: AnswerStream, kind: EventKind, event: Buffer): Buffer | undefined {
     if (kind === 'comment' || kind === 'drop') return undefined
     const tokens = this.#tally?.outputTokens ?? 0
-    const chunk = kind === 'end' ? undefined : parseObject(parseSseEvent(event).data ?? '')
-    const text = kind === 'end' ? translation.end(tokens) : chunk === undefined ? '' : translation.push(chunk, tokens)
+    const text = kind === 'end' ? translation.end(tokens) : translation.push(chunkIn(event), tokens)
     if (text === '') return undefined
     this.#isStarted = true
-    return this.#uncached(Buffer.from(text))
+    return Buffer.from(text)
   }
 
   #uncached(event: Buffer): Buffer {
@@ -147,7 +153,7 @@ export class StreamRelay implements AnswerRelay {
   }
 
   #endTranslation(translation: AnswerStream): void {
-    this.#finish(this.#uncached(Buffer.from(translation.end(this.#tally?.outputTokens ?? 0))))
+    this.#finish(Buffer.from(translation.end(this.#tally?.outputTokens ?? 0)))
   }
 
   /** Whether nothing follows an event: the end marker, or the usage after the end of a translated answer. */
@@ -232,6 +238,13 @@ export class StreamRelay implements AnswerRelay {
   #fail(reason: string, isRetryable: boolean): void {
     this.#host.fail(backendBroken(reason, { isRetryable }))
   }
+}
+
+/** @throws UnreadableAnswer for an event that is no chunk: its text would be lost */
+function chunkIn(event: Buffer): JsonObject {
+  const chunk = parseObject(parseSseEvent(event).data ?? '')
+  if (chunk === undefined) throw new UnreadableAnswer('an event of its stream is not a JSON object')
+  return chunk
 }
 
 /** Whether the rest is an event without its last line end, which some servers omit. Half an event would crash the client's parser. */

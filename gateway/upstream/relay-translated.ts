@@ -6,7 +6,6 @@ import type { GatewayError } from '../errors.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
 import { isError } from './relay-plain.ts'
-import { hidesCached, withoutCached } from './prompt-cache.ts'
 import type { TranslatedAttempt } from './translated-call.ts'
 import { returnedHeaders } from './upstream-headers.ts'
 
@@ -46,8 +45,7 @@ export class TranslatedRelay implements AnswerRelay {
     this.#report = this.#translated.translator.events.usageIn(body.value)
     const answer = this.#answer(body.value)
     if (answer === undefined) return
-    const text = Buffer.from(JSON.stringify(answer))
-    const bytes = hidesCached(this.#host) ? withoutCached(text) : text
+    const bytes = Buffer.from(JSON.stringify(answer))
     this.#host.open([...returnedHeaders(this.#head.headers, 'application/json'), 'content-length', String(bytes.length)])
     this.#host.finish(bytes)
   }

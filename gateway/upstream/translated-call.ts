@@ -75,5 +75,5 @@ export function translatedAttempt(job: ForwardJob, backend: BackendEntry): Trans
   if (translator === undefined || translation === undefined) return undefined
   const inputTokens = job.inputTokens ?? tokensOfBytes(translation.body.bytes.length)
   const { headers, stopSequences } = translation
-  return { translator, headers, asked: { model: job.askedName, stopSequences, inputTokens } }
+  return { translator, headers, asked: { model: job.askedName, stopSequences, inputTokens, hidesCached: job.model.isShared } }
 }

@@ -130,6 +130,28 @@ describe('a message for a server of chat completions', () => {
     }
   })
 
+  it('X25: is an error where an event of the server is no chunk, because its text would be lost', async () => {
+    const { answer } = await call(streaming(`${chunk('hel')}data: not JSON\n\n${chunk('', 'stop')}${DONE}`), { stream: true })
+    expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('Backend error')])
+  })
+
+  it('X22: costs what the last report of the server says', async () => {
+    const early = `data: ${JSON.stringify({ choices: [{ delta: {}, finish_reason: 'stop' }], usage: { prompt_tokens: 7, completion_tokens: 1 } })}\n\n`
+    const { answer, gateway } = await call(streaming(chunk('hello') + early + COUNTS + DONE), { stream: true })
+    expect(checkMessageStream(answer.text).at(-2)).toMatchObject({ usage: { output_tokens: 3 } })
+    expect(gateway.outcomes[0]?.usage).toEqual({ inputTokens: 7, cachedInputTokens: 6, outputTokens: 3, isEstimated: false })
+  })
+
+  it.each([false, true])('X22: shows nothing of a cache that other namespaces share (stream: %s)', async (stream) => {
+    const { gateway } = await gatewayTo(stream ? streaming(STREAM) : json(200, ANSWER), {
+      ...{ tickMs: 60_000, backend: CHAT_ONLY, model: { allowedNamespaces: ['shop', 'other'] } },
+    })
+    const { text } = await gateway.post(MESSAGES, { ...HELLO, stream })
+    expect(text).toMatch(/"usage":\{"input_tokens":7,"output_tokens":3\}/)
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]?.usage?.cachedInputTokens).toBe(6)
+  })
+
   it('is refused before any server is asked if it cannot be translated', async () => {
     const content = [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'x' } }]
     const { answer, sent } = await call(json(200, ANSWER), { messages: [{ role: 'user', content }] })

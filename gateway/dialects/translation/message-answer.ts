@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { asObject, type JsonObject } from '../json-body.ts'
 import { UnreadableAnswer } from '../unreadable-answer.ts'
-import type { UsageReport } from '../usage.ts'
+import { settledUsage, type UsageReport } from '../usage.ts'
 import { type CallPiece, type Finish, pieceOf, usageOf } from './chat-answer.ts'
 
 /** What the request has asked for, as far as its answer needs it. */
@@ -11,6 +11,8 @@ export interface Asked {
   readonly stopSequences: readonly string[]
   /** Estimate, for a server that reports no usage. */
   readonly inputTokens: number
+  /** Whether the client may not learn what the server had cached. */
+  readonly hidesCached?: boolean
 }
 
 /** Fields of a message that say why it ended. */
@@ -41,18 +43,22 @@ export function messageAnswer(answer: JsonObject, asked: Asked, outputTokens: nu
     ...whole,
   ]
   const stop = stopOf(piece.finish, { asked, calls: calls.length, isCut: whole.length < calls.length })
-  const usage = messageUsage(usageOf(answer), asked.inputTokens, outputTokens)
+  const usage = messageUsage(usageOf(answer), asked, outputTokens)
   return { id: messageId(), type: 'message', role: 'assistant', model: asked.model, content, ...stop, usage }
 }
 
-/** @returns undefined if the arguments were cut off */
-function toolUse({ id, name = '', args }: CallPiece, ids: Set<string>): JsonObject | undefined {
+/** @returns undefined if the arguments were cut off @throws UnreadableAnswer without a name */
+function toolUse({ id, name, args }: CallPiece, ids: Set<string>): JsonObject | undefined {
+  if (name === undefined) throw new UnreadableAnswer('a tool call has no name')
   const input = inputOf(args)
   return input && { type: 'tool_use', id: uniqueId(id, ids), name, input }
 }
 
+/** Some servers number the calls of each answer. Such an id would come again in the next turn. */
+const NUMBERED = /^(?:call_?)?\d{1,6}$/
+
 export function uniqueId(id: string | undefined, ids: Set<string>): string {
-  const unique = id === undefined || ids.has(id) ? toolId() : id
+  const unique = id === undefined || ids.has(id) || NUMBERED.test(id) ? toolId() : id
   ids.add(unique)
   return unique
 }
@@ -90,16 +96,18 @@ export function stopOf({ reason, stopSequence }: Finish, { asked, calls, isCut }
   return isNamed ? { stop_reason: 'stop_sequence', stop_sequence: stopSequence } : { stop_reason: 'end_turn', stop_sequence: null }
 }
 
-/** Anthropic counts cached tokens apart from the others. A count that the server does not give is left out. */
-export function messageUsage(report: UsageReport = {}, inputTokens: number, outputTokens: number): JsonObject {
-  const { promptTokens, cacheReadTokens: read, cacheWrittenTokens: written, outputTokens: output } = report
-  const prompt = promptTokens ?? inputTokens
-  const cached = Math.min(prompt, read ?? 0)
-  const stored = Math.min(prompt - cached, written ?? 0)
+/**
+ * The counts by which the call is charged. Anthropic counts cached tokens apart from the others, so a client that may not learn of a cache
+ * gets the whole prompt. A count of a cache that the server does not give is left out.
+ */
+export function messageUsage(report: UsageReport = {}, { inputTokens, hidesCached = false }: Asked, outputTokens: number): JsonObject {
+  const usage = settledUsage(report, { inputTokens, outputTokens })
+  if (hidesCached) return { input_tokens: usage.inputTokens, output_tokens: usage.outputTokens }
+  const { cachedInputTokens: read, cacheWrittenTokens: written = 0 } = usage
   return {
-    input_tokens: prompt - cached - stored,
-    ...(read !== undefined && { cache_read_input_tokens: cached }),
-    ...(written !== undefined && { cache_creation_input_tokens: stored }),
-    output_tokens: output ?? outputTokens,
+    input_tokens: usage.inputTokens - read - written,
+    ...(report.cacheReadTokens !== undefined && { cache_read_input_tokens: read }),
+    ...(report.cacheWrittenTokens !== undefined && { cache_creation_input_tokens: written }),
+    output_tokens: usage.outputTokens,
   }
 }

@@ -86,6 +86,24 @@ describe('a translated stream', () => {
     expect(() => stream.push(call(1, 'x'.repeat(1024 * 1024 + 1), { id: 'c2' }), 1)).toThrow(UnreadableAnswer)
   })
 
+  it('X5: fails at more calls, or longer arguments, than it can keep', () => {
+    const many = Array.from({ length: 1_001 }, (_, index) => ({ index, id: `c${index}`, function: { name: 'read', arguments: '{}' } }))
+    expect(() => new MessageStream(ASKED).push(delta({ tool_calls: many }), 1)).toThrow('too many tool calls')
+    const long = new MessageStream(ASKED)
+    for (let mebibytes = 0; mebibytes < 4; mebibytes++) long.push(call(0, 'x'.repeat(2 ** 20), { id: 'c1' }), 1)
+    expect(() => long.push(call(0, 'x'), 1)).toThrow('too long')
+  })
+
+  it('X5: keeps complete calls apart that all have the index 0', () => {
+    const starts = blocks(call(0, '{"a":1}', { id: 'c1' }), call(0, '{"b":2}', { id: 'c2' }), finish('tool_calls'))
+    expect(starts.filter((event) => (event as JsonObject).type === 'tool_use')).toMatchObject([{ id: 'c1' }, { id: 'c2' }])
+  })
+
+  it('X5: takes pieces with ever new ids for one call while it is not complete', () => {
+    const chunks = [call(0, '{"a"', { id: 'c1' }), call(0, ':1}', { id: 'c2' }), call(0, '', { id: 'c3' }), finish('tool_calls')]
+    expect(blocks(...chunks).filter((event) => (event as JsonObject).type === 'tool_use')).toMatchObject([{ id: 'c1' }])
+  })
+
   it('X6: opens a new block for reasoning after text', () => {
     const kinds = blocks(delta({ content: 'a' }), delta({ reasoning: 'hm' }), delta({ content: 'b' }), finish('stop'))
       .filter((event) => (event as JsonObject).type !== undefined)
@@ -130,6 +148,24 @@ describe('a translated stream', () => {
     expect(ending(delta({ content: 'a' }), finish('stop'), plain)).toHaveProperty('usage', { input_tokens: 20, output_tokens: 7 })
   })
 
+  it('X22: waits for the last of several reports', () => {
+    const early = { usage: { prompt_tokens: 20, completion_tokens: 1 } }
+    expect(ending({ ...delta({ content: 'a' }), ...early }, { ...finish('stop'), ...early }, USAGE)).toMatchObject({
+      usage: { input_tokens: 5, cache_read_input_tokens: 15, output_tokens: 7 },
+    })
+  })
+
+  it('X22: has an estimate where the server counts no token', () => {
+    const none = { choices: [], usage: { prompt_tokens: 0, completion_tokens: 0 } }
+    expect(ending(delta({ content: 'a' }), finish('stop'), none)).toHaveProperty('usage', { input_tokens: 12, output_tokens: 3 })
+  })
+
+  it('X22: shows a client nothing of a cache that it shares with others', () => {
+    const stream = new MessageStream({ ...ASKED, hidesCached: true })
+    const text = stream.push(delta({ content: 'a' }), 1) + stream.push(finish('stop'), 1) + stream.push(USAGE, 1)
+    expect(checkMessageStream(text).at(-2)).toHaveProperty('usage', { input_tokens: 20, output_tokens: 7 })
+  })
+
   it('X22: has estimates where the server reports no usage', () => {
     expect(ending(delta({ content: 'a' }), finish('stop'))).toHaveProperty('usage', { input_tokens: 12, output_tokens: 3 })
   })
@@ -153,8 +189,15 @@ describe('a translated stream', () => {
     expect(blocks(nameless, named, finish('tool_calls'))[1]).toEqual({ type: 'input_json_delta', partial_json: '{"a":1}' })
   })
 
+  it.each(['0', 'call_1'])('replaces the id %s, which comes again in the next turn, and still finds its call', (id) => {
+    const piece = (args: string): JsonObject => delta({ tool_calls: [{ id, function: { name: 'read', arguments: args } }] })
+    const [start, ...rest] = blocks(piece('{"a"'), piece(':1}'), finish('tool_calls'))
+    expect(start).toMatchObject({ id: expect.stringMatching(/^toolu_/) as string })
+    expect(rest).toHaveLength(3)
+  })
+
   it('gives two calls with one id different ids', () => {
-    const starts = blocks(call(0, '{}', { id: '0' }), call(1, '{}', { id: '0' }), finish('tool_calls'))
+    const starts = blocks(call(0, '{}', { id: 'same' }), call(1, '{}', { id: 'same' }), finish('tool_calls'))
     const ids = starts.map((event) => (event as JsonObject).id).filter((id) => id !== undefined)
     expect(new Set(ids).size).toBe(2)
   })

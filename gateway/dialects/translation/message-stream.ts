@@ -11,20 +11,27 @@ import type { JsonObject } from '../json-body.ts'
 import { UnreadableAnswer } from '../unreadable-answer.ts'
 import { laterReport, type UsageReport } from '../usage.ts'
 import { type CallPiece, type ChatPiece, type Finish, pieceOf, usageOf } from './chat-answer.ts'
+import { JsonExtent } from './json-extent.ts'
 import { type Asked, inputOf, messageId, messageUsage, type Stop, stopOf, uniqueId } from './message-answer.ts'
 
 /** Characters of arguments that may wait for an earlier call. */
 const MAX_WAITING = 1024 * 1024
+/** Characters of all arguments of an answer. They stay in memory until its end. */
+const MAX_ARGUMENTS = 4 * 1024 * 1024
+/** Models make some dozens of calls at once. The time to find a call grows with their number. */
+const MAX_CALLS = 1_000
 
 type MessageEvent = JsonObject & { readonly type: string }
 type TextKind = 'thinking' | 'text'
 
 interface Call {
   readonly index: number | undefined
+  /** As the server sends it. The client may get another one. */
   id: string | undefined
   name: string | undefined
   /** All arguments until now. */
   args: string
+  readonly extent: JsonExtent
   /** How much of `args` was sent. */
   sent: number
   state: 'Waiting' | 'Open' | 'Closed'
@@ -40,6 +47,9 @@ export class MessageStream {
   #blocks = 0
   #open: TextKind | Call | undefined = undefined
   #waiting = 0
+  #arguments = 0
+  /** Number of calls that are or were open. They open in their order. */
+  #begun = 0
   #finish: Finish | undefined = undefined
   #usage: UsageReport | undefined = undefined
 
@@ -61,9 +71,10 @@ export class MessageStream {
     if (this.#state === 'Ended') return ''
     const usage = usageOf(chunk)
     if (usage !== undefined) this.#usage = laterReport(this.#usage, usage)
+    // usage beside or before the reason to stop may be partial: some servers report it again, with more detail
+    if (this.#finish !== undefined && usage !== undefined) this.#end(outputTokens)
     const piece = pieceOf(chunk)
     if (piece !== undefined && this.#finish === undefined) this.#piece(piece)
-    if (this.#finish !== undefined && this.#usage !== undefined) this.#end(outputTokens)
     return this.#written()
   }
 
@@ -115,23 +126,34 @@ export class MessageStream {
       throw new UnreadableAnswer('the arguments of a tool call go on after their end')
     call.id ??= piece.id
     call.name ??= piece.name
-    call.args += piece.args
+    this.#addArguments(call, piece.args)
     if (call.state === 'Open') return this.#sendArguments(call)
     if (call.state === 'Waiting') this.#wait(piece.args.length)
     this.#flush()
   }
 
-  /** Calls are told apart by their index, else by their id; a piece with neither belongs to the last call. */
-  #callOf({ index, id, name }: CallPiece): Call {
-    const last = this.#calls.at(-1)
-    const known =
-      index !== undefined
-        ? this.#calls.find((call) => call.index === index)
-        : (this.#calls.find((call) => id !== undefined && call.id === id) ?? (id === undefined && name === undefined ? last : undefined))
-    if (known !== undefined) return known
-    const call: Call = { index, id, name, args: '', sent: 0, state: 'Waiting' }
+  #addArguments(call: Call, args: string): void {
+    this.#arguments += args.length
+    if (this.#arguments > MAX_ARGUMENTS) throw new UnreadableAnswer('the arguments of its tool calls are too long')
+    call.args += args
+    call.extent.add(args)
+  }
+
+  #callOf(piece: CallPiece): Call {
+    const known = this.#knownCall(piece)
+    if (known !== undefined && !isOther(known, piece)) return known
+    if (this.#calls.length === MAX_CALLS) throw new UnreadableAnswer('too many tool calls')
+    const { index, id, name } = piece
+    const call: Call = { index, id, name, args: '', extent: new JsonExtent(), sent: 0, state: 'Waiting' }
     this.#calls.push(call)
     return call
+  }
+
+  /** Calls are told apart by their index, else by their id; a piece with neither, and without a name, belongs to the last call. */
+  #knownCall({ index, id, name }: CallPiece): Call | undefined {
+    if (index !== undefined) return this.#calls.findLast((call) => call.index === index)
+    if (id !== undefined) return this.#calls.findLast((call) => call.id === id)
+    return name === undefined ? this.#calls.at(-1) : undefined
   }
 
   #wait(characters: number): void {
@@ -139,11 +161,10 @@ export class MessageStream {
     if (this.#waiting > MAX_WAITING) throw new UnreadableAnswer('too many arguments of tool calls wait for an earlier call')
   }
 
-  /** Opens calls that wait, in their order, until one has no name yet or the arguments of the open one are not complete. */
+  /** Opens calls that wait, until one has no name yet or the arguments of the open one are not complete. */
   #flush(): void {
-    for (const call of this.#calls) {
-      if (call.state !== 'Waiting') continue
-      if (call.name === undefined || (isCall(this.#open) && !isComplete(this.#open))) return
+    for (let call = this.#calls[this.#begun]; call !== undefined; call = this.#calls[this.#begun]) {
+      if (call.name === undefined || (isCall(this.#open) && !this.#open.extent.isComplete)) return
       this.#openCall(call)
     }
   }
@@ -152,9 +173,9 @@ export class MessageStream {
     if (call.name === undefined) throw new UnreadableAnswer('a tool call has no name')
     this.#close()
     call.state = 'Open'
-    call.id = uniqueId(call.id, this.#ids)
+    this.#begun++
     this.#waiting -= call.args.length
-    this.#openBlock(call, { type: 'tool_use', id: call.id, name: call.name, input: {} })
+    this.#openBlock(call, { type: 'tool_use', id: uniqueId(call.id, this.#ids), name: call.name, input: {} })
     this.#sendArguments(call)
   }
 
@@ -184,7 +205,7 @@ export class MessageStream {
 
   /** Closes the open block, after every call that waits was sent whole. */
   #closeAll(): void {
-    for (const call of this.#calls) if (call.state === 'Waiting') this.#openCall(call)
+    for (const call of this.#calls.slice(this.#begun)) this.#openCall(call)
     this.#close()
   }
 
@@ -200,7 +221,7 @@ export class MessageStream {
     const stop = stopOf(this.#finish, { asked: this.#asked, calls: this.#calls.length, isCut })
     this.#closeAll()
     this.#state = 'Ended'
-    this.#emit({ type: 'message_delta', delta: deltaOf(stop), usage: messageUsage(this.#usage, this.#asked.inputTokens, outputTokens) })
+    this.#emit({ type: 'message_delta', delta: deltaOf(stop), usage: messageUsage(this.#usage, this.#asked, outputTokens) })
     this.#emit({ type: 'message_stop' })
   }
 
@@ -219,9 +240,10 @@ function isCall(open: TextKind | Call | undefined): open is Call {
   return typeof open === 'object'
 }
 
-/** Whether the arguments of a call can have no further piece. */
-function isComplete({ args }: Call): boolean {
-  return args.trim() !== '' && inputOf(args) !== undefined
+/** Whether a piece with the index of a call begins another one: some servers send complete calls that all have the index 0. */
+function isOther({ id, extent }: Call, piece: CallPiece): boolean {
+  const hasOtherID = id !== undefined && piece.id !== undefined && piece.id !== id
+  return hasOtherID && piece.name !== undefined && extent.isComplete && piece.args.trim() !== ''
 }
 
 function deltaOf(stop: Stop): JsonObject {
