@@ -1,9 +1,8 @@
 /** What a translation has left out or altered, by the names of the fields in the client's request. Clients read them as two headers. */
-import { isAscii } from 'node:buffer'
 
 /** More names than this would fill a header. */
 const MAX_NAMES = 20
-const HEADER_NAME = /^[a-z0-9_.-]{1,64}$/i
+const HEADER_NAME = /^[a-z0-9_.-]{1,80}$/i
 
 export class Changes {
   readonly #dropped = new Set<string>()
@@ -12,7 +11,8 @@ export class Changes {
 
   /** @param name of a field that this gateway knows */
   drop(name: string): void {
-    if (isHeaderName(name) && this.#dropped.size < MAX_NAMES) this.#dropped.add(name)
+    if (this.#dropped.has(name)) return
+    if (HEADER_NAME.test(name) && this.#dropped.size < MAX_NAMES) this.#dropped.add(name)
     else this.#unknown++
   }
 
@@ -33,8 +33,4 @@ export class Changes {
       ...(this.#adjusted.size > 0 ? ['x-headgate-adjusted', [...this.#adjusted].join(', ')] : []),
     ]
   }
-}
-
-function isHeaderName(name: string): boolean {
-  return HEADER_NAME.test(name) && isAscii(Buffer.from(name))
 }

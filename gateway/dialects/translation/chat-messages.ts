@@ -8,9 +8,11 @@ import {
   type ChatPart,
   contentOf,
   imagePart,
-  plainText,
+  noteBlock,
+  plainTexts,
   shownType,
   textIn,
+  type TextPart,
   textPart,
   unsupported,
   userPart,
@@ -38,6 +40,15 @@ export interface ChatMessage {
  */
 const CHANGING_SUM = /^(x-anthropic-billing-header:[^\n]*?\bcch=)[0-9a-f]+/i
 
+/** A turn while the parts of its messages are collected: joining texts at each message would take time by the square of their number. */
+interface Turn {
+  readonly role: ChatMessage['role']
+  readonly parts: ChatPart[]
+  readonly thoughts: string[]
+  readonly calls: ToolCall[]
+  readonly callID?: string
+}
+
 /** @throws GatewayError, rows 11 and 15 */
 export function chatMessages(body: JsonObject, traits: EngineTraits, changes: Changes): ChatMessage[] {
   const turns = new Turns(traits, changes)
@@ -50,11 +61,11 @@ export function chatMessages(body: JsonObject, traits: EngineTraits, changes: Ch
 class Turns {
   readonly #traits: EngineTraits
   readonly #changes: Changes
-  readonly #out: ChatMessage[] = []
+  readonly #turns: Turn[] = []
   /** Calls of the last assistant turn that have no result yet, by their position in the request. */
   readonly #open = new Map<string, string>()
   /** System messages that stand between a call and its result. They follow the result. */
-  readonly #late: ChatMessage[] = []
+  readonly #late: string[] = []
 
   constructor(traits: EngineTraits, changes: Changes) {
     this.#traits = traits
@@ -64,7 +75,7 @@ class Turns {
   system(system: unknown): void {
     if (system === undefined || system === null) return
     const text = this.#systemText(system, 'system', '\n\n')
-    if (text !== '') this.#out.push({ role: 'system', content: text })
+    if (text !== '') this.#push('system', [textPart(text)])
   }
 
   add(message: JsonObject, field: string): void {
@@ -72,24 +83,22 @@ class Turns {
     if (message.role === 'user') return this.#user(blocksOf(message.content, content), content)
     if (message.role === 'assistant') return this.#assistant(blocksOf(message.content, content), content)
     if (message.role !== 'system') throw invalid(`${field}.role`, 'must be user, assistant or system')
-    const late: ChatMessage = { role: 'system', content: this.#systemText(message.content, content, '\n') }
-    if (this.#open.size > 0) this.#late.push(late)
-    else this.#push(late)
+    const text = this.#systemText(message.content, content, '\n')
+    if (this.#open.size > 0) this.#late.push(text)
+    else this.#push('system', [textPart(text)])
   }
 
   end(): ChatMessage[] {
     this.#checkAnswered()
-    return this.#out
+    return this.#turns.map((turn) => this.#message(turn))
   }
 
   #systemText(system: unknown, field: string, separator: string): string {
     const blocks = blocksOf(system, field)
-    if (blocks.some(({ cache_control: control }) => control !== undefined)) this.#changes.drop('cache_control')
-    return blocks.map((block, index) => this.#stableText(block, `${field}.${index}`)).join(separator)
-  }
-
-  #stableText(block: JsonObject, field: string): string {
-    return plainText([block], field).replace(CHANGING_SUM, '$100000')
+    for (const block of blocks) noteBlock(block, this.#changes)
+    return plainTexts(blocks, field)
+      .map((text) => text.replace(CHANGING_SUM, '$100000'))
+      .join(separator)
   }
 
   /** Results come before the other blocks of the turn, in the order of the calls. */
@@ -107,64 +116,59 @@ class Turns {
       if (result !== undefined) images.push(...this.#pushResult(id, result))
     }
     this.#checkAnswered()
-    for (const late of this.#late.splice(0)) this.#push(late)
-    const all = [...images, ...parts]
-    if (all.length > 0) this.#push({ role: 'user', content: contentOf(all) })
+    for (const late of this.#late.splice(0)) this.#push('system', [textPart(late)])
+    if (images.length + parts.length > 0) this.#push('user', images.concat(parts))
   }
 
   #takeResult(block: JsonObject, field: string, results: Map<string, readonly ChatPart[]>): void {
     const id = textIn(block, 'tool_use_id', field)
     if (!this.#open.has(id) || results.has(id)) throw invalid(field, 'must be the only result of a tool_use in the message before it')
     results.set(id, resultParts(block, field, this.#changes))
-    if (block.cache_control !== undefined) this.#changes.drop('cache_control')
+    noteBlock(block, this.#changes)
   }
 
   /** @returns the images of the result, which the role `tool` cannot have */
   #pushResult(id: string, result: readonly ChatPart[]): ChatPart[] {
     this.#open.delete(id)
-    const texts = result.filter((part) => part.type === 'text').map(({ text }) => text)
-    this.#out.push({ role: 'tool', tool_call_id: id, content: texts.join('\n') })
+    this.#turns.push({ role: 'tool', parts: result.filter((part) => part.type === 'text'), thoughts: [], calls: [], callID: id })
     const images = result.filter((part) => part.type === 'image_url')
     return images.length === 0 ? [] : [textPart(`Image in the result of the tool call ${id}:`), ...images]
   }
 
   #assistant(blocks: readonly JsonObject[], field: string): void {
     this.#checkAnswered()
-    const texts: string[] = []
+    const texts: TextPart[] = []
     const thoughts: string[] = []
     const calls: ToolCall[] = []
     blocks.forEach((block, index) => {
       const at = `${field}.${index}`
-      if (block.type === 'text') texts.push(textIn(block, 'text', at))
+      noteBlock(block, this.#changes)
+      if (block.type === 'text') texts.push(textPart(textIn(block, 'text', at)))
       else if (block.type === 'thinking') thoughts.push(textIn(block, 'thinking', at))
       else if (block.type === 'tool_use') calls.push(this.#call(block, at))
       else if (block.type === 'redacted_thinking') this.#changes.drop('redacted_thinking')
       else throw unsupported(at, `has a block of type ${shownType(block)}, which a chat completion cannot express`)
     })
-    const text = texts.filter((part) => part !== '').join('\n')
-    if (text === '' && calls.length === 0 && thoughts.length === 0) return
-    this.#push({
-      role: 'assistant',
-      content: text === '' && calls.length > 0 ? null : text,
-      ...this.#reasoning(thoughts),
-      ...(calls.length > 0 && { tool_calls: calls }),
-    })
+    const sent = this.#sentThoughts(thoughts)
+    if (texts.every(({ text }) => text === '') && calls.length + sent.length === 0) return
+    this.#push('assistant', texts, { thoughts: sent, calls })
   }
 
-  #reasoning(thoughts: readonly string[]): Pick<ChatMessage, 'reasoning' | 'reasoning_content'> {
-    const text = thoughts.filter((thought) => thought !== '').join('\n')
-    if (text === '') return {}
-    if (this.#traits.reasoning !== undefined) return { [this.#traits.reasoning]: text }
+  /** @returns none for a server that takes no reasoning of earlier turns */
+  #sentThoughts(thoughts: readonly string[]): string[] {
+    const said = thoughts.filter((thought) => thought !== '')
+    if (said.length === 0 || this.#traits.reasoning !== undefined) return said
     this.#changes.drop('messages.thinking')
-    return {}
+    return []
   }
 
   #call(block: JsonObject, field: string): ToolCall {
     const id = textIn(block, 'id', field)
     if (this.#open.has(id)) throw invalid(`${field}.id`, 'must be unique in its message')
     this.#open.set(id, field)
-    const input = JSON.stringify(asObject(block.input) ?? {})
-    return { id, type: 'function', function: { name: textIn(block, 'name', field), arguments: input } }
+    const input = block.input === undefined || block.input === null ? {} : asObject(block.input)
+    if (input === undefined) throw invalid(`${field}.input`, 'must be an object')
+    return { id, type: 'function', function: { name: textIn(block, 'name', field), arguments: JSON.stringify(input) } }
   }
 
   /** A call without a result is refused: no server accepts it, and a made-up result would mislead the model. */
@@ -172,22 +176,38 @@ class Turns {
     for (const field of this.#open.values()) throw invalid(field, 'is a tool_use without a tool_result in the next message')
   }
 
-  /** Adjacent messages of one role become one, because many templates require that roles alternate. */
-  #push(message: ChatMessage): void {
-    const last = this.#out.at(-1)
-    const isSame = last !== undefined && last.role === message.role && last.tool_calls === undefined
-    if (isSame) this.#out[this.#out.length - 1] = joined(last, message)
-    else this.#out.push(message)
+  #push(
+    role: Turn['role'],
+    parts: readonly ChatPart[],
+    { thoughts = [], calls = [] }: Partial<Pick<Readonly<Turn>, 'thoughts' | 'calls'>> = {},
+  ): void {
+    const turn = this.#turnOf(role)
+    const said = parts.filter((part) => part.type !== 'text' || part.text !== '')
+    if (turn.parts.length > 0 && said.length > 0) turn.parts.push(textPart('')) // an empty line between messages
+    for (const part of said) turn.parts.push(part)
+    for (const thought of thoughts) turn.thoughts.push(thought)
+    for (const call of calls) turn.calls.push(call)
   }
-}
 
-function joined(first: ChatMessage, second: ChatMessage): ChatMessage {
-  return { ...first, ...second, content: contentOf([...partsOf(first.content), ...partsOf(second.content)], '\n\n') }
-}
+  /** Adjacent messages of one role become one, because many templates require that roles alternate. */
+  #turnOf(role: Turn['role']): Turn {
+    const last = this.#turns.at(-1)
+    if (last?.role === role && last.calls.length === 0) return last
+    const turn: Turn = { role, parts: [], thoughts: [], calls: [] }
+    this.#turns.push(turn)
+    return turn
+  }
 
-function partsOf(content: ChatContent | null): readonly ChatPart[] {
-  if (content === null || content === '') return []
-  return typeof content === 'string' ? [textPart(content)] : content
+  #message({ role, parts, thoughts, calls, callID }: Turn): ChatMessage {
+    const { reasoning } = this.#traits
+    return {
+      role,
+      ...(callID !== undefined && { tool_call_id: callID }),
+      content: parts.length === 0 && calls.length > 0 ? null : contentOf(parts),
+      ...(reasoning !== undefined && thoughts.length > 0 && { [reasoning]: thoughts.join('\n') }),
+      ...(calls.length > 0 && { tool_calls: calls }),
+    }
+  }
 }
 
 /** The parts of a tool result. A block that is neither text nor image is shown to the model as its JSON. */
@@ -196,17 +216,17 @@ function resultParts(block: JsonObject, field: string, changes: Changes): readon
   const parts = isEmpty
     ? []
     : blocksOf(block.content, `${field}.content`).map((inner, index) => resultPart(inner, `${field}.content.${index}`, changes))
-  return block.is_error === true ? [textPart('Error: '), ...parts].reduce(withPrefix, []) : parts
+  return block.is_error === true ? asError(parts) : parts
 }
 
-/** Joins `Error: ` with the first text, which follows it in the same line. */
-function withPrefix(parts: ChatPart[], part: ChatPart, index: number): ChatPart[] {
-  const [first] = parts
-  if (index === 1 && part.type === 'text' && first?.type === 'text') return [textPart(first.text + part.text)]
-  return [...parts, part]
+/** `Error: ` stands in the line of the first text. */
+function asError([first, ...rest]: readonly ChatPart[]): readonly ChatPart[] {
+  if (first === undefined) return [textPart('Error: ')]
+  return first.type === 'text' ? [textPart(`Error: ${first.text}`), ...rest] : [textPart('Error: '), first, ...rest]
 }
 
 function resultPart(block: JsonObject, field: string, changes: Changes): ChatPart {
+  noteBlock(block, changes)
   if (block.type === 'text') return textPart(textIn(block, 'text', field))
   if (block.type === 'image') return imagePart(block, field)
   if (block.type === 'document' || block.type === 'search_result') return userPart(block, field, changes)

@@ -74,6 +74,21 @@ describe('messages', () => {
     expect(made({ messages }, 'TGI').headers).toEqual(['x-headgate-dropped', 'messages.thinking'])
   })
 
+  it('X12: keep the reasoning of assistant messages in a row', () => {
+    const thought = (text: string): JsonObject => ({ type: 'thinking', thinking: text, signature: 's' })
+    const messages = [
+      { role: 'assistant', content: [thought('one'), { type: 'text', text: 'a' }] },
+      { role: 'assistant', content: [thought('two'), use('c1')] },
+      { role: 'user', content: [result('c1', 'r')] },
+    ]
+    expect(messagesOf(messages)[0]).toMatchObject({ reasoning_content: 'one\ntwo', content: 'a', tool_calls: [{ id: 'c1' }] })
+  })
+
+  it('X14: leave out a message of thinking alone for a server that takes none', () => {
+    const messages = [USER, { role: 'assistant', content: [{ type: 'thinking', thinking: 'hm', signature: 's' }] }, USER]
+    expect(messagesOf(messages, 'TGI')).toEqual([{ role: 'user', content: 'hi\n\nhi' }])
+  })
+
   it('X14, X21: do without redacted and empty thinking beside calls', () => {
     const blocks = [{ type: 'redacted_thinking', data: 'x' }, { type: 'thinking', thinking: '', signature: '' }, use('c1'), use('c2')]
     const out = messagesOf([
@@ -157,6 +172,13 @@ describe('messages', () => {
       { role: 'user', content: 'hi\n\nthere' },
       { role: 'assistant', content: 'a\n\nb' },
     ])
+  })
+
+  it('of one role in a row become one, however many, with and without images', () => {
+    const turns = Array.from({ length: 20_000 }, () => ({ role: 'user', content: 'x' }))
+    expect(messagesOf(turns)).toEqual([{ role: 'user', content: Array(20_000).fill('x').join('\n\n') }])
+    const parts = messagesOf([{ role: 'user', content: [image] }, ...turns])[0]?.content as readonly JsonObject[]
+    expect(parts).toHaveLength(20_001)
   })
 
   it('X19: refuse a PDF, a file and a document by URL, and take documents of text', () => {
@@ -243,6 +265,27 @@ describe('fields', () => {
       headers: ['x-headgate-adjusted', 'max_tokens'],
     })
     expect(made({ max_tokens: 40 }, 'LlamaCpp', 40).headers).toEqual([])
+  })
+
+  it('X20: name the fields of tools that no server takes, and count what a client invents', () => {
+    const tool = { ...TOOL, strict: true, defer_loading: true, cache_control: {}, mine: 1 }
+    const body = { tools: [tool, tool], output_config: { budget: 1 }, metadata: { user_id: 'u', 'x\r\n': 1 } }
+    expect(made(body).headers).toEqual(['x-headgate-dropped', 'tools.strict, tools.defer_loading, cache_control, unknown=4'])
+    const odd = { type: `${'x'.repeat(70)}\r\nset-cookie: a`, name: 'odd' }
+    expect(made({ tools: [odd, TOOL] }).headers).toEqual(['x-headgate-dropped', 'tools.unknown'])
+  })
+
+  it.each([
+    [{ tool_choice: { type: 'constructor' } }, 'tool_choice.type'],
+    [{ tool_choice: { type: 'tool' } }, 'tool_choice.name'],
+    [{ messages: [USER, { role: 'assistant', content: [{ ...use('c1'), input: 'text' }] }] }, 'messages.1.content.0.input'],
+    [{ system: [{ type: 'text', text: 'a' }, image] }, 'system.1'],
+  ])('of a wrong type are refused by their name: %j', (body, field) => {
+    expect(refusal({ tools: [TOOL], ...body })).toContain(`: ${field} `)
+  })
+
+  it('X15: name an effort that no server has', () => {
+    expect(made({ output_config: { effort: 'constructor' } }, 'VLLM').headers).toEqual(['x-headgate-dropped', 'output_config.effort'])
   })
 
   it('have tools with a schema, and the choice among them', () => {

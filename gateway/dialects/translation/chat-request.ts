@@ -34,7 +34,7 @@ export function chatRequest(body: JsonObject, { traits, tokensLeft }: ChatServer
     ...sampling(body, traits, changes),
     ...thinking(body, traits, changes),
     ...output(body, traits, changes),
-    ...user(body),
+    ...user(body, changes),
     stream: body.stream === true,
   }
   if (tools.length === 0) checkNoToolIsForced(body)
@@ -81,8 +81,8 @@ interface ToolContext {
 function chatTool(tool: JsonObject, field: string, { body, changes }: ToolContext): JsonObject[] {
   const { name, description, type, input_schema: schema } = tool
   if (typeof name !== 'string' || name === '') throw invalid(`${field}.name`, 'must be a non-empty string')
-  if (tool.cache_control !== undefined) changes.drop('cache_control')
   if (type === undefined || type === null || type === 'custom') {
+    noteToolFields(tool, changes)
     const parameters = { type: 'object', properties: {}, ...asObject(schema) }
     return [{ type: 'function', function: { name, ...(typeof description === 'string' && { description }), parameters } }]
   }
@@ -92,17 +92,45 @@ function chatTool(tool: JsonObject, field: string, { body, changes }: ToolContex
   return []
 }
 
-const CHOICES: Readonly<Record<string, string>> = { auto: 'auto', any: 'required', none: 'none' }
+const TOOL_FIELDS: ReadonlySet<string> = new Set(['name', 'description', 'type', 'input_schema'])
+/** Known fields of a tool that no model server takes. */
+const NEEDLESS_TOOL_FIELDS: ReadonlySet<string> = new Set([
+  ...['defer_loading', 'input_examples', 'strict', 'eager_input_streaming', 'allowed_callers'],
+])
+
+function noteToolFields(tool: JsonObject, changes: Changes): void {
+  for (const name of Object.keys(tool)) {
+    if (name === 'cache_control') changes.drop(name)
+    else if (NEEDLESS_TOOL_FIELDS.has(name)) changes.drop(`tools.${name}`)
+    else if (!TOOL_FIELDS.has(name)) changes.dropUnknown()
+  }
+}
+
+/** Counts the fields of an object that have no place in the new body. */
+function noteUnknown(value: JsonObject | undefined, known: readonly string[], changes: Changes): void {
+  for (const name of Object.keys(value ?? {})) if (!known.includes(name)) changes.dropUnknown()
+}
+
+const CHOICES: ReadonlyMap<unknown, string> = new Map([
+  ['auto', 'auto'],
+  ['any', 'required'],
+  ['none', 'none'],
+])
 
 function toolChoice(body: JsonObject, traits: EngineTraits, changes: Changes): JsonObject {
   if (body.tool_choice === undefined || body.tool_choice === null) return {}
   const choice = asObject(body.tool_choice) ?? {}
-  const named = choice.type === 'tool' ? { type: 'function', function: { name: choice.name } } : CHOICES[String(choice.type)]
+  const named = choice.type === 'tool' ? namedTool(choice) : CHOICES.get(choice.type)
   if (named === undefined) throw invalid('tool_choice.type', 'must be auto, any, none or tool')
   if (choice.disable_parallel_tool_use !== true) return { tool_choice: named }
   if (traits.takesParallelCalls) return { tool_choice: named, parallel_tool_calls: false }
   changes.drop('tool_choice.disable_parallel_tool_use')
   return { tool_choice: named }
+}
+
+function namedTool({ name }: JsonObject): JsonObject {
+  if (typeof name !== 'string' || name === '') throw invalid('tool_choice.name', 'must be a non-empty string')
+  return { type: 'function', function: { name } }
 }
 
 /** Without a tool left, a choice of one would be refused by servers, and its loss would change the meaning. */
@@ -143,16 +171,23 @@ function thinking(body: JsonObject, traits: EngineTraits, changes: Changes): Jso
   return {}
 }
 
-const EFFORTS: Readonly<Record<string, string>> = { low: 'low', medium: 'medium', high: 'high', xhigh: 'high', max: 'high' }
+const EFFORTS: ReadonlyMap<unknown, string> = new Map([
+  ['low', 'low'],
+  ['medium', 'medium'],
+  ['high', 'high'],
+  ['xhigh', 'high'],
+  ['max', 'high'],
+])
 
 function output(body: JsonObject, traits: EngineTraits, changes: Changes): JsonObject {
   const config = asObject(body.output_config) ?? {}
+  noteUnknown(config, ['effort', 'format'], changes)
   return { ...effort(config, traits, changes), ...format(asObject(config.format) ?? asObject(body.output_format)) }
 }
 
 function effort({ effort: asked }: JsonObject, traits: EngineTraits, changes: Changes): JsonObject {
   if (!isSet(asked)) return {}
-  const known = EFFORTS[String(asked)]
+  const known = EFFORTS.get(asked)
   if (known === undefined || !traits.takesEffort) {
     changes.drop('output_config.effort')
     return {}
@@ -169,7 +204,9 @@ function format(wanted: JsonObject | undefined): JsonObject {
 }
 
 /** The id of a user may hold names of devices and sessions, and servers bound its length. */
-function user(body: JsonObject): JsonObject {
-  const id = asObject(body.metadata)?.user_id
+function user(body: JsonObject, changes: Changes): JsonObject {
+  const metadata = asObject(body.metadata)
+  noteUnknown(metadata, ['user_id'], changes)
+  const id = metadata?.user_id
   return typeof id === 'string' && id !== '' ? { user: createHash('sha256').update(id).digest('hex').slice(0, 32) } : {}
 }

@@ -40,9 +40,15 @@ export function textIn(block: JsonObject, name: string, field: string): string {
   return text
 }
 
+/** Names what a chat completion has no place for, and what does not change the meaning of a block. */
+export function noteBlock({ cache_control: cache, citations }: JsonObject, changes: Changes): void {
+  if (cache !== undefined && cache !== null) changes.drop('cache_control')
+  if (citations !== undefined && citations !== null) changes.drop('citations')
+}
+
 /** A block of a user, as a part. @throws GatewayError, rows 11 and 15 */
 export function userPart(block: JsonObject, field: string, changes: Changes): ChatPart {
-  if (block.cache_control !== undefined) changes.drop('cache_control')
+  noteBlock(block, changes)
   switch (block.type) {
     case 'text':
       return textPart(textIn(block, 'text', field))
@@ -61,9 +67,10 @@ export function textPart(text: string): TextPart {
   return { type: 'text', text }
 }
 
-/** @returns a text if there is no image @param separator between texts */
-export function contentOf(parts: readonly ChatPart[], separator = '\n'): ChatContent {
-  return parts.every(isText) ? parts.map(({ text }) => text).join(separator) : parts
+/** @returns a text if there is no image */
+export function contentOf(parts: readonly ChatPart[]): ChatContent {
+  if (parts.every(isText)) return parts.map(({ text }) => text).join('\n')
+  return parts.filter((part) => !isText(part) || part.text !== '')
 }
 
 function isText(part: ChatPart): part is TextPart {
@@ -99,13 +106,16 @@ function searchResultText(block: JsonObject, field: string): string {
   return [...heading, plainText(block.content, `${field}.content`)].join('\n')
 }
 
-/** Content that may have text blocks only. */
-export function plainText(content: unknown, field: string): string {
-  const texts = blocksOf(content, field).map((block, index) => {
+function plainText(content: unknown, field: string): string {
+  return plainTexts(blocksOf(content, field), field).join('\n')
+}
+
+/** The texts of blocks that may be text only. */
+export function plainTexts(blocks: readonly JsonObject[], field: string): string[] {
+  return blocks.map((block, index) => {
     if (block.type !== 'text') throw unsupported(`${field}.${index}`, `must be text, and is ${shownType(block)}`)
     return textIn(block, 'text', `${field}.${index}`)
   })
-  return texts.join('\n')
 }
 
 /** The type of a block for an error message: the client's own word, if it is harmless. */
