@@ -130,6 +130,7 @@ describe('scope', () => {
         const body = { ...ASK, model: 'strict', [field]: value }
         const { status, error } = await send({ headers, body })
         expect([status, error.param], field).toEqual([400, field])
+        expect(front.finished.at(-1)).toMatchObject({ model: 'strict', modelNamespace: 'shop' })
         expect((await send({ headers, body: { ...body, model: 'llama' } })).status).toBe(200)
       }
     }

@@ -115,8 +115,8 @@ function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promi
   exchange.askedModel = asked.model
   const model = admitModel(asked, call) // rows 12 to 14, 41
   exchange.model = model.record.servedName
-  if (model.refusedFields) orThrow(refusedField(read.fields, model.refusedFields)) // row 11
   exchange.modelNamespace = model.record.namespace
+  if (model.refusedFields) orThrow(refusedField(read.fields, model.refusedFields)) // row 11
   if (isLoop(exchange.request.headers)) throw new GatewayError('loopDetected', { model: asked.model }) // row 41
   if (!dialect.isCharged) takeFree(call) // row 19
   const needed = neededTranslations(dialect, model)
