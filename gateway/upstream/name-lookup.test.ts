@@ -202,6 +202,20 @@ describe('namespaces with silent name servers', () => {
     expect(open.map(({ name }) => name)).toEqual(['silent-1-2'])
   })
 
+  test('delay no name that another namespace needs too, however many names wait before it', async () => {
+    askAll('silent-1')
+    await timeOut()
+    askAll('silent-1')
+    void find('common', 'silent-1')
+    const shared = find('common', 'shop')
+    expect(open.map(({ name }) => name)).toEqual(['common'])
+    answerOf('common', [ADDRESS])
+    expect(await shared).toBe('10.0.0.1')
+    await clock.advance(10_000) // the address is old by now
+    expect(await find('common', 'shop')).toBe('10.0.0.1')
+    expect(open.map(({ name }) => name)).toContain('common')
+  })
+
   test('a look-up that finds no file descriptor says nothing about the name', async () => {
     const first = find('a')
     answer(Object.assign(new Error('no descriptor'), { code: 'EMFILE' }))

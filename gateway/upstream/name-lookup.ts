@@ -2,8 +2,8 @@
  * Resolves the names of backends with getaddrinfo, which knows short names, search domains and the hosts file. Each call holds a libuv
  * thread until the name server answers, or for 10 s and more. Therefore a name has one look-up at a time, a namespace has one, and the
  * process has fewer than there are threads. Namespaces take turns. A namespace whose last look-up met a silent name server waits before its
- * next one, and all such namespaces share a part of the look-ups, so that they never delay the others. Addresses are cached, and stay in use for some minutes while their name server does not answer
- * (decision 19).
+ * next one, and all such namespaces share a part of the look-ups, so that they never delay the others. Addresses are cached, and stay in use
+ * for some minutes while their name server does not answer (decision 19).
  */
 import { lookup as systemLookup, type LookupAddress } from 'node:dns'
 import type { LookupFunction } from 'node:net'
@@ -74,7 +74,12 @@ interface NameLookupOptions {
 export class NameLookup {
   readonly #options: NameLookupOptions
   readonly #known = new Map<string, Known>()
+  /** Requests that wait for a name. */
   readonly #waiting = new Map<string, Waiting[]>()
+  /** Names that are being looked up. */
+  readonly #running = new Set<string>()
+  /** Jobs in the queue, as text. A name waits in the queue of each namespace that needs the name: none waits for the turn of another. */
+  readonly #queued = new Set<string>()
   readonly #queue = new TurnQueue<Job>()
   readonly #silent = new Map<string, Silence>()
   /** Namespaces with a running look-up: each has at most one. */
@@ -109,9 +114,11 @@ export class NameLookup {
 
   /** @param done waits for the answer; undefined if an older answer was already returned */
   #refresh(job: Job, done?: Waiting): void {
-    const waiting = this.#waiting.get(job.hostname)
-    if (waiting) return void (done && waiting.push(done))
-    this.#waiting.set(job.hostname, done ? [done] : [])
+    const waiting = this.#waiting.get(job.hostname) ?? []
+    this.#waiting.set(job.hostname, waiting)
+    if (done) waiting.push(done)
+    if (this.#running.has(job.hostname) || this.#queued.has(textOf(job))) return
+    this.#queued.add(textOf(job))
     this.#queue.push(job, [job.namespace])
     this.#next()
   }
@@ -120,7 +127,9 @@ export class NameLookup {
     while (this.#busy.size < this.#options.maxInFlight) {
       const job = this.#queue.take((namespace) => this.#mayStart(namespace))
       if (!job) return
-      this.#start(job)
+      this.#queued.delete(textOf(job))
+      const isDue = this.#waiting.has(job.hostname) && !this.#running.has(job.hostname)
+      if (isDue) this.#start(job) // otherwise another namespace had its turn first
     }
   }
 
@@ -140,8 +149,10 @@ export class NameLookup {
     const { clock, system = systemLookup } = this.#options
     const startedMs = clock.monotonic()
     this.#busy.add(namespace)
+    this.#running.add(hostname)
     system(hostname, { all: true }, (error, addresses) => {
       this.#busy.delete(namespace)
+      this.#running.delete(hostname)
       this.#heard(namespace, clock.monotonic() - startedMs > SILENT_AFTER_MS)
       if (!OUT_OF_FILES.has(error?.code)) this.#remember(hostname, error ?? addresses, startedMs)
       const waiting = this.#waiting.get(hostname) ?? []
@@ -168,6 +179,10 @@ export class NameLookup {
     this.#known.set(hostname, found instanceof Error ? afterFailure(found, former, { now, startedMs }) : afterSuccess(found, now))
     if (this.#known.size > MAX_NAMES) dropOldest(this.#known)
   }
+}
+
+function textOf({ namespace, hostname }: Job): string {
+  return `${namespace} ${hostname}`
 }
 
 function dropOldest(map: Map<string, unknown>): void {
