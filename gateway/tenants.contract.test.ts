@@ -16,6 +16,8 @@ const BODIES = bodyLimits(8 * MIB)
 const CALLS = 32
 const KEYS = 12
 
+const ANSWER = JSON.stringify({ model: 'llama', choices: [{ message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }] })
+
 const greedy = Array.from({ length: KEYS }, (_, number) => issuedKey(`greedy-${number}`, { namespace: 'greedy' }))
 const modest = issuedKey('modest')
 
@@ -25,20 +27,25 @@ let modelOf: (name: string, servedName?: string) => string
 let url: string
 let stop: () => Promise<void>
 let server: Server
+let endpoints: string[]
+/** Calls that the server has answered. */
+let sent: Array<{ readonly path: string; readonly bytes: number }>
 /** Calls of the model `silent`, which are never answered. */
 let waiting: ServerResponse[]
 
 beforeEach(async () => {
   waiting = []
+  sent = []
   server = createServer((request, response) => {
     let text = ''
     request.on('data', (chunk) => (text += chunk))
     request.on('end', () => {
       if (text.includes('"silent"')) return void waiting.push(response)
-      response.writeHead(200, { 'content-type': 'application/json' }).end('{"model":"llama","choices":[]}')
+      sent.push({ path: request.url ?? '', bytes: text.length })
+      response.writeHead(200, { 'content-type': 'application/json' }).end(ANSWER)
     })
   })
-  const endpoints = [`127.0.0.1:${await listening(server)}`]
+  endpoints = [`127.0.0.1:${await listening(server)}`]
   const backends = (upstreamModel: string) => [backendRecord({ endpoints, upstreamModel })]
   store = new MemoryProjection()
   modelOf = (name, servedName = name) => modelText(name, { servedName, allowedNamespaces: '*', backends: backends(name) })
@@ -118,6 +125,47 @@ describe('tenants that together take all calls', () => {
     for (const response of waiting.splice(0)) response.writeHead(200, { 'content-type': 'application/json' }).end('{"choices":[]}')
     expect((await Promise.all(held)).map(({ status }) => status)).toEqual(held.map(() => 200))
     await untilReady()
+  })
+})
+
+describe('a message that is translated', () => {
+  const NATIVE = { name: 'native', routes: ['messages'] }
+  const CHAT_ONLY = { name: 'chat-only', routes: ['chat/completions'] }
+  const serve = (...backends: object[]): Promise<unknown> => {
+    const records = backends.map((backend) => backendRecord({ endpoints, upstreamModel: 'm', ...backend }))
+    const text = modelText('message', { servedName: 'message', allowedNamespaces: '*', backends: records })
+    return store.write(writer(), 'e1', [{ kind: 'model', op: 'put', id: 'message', text }])
+  }
+  const send = async (fields: object): Promise<Response> => {
+    const headers = { authorization: `Bearer ${modest.credential}`, 'content-type': 'application/json' }
+    const body = JSON.stringify({ model: 'message', max_tokens: 5, messages: [{ role: 'user', content: 'hi' }], ...fields })
+    return await fetch(`${url}/v1/messages`, { method: 'POST', headers, body: body.replaceAll('100000000000000000000', '1e20') })
+  }
+  const served = (): Promise<void> => eventually(async () => expect((await send({})).status).toBe(200))
+  const LARGE = { system: 'x'.repeat(200_000) } // more than half of the share of a key
+
+  test('needs the room of one body, and its bytes are given back', async () => {
+    await serve(CHAT_ONLY)
+    await served()
+    for (let call = 0; call < 5; call++) expect((await send(LARGE)).status).toBe(200)
+    expect(sent.at(-1)).toMatchObject({ path: '/v1/chat/completions', bytes: expect.toSatisfy((bytes) => bytes > 200_000) })
+  })
+
+  test('without room for two bodies goes to a server that takes the original', async () => {
+    await serve(NATIVE, { ...CHAT_ONLY, weight: 1000 })
+    await served()
+    for (let call = 0; call < 5; call++) {
+      expect((await send(LARGE)).status).toBe(200)
+      expect(sent.at(-1)?.path).toBe('/v1/messages')
+    }
+  })
+
+  test('that would never fit is refused for good', async () => {
+    await serve(CHAT_ONLY)
+    await served()
+    const tools = [{ name: 'a', input_schema: { type: 'object', enum: Array.from({ length: 20_000 }, () => 1e20) } }]
+    const answer = await send({ tools })
+    expect([answer.status, answer.headers.get('x-should-retry'), answer.headers.get('retry-after')]).toEqual([413, 'false', null])
   })
 })
 

@@ -100,7 +100,7 @@ export class BodyReader {
   ): TranslationResults | Promise<TranslationResults | GatewayError | undefined> {
     if (bytes.length <= AT_ONCE_BYTES) return translations.map((options) => translateBody(bytes, dialect, options))
     const read = (answer: BodyAnswer): TranslationResults => (answer as Array<AnswerTo<Translation>>).map((one) => resultOf(one))
-    return this.#enqueue(Buffer.from(bytes), { order: { path: dialect.path, how: {}, translations }, owner, read }, client)
+    return this.#enqueue(bytes, { order: { path: dialect.path, how: {}, translations }, owner, read }, client)
   }
 
   /** Ends the worker. Bodies that wait for it get row 34. */
@@ -145,7 +145,7 @@ export class BodyReader {
       await thread.ready
       const { bytes } = job
       job.bytes = undefined
-      if (bytes) job.answered(await thread.read({ ...job.order, bytes: ownBytes(bytes) }))
+      if (bytes) job.answered(await thread.read({ ...job.order, bytes: ownBytes(job.order.translations ? Buffer.from(bytes) : bytes) }))
     } catch (cause) {
       job.failed(new GatewayError('internalError', {}, { cause }))
     }

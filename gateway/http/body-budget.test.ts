@@ -13,6 +13,13 @@ describe('bytes of request bodies', () => {
     expect(budget.open(key('a')).take(40)).toBe('Taken')
   })
 
+  test('of one body above the bound of its key never fit, and a body may shrink', () => {
+    const [hold, other] = [new BodyBudget(LIMITS), new BodyBudget(LIMITS)].map((budget) => budget.open(key('a')))
+    expect([hold?.take(30), hold?.take(11), hold?.take(-20), hold?.take(11), other?.take(41)]).toEqual([
+      ...['Taken', 'TooLarge', 'Taken', 'Taken', 'TooLarge'],
+    ])
+  })
+
   test('of all keys together are bounded', () => {
     const budget = new BodyBudget(LIMITS)
     const holds = ['a', 'b', 'c'].map((name) => budget.open(key(name)))

@@ -13,8 +13,8 @@ export interface BodyLimits {
   readonly perKey: number
 }
 
-/** Result of taking bytes: taken, or refused because the process, the tenant or the key has reached its bound. */
-export type Taken = 'Taken' | 'ProcessFull' | 'TenantFull' | 'KeyFull'
+/** Result of taking bytes: taken, or refused because the process, the tenant or the key has reached its bound, or the body alone would pass that of its key. */
+export type Taken = 'Taken' | 'ProcessFull' | 'TenantFull' | 'KeyFull' | 'TooLarge'
 
 /** Parts of the bytes of the process: a tenant may have one in four, a key one in eight, and one in eight is left for small bodies. */
 const PARTS_PER_TENANT = 4
@@ -81,8 +81,10 @@ export class BodyHold {
     key.holders += 1
   }
 
+  /** @param bytes below 0: gives back a part */
   take(bytes: number): Taken {
     const { large, perKey, perTenant, process } = this.#budget.limits
+    if (this.#bytes + bytes > perKey) return 'TooLarge'
     if (this.#key.held + bytes > perKey) return 'KeyFull'
     if (this.#tenant.held + bytes > perTenant) return 'TenantFull'
     const isSmall = this.#bytes + bytes <= SMALL_BYTES

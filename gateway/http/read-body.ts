@@ -89,10 +89,12 @@ const FULL: Readonly<Record<Whose, GatewayError>> = {
   namespace: constantError('tooManyBodies', { whose: 'namespace' }),
 }
 
-/** Books bytes of a body. @returns row 40 if there is no room */
+/** Books bytes of a body. @returns row 40 if there is no room now; row 7 if there never is */
 export function refusalToHold(hold: BodyHold, bytes: number, whose: Whose): GatewayError | undefined {
   const taken = hold.take(bytes)
   if (taken === 'Taken') return undefined
+  if (taken === 'TooLarge')
+    return new GatewayError('bodyTooLarge', { reason: 'what the model server would get does not fit into the gateway' })
   return taken === 'ProcessFull' ? sharedError('bodiesFull') : FULL[taken === 'KeyFull' ? 'key' : whose]
 }
 

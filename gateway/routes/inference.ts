@@ -7,7 +7,9 @@ import type { BodyReader, BodyResult } from '../dialects/body-reader.ts'
 import { boundaryIn } from '../dialects/form-body.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
 import type { ReadRequest } from '../dialects/read-request.ts'
+import type { RequestBody } from '../dialects/request-body.ts'
 import { refusedField } from '../dialects/request-shape.ts'
+import type { Translation } from '../dialects/translation/translate-body.ts'
 import { GatewayError, orThrow, sharedError } from '../errors.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { checkDeclaredBody, readBody, refusalToHold } from '../http/read-body.ts'
@@ -15,6 +17,7 @@ import { whoseTenant } from '../http/shares.ts'
 import { type HeldCall, limitSubjects } from '../limits/call-limits.ts'
 import type { LimitSubject } from '../limits/ledger.ts'
 import type { ModelRecord } from '#contract/records/model-record.ts'
+import type { Engine } from '#contract/values/call-routes.ts'
 import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
 import type { ModelEntry } from '../upstream/model-table.ts'
 import { canServe, neededTranslations, type Translations, translationsOf } from '../upstream/translated-call.ts'
@@ -127,19 +130,38 @@ function admitRead(result: BodyResult, call: Call): Admitted | undefined | Promi
   })
   const admitTranslated = (results: TranslationOutcome): Admitted | undefined | Promise<Admitted> => {
     if (results === undefined) return undefined // the client has left
-    const translations = booked(orThrow(translationsOf(needed, orThrow(results))), call) // rows 11, 15, 40
-    return admitPriced({ read, model, translations }, call)
+    const translations = orThrow(translationsOf(needed, orThrow(results))) // rows 11, 15
+    const bodies = booked({ original: read.body, translations, isOptional: needed.isOptional }, call) // rows 7, 40
+    return admitPriced({ read: { ...read, body: bodies.original }, model, translations: bodies.translations }, call)
   }
   return translating instanceof Promise ? translating.then(admitTranslated) : admitTranslated(translating)
 }
 
 type TranslationOutcome = Awaited<ReturnType<BodyReader['translate']>>
 
-/** Books the bytes of translated bodies beside those of the original. */
-function booked(translations: Translations, { exchange: { bodyHold }, caller }: Call): Translations {
-  for (const { body } of translations.values())
-    orThrow(bodyHold && refusalToHold(bodyHold, body.bytes.length, whoseTenant(caller.owner.tenant)))
-  return translations
+interface Bodies {
+  readonly original: RequestBody
+  readonly translations: Translations
+  /** Whether a backend takes the original. */
+  readonly isOptional: boolean
+}
+
+/**
+ * Books translated bodies. Without a backend that takes the original, the first one replaces it. Any other is left out if there is no room:
+ * its backends are not asked then.
+ */
+function booked({ original, translations, isOptional }: Bodies, { exchange: { bodyHold }, caller }: Call): Omit<Bodies, 'isOptional'> {
+  const whose = whoseTenant(caller.owner.tenant)
+  const kept = new Map<Engine, Translation>()
+  for (const [engine, translation] of translations) {
+    const isReplacing = !isOptional && kept.size === 0
+    const bytes = translation.body.bytes.length - (isReplacing ? original.bytes.length : 0)
+    const refusal = bodyHold && refusalToHold(bodyHold, bytes, whose)
+    if (refusal && isReplacing) throw refusal
+    if (!refusal) kept.set(engine, translation)
+  }
+  const [first] = kept.values()
+  return { original: isOptional || !first ? original : first.body, translations: kept }
 }
 
 /** A call whose model is known. */
