@@ -11,15 +11,24 @@ const written = {
 }
 const kept = { name: 'llama', namespace: 'shop', uid: 'u', resourceVersion: '7' }
 
-test('a cached Service has its name and its ports alone', () => {
+test('a cached Service has its name, its type and its ports alone', () => {
   const ports = [{ name: 'http', port: 80, protocol: 'TCP', targetPort: 8_000, nodePort: 30_000 }]
-  const service = { metadata: { ...written, labels: { a: 'b' } }, spec: { ports, selector: { app: 'llama' } }, status: {} }
+  const service = {
+    metadata: { ...written, labels: { a: 'b' } },
+    spec: { type: 'ClusterIP', ports, selector: { app: 'llama' } },
+    status: {},
+  }
   expect(cacheable(services, service as unknown as Service)).toEqual({
     apiVersion: 'v1',
     kind: 'Service',
     metadata: kept,
-    spec: { ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
+    spec: { type: 'ClusterIP', ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
   })
+})
+
+test('a cached Service of type ExternalName shows its type, although it has no ports', () => {
+  const service = { metadata: written, spec: { type: 'ExternalName', externalName: 'other.example' } }
+  expect(cacheable(services, service as unknown as Service).spec).toEqual({ type: 'ExternalName' })
 })
 
 test('a cached EndpointSlice has the name of its Service, its endpoints and its ports alone', () => {

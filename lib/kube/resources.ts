@@ -67,7 +67,9 @@ export const services: Resource<Service> = {
   namespaced: true,
   cached: ({ metadata, spec }) => ({
     metadata: identified(metadata),
-    ...(spec?.ports && { spec: { ports: spec.ports.map((port) => pick(port, 'name', 'port', 'protocol')) } }),
+    ...(spec && {
+      spec: { ...pick(spec, 'type'), ...(spec.ports && { ports: spec.ports.map((port) => pick(port, 'name', 'port', 'protocol')) }) },
+    }),
   }),
 }
 export const namespaces: Resource<Namespace> = { group: '', version: 'v1', plural: 'namespaces', kind: 'Namespace', namespaced: false }
