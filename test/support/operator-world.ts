@@ -236,9 +236,9 @@ export class OperatorWorld {
     return new Promise((resolve) => void this.clock.after(ms, resolve))
   }
 
-  /** Freezes the watches: processes see no change, and a process that starts sees the objects as they are now. Standbys: running ones go on. */
-  freezeWatch(whose: Frozen = 'Everyone'): void {
-    this.watches.freeze(whose)
+  /** Freezes the watches: processes see no change, and a process that starts sees the objects as now. Standbys: running ones go on. @param plural one kind */
+  freezeWatch(whose: Frozen = 'Everyone', plural?: string): void {
+    this.watches.freeze(whose, plural)
   }
 
   /** Restarts the watches, each with a list. */

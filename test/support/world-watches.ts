@@ -51,9 +51,10 @@ export class WorldWatches {
     return [...this.#tables.values()].some(({ frozen }) => frozen !== undefined)
   }
 
-  /** Nothing is delivered any more; a process that starts gets what the watches had shown until now. */
-  freeze(whose: Frozen): void {
+  /** Nothing is delivered any more; a process that starts gets what the watches had shown until now. @param plural of one kind; default all */
+  freeze(whose: Frozen, plural?: string): void {
     for (const table of this.#tables.values()) {
+      if (plural !== undefined && table.resource.plural !== plural) continue
       table.frozen = this.#present(table)
       for (const feed of table.feeds) feed.isFrozen ||= whose === 'Everyone'
     }

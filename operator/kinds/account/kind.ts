@@ -22,9 +22,9 @@ import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, wa
 import { AccountBalances } from './account-balances.ts'
 import { AccountUsage } from './account-usage.ts'
 import { BALANCE_NOTES, crossingOf } from './balance.ts'
-import type { Observed, ObservedAccount } from './observed.ts'
+import type { DeletedAccounts, Observed, ObservedAccount } from './observed.ts'
 import { statusOf } from './status.ts'
-import { type AccountStep, BOOK_RETRY_MS, differInBalanceAlone, nextStep, reportStep, restricts } from './steps.ts'
+import { type AccountStep, BOOK_RETRY_MS, differInBalanceAlone, FIND_AGAIN_MS, nextStep, reportStep, restricts } from './steps.ts'
 
 const KIND = accountResource.kind
 /** Delay of a status that counts keys, ms: many may change at once. */
@@ -45,6 +45,8 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
   readonly #balances: AccountBalances
   /** Refused changes of books, by name. */
   readonly #refused = new Map<string, { readonly message: string; readonly untilMs: number }>()
+  /** uids of Accounts that a live read has found although the cache lacks them, each with the monotonic ms until which that counts. */
+  readonly #foundLive = new Map<string, number>()
   /** Accounts whose books are damaged; their keys say so. */
   readonly #damaged = new Set<string>()
 
@@ -68,17 +70,20 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
   }
 
   observe(ref: ObjectRef): Observed | undefined {
-    const { accounts, ownWrites } = this.context
+    const { accounts, ownWrites, clock } = this.context
     const cached = this.informer.get(ref)
     const records = accounts.records
       .named('account', ref.name)
       .filter(({ uid, state }) => state !== 'Deleted' && uid !== cached?.metadata.uid)
-    if (records.length > 0) return { state: 'Deleted', ref, records }
+    if (records.length > 0) {
+      const isFoundLive = records.every(({ uid }) => (this.#foundLive.get(uid) ?? -Infinity) > clock.monotonic())
+      return { state: 'Deleted', ref, records, isFoundLive }
+    }
     return cached && this.#observe(ownWrites.newest(cached))
   }
 
   async apply(step: AccountStep, observed: Observed): Promise<void> {
-    if (observed.state === 'Deleted') return this.#end(observed.records)
+    if (observed.state === 'Deleted') return await this.#endDeleted(observed)
     switch (step.do) {
       case 'read-live':
         return await this.#live.read(accountResource, observed.account)
@@ -250,12 +255,22 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     if (left) enqueue(plans.kind, { namespace: '', name: left.name }, 'background')
   }
 
+  /** Ends the records of Accounts that a live read does not find: the cache of a new leader may be older than a record. */
+  async #endDeleted({ ref, records }: DeletedAccounts): Promise<void> {
+    const { kube, clock } = this.context
+    const live = await kube.get(accountResource, ref)
+    const found = records.find(({ uid }) => uid === live?.metadata.uid)
+    if (found) this.#foundLive.set(found.uid, clock.monotonic() + FIND_AGAIN_MS)
+    this.#end(records.filter((record) => record !== found))
+  }
+
   /** Refuses all keys of deleted Accounts. Their books stay. @param options.isStart the projection has not started */
   #end(records: readonly AccountRecord[], { isStart = false } = {}): void {
     const { accounts, projection, acknowledgements, version } = this.context
     for (const record of records) {
       const text = encodeAccountRecord({ ...record, state: 'Deleted', revision: 0 }, version())
       accounts.records.set(record.uid, text, 'urgent')
+      this.#foundLive.delete(record.uid)
       if (isStart) continue
       projection.want('account', record.uid, text, 'urgent')
       accounts.published.forget(record.uid)
@@ -294,6 +309,7 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
 
   *#changed(before: Account | undefined, after: Account | undefined): Iterable<Wake> {
     const object = after ?? before
+    if (after) this.#foundLive.delete(uidOf(after))
     const level = levelOf(before, after)
     if (before && before.metadata.uid !== after?.metadata.uid) this.#balances.forget(before.metadata.name)
     if (object && level !== undefined) yield { ref: refOf(object), level }

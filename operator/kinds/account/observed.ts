@@ -49,6 +49,8 @@ export interface DeletedAccounts {
   readonly state: 'Deleted'
   readonly ref: ObjectRef
   readonly records: readonly AccountRecord[]
+  /** Whether a live read has just found the Account that the cache lacks. */
+  readonly isFoundLive: boolean
 }
 
 export type Observed = ObservedAccount | DeletedAccounts

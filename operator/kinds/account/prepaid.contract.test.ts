@@ -89,6 +89,19 @@ describe('a prepaid Account', () => {
     expect(reasons().filter((reason) => reason.startsWith('Balance'))).toEqual(['BalanceRestored', 'BalanceExhausted', 'BalanceRestored'])
   })
 
+  test('that only the cache of a new leader lacks keeps its record, and loses the record once it is deleted', async () => {
+    await world.start()
+    world.freezeWatch('Standbys', 'accounts')
+    await open()
+    await world.restart()
+    await world.applyKey({ accountRef: { name: 'acme' } }, 'another') // enqueues the account
+    await run(15)
+    expect(await records()).toMatchObject([{ name: 'acme', state: 'Active' }])
+    await world.objects.remove(accounts, ACME)
+    await run(75)
+    expect(await records()).toMatchObject([{ name: 'acme', state: 'Deleted' }])
+  })
+
   test('whose books have just begun can spend at once, because nothing can be held', async () => {
     await world.start()
     await open()

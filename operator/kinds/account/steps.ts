@@ -14,6 +14,8 @@ import { statusOf } from './status.ts'
 
 /** Time after which a refused change of the books is tried again, ms. */
 export const BOOK_RETRY_MS = 10_000
+/** Time after which an Account that the cache lacks is read live again, ms. */
+export const FIND_AGAIN_MS = 60_000
 /** Time after which damaged books are looked up again, ms. */
 const REPAIR_RETRY_MS = 10_000
 
@@ -24,7 +26,8 @@ export interface AccountStep extends StepBase {
 type Answer = AccountStep | Wait | undefined
 
 export function nextStep(observed: Observed): Answer {
-  return observed.state === 'Deleted' ? { do: 'end', level: 'urgent' } : firstAnswer(CHECKS, observed)
+  if (observed.state === 'Present') return firstAnswer(CHECKS, observed)
+  return observed.isFoundLive ? { do: 'wait', forMs: FIND_AGAIN_MS } : { do: 'end', level: 'urgent' }
 }
 
 export function reportStep(observed: Observed): AccountStep | undefined {
