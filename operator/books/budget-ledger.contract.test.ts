@@ -151,6 +151,33 @@ describe('a budget', () => {
   })
 })
 
+describe('the memory of a deleted key', () => {
+  const THREE_DAYS = 3 * 86_400_000
+  const lead = async (byMs: number): Promise<void> => {
+    world.now += byMs - aheadMs
+    aheadMs = byMs
+    await world.restart()
+    await turns(2)
+  }
+
+  test.each([
+    ['another leader, whose clock is three days ahead, took over', 0, THREE_DAYS],
+    ['the clock of the leader that deleted the key was three days behind', -THREE_DAYS, 0],
+  ])('lasts a day although %s', async (_case, formerMs, latterMs) => {
+    await lead(formerMs)
+    await applied()
+    await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    await turns(10)
+    await lead(latterMs)
+    await world.pass(700)
+    await turns(10)
+    expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', deletedMs: expect.any(Number) }])
+    await world.pass(90_000)
+    await turns(10)
+    expect(await world.keyringEntries()).toEqual([])
+  })
+})
+
 describe('the spend of a day', () => {
   const DAY: Budget = { ...MONTH, name: 'day', window: 'Day' }
   const TODAY = `day:Currency:Day:${Date.UTC(2026, 0, 1)}`

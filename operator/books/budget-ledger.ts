@@ -117,6 +117,11 @@ export class BudgetLedger {
     return entry && shownLoss(entry, this.#time.now())
   }
 
+  /** The time of the store, ms since 1970; undefined before its first answer. */
+  storeTime(): number | undefined {
+    return this.#time.known()
+  }
+
   /** Names of the budgets of a subject whose spend in Redis is more than anybody can have spent: it is not made durable. */
   heldBack(uid: string): readonly string[] {
     return this.#reader.heldBack(uid)

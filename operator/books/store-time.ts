@@ -22,6 +22,11 @@ export class StoreTime {
 
   /** The time since the last read, ms since 1970; before the first read the wall clock, which is good enough for a status. */
   now(): number {
-    return this.#originMs === undefined ? this.#clock.now() : Math.floor(this.#originMs + this.#clock.monotonic())
+    return this.known() ?? this.#clock.now()
+  }
+
+  /** The same; undefined before the first read. */
+  known(): number | undefined {
+    return this.#originMs === undefined ? undefined : Math.floor(this.#originMs + this.#clock.monotonic())
   }
 }

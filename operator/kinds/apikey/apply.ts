@@ -142,8 +142,9 @@ function project({ level }: Of<'project'>, { apiKey, entry, version, isUnreadabl
   deps.projection.want('key', uidOf(apiKey), entry && recordText(entry, version), level)
 }
 
-function stamped(entry: KeyringEntry, deps: ApiKeyDeps): KeyringEntry {
-  return { ...entry, revision: deps.projection.revision }
+function stamped(entry: KeyringEntry, { projection, subjects }: ApiKeyDeps): KeyringEntry {
+  const deletedMs = entry.deletedMs === null ? null : (subjects.ledger?.storeTime() ?? entry.deletedMs)
+  return { ...entry, revision: projection.revision, deletedMs }
 }
 
 async function writeSecret({ verifier }: Of<'write-secret'>, { apiKey }: Observed, deps: ApiKeyDeps): Promise<void> {

@@ -181,10 +181,11 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   /** Drops tombstones, reads the keyring Secrets again and searches for orphans. */
   check(): void {
-    const { keyring, usedValues, clock } = this.#deps
+    const { keyring, usedValues, subjects, clock } = this.#deps
     keyring.check()
     usedValues.check()
-    void keyring.expireTombstones(clock.now())
+    const nowMs = subjects.ledger ? subjects.ledger.storeTime() : clock.now() // the clock of this leader may be days ahead
+    if (nowMs !== undefined) keyring.expireTombstones(nowMs)
     if (hasStandIn(this.#deps)) settleStandIn(this.#deps)
     this.#enqueueOrphans()
     reportKept(this.#deps)

@@ -112,7 +112,7 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
         return
       }
       if (step.do === 'project') return projection.want('key', entry.uid, wantedRecord(entry), step.level)
-      const tombstone = tombstoneOf(entry, now)
+      const tombstone = tombstoneOf(entry, deps.subjects.ledger?.storeTime() ?? now)
       keyring.commit(tombstone, step.level)
       projection.want('key', entry.uid, recordText(tombstone, deps.version()), step.level)
       deps.subjects.ledger?.deleted(entry.uid)

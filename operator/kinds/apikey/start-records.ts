@@ -38,7 +38,7 @@ export interface PreparedKeys {
 
 /** Restores lost entries, and reads live which keys without an ApiKey in the cache exist. The keyring must be loaded. */
 export async function prepareKeys(deps: ApiKeyDeps): Promise<PreparedKeys> {
-  const { keyring, apiKeys: cache, clock } = deps
+  const { keyring, apiKeys: cache } = deps
   const open = await recover(cache.list(), deps)
   const byScope = Map.groupBy(await unknownRecords(deps), ({ namespace }) => scopeOf(namespace, deps))
   const unknown = [...(byScope.get('Watched') ?? []), ...(byScope.get('NotSynced') ?? [])]
@@ -47,7 +47,6 @@ export async function prepareKeys(deps: ApiKeyDeps): Promise<PreparedKeys> {
   const missed = unknown.flatMap(({ uid }) => existing.get(uid) ?? []) // by a cache whose watch was cut off
   const missedOpen = await recover(missed, deps)
   const pending = missed.map(uidOf).filter((uid) => keyring.pending(uid) !== undefined) // `startRecords` finds only durable entries of these
-  void keyring.expireTombstones(clock.now())
   const mayExist = (namespace: string): boolean => ['NotSynced', 'Kept'].includes(scopeOf(namespace, deps))
   const records = await startRecords(deps, ({ uid, namespace }) => mayExist(namespace) || existing.has(uid))
   return { records, open: new Set([...open, ...missedOpen, ...pending, ...kept]) }
