@@ -207,6 +207,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   *#changed(before: ApiKey | undefined, after: ApiKey | undefined): Iterable<Wake> {
     const level = after && urgencyOf(before, after)
+    if (after && level === 'urgent') this.#deps.memory.triesAtOnce(uidOf(after))
     if (after && level !== undefined) yield { ref: refOf(after), level }
     if (after) yield* this.#owners(before, after)
     if (before === undefined) return

@@ -126,6 +126,11 @@ export class KeyMemory {
     return memory.commitBackOff.next({ nowMs: this.#now() })
   }
 
+  /** Ends the pause after a refused entry: an edit that restricts waits for nothing. */
+  triesAtOnce(uid: string): void {
+    delete this.#keys.get(uid)?.commitBackOff
+  }
+
   succeeded(uid: string, topic: FailureTopic): void {
     const memory = this.#keys.get(uid)
     memory?.failures.delete(topic)

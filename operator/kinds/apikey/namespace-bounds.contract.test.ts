@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { SHOP } from '../../../test/support/objects.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { apiKeys } from '#api/resources.ts'
 import { KubeError } from '#kube/port.ts'
@@ -90,6 +91,18 @@ describe('an edit for which the keyring has no room', () => {
     await world.pass(300)
     await world.settle()
     expect((await onGateways()).models).toEqual([['llama', ...LONG]])
+  })
+
+  test.each(['suspended', 'deleted'])('does not delay the end of the key when it is %s', async (end) => {
+    await world.start({ maxModelBytesPerNamespace: 4_096 })
+    await world.settledKey({ models: ['llama'] })
+    await world.settledKey({ models: ['llama', ...LONG] })
+    for (let at = 0; at < 60; at += 1) await world.pass(1) // the pause between two tries has grown to half a minute or more
+    if (end === 'deleted') await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    else await world.applyKey({ models: ['llama', ...LONG], state: 'Suspended' })
+    await world.pass(1)
+    const states = (await world.keyRecords()).map(({ state }) => state)
+    expect(states).toEqual(end === 'deleted' ? [] : ['Suspended'])
   })
 
   test('applies at once if it restricts, and stays on the gateways without further revisions', async () => {
