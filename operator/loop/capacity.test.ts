@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { Capacity } from './capacity.ts'
-import type { Level } from './level.ts'
+import { type Level, LEVELS } from './level.ts'
 
 /** Starts runs of a level as long as they are allowed. @returns how many started */
 function fill(capacity: Capacity, level: Level, waiting: readonly Level[] = [level]): number {
@@ -74,9 +74,9 @@ test('the background uses eight slots while others wait or run, and all when it 
 })
 
 /** Starts runs of one tenant as long as the bound of a tenant allows. @returns how many started */
-function fillAs(capacity: Capacity, tenant: string, level: Level): number {
+function fillAs(capacity: Capacity, tenant: string, level: Level, waiting: readonly Level[] = LEVELS): number {
   let started = 0
-  for (; !capacity.isFull(tenant, level); started += 1) capacity.started(level, tenant)
+  for (; !capacity.isFull(tenant, level, (each) => (waiting.includes(each) ? 1 : 0)); started += 1) capacity.started(level, tenant)
   return started
 }
 
@@ -91,10 +91,17 @@ test('one tenant takes two thirds of the slots of a level, and more tenants leav
   expect([fillAs(urgent, 'a', 'create'), fillAs(urgent, 'a', 'urgent'), fillAs(urgent, 'b', 'urgent')]).toEqual([16, 6, 7])
 })
 
+test('one tenant takes two thirds of all slots for the background while nothing else waits or runs', () => {
+  const capacity = new Capacity(24)
+  expect(['a', 'b'].map((tenant) => fillAs(capacity, tenant, 'background', ['background']))).toEqual([16, 6])
+  capacity.started('change', 'c')
+  expect(fillAs(capacity, 'd', 'background', ['background'])).toBe(0)
+})
+
 test('the runs of a tenant that ended count no more', () => {
   const capacity = new Capacity(24)
   fillAs(capacity, 'a', 'background')
   capacity.ended('background', 'a')
-  expect([capacity.inBackground('a'), capacity.isFull('a', 'background')]).toEqual([5, false])
+  expect([capacity.inBackground('a'), capacity.isFull('a', 'background', () => 1)]).toEqual([5, false])
   expect(fillAs(capacity, 'a', 'background')).toBe(1)
 })

@@ -65,13 +65,18 @@ export class Capacity {
     return this.#byTenant.get(tenant)?.background ?? 0
   }
 
-  /** Whether a tenant must leave the free slots of a level to other tenants. */
-  isFull(tenant: string, level: Level): boolean {
+  /** Whether a tenant must leave the free slots of a level to other tenants. @param depth items that wait at a level */
+  isFull(tenant: string, level: Level, depth: (level: Level) => number): boolean {
     const { all, background } = this.#byTenant.get(tenant) ?? { all: 0, background: 0 }
     if (level === 'urgent') return all >= RUNS_PER_FREE_SLOT * (this.slots - this.running)
     const free = this.#workers - this.#shared
     if (all >= RUNS_PER_FREE_SLOT * free) return true
-    return level === 'background' && background >= RUNS_PER_FREE_SLOT * (BACKGROUND_SLOTS - this.#running.background)
+    return level === 'background' && this.#isBusy(depth) && background >= RUNS_PER_FREE_SLOT * (BACKGROUND_SLOTS - this.#running.background)
+  }
+
+  /** Whether anything but background items waits or runs. */
+  #isBusy(depth: (level: Level) => number): boolean {
+    return this.running > this.#running.background || LEVELS.some((level) => level !== 'background' && depth(level) > 0)
   }
 
   /** Runs that take a slot of every level. */
@@ -88,13 +93,12 @@ export class Capacity {
     const keptForBackground = depth('background') > 0 ? Math.max(0, Math.min(kept, KEPT_FOR_BACKGROUND) - background) : 0
     const keptForNew = depth('create') > 0 ? Math.max(0, kept - create) : 0
     const keptForOthers = depth('change') + depth('create') > 0 ? Math.max(0, 2 * kept - change - create) : 0
-    const isBusy = this.running > background || LEVELS.some((level) => level !== 'background' && depth(level) > 0)
     const free = this.#workers - shared
     const mayStart: Readonly<Record<Level, boolean>> = {
       urgent: urgent < URGENT_SLOTS || free > Math.max(keptForOthers, keptForNew) + keptForBackground,
       change: free > keptForNew + keptForBackground,
       create: free > keptForBackground,
-      background: !isBusy || background < BACKGROUND_SLOTS,
+      background: !this.#isBusy(depth) || background < BACKGROUND_SLOTS,
     }
     return LEVELS.filter((level) => mayStart[level])
   }

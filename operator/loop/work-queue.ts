@@ -215,7 +215,7 @@ export class WorkQueue {
   }
 
   #isFull(tenant: string, level: Level): boolean {
-    if (this.#capacity.isFull(tenant, level)) return true
+    if (this.#capacity.isFull(tenant, level, (each) => this.#ready.depth(each))) return true
     return level === 'background' && this.#capacity.inBackground(tenant) >= (this.#options.mostInBackground?.(tenant) ?? Infinity)
   }
 
