@@ -30,7 +30,12 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
   const processLog = createLog('operator', config.logLevel)
   use(processLog)
   const failed = Promise.withResolvers<never>()
-  const connections = connect(config, processLog.log, env.KUBECONFIG, failed.reject)
+  let isUninstalled = false
+  const fail = (reason: Error): void => {
+    if (isUninstalled) processLog.log.info(`after the uninstall this operator only waits for its end (${reason.message})`)
+    else failed.reject(reason)
+  }
+  const connections = connect(config, processLog.log, env.KUBECONFIG, fail)
   const { watches, lease, registry } = connections
   let hasStore = false
   let operator: Operator | undefined
@@ -57,7 +62,8 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     })
     if (!lease.leading) return
     operator = new Operator(connections.operator)
-    serveUninstalls({ lease, operator, clock, log: processLog.log, end: (why) => failed.reject(new Ending(why)) })
+    const onReleased = (): void => void (isUninstalled = true)
+    serveUninstalls({ lease, operator, clock, log: processLog.log, onReleased, end: (why) => failed.reject(new Ending(why)) })
     await operator.start()
   }
   lead().catch(failed.reject)

@@ -107,6 +107,18 @@ describe('becoming the leader', () => {
     }
   })
 
+  test('a deleted Lease keeps a standby away as long as a dead holder does: the holder may still work', async () => {
+    const a = await leading('a')
+    const b = candidate('b')
+    void b.lease.acquire()
+    await clock.advance(4_000)
+    await store.remove(leases, ref)
+    await clock.advance(14_000)
+    expect([a.lost.length, b.lease.leading]).toEqual([1, false])
+    await clock.advance(4_000)
+    expect(b.lease.leading).toBe(true)
+  })
+
   test('of two that try at once one wins', async () => {
     const a = candidate('a')
     const b = candidate('b')

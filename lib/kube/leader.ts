@@ -52,6 +52,8 @@ export function checkLeaseTimes(times: LeaseTimes): void {
   throw new RangeError('LEASE_DURATION_SECONDS > LEASE_RENEW_SECONDS > LEASE_RETRY_SECONDS × 1.2 must hold')
 }
 
+/** The version of a Lease that was there before. */
+const DELETED = 'deleted'
 const TAKEN = 'another operator holds the Lease, or it was deleted'
 
 type State = 'Standby' | 'Leading' | 'Lost' | 'Released'
@@ -70,6 +72,7 @@ export class LeaderLease {
   #fence = 0
   /** Whether a write of this process ever took the Lease. */
   #holds = false
+  /** resourceVersion of a Lease of another holder, or `DELETED`. */
   #seenVersion: string | undefined
   #seenAtMs = 0
   /** When the last successful renewal was *sent*: another process may have seen the Lease unchanged since then. */
@@ -283,7 +286,7 @@ export class LeaderLease {
     const { kube, clock } = this.#options
     const current = await this.#read()
     const sentAtMs = clock.monotonic()
-    if (current && !this.#free(current)) return false
+    if (!this.#free(current)) return false
     const wanted = this.#taken(current)
     try {
       const { metadata } = await (current ? kube.update(leases, wanted) : kube.create(leases, wanted))
@@ -304,16 +307,19 @@ export class LeaderLease {
     return { apiVersion: 'coordination.k8s.io/v1', kind: 'Lease', metadata: { name: LEASE_NAME, namespace }, ...current, spec }
   }
 
-  #free(lease: Lease): boolean {
+  /** A Lease that was deleted counts like one that is held: its holder may work until the next renewal, or is being uninstalled. */
+  #free(lease: Lease | undefined): boolean {
     const { clock, identity, times } = this.#options
-    const holder = lease.spec?.holderIdentity ?? ''
-    if (holder === '' || holder === identity) return true
+    const holder = lease?.spec?.holderIdentity ?? ''
+    const isNew = lease === undefined && this.#seenVersion === undefined
+    if (isNew || (lease && (holder === '' || holder === identity))) return true
     const now = clock.monotonic()
-    if (lease.metadata.resourceVersion !== this.#seenVersion) {
-      this.#seenVersion = lease.metadata.resourceVersion
+    const version = lease?.metadata.resourceVersion ?? DELETED
+    if (version !== this.#seenVersion) {
+      this.#seenVersion = version
       this.#seenAtMs = now
     }
-    const durationMs = Math.max(times.durationMs, (lease.spec?.leaseDurationSeconds ?? 0) * 1000) // the holder may have a longer duration
+    const durationMs = Math.max(times.durationMs, (lease?.spec?.leaseDurationSeconds ?? 0) * 1000) // the holder may have a longer duration
     return now - this.#seenAtMs >= durationMs
   }
 

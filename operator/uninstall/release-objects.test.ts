@@ -71,7 +71,7 @@ async function leader(kube = slowPort()): Promise<LeaderLease> {
     release: async (onProgress: Parameters<typeof releaseEvery>[2] = () => undefined) =>
       await releaseEvery([{ kind: apiKeyKind, objects: await store.list(apiKeys, '') }], { kube }, onProgress),
   }
-  serveUninstalls({ lease, operator, clock, log: pino({ level: 'silent' }), end: (why) => ended.push(why) })
+  serveUninstalls({ lease, operator, clock, log: pino({ level: 'silent' }), onReleased: () => undefined, end: (why) => ended.push(why) })
   return lease
 }
 
@@ -92,6 +92,21 @@ describe('an uninstall of many ApiKeys', () => {
     expect([await held(), lease?.spec?.holderIdentity, lease?.metadata.annotations ?? {}]).toEqual([0, '', {}])
   })
 
+  test('without a leader holds the Lease until its caller has purged the rest', async () => {
+    const [lease, operator] = [candidate('command'), candidate('operator')]
+    const progress = new Progress({ clock, print: () => undefined, noun: 'ApiKeys' })
+    const kube = new FakeKubePort(store)
+    const released = releaseObjects({ kube, lease, clock, config: CONFIG, progress, print: () => undefined })
+    await clock.advance(5_000)
+    expect(await released).toEqual({ released: KEYS, failed: 0 })
+    void operator.acquire()
+    await clock.advance(30_000)
+    expect([lease.leading, operator.leading]).toEqual([true, false])
+    await lease.release()
+    await clock.advance(5_000)
+    expect(operator.leading).toBe(true)
+  })
+
   test('does not wait for a leader that does nothing, though it renews the Lease', async () => {
     const lease = candidate('idle')
     await lease.acquire()
@@ -107,7 +122,7 @@ describe('an uninstall of many ApiKeys', () => {
       ended.push(why)
       void first.release().then(() => leader())
     }
-    serveUninstalls({ lease: first, operator, clock, log: pino({ level: 'silent' }), end })
+    serveUninstalls({ lease: first, operator, clock, log: pino({ level: 'silent' }), onReleased: () => undefined, end })
     expect(await command()).toEqual({ released: KEYS, failed: 0 })
     expect(ended).toEqual(['the uninstall was not finished; the next leader tries again'])
   })

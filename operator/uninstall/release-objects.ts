@@ -78,7 +78,7 @@ class Request {
   }
 }
 
-/** Holds the Lease meanwhile, so that no operator that starts in the meantime adds the finalizers again. */
+/** The caller releases the Lease when the whole uninstall has ended: an operator that starts before would add finalizers and Secrets again. */
 async function releaseAlone(deps: ReleaseObjectsDeps): Promise<Released> {
   const { kube, lease, config, progress, print } = deps
   print('uninstall: no operator leads; this process holds the Lease')
@@ -92,7 +92,6 @@ async function releaseAlone(deps: ReleaseObjectsDeps): Promise<Released> {
   } catch (error) {
     print(`uninstall: the request remains on the Lease (${messageOf(error)}); do not install again within ten minutes`)
   }
-  await lease.release()
   return released
 }
 

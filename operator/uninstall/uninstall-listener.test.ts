@@ -20,6 +20,7 @@ describe('the leader while Headgate is uninstalled', () => {
   let errors: string[]
   let changed: AnnotationListener
   let ended: string[]
+  let released: number
 
   beforeEach(() => {
     clock = new ManualClock()
@@ -28,10 +29,12 @@ describe('the leader while Headgate is uninstalled', () => {
     fail = {}
     errors = []
     ended = []
+    released = 0
     const record = (line: unknown): void => void errors.push(String(line))
     serveUninstalls({
       clock,
       log: { info: () => undefined, warn: record, error: record } as never,
+      onReleased: () => (released += 1),
       end: (why) => void ended.push(why),
       operator: {
         async release(onProgress) {
@@ -66,7 +69,7 @@ describe('the leader while Headgate is uninstalled', () => {
 
   test('releases every ApiKey once, and writes the result to the Lease', async () => {
     await see(request())
-    expect(annotations[RESULT_ANNOTATION]).toBe('one 5 1')
+    expect([annotations[RESULT_ANNOTATION], released]).toEqual(['one 5 1', 1])
     await see()
     await see({ unrelated: 'x' })
     expect(releases).toBe(1)
@@ -106,7 +109,7 @@ describe('the leader while Headgate is uninstalled', () => {
     await see(request())
     expect(errors).toEqual(['the uninstall was not finished (no answer)'])
     expect(annotations[RESULT_ANNOTATION]).toBeUndefined()
-    expect(ended).toEqual(['the uninstall was not finished; the next leader tries again'])
+    expect([ended, released]).toEqual([['the uninstall was not finished; the next leader tries again'], 0])
   })
 
   test('writes its progress to the Lease, at most every 2 s', async () => {

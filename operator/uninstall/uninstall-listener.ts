@@ -63,6 +63,8 @@ export interface UninstallListenerDeps {
   readonly operator: Pick<Operator, 'release'>
   readonly clock: Clock
   readonly log: Log
+  /** Called when every object is released: from now on the loss of the Lease is no reason to end, since `--purge` deletes the Lease. */
+  readonly onReleased: () => void
   /** Ends this process, so that the next one works again. */
   readonly end: (why: string) => void
 }
@@ -72,7 +74,7 @@ export interface UninstallListenerDeps {
  * the objects, or if it still runs long after the command has ended: the uninstall was cancelled.
  */
 export function serveUninstalls(deps: UninstallListenerDeps): void {
-  const { lease, clock, log, end } = deps
+  const { lease, clock, log, onReleased, end } = deps
   let isServing = false
   let asked: { readonly text: string | undefined; readonly atMs: number } = { text: undefined, atMs: 0 }
   const endWhenCancelled = async (): Promise<void> => {
@@ -84,8 +86,9 @@ export function serveUninstalls(deps: UninstallListenerDeps): void {
     isServing = true
     const isReleased = await serve(id, deps)
     isServing = false
-    if (isReleased) await endWhenCancelled()
-    else end('the uninstall was not finished; the next leader tries again')
+    if (!isReleased) return end('the uninstall was not finished; the next leader tries again')
+    onReleased()
+    await endWhenCancelled()
   }
   lease.onAnnotations((annotations) => {
     const text = annotations[REQUEST_ANNOTATION]
