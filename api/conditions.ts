@@ -254,10 +254,14 @@ export const SERVED_MODEL_CONDITIONS = {
         'An older ServedModel has the served name or an alias; the message names it. Only that name is refused. Choose another name.',
       ),
       HeaderRefused: no(
-        'forwardHeaders or headers of a backend names a header that is never sent, or the header of a credential is one; the message names it. The other headers are sent. Take the name out of the list.',
+        'forwardHeaders or headers of a backend names a header that is never sent, or authSecretRef.header does; the message names it. The other headers are sent. Take the name out of the list, or write another header.',
       ),
-      ServiceNotFound: no('The Service of a backend, or its port, does not exist in this namespace. Create it or correct the backend.'),
-      AddressRefused: no('The url of a backend is a loopback, link-local or metadata address. Use the address of a model server.'),
+      ServiceNotFound: no(
+        'The Service of a backend, or its port, does not exist in this namespace, or the Service is of type ExternalName. Create it or correct the backend.',
+      ),
+      AddressRefused: no(
+        'The url of a backend is a loopback, link-local or metadata address, or leads into the cluster from a namespace that the administrator has not listed for that. Use the address of a model server, or a Service of this namespace.',
+      ),
       SecretUnreadable: unknown(
         'The operator cannot read the Secret of an authSecretRef. The message names the cause; usually a Role or RoleBinding of the operator is missing in the namespace. Restore it; the operator retries by itself.',
       ),
