@@ -1,7 +1,7 @@
 /**
  * A leader with keyring entries that only another version can read is of little use: edits of their keys stay without effect. During an upgrade
  * or a rollback another candidate may be able to read them, so such a leader hands the Lease on before it begins to work. Candidates do not
- * know each other. So if those that follow cannot read the entries either, one of them leads after two passes.
+ * know each other. So if those that follow cannot read the entries either, one of them leads after two passes (decision 43).
  */
 import { type Clock, sleep } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'

@@ -1,4 +1,4 @@
-/** Which backends of a model need a translated body, and the bodies that they get. */
+/** Which backends of a model need a translated body, and the bodies that they get (decision 41). */
 import type { Engine } from '#contract/values/call-routes.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { TranslationResults } from '../dialects/body-reader.ts'

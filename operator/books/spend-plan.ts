@@ -12,7 +12,7 @@ const UNCERTAIN_FOR_MS = DAY_MS
 const SAME_LOSS_MS = 60_000
 /**
  * All calls together hold at most the amount of a budget that blocks. A call that holds 4,096 tokens of output, because nothing bounds it, is
- * charged for a million at most: 245 times as much. `gateway/limits/estimate.ts` has both numbers.
+ * charged for a million at most: 245 times as much (decision 40). `gateway/limits/estimate.ts` has both numbers.
  */
 const MAX_BELIEVED = 250
 /** Longest window of each kind, ms: days of 25 h and months of 31 days, with an hour to spare. */
