@@ -1,5 +1,7 @@
 import { describe, expect, test } from 'vitest'
-import { hasTooManyParts } from './read-request.ts'
+import { GatewayError } from '../errors.ts'
+import { chatCompletions } from './chat-completions.ts'
+import { hasTooManyParts, readRequest } from './read-request.ts'
 
 const repeated = (part: string, count: number): Buffer => Buffer.from(`{"model":"m","messages":[${part.repeat(count)}]}`)
 
@@ -22,4 +24,18 @@ describe('a body has too many parts', () => {
   ])('but not when it is %s', (_what, bytes) => {
     expect(hasTooManyParts(bytes)).toBe(false)
   })
+})
+
+test('a body has at most a thousand fields at its top level', () => {
+  const withFields = (count: number) => {
+    const more = Array.from({ length: count - 2 }, (_, at) => [`k${at}`, 1] as const)
+    return readRequest(
+      Buffer.from(JSON.stringify({ model: 'm', messages: [{ content: '' }], ...Object.fromEntries(more) })),
+      chatCompletions,
+    )
+  }
+  expect(withFields(1_000)).toMatchObject({ fields: expect.toSatisfy((fields: string[]) => fields.length === 1_000) })
+  const refused = withFields(1_001)
+  expect(refused).toBeInstanceOf(GatewayError)
+  expect(refused).toMatchObject({ row: { id: 'invalidJson' }, params: { reason: 'too many fields at its top level' } })
 })

@@ -40,11 +40,13 @@ export function readRequest(bytes: Buffer, dialect: Dialect, how: HowToRead = {}
 function readJsonRequest(bytes: Buffer, dialect: Dialect, { isMetered = false }: HowToRead): ReadRequest | GatewayError {
   const json = parseBody(bytes)
   if (json instanceof GatewayError) return json
+  const fields = Object.keys(json.value)
+  if (fields.length > MAX_FIELDS) return notJson('too many fields at its top level')
   const asked = requestFields(json.value, dialect)
   if (asked instanceof GatewayError) return asked
   const asksUsage = isMetered && dialect.hasUsageOption && asked.stream && !asked.wantsUsage
   const size = isMetered ? dialect.promptSize(json.value, bytes.length) : undefined
-  return { asked, fields: Object.keys(json.value), body: requestBody(json, asked.model, asksUsage), size }
+  return { asked, fields, body: requestBody(json, asked.model, asksUsage), size }
 }
 
 /** Fields of a form become the value that JSON would have. A file is an empty object. */
@@ -102,6 +104,8 @@ function notJson(reason: string): GatewayError {
 
 /** Above the parts of any real request: thousands of messages with tools have about ten thousand. */
 const MAX_PARTS = 200_000
+/** Maximum number of top-level fields. Real requests have some dozens. Their names go from the worker to the thread that answers all callers. */
+const MAX_FIELDS = 1_000
 
 const QUOTE = 0x22
 const COMMA = 0x2c

@@ -124,9 +124,12 @@ function choice(key: string): GatewayError | undefined {
   return DISTURBING.has(name) ? invalid(key, 'may disturb other callers of the model server; leave it out') : undefined
 }
 
+/** Longer than any name that a model may refuse. */
+const TOO_LONG = 65
+
 /** Refuses the fields that the author of a model has listed. @param refused in lower case */
 export function refusedField(names: readonly string[], refused: ReadonlySet<string>): GatewayError | undefined {
-  const name = names.find((each) => refused.has(folded(each.split(/[[.]/, 1)[0] ?? '')))
+  const name = names.find((each) => refused.has(folded(each.slice(0, TOO_LONG).split(/[[.]/, 1)[0] ?? '')))
   return name === undefined ? undefined : invalid(name, 'is refused by this model; leave it out')
 }
 
