@@ -28,17 +28,18 @@ export function whoseTenant(tenant: string): Whose {
   return tenant.startsWith(ACCOUNT) ? 'account' : 'namespace'
 }
 
-/** Number of shares beyond which those without a holder are dropped. */
-const MAX_SHARES = 10_000
+/** Number of shares beyond which those without a holder are dropped; at least, since more may have holders. */
+const MIN_SHARES = 10_000
 
 /** Shares by name. They stay in the map, because a Map whose entries change with each request costs more than the counting itself. */
 export class Shares {
   readonly #shares = new Map<string, Share>()
+  #max = MIN_SHARES
 
   of(name: string): Share {
     const known = this.#shares.get(name)
     if (known) return known
-    if (this.#shares.size >= MAX_SHARES) this.#forgetUnused()
+    if (this.#shares.size >= this.#max) this.#forgetUnused()
     const made = { held: 0, holders: 0 }
     this.#shares.set(name, made)
     return made
@@ -46,5 +47,6 @@ export class Shares {
 
   #forgetUnused(): void {
     for (const [name, { holders }] of this.#shares) if (holders === 0) this.#shares.delete(name)
+    this.#max = Math.max(MIN_SHARES, 2 * this.#shares.size) // a walk for each new share would cost every request
   }
 }
