@@ -112,11 +112,14 @@ export class RequestStats {
   }
 
   #tally({ route, modelNamespace = '', model = '' }: Exchange): Tally {
-    const isFull = (models: Tallies): boolean => models.size >= MAX_NAMES && !models.has(model)
-    const before = this.#modelsOf(route, modelNamespace)
-    if (isFull(before) && !before.has(OTHER)) this.dropUnknown() // later ones wait for a scrape
-    const models = this.#modelsOf(route, modelNamespace)
-    return entryOf(models, isFull(models) ? OTHER : model, () => new Tally())
+    return this.#modelsOf(route, modelNamespace).get(model) ?? this.#newTally(route, modelNamespace, model)
+  }
+
+  #newTally(route: string, namespace: string, model: string): Tally {
+    const before = this.#modelsOf(route, namespace)
+    if (before.size >= MAX_NAMES && !before.has(OTHER)) this.dropUnknown() // later ones wait for a scrape
+    const models = this.#modelsOf(route, namespace)
+    return entryOf(models, models.size >= MAX_NAMES ? OTHER : model, () => new Tally())
   }
 
   #modelsOf(route: string, namespace: string): Tallies {
