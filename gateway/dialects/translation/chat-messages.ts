@@ -90,6 +90,7 @@ class Turns {
 
   end(): ChatMessage[] {
     this.#checkAnswered()
+    if (this.#turns.length === 0) throw invalid('messages', 'must have content')
     return this.#turns.map((turn) => this.#message(turn))
   }
 

@@ -200,7 +200,7 @@ describe('messages', () => {
     expect(messagesOf([{ role: 'user', content: [document] }])).toEqual([{ role: 'user', content: 'T\nbody' }])
   })
 
-  it('refuse blocks of tools that Anthropic runs, calls without results, and results without calls', () => {
+  it('refuse blocks of tools that Anthropic runs, calls without results, results without calls, and a request without content', () => {
     expect(
       refusal({ messages: [USER, { role: 'assistant', content: [{ type: 'server_tool_use', id: 's', name: 'web_search', input: {} }] }] }),
     ).toMatch(/^untranslatable: Unsupported: messages\.1\.content\.0/)
@@ -211,6 +211,7 @@ describe('messages', () => {
     expect(refusal({ messages: [{ role: 'user', content: [result('c9', 'x')] }] })).toMatch(
       /^invalidField: Invalid request: messages\.0\.content\.0/,
     )
+    expect(refusal({ messages: [{ role: 'user', content: [] }] })).toMatch(/^invalidField: Invalid request: messages must have content/)
     expect(refusal({ messages: [{ role: 'robot', content: 'x' }] })).toMatch(/^invalidField: Invalid request: messages\.0\.role/)
   })
 
