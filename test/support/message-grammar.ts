@@ -1,12 +1,21 @@
 /** The grammar of a Messages stream, as clients rely on it. Every stream that a test reads can be checked by it. */
 import { parseSseEvent, splitEvents } from '../../gateway/dialects/sse.ts'
 
-interface MessageEvent {
+export interface MessageEvent {
   readonly type: string
   readonly index?: number
-  readonly content_block?: { readonly type: string }
-  readonly delta?: { readonly type?: string; readonly stop_reason?: string | null }
+  readonly content_block?: { readonly type: string; readonly name?: string }
+  readonly delta?: MessageDelta
   readonly usage?: { readonly output_tokens?: number }
+}
+
+interface MessageDelta {
+  readonly type?: string
+  readonly text?: string
+  readonly thinking?: string
+  readonly partial_json?: string
+  readonly stop_reason?: string | null
+  readonly stop_sequence?: string | null
 }
 
 /** The delta that each kind of block may have. */
