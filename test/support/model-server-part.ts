@@ -26,12 +26,21 @@ export class ModelServerPart {
   /**
    * Starts it with one thread, since more threads would compete with the tests on a small machine.
    * @param purpose a server has one
+   * @param more arguments, which replace earlier ones
    */
-  static async start(folder: string, ip: string, purpose: Purpose = 'chat'): Promise<ModelServerPart> {
+  static async start(folder: string, ip: string, purpose: Purpose = 'chat', more: readonly string[] = []): Promise<ModelServerPart> {
     const port = await freePort()
     const listen = ['--host', ip, '--port', String(port), '--alias', UPSTREAM_MODEL]
     const size = ['--ctx-size', '16384', '--parallel', '4', '--threads', '1', '--no-warmup', '--metrics', '--threads-http', '4']
-    const argv = [join(HOME, 'build/bin/llama-server'), '--model', join(HOME, 'tiny.gguf'), ...listen, ...size, ...PURPOSES[purpose]]
+    const argv = [
+      join(HOME, 'build/bin/llama-server'),
+      '--model',
+      join(HOME, 'tiny.gguf'),
+      ...listen,
+      ...size,
+      ...PURPOSES[purpose],
+      ...more,
+    ]
     const name = purpose === 'chat' ? 'llama-server' : `llama-server-${purpose}`
     const part = new ModelServerPart(ip, port, new ManagedProcess({ name, argv, env: {}, logFile: join(folder, `${name}.log`) }))
     await part.start()
