@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { z } from 'zod'
-import { type KeyKind, LOAD_CORE, type ModelName, type Rig, type Server, startRig } from './gateways.ts'
+import { type BenchRoute, type KeyKind, LOAD_CORE, type ModelName, type Rig, type Server, startRig } from './gateways.ts'
 import { type BenchSite, type Bound, breaks, cpuMs, median, type Part, quantile, shown, table } from './part.ts'
 
 const run = promisify(execFile)
@@ -12,6 +12,8 @@ const run = promisify(execFile)
 export interface Side {
   readonly of: 'gateway' | 'bare'
   readonly keys: KeyKind
+  /** Default: chat completions. The model servers of the bench speak no Messages, so a message is translated. */
+  readonly route?: BenchRoute
 }
 
 export interface Comparison {
@@ -71,15 +73,15 @@ export function comparing(comparison: Comparison): Part {
         const serverOf = ({ of }: Side): Server => (of === 'gateway' ? gateway : rig.bare[model === 'stream' ? 'stream' : 'plain'])
         try {
           const sides = [
-            [serverOf(measured), measured.keys],
-            [serverOf(control), control.keys],
+            [serverOf(measured), measured],
+            [serverOf(control), control],
           ] as const
           own.push(...(await measure(perProcess, rig, comparison, sides)))
           const clones =
             base &&
             ([
-              [gateway, measured.keys],
-              [base, measured.keys],
+              [gateway, measured],
+              [base, measured],
             ] as const)
           if (clones) beside.push(...(await measure(perProcess, rig, comparison, clones)))
         } finally {
@@ -99,10 +101,10 @@ export function comparing(comparison: Comparison): Part {
   }
 }
 
-type Sides = readonly [measured: readonly [Server, KeyKind], control: readonly [Server, KeyKind]]
+type Sides = readonly [measured: readonly [Server, Side], control: readonly [Server, Side]]
 
 async function measure(site: BenchSite, rig: Rig, comparison: Comparison, [measured, control]: Sides): Promise<Round[]> {
-  const window = ([server, keys]: Sides[0]): Promise<Window> => windowOf(site, rig, comparison, { server, keys })
+  const window = ([server, side]: Sides[0]): Promise<Window> => windowOf(site, rig, comparison, { server, ...side })
   for (const side of [measured, control]) await window(side) // warm-up
   const rounds: Round[] = []
   for (let round = 0; round < site.rounds; round++) {
@@ -118,13 +120,13 @@ async function windowOf(
   site: BenchSite,
   rig: Rig,
   comparison: Comparison,
-  { server, keys }: { server: Server; keys: KeyKind },
+  { server, keys, route }: Side & { readonly server: Server },
 ): Promise<Window> {
   const { model, bodyBytes, connections } = comparison
   const isStream = model === 'stream'
   const load = {
-    ...{ url: server.url(model), connections, seconds: isStream ? Math.max(site.seconds, SHORTEST_STREAM_SECONDS) : site.seconds },
-    ...{ bodyFile: rig.bodyFile(model, bodyBytes), keysFile: server.keysFile(keys, comparison.keys) },
+    ...{ url: server.url(model, route), connections, seconds: isStream ? Math.max(site.seconds, SHORTEST_STREAM_SECONDS) : site.seconds },
+    ...{ bodyFile: rig.bodyFile(model, bodyBytes, route), keysFile: server.keysFile(keys, comparison.keys) },
   }
   const [events, calls, cpu] = [await rig.eventsWritten(), await server.storeCalls(), cpuMs(server.pid)]
   const { requests, refused, broken, p99Ms } = await runLoad(load)

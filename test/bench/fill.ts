@@ -14,6 +14,7 @@ import type { KeyRecord } from '#contract/records/key-record.ts'
 import { writeKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { KEYRING_FOLDER, MODELS_FOLDER, MOUNTED_SHARDS } from '#contract/records/mounted-folder.ts'
 import { encodePlanRecord } from '#contract/records/plan-record.ts'
+import { CALL_ROUTES } from '#contract/values/call-routes.ts'
 import { packShard } from '../support/pack-shard.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { RedisConnection } from '#platform/redis-connection.ts'
@@ -35,6 +36,8 @@ export interface FillOrder {
   readonly keyring?: string
 }
 
+/** The servers speak no Messages: a gateway translates. */
+const ROUTES = CALL_ROUTES.filter((route) => route !== 'messages')
 const MANY = 1_000_000_000
 const SHARDS = 64
 const SEEDED_AT_ONCE = 500
@@ -99,7 +102,7 @@ async function project(redis: FillOrder['redis'], changes: Parameters<RedisProje
 
 function textOf(name: string, { url, price }: FillOrder['models'][string]): string {
   const pricing = { inputPerMillion: price, outputPerMillion: price, cachedInputPerMillion: price }
-  return modelText(name, { backends: [backendRecord({ url, upstreamModel: name })], pricing })
+  return modelText(name, { backends: [backendRecord({ url, upstreamModel: name, routes: ROUTES })], pricing })
 }
 
 async function writeKeyring(folder: string, issued: readonly IssuedKey[]): Promise<void> {

@@ -22,6 +22,9 @@ const PROSE = 'Summarise the incident of last night in plain words for the peopl
 /** Models by the kind of their answers. `dear`: a request holds more than a process may hold ahead. */
 export const MODELS = { plain: 'bench-plain', dear: 'bench-dear', stream: 'bench-stream' } as const
 export type ModelName = keyof typeof MODELS
+/** Routes by which a comparison calls its model. */
+const ROUTES = { chat: '/v1/chat/completions', messages: '/v1/messages' } as const
+export type BenchRoute = keyof typeof ROUTES
 /** Micro-units for a million tokens: 0.1 of the currency, and 1,000. */
 const PRICES: Readonly<Record<ModelName, number>> = { plain: 100_000, stream: 100_000, dear: 1_000_000_000 }
 export type KeyKind = keyof FillOrder['keys'] | 'unknown'
@@ -39,7 +42,7 @@ export function clonesOf({ folder, base }: BenchSite): readonly [Clone, Clone?] 
 
 export interface Server {
   readonly pid: number
-  url(model: ModelName): string
+  url(model: ModelName, route?: BenchRoute): string
   keysFile(kind: KeyKind, count: number): string
   storeCalls(): Promise<number>
 }
@@ -50,7 +53,7 @@ export interface Rig {
   readonly base: Server | undefined
   /** The reference: a proxy without any policy. One process for each kind of answers. */
   readonly bare: Readonly<Record<'plain' | 'stream', Server>>
-  bodyFile(model: ModelName, bytes: number): string
+  bodyFile(model: ModelName, bytes: number, route?: BenchRoute): string
   eventsWritten(): Promise<number>
   stop(): Promise<void>
 }
@@ -136,7 +139,7 @@ async function start(site: BenchSite, folder: string, started: Started): Promise
   const bare = async (port: number, origin: string): Promise<Server> => {
     const argv = [...pinned(MEASURED_CORE), process.execPath, join(import.meta.dirname, 'bare-proxy.ts'), ip, String(port), origin]
     const { pid } = await started.process(`bare-${port}`, argv)
-    const url = `http://${ip}:${port}/v1/chat/completions`
+    const url = `http://${ip}:${port}${ROUTES.chat}`
     await waitFor('the bare proxy to answer', async () => (await fetch(url, { method: 'POST', body: '{}' })).ok)
     return { ...gateway, pid, url: () => url }
   }
@@ -144,9 +147,9 @@ async function start(site: BenchSite, folder: string, started: Started): Promise
     gateway,
     base,
     bare: { plain: await bare(barePlain, mocks.plain), stream: await bare(bareStream, mocks.stream) },
-    bodyFile: (model, bytes) => {
-      const file = join(folder, `body-${model}-${bytes}.json`)
-      writeFileSync(file, chatBody(model, bytes))
+    bodyFile: (model, bytes, route = 'chat') => {
+      const file = join(folder, `body-${model}-${route}-${bytes}.json`)
+      writeFileSync(file, benchBody(model, bytes, route))
       return file
     },
     eventsWritten: async () => Number(await (await fetch(`${mocks.stream}/events`)).text()),
@@ -169,7 +172,7 @@ async function startGateway(started: Started, { clone, root, dist }: Clone, { ip
   await waitFor(`the gateway of ${root} to be ready`, async () => (await fetch(`http://${ip}:${metricsPort}/readyz`)).ok)
   return {
     pid: gateway.pid,
-    url: () => `http://${ip}:${port}/v1/chat/completions`,
+    url: (_, route = 'chat') => `http://${ip}:${port}${ROUTES[route]}`,
     keysFile: (kind, count) => {
       const all =
         kind === 'unknown'
@@ -207,15 +210,17 @@ function unknownKeys(known: string): string {
   return keys.map((key, at) => `${key.slice(0, 20)}${keys[(at + 1) % keys.length]?.slice(20) ?? ''}`).join('\n')
 }
 
-/** A chat request of exactly this size, with one long system message. */
-export function chatBody(model: ModelName, bytes: number): string {
+/** A request of exactly this size, with one long system text. */
+export function benchBody(model: ModelName, bytes: number, route: BenchRoute = 'chat'): string {
+  const user = { role: 'user', content: 'And what should be done first?' }
+  const prompts = {
+    chat: (text: string) => ({ messages: [{ role: 'system', content: text }, user] }),
+    messages: (text: string) => ({ system: text, messages: [user] }),
+  }
   const body = (text: string): string =>
     JSON.stringify({
       model: MODELS[model],
-      messages: [
-        { role: 'system', content: text },
-        { role: 'user', content: 'And what should be done first?' },
-      ],
+      ...prompts[route](text),
       max_tokens: 256,
       temperature: 0.2,
       ...(model === 'stream' ? { stream: true } : {}),

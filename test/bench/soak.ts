@@ -13,7 +13,7 @@ import { propagate } from '../support/propagation.ts'
 import { Stack } from '../support/stack.ts'
 import { mostRequests, mostTokens, perWindow } from '../support/witnessed-ledger.ts'
 import { runLoad } from './compare.ts'
-import { chatBody, instantMock, MODELS, Started } from './gateways.ts'
+import { benchBody, instantMock, MODELS, Started } from './gateways.ts'
 import { type Inside, runInside } from './inside.ts'
 import { withControlPlane } from './many-keys.ts'
 import { memoryMib, shown, table } from './part.ts'
@@ -89,7 +89,7 @@ async function underLoad(stack: Stack, seconds: number, folder: string): Promise
   await stack.serveModel(MODELS.plain)
   const [keysFile, bodyFile] = [join(folder, 'keys'), join(folder, 'body.json')]
   writeFileSync(keysFile, await stack.issueKey('load'), { mode: 0o600 })
-  writeFileSync(bodyFile, chatBody('plain', 1_500))
+  writeFileSync(bodyFile, benchBody('plain', 1_500))
   say(`soak: ${seconds} s of load while keys come and go; logs of all parts are in ${folder}`)
   const programs = [...stack.gateways, ...stack.operators].map((program) => ({ program, points: [] as number[] }))
   const timer = setInterval(() => {

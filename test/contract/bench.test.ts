@@ -1,7 +1,7 @@
 /** `make bench` and `make soak` do not run before every commit, so the choice of parts and the arithmetic of a comparison are tested here. */
 import { expect, test } from 'vitest'
 import { summary, type Window } from '../bench/compare.ts'
-import { chatBody } from '../bench/gateways.ts'
+import { benchBody } from '../bench/gateways.ts'
 import { chosenParts } from '../bench/main.ts'
 import { breaks, quantile, shown } from '../bench/part.ts'
 import { codeSpans, rowsOf, sectionOf } from '../support/markdown-page.ts'
@@ -26,7 +26,8 @@ test('a comparison is the median of the rounds beside its control, and wrong ans
 })
 
 test('bodies have the size that a part names, and a value that is not a number breaks its bound', () => {
-  expect(Buffer.byteLength(chatBody('stream', 1_500))).toBe(1_500)
+  expect(Buffer.byteLength(benchBody('stream', 1_500))).toBe(1_500)
+  expect(Buffer.byteLength(benchBody('plain', 1_500, 'messages'))).toBe(1_500)
   expect(quantile([10, 30, 20], 0.5)).toBe(20)
   expect([breaks({ must: 1 }, Number.NaN), breaks({ aim: 1 }, 2)]).toEqual([true, false])
   expect(shown(1.5, { must: 2, aim: 1 }, 's')).toBe('1.5 s (must <= 2: held; aim <= 1: MISSED)')

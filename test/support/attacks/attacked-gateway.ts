@@ -8,6 +8,7 @@ import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent } from 'undici'
+import { CALL_ROUTES } from '#contract/values/call-routes.ts'
 import { startStubModel } from '../../../examples/stub-model/stub-model.ts'
 import { freePorts } from '../free-port.ts'
 import { imageFlags } from '../image-flags.ts'
@@ -16,7 +17,7 @@ import { backendRecord, type IssuedKey, issuedKey, modelText, recordText, writer
 import { redisStore } from '../redis-gateway.ts'
 import { RedisPart } from '../redis-part.ts'
 import { waitFor } from '../wait-for.ts'
-import { type AttackOrder, type AttackPorts, type AttackSite, SILENT_NAMES } from './attack-protocol.ts'
+import { type AttackOrder, type AttackPorts, type AttackSite, SILENT_NAMES, TRANSLATED_MODELS } from './attack-protocol.ts'
 import { callAll, type Calls } from './well-behaved-clients.ts'
 
 const CGROUP = `/sys/fs/cgroup/memory/headgate-attacks-${process.pid}`
@@ -41,6 +42,8 @@ export interface UnderAttack extends Calls {
   readonly heapBytesAfter: number
   /** Number of sound files that the slow model server has answered since the start of the gateway. */
   readonly filesAnswered: number
+  /** Number of translated requests with a large image that were answered since the start of the gateway. */
+  readonly imagesAnswered: number
 }
 
 export interface AttackedSite {
@@ -127,6 +130,7 @@ export class AttackedGateway {
       inFlightAfter: await this.#inFlight(),
       heapBytesAfter: await this.#heap(),
       filesAnswered: await this.#metric(/^headgate_requests_total\{route="\/v1\/audio\/transcriptions",.*status="2xx".*\} (\d+)/m, 0),
+      imagesAnswered: await this.#metric(/^headgate_requests_total\{.*model="images",.*status="2xx".*\} (\d+)/m, 0),
     }
   }
 
@@ -230,7 +234,9 @@ function models(ip: string, ports: Readonly<Record<string, number>>): NamedRecor
 
 function model(name: string, url: string): NamedRecord {
   const timeouts = { firstByteSeconds: 10, idleSeconds: 5, totalSeconds: 60 }
-  const backends = [backendRecord({ url, upstreamModel: name })]
+  const isTranslated = (TRANSLATED_MODELS as readonly string[]).includes(name)
+  const routes = isTranslated ? CALL_ROUTES.filter((route) => route !== 'messages') : CALL_ROUTES
+  const backends = [backendRecord({ url, upstreamModel: name, routes })]
   return { uid: name, text: modelText(name, { namespace: 'attackers', allowedNamespaces: '*', timeouts, backends }) }
 }
 

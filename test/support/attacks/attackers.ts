@@ -3,6 +3,7 @@
  * then starts and stops attacks by name.
  */
 import { createSocket } from 'node:dgram'
+import { createServer as createHttpServer } from 'node:http'
 import { createServer, connect, type Server, type Socket } from 'node:net'
 import { setPriority } from 'node:os'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -36,8 +37,24 @@ const post = (model: string, more = '', length?: number): string => {
 }
 const upload = (): string =>
   `POST /v1/audio/transcriptions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${site.credential}\r\ncontent-type: multipart/form-data; boundary=x\r\ncontent-length: ${FORM.length}\r\n\r\n${FORM}`
-const head = (credential: string, length: number): string =>
-  `POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${credential}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`
+const head = (credential: string, length: number, path = '/v1/chat/completions'): string =>
+  `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${credential}\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`
+
+/** A request with an image of 20 MB, which a gateway has to translate. */
+const IMAGE_REQUEST = message(
+  'images',
+  `{"type":"image","source":{"type":"base64","media_type":"image/png","data":"${'A'.repeat(20 * MB)}"}}`,
+)
+const STREAM_REQUEST = message('paced', '{"type":"text","text":"hi"}', ',"stream":true')
+/** Translated streams beside the images. */
+const STREAMS = 100
+/** Pause between two events of such a stream. */
+const EVENT_MS = 50
+
+function message(model: string, block: string, more = ''): string {
+  const body = `{"model":"${model}","max_tokens":5,"messages":[{"role":"user","content":[${block}]}]${more}}`
+  return `${head(site.credential, body.length, '/v1/messages')}${body}`
+}
 
 function open(isRunning: AbortSignal): Socket {
   const socket = connect(site.port, site.host)
@@ -88,6 +105,36 @@ async function serveSlowly(): Promise<number> {
   return listening(server, site.host)
 }
 
+/** Reads a stream to its end, and asks for the next one. */
+async function readStreams(isRunning: AbortSignal): Promise<void> {
+  while (!isRunning.aborted) {
+    const socket = open(isRunning)
+    socket.resume()
+    socket.write(STREAM_REQUEST)
+    await new Promise((resolve) => socket.once('close', resolve))
+    await sleep(10)
+  }
+}
+
+/** A model server that reads bodies of any size as fast as they come. */
+async function serveImages(): Promise<number> {
+  const answer = JSON.stringify({ choices: [{ index: 0, message: { role: 'assistant', content: 'seen' }, finish_reason: 'stop' }] })
+  const server = createHttpServer((request, response) => {
+    request.on('end', () => response.setHeader('content-type', 'application/json').end(answer)).resume()
+  })
+  return listening(server, site.host)
+}
+
+/** A model server whose streams have an event now and then, and no end. */
+async function servePaced(): Promise<number> {
+  const server = createHttpServer((request, response) => {
+    request.on('end', () => response.writeHead(200, { 'content-type': 'text/event-stream' })).resume()
+    const timer = setInterval(() => response.headersSent && response.write(EVENT), EVENT_MS)
+    response.on('close', () => clearInterval(timer))
+  })
+  return listening(server, site.host)
+}
+
 function many(count: number, job: () => Promise<void>): void {
   for (let i = 0; i < count; i++) void job()
 }
@@ -106,6 +153,10 @@ const START: Readonly<Record<Attack, (isRunning: AbortSignal) => void>> = {
     many(16, () => askAgain(on, () => `GET /v1/models HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${site.credential}\r\n\r\n`)),
   'silent names': (on) => SILENT_NAMES.forEach((name) => many(8, () => askAgain(on, () => post(name)))),
   'large files': (on) => many(1, () => askAgain(on, upload)), // as many as the gateway takes of one key
+  'large images': (on) => {
+    many(STREAMS, () => readStreams(on))
+    many(1, () => askAgain(on, () => IMAGE_REQUEST))
+  },
 }
 
 async function serve(answer: (socket: Socket) => void): Promise<number> {
@@ -134,6 +185,8 @@ const ports: AttackPorts = {
   flood: await serve((socket) => pour(socket, 'data:\n\n'.repeat(1_000))),
   endless: await serve((socket) => pour(socket, EVENT.repeat(50))),
   slow: await serveSlowly(),
+  images: await serveImages(),
+  paced: await servePaced(),
 }
 
 createSocket('udp4').bind(53, site.host) // a name server that never answers
