@@ -1,8 +1,8 @@
 /** The cases that each agent runs through the gateway, and what must be seen. */
 import type { AgentResult } from './agent-run.ts'
-import { type KeyName, LLAMA, SCRIPTED, type WireRequest } from './agent-world.ts'
+import { type KeyName, LLAMA, SCRIPTED, TRANSLATED, type WireRequest } from './agent-world.ts'
 import { CUT_MODEL, type SeenRequest } from './scripted-model.ts'
-import { GREETING, TOOL_WORD } from './scripted-replies.ts'
+import { GREETING, LOOP, LOOP_END, LOOP_WORDS, TOOL_WORD } from './scripted-replies.ts'
 
 export interface AgentCase {
   readonly name: string
@@ -50,16 +50,52 @@ const refused =
   (outcome: AgentOutcome): string | undefined =>
     outcome.seen.length > 0 ? 'a refused request reached the model server' : says(text)(outcome)
 
-const refusal = (name: string, key: KeyName, text: string): AgentCase => ({
+const refusal = (name: string, key: KeyName, text: string, model = SCRIPTED): AgentCase => ({
   name,
   key,
-  model: SCRIPTED,
+  model,
   prompt: HELLO,
   deadlineSeconds: QUICK_SECONDS,
   wrong: refused(text),
 })
 
+/** What each turn of the loop must have left on the disk. */
+const LOOP_FILES: Readonly<Record<string, string>> = {
+  'turns.txt': [1, 2, 3, 4, 6, 7, 8, 9, 10].map((turn) => `turn ${turn}\n`).join(''),
+  'left.txt': 'left\n',
+  'right.txt': 'right\n',
+}
+
+/** Ten turns, the files on the disk, and prompts that each begin with the one before, so that a server finds them in its cache. */
+function wrongLoop({ files, seen, shown }: AgentOutcome): string | undefined {
+  const wrong = Object.entries(LOOP_FILES).find(([name, text]) => files[name] !== text)
+  if (wrong !== undefined) return `${wrong[0]} has ${JSON.stringify(files[wrong[0]])}`
+  if (!shown.includes(LOOP_END)) return `"${LOOP_END}" is not shown`
+  const turns = seen.filter(({ messages }) => messages.some((message) => message.includes('"tool_calls"')))
+  if (turns.length < LOOP.length) return `${turns.length} requests have calls`
+  const broken = turns.findIndex(({ messages }, turn) => turn > 0 && !beginsWith(messages, turns[turn - 1]?.messages ?? []))
+  return broken < 0 ? undefined : `the prompt of turn ${broken + 1} does not begin with the one before`
+}
+
+const beginsWith = (messages: readonly string[], earlier: readonly string[]): boolean =>
+  earlier.every((message, index) => messages[index] === message)
+
+/** Claude Code, with a model server that speaks chat completions alone. */
+const TRANSLATED_CASES: readonly AgentCase[] = [
+  {
+    ...{ name: 'ten turns, translated', key: 'good', model: TRANSLATED, prompt: `Make ${LOOP_WORDS} with commands.` },
+    ...{ deadlineSeconds: MINUTE_SECONDS, only: ['Claude Code'], wrong: wrongLoop },
+  },
+  {
+    ...refusal('401, key suspended, translated', 'suspended', 'Authentication Error: API key suspended', TRANSLATED),
+    only: ['Claude Code'],
+  },
+  { ...refusal('403, model not allowed, translated', 'narrow', 'key not allowed to access model', TRANSLATED), only: ['Claude Code'] },
+  { ...refusal('402, budget used up, translated', 'spent', 'Budget exhausted', TRANSLATED), only: ['Claude Code'] },
+]
+
 export const AGENT_CASES: readonly AgentCase[] = [
+  ...TRANSLATED_CASES,
   {
     name: 'a prompt',
     key: 'good',

@@ -1,7 +1,7 @@
 /** Runs an agent once, with one prompt, in a HOME that is new and is removed afterwards. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { stripVTControlCharacters } from 'node:util'
@@ -14,6 +14,8 @@ export interface AgentResult {
   readonly seconds: number
   /** The exit code; undefined if the agent was stopped at the deadline. */
   readonly code: number | undefined
+  /** Texts by the names of the files where the agent worked. */
+  readonly files: Readonly<Record<string, string>>
 }
 
 /** @param modules the `node_modules` of the agents @param folder where the HOME is made */
@@ -43,7 +45,8 @@ export async function runAgent(
     clearTimeout(timer)
     const shown = agent.shown(stripVTControlCharacters(stdout), stripVTControlCharacters(stderr))
     const seconds = (performance.now() - start) / 1000
-    return { shown: oneLine(shown, setting.credential), seconds, code: isStopped ? undefined : (code as number) }
+    const files = textsIn(join(home, 'work'))
+    return { shown: oneLine(shown, setting.credential), seconds, code: isStopped ? undefined : (code as number), files }
   } finally {
     rmSync(home, { recursive: true, force: true, maxRetries: 3 })
   }
@@ -56,6 +59,11 @@ export interface AgentTask {
   readonly deadlineMs: number
   /** Content of the file that the tool reads. */
   readonly number: number
+}
+
+function textsIn(folder: string): Record<string, string> {
+  const files = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isFile())
+  return Object.fromEntries(files.map(({ name }) => [name, readFileSync(join(folder, name), 'utf8')]))
 }
 
 function oneLine(shown: string, credential: string): string {

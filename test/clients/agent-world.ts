@@ -7,6 +7,8 @@ import { CUT_MODEL, ScriptedModel } from './scripted-model.ts'
 
 const NAMESPACE = 'agents'
 export const SCRIPTED = 'script'
+/** The same server, as one that speaks chat completions alone. */
+export const TRANSLATED = 'translated'
 export const LLAMA = 'llama'
 
 /** The keys by name, with their specs. */
@@ -107,13 +109,14 @@ export class AgentWorld {
       metadata: { name, namespace: NAMESPACE },
       spec: { ...spec, ...changes[name as KeyName] }, // the names are those of KEYS
     }))
-    const model = (name: string, url: string): object => ({
+    const model = (name: string, url: string, messages = 'Native'): object => ({
       apiVersion,
       kind: 'ServedModel',
       metadata: { name, namespace: NAMESPACE },
-      spec: { servedName: name, maxOutputTokens: 64_000, backends: [{ name: 'main', url, engine: 'LlamaCpp', messages: 'Native' }] },
+      spec: { servedName: name, maxOutputTokens: 64_000, backends: [{ name: 'main', url, engine: 'LlamaCpp', messages }] },
     })
-    const models = [model(SCRIPTED, this.scripted.url), model(CUT_MODEL, this.scripted.url), model(LLAMA, this.llamaURL)]
+    const { url } = this.scripted
+    const models = [model(SCRIPTED, url), model(TRANSLATED, url, 'Translate'), model(CUT_MODEL, url), model(LLAMA, this.llamaURL)]
     const list = { apiVersion: 'v1', kind: 'List', items: [...keys, ...models] }
     writeFileSync(join(this.#folder, 'manifests/all.json'), JSON.stringify(list))
   }

@@ -29,6 +29,8 @@ const COUNT_PATH = '/v1/messages/count_tokens'
 export interface SeenRequest {
   readonly method: string
   readonly path: string
+  /** Each message as JSON; none for a body without messages. */
+  readonly messages: readonly string[]
 }
 
 export class ScriptedModel {
@@ -67,8 +69,8 @@ export class ScriptedModel {
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { method = '', url = '' } = request
     const path = url.replace(/\?.*$/, '')
-    this.#seen.push({ method, path })
     const parsed = parseAgentRequest((await buffer(request)).toString('utf8'))
+    this.#seen.push({ method, path, messages: messagesOf(parsed) })
     const format = FORMATS[path]
     if (method === 'POST' && path === COUNT_PATH) return sendJson(response, 200, '{"input_tokens":1000}')
     if (method !== 'POST' || format === undefined || parsed === undefined)
@@ -76,6 +78,10 @@ export class ScriptedModel {
     if (parsed.stream === true) return stream(response, format, parsed)
     sendJson(response, 200, format.plain(parsed.model, nextMove(parsed)))
   }
+}
+
+function messagesOf(request: AgentRequest | undefined): string[] {
+  return (request?.messages ?? []).map((message) => JSON.stringify(message))
 }
 
 function sendJson(response: ServerResponse, status: number, text: string): void {

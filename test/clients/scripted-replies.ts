@@ -21,13 +21,29 @@ export function parseAgentRequest(body: string): AgentRequest | undefined {
   }
 }
 
-/** What the model does: says something, or runs a command by one of the tools that the agent offers. */
-export type Move = { readonly say: string } | { readonly tool: string; readonly input: Readonly<Record<string, unknown>> }
+/** What the model does: says something, or runs a command by one of the tools that the agent offers; `beside`: more calls in the same turn. */
+export type Move = { readonly say: string } | (ToolMove & { readonly beside?: readonly ToolMove[] })
+
+interface ToolMove {
+  readonly tool: string
+  readonly input: Readonly<Record<string, unknown>>
+}
 
 /** A prompt with this word makes the model run `cat number.txt`. Its next answer repeats the output. */
 export const TOOL_WORD = 'number.txt'
 export const GREETING = 'Good morning from the scripted model.'
 const COMMAND = `cat ${TOOL_WORD}`
+
+/** A prompt with these words makes the model run the commands of `LOOP`, one turn after another. */
+export const LOOP_WORDS = 'ten turns'
+const step = (turn: number): string => `echo turn ${turn} >> turns.txt`
+/** Commands by turn; the fifth turn has two calls. */
+export const LOOP: ReadonlyArray<readonly string[]> = [
+  ...[1, 2, 3, 4].map((turn) => [step(turn)]),
+  ['echo left > left.txt', 'echo right > right.txt'],
+  ...[6, 7, 8, 9, 10].map((turn) => [step(turn)]),
+]
+export const LOOP_END = 'All turns are done.'
 
 /** Arguments by the names that agents give to their tool for commands. */
 const COMMAND_TOOLS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
@@ -41,14 +57,30 @@ const RESULT = /^number: \d+$/m
 
 /** Decides by the text of the conversation. Agents send long prompts of their own, so the words are found anywhere. */
 export function nextMove({ tools, messages, input }: AgentRequest): Move {
-  const talk = JSON.stringify(input ?? messages ?? [])
-    .replaceAll('\\n', '\n')
-    .replaceAll('"', '\n')
-  const names = (tools ?? []).map((one) => one.function?.name ?? one.name ?? '')
-  const found = names.find((name) => name in COMMAND_TOOLS)
+  const talk = talkIn(input ?? messages)
+  const found = commandTool(tools)
+  if (talk.includes(LOOP_WORDS) && found === 'Bash') return loopMove(found, messages ?? [])
   if (!talk.includes(TOOL_WORD) || found === undefined) return { say: GREETING }
   const result = RESULT.exec(talk)?.[0]
   return result === undefined ? { tool: found, input: COMMAND_TOOLS[found] ?? {} } : { say: `The tool printed ${result}.` }
+}
+
+/** The conversation as lines of text. */
+function talkIn(turns: unknown): string {
+  return JSON.stringify(turns ?? [])
+    .replaceAll('\\n', '\n')
+    .replaceAll('"', '\n')
+}
+
+function commandTool(tools: AgentRequest['tools']): string | undefined {
+  return (tools ?? []).map((one) => one.function?.name ?? one.name ?? '').find((name) => name in COMMAND_TOOLS)
+}
+
+/** The next turn of the loop: as many have passed as assistant messages have calls. */
+function loopMove(tool: string, messages: readonly object[]): Move {
+  const passed = messages.filter((message) => 'tool_calls' in message).length
+  const [first, ...others] = (LOOP[passed] ?? []).map((command) => ({ tool, input: { command, description: `Turn ${passed + 1}` } }))
+  return first === undefined ? { say: LOOP_END } : { ...first, beside: others }
 }
 
 const INPUT_TOKENS = 1_000
@@ -92,8 +124,11 @@ export const chatFormat: AgentFormat = {
 
 function chatContent(move: Move): object {
   if ('say' in move) return { content: move.say }
-  const call = { index: 0, id: 'call_1', type: 'function', function: { name: move.tool, arguments: JSON.stringify(move.input) } }
-  return { tool_calls: [call] }
+  const calls = [move, ...(move.beside ?? [])].map(({ tool, input }, index) => ({
+    ...{ index, id: `call_${index + 1}`, type: 'function' },
+    function: { name: tool, arguments: JSON.stringify(input) },
+  }))
+  return { tool_calls: calls }
 }
 
 /** Anthropic messages. */

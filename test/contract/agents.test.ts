@@ -1,7 +1,7 @@
 /** The cases and the scripted model of `make agents`, which run nothing here. */
 import { expect, test } from 'vitest'
 import { AGENT_CASES, type AgentOutcome, cellOf } from '../clients/agent-cases.ts'
-import { GREETING, nextMove, responsesFormat } from '../clients/scripted-replies.ts'
+import { chatFormat, GREETING, LOOP, LOOP_END, LOOP_WORDS, nextMove, responsesFormat } from '../clients/scripted-replies.ts'
 
 const outcome = (fields: Partial<AgentOutcome>): AgentOutcome => ({
   shown: '',
@@ -10,6 +10,7 @@ const outcome = (fields: Partial<AgentOutcome>): AgentOutcome => ({
   wire: [],
   seen: [],
   number: 42,
+  files: {},
   ...fields,
 })
 const caseNamed = (part: string): (typeof AGENT_CASES)[number] => {
@@ -18,8 +19,8 @@ const caseNamed = (part: string): (typeof AGENT_CASES)[number] => {
   return found
 }
 const wrong = (part: string, fields: Partial<AgentOutcome>): string | undefined => caseNamed(part).wrong(outcome(fields))
-const call = { method: 'POST', path: '/v1/messages' }
-const count = { method: 'POST', path: '/v1/messages/count_tokens' }
+const call = { method: 'POST', path: '/v1/messages', messages: [] }
+const count = { method: 'POST', path: '/v1/messages/count_tokens', messages: [] }
 
 test('a refusal must show its text, and must not reach the model server', () => {
   const shown = 'API Error: 402 Budget exhausted: budget "life"'
@@ -76,6 +77,29 @@ test('the scripted model runs the command of the agent once, and then repeats it
 test('without a tool for commands, or without the word, it greets', () => {
   expect(nextMove({ model: 'script', messages: [prompt] })).toEqual({ say: GREETING })
   expect(nextMove({ model: 'script', tools, input: 'hello' })).toEqual({ say: GREETING })
+})
+
+test('the loop runs each command in its turn, two in the fifth, and leaves the files that the case expects', () => {
+  const files: Record<string, string> = {}
+  const messages: object[] = [{ role: 'user', content: `Make ${LOOP_WORDS}.` }]
+  const seen = []
+  for (const commands of LOOP) {
+    const plain = chatFormat.plain('translated', nextMove({ model: 'translated', tools, messages: messages as [] }))
+    const { tool_calls: calls } = (JSON.parse(plain) as { choices: [{ message: { tool_calls: { function: { arguments: string } }[] } }] })
+      .choices[0].message
+    expect(calls.map((one) => (JSON.parse(one.function.arguments) as { command: string }).command)).toEqual(commands)
+    for (const command of commands) {
+      const [, text = '', name = ''] = /^echo (.*) >>? (.*)$/.exec(command) ?? []
+      files[name] = `${files[name] ?? ''}${text}\n`
+    }
+    messages.push({ role: 'assistant', content: null, tool_calls: calls })
+    seen.push({ ...call, messages: messages.map((message) => JSON.stringify(message)) })
+  }
+  expect(nextMove({ model: 'translated', tools, messages: messages as [] })).toEqual({ say: LOOP_END })
+  expect(wrong('ten turns', { files, seen, shown: LOOP_END })).toBeUndefined()
+  expect(wrong('ten turns', { files: { ...files, 'left.txt': '' }, seen, shown: LOOP_END })).toContain('left.txt')
+  const edited = seen.with(4, { ...call, messages: ['{"tool_calls":1}'] })
+  expect(wrong('ten turns', { files, seen: edited, shown: LOOP_END })).toBe('the prompt of turn 5 does not begin with the one before')
 })
 
 test('the text of a stream of responses is the text of its last event', () => {
