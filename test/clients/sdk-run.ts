@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { tableOf } from '../bench/part.ts'
 import { ModelServerPart, UPSTREAM_MODEL } from '../support/model-server-part.ts'
+import { CONVERSATIONS } from '../support/sdk-cases/conversations.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
 import { CUT_MODEL, ScriptedModel } from './scripted-model.ts'
 import { type CaseLine, failuresOf, rowsOf } from './verdicts.ts'
@@ -14,6 +15,7 @@ import { type CaseLine, failuresOf, rowsOf } from './verdicts.ts'
 const ROOT = join(import.meta.dirname, '../..')
 const NAMESPACE = 'sdks'
 const CHAT = 'sdk-model'
+const TRANSLATED = 'sdk-translated'
 const EMBEDDINGS = 'sdk-embedder'
 const SCRIPTED = 'sdk-scripted'
 
@@ -35,6 +37,10 @@ interface Where {
   readonly SCRIPTED_URL: string
   readonly API_KEY: string
   readonly MODEL: string
+  /** Speaks Messages directly, and is translated behind the gateway. */
+  readonly TRANSLATED_MODEL: string
+  /** A file with the requests of the transcript. */
+  readonly CONVERSATIONS: string
   readonly EMBEDDINGS_MODEL: string
   readonly SCRIPTED_MODEL: string
   readonly CUT_MODEL: string
@@ -64,6 +70,8 @@ async function startServers(folder: string, parts: AsyncDisposableStack): Promis
     ScriptedModel.start(),
   ])
   for (const server of [chat, embeddings, scripted]) parts.defer(() => server.stop())
+  const conversations = join(folder, 'conversations.json')
+  writeFileSync(conversations, JSON.stringify(CONVERSATIONS.map(({ request }) => request)))
   return {
     OPENAI_URL: `${chat.url}/v1`,
     ANTHROPIC_URL: chat.url,
@@ -71,6 +79,8 @@ async function startServers(folder: string, parts: AsyncDisposableStack): Promis
     SCRIPTED_URL: `${scripted.url}/v1`,
     API_KEY: 'none-needed',
     MODEL: UPSTREAM_MODEL,
+    TRANSLATED_MODEL: UPSTREAM_MODEL,
+    CONVERSATIONS: conversations,
     EMBEDDINGS_MODEL: UPSTREAM_MODEL,
     SCRIPTED_MODEL: SCRIPTED,
     CUT_MODEL,
@@ -80,17 +90,18 @@ async function startServers(folder: string, parts: AsyncDisposableStack): Promis
 async function startGateway(folder: string, servers: Where, parts: AsyncDisposableStack): Promise<Where> {
   const apiVersion = 'headgate.dev/v1alpha1'
   const namespace = NAMESPACE
-  const model = (name: string, baseURL: string, upstreamModel = name): object => ({
+  const model = (name: string, baseURL: string, upstreamModel = name, messages = 'Native'): object => ({
     apiVersion,
     kind: 'ServedModel',
     metadata: { name, namespace },
     spec: {
-      backends: [{ name: 'main', url: baseURL.replace(/\/v1$/, ''), upstreamModel, engine: 'LlamaCpp', messages: 'Native' }],
+      backends: [{ name: 'main', url: baseURL.replace(/\/v1$/, ''), upstreamModel, engine: 'LlamaCpp', messages }],
     },
   })
   const key = { apiVersion, kind: 'ApiKey', metadata: { name: 'cases', namespace }, spec: { models: ['*'] } }
   mkdirSync(join(folder, 'manifests'), { recursive: true })
-  const real = [model(CHAT, servers.OPENAI_URL, UPSTREAM_MODEL), model(EMBEDDINGS, servers.EMBEDDINGS_URL, UPSTREAM_MODEL)]
+  const translated = model(TRANSLATED, servers.OPENAI_URL, UPSTREAM_MODEL, 'Translate')
+  const real = [model(CHAT, servers.OPENAI_URL, UPSTREAM_MODEL), translated, model(EMBEDDINGS, servers.EMBEDDINGS_URL, UPSTREAM_MODEL)]
   const scripted = [model(SCRIPTED, servers.SCRIPTED_URL), model(CUT_MODEL, servers.SCRIPTED_URL)]
   const list = { apiVersion: 'v1', kind: 'List', items: [...real, ...scripted, key] }
   writeFileSync(join(folder, 'manifests/all.json'), JSON.stringify(list))
@@ -107,6 +118,8 @@ async function startGateway(folder: string, servers: Where, parts: AsyncDisposab
     SCRIPTED_URL: baseURL,
     API_KEY: program.credential(`${namespace}/cases`),
     MODEL: CHAT,
+    TRANSLATED_MODEL: TRANSLATED,
+    CONVERSATIONS: servers.CONVERSATIONS,
     EMBEDDINGS_MODEL: EMBEDDINGS,
     SCRIPTED_MODEL: SCRIPTED,
     CUT_MODEL,

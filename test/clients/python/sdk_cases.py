@@ -2,7 +2,7 @@
 
 Runs each case once and prints one line of JSON for each: its name, and facts that have to be the same directly and through the gateway (no ids, no
 model name, no sampled text), or the error. The environment says where: OPENAI_URL (with /v1), ANTHROPIC_URL, EMBEDDINGS_URL (with /v1), API_KEY,
-MODEL, EMBEDDINGS_MODEL.
+MODEL, TRANSLATED_MODEL (the same server, which the gateway translates for), CONVERSATIONS (a file with requests), EMBEDDINGS_MODEL.
 """
 import asyncio
 import contextlib
@@ -27,6 +27,8 @@ ANTHROPIC_URL = os.environ["ANTHROPIC_URL"]
 EMBEDDINGS_URL = os.environ["EMBEDDINGS_URL"]
 KEY = os.environ["API_KEY"]
 MODEL = os.environ["MODEL"]
+TRANSLATED_MODEL = os.environ["TRANSLATED_MODEL"]
+CONVERSATIONS = json.loads(pathlib.Path(os.environ["CONVERSATIONS"]).read_text())
 EMBEDDINGS_MODEL = os.environ["EMBEDDINGS_MODEL"]
 
 MAX_TOKENS = 24  # the model is random, so every answer ends here
@@ -141,6 +143,43 @@ def _():
 def message_facts(answer):
     text = "".join(block.text for block in answer.content if block.type == "text")
     return [answer.type, answer.role, bool(text), ended(answer.stop_reason), answer.usage.output_tokens > 0]
+
+
+def rebuilt(message):
+    """What the SDK has rebuilt, without ids and names. Servers count cached tokens in different ways, so the parts of the prompt are added up."""
+    blocks = []
+    for block in message.content:
+        if block.type == "tool_use":
+            blocks.append([block.type, block.name, block.input])
+        else:
+            blocks.append([block.type, getattr(block, "text", None)])
+    usage = message.usage
+    prompt = usage.input_tokens + (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
+    return [blocks, message.stop_reason, prompt, usage.output_tokens]
+
+
+def conversations(ask):
+    """Asks each twice: the second time the server has the prompt in its cache, so a model at temperature 0 writes the same words both ways."""
+    facts = []
+    for request in CONVERSATIONS:
+        fields = {name: value for name, value in request.items() if name != "temperature"}
+        both = [ask(model=TRANSLATED_MODEL, extra_body={"temperature": request["temperature"]}, **fields) for _ in range(2)]
+        facts.append(rebuilt(both[1]))
+    return facts
+
+
+@case("anthropic, 40 conversations, plain, translated")
+def _():
+    return conversations(ant.messages.create)
+
+
+@case("anthropic, 40 conversations, streamed, translated")
+def _():
+    def ask(**fields):
+        with ant.messages.stream(**fields) as stream:
+            return stream.get_final_message()
+
+    return conversations(ask)
 
 
 @case("anthropic, plain")
