@@ -13,6 +13,8 @@ import { waitFor } from './wait-for.ts'
 
 const GROUP = 'headgate.dev/v1alpha1'
 const [SERVICE, MODEL, SECRET] = ['others-server', 'others-model', 'others-credential'] as const
+/** Tests give the tenant budgets of money, and a key whose every model has no price is not Ready. */
+const PRICING = { inputPerMillion: '1', outputPerMillion: '1' }
 /** The gateway forwards it as `x-session-id`. */
 const OWN_CALL = 'call-of-the-tenant'
 
@@ -82,7 +84,7 @@ export class OtherTenant {
     const annotations = { 'headgate.dev/upstream-hosts': `${SERVICE}.${namespace}.svc` }
     await this.#stack.kube.apply({ apiVersion: 'v1', kind: 'Secret', metadata: { name: SECRET, namespace, labels, annotations }, data: {} })
     const backend = { name: 'one', service: { name: SERVICE, port }, messages: 'Native', authSecretRef: { name: SECRET, key: 'token' } }
-    await this.#stack.apply('ServedModel', MODEL, { backends: [backend] }, namespace)
+    await this.#stack.apply('ServedModel', MODEL, { backends: [backend], pricing: PRICING }, namespace)
     this.#caller = await this.#stack.issueKey('others-caller', {}, namespace)
     await this.#rotate('others-upstream-credential-0')
     await this.#stack.untilCondition('ServedModel', MODEL, 'Ready', { namespace })
