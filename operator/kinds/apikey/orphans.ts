@@ -18,6 +18,9 @@ export const ORPHAN_QUEUE = 'KeyringEntry'
 /** Time between two live reads of an ApiKey that exists but is not in the cache, ms. */
 const CONFIRM_AGAIN_MS = 60_000
 
+/** Maximum number of namespaces that a log line or a metric names. */
+const MAX_NAMED = 100
+
 type LiveState = 'Deleted' | 'Deleting' | 'Exists'
 
 export interface ObservedOrphan {
@@ -48,22 +51,34 @@ const CHECKS: ReadonlyArray<Check<ObservedOrphan, Step>> = [
  */
 export type Scope = 'Watched' | 'NotSynced' | 'Kept' | 'Former'
 
-export function scopeOf(namespace: string, { settings, apiKeys: cache }: Pick<ApiKeyDeps, 'settings' | 'apiKeys'>): Scope {
+interface ScopeDeps {
+  readonly settings: Pick<ApiKeyDeps['settings'], 'watchNamespaces' | 'formerNamespaces'>
+  readonly apiKeys: Pick<ApiKeyDeps['apiKeys'], 'isSynced'>
+}
+
+export function scopeOf(namespace: string, { settings, apiKeys: cache }: ScopeDeps): Scope {
   const { watchNamespaces, formerNamespaces } = settings
   if (watchNamespaces.length > 0 && !watchNamespaces.includes(namespace)) return formerNamespaces.includes(namespace) ? 'Former' : 'Kept'
   return cache.isSynced(namespace) ? 'Watched' : 'NotSynced'
 }
 
-/** Says which namespaces are kept, and how to end that. */
-export function reportKept({ keyring, settings, apiKeys: cache, metrics, log }: ApiKeyDeps): void {
+interface ReportDeps extends ScopeDeps {
+  readonly keyring: Pick<ApiKeyDeps['keyring'], 'entries'>
+  readonly metrics?: Pick<NonNullable<ApiKeyDeps['metrics']>, 'unwatchedKeys'> | undefined
+  readonly log: Pick<ApiKeyDeps['log'], 'warn'>
+}
+
+/** Says which namespaces are kept, those with most keys first, and how to end that. */
+export function reportKept({ keyring, settings, apiKeys: cache, metrics, log }: ReportDeps): void {
   const kept = [...keyring.entries()].filter(
     ({ deletedMs, namespace }) => deletedMs === null && scopeOf(namespace, { settings, apiKeys: cache }) === 'Kept',
   )
-  const namespaces = new Map([...Map.groupBy(kept, ({ namespace }) => namespace)].map(([name, keys]) => [name, keys.length]))
-  metrics?.unwatchedKeys(namespaces)
+  const counts = [...Map.groupBy(kept, ({ namespace }) => namespace)].map(([name, keys]) => [name, keys.length] as const)
+  const named = counts.toSorted(([, a], [, b]) => b - a).slice(0, MAX_NAMED)
+  metrics?.unwatchedKeys(new Map(named))
   if (kept.length === 0) return
   log.warn(
-    { namespaces: [...namespaces.keys()], keys: kept.length },
+    { namespaces: named.map(([name]) => name), count: counts.length, keys: kept.length },
     'keys of namespaces that are no longer watched continue to work: add the namespaces to scope.watchNamespaces, or to scope.formerNamespaces to revoke their keys',
   )
 }
