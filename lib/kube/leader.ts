@@ -286,7 +286,7 @@ export class LeaderLease {
     const { kube, clock } = this.#options
     const current = await this.#read()
     const sentAtMs = clock.monotonic()
-    if (!this.#free(current)) return false
+    if (!this.#isFree(current)) return false
     const wanted = this.#taken(current)
     try {
       const { metadata } = await (current ? kube.update(leases, wanted) : kube.create(leases, wanted))
@@ -308,19 +308,21 @@ export class LeaderLease {
   }
 
   /** A Lease that was deleted counts like one that is held: its holder may work until the next renewal, or is being uninstalled. */
-  #free(lease: Lease | undefined): boolean {
-    const { clock, identity, times } = this.#options
-    const holder = lease?.spec?.holderIdentity ?? ''
-    const isNew = lease === undefined && this.#seenVersion === undefined
-    if (isNew || (lease && (holder === '' || holder === identity))) return true
-    const now = clock.monotonic()
-    const version = lease?.metadata.resourceVersion ?? DELETED
+  #isFree(lease: Lease | undefined): boolean {
+    if (lease === undefined) return this.#seenVersion === undefined || this.#isUnchanged(DELETED)
+    const holder = lease.spec?.holderIdentity ?? ''
+    if (holder === '' || holder === this.#options.identity) return true
+    return this.#isUnchanged(lease.metadata.resourceVersion ?? '', (lease.spec?.leaseDurationSeconds ?? 0) * 1000) // the holder may have a longer duration
+  }
+
+  /** Whether this process has seen one version of the Lease for so long that its holder counts as dead. */
+  #isUnchanged(version: string, holderMs = 0): boolean {
+    const { clock, times } = this.#options
     if (version !== this.#seenVersion) {
       this.#seenVersion = version
-      this.#seenAtMs = now
+      this.#seenAtMs = clock.monotonic()
     }
-    const durationMs = Math.max(times.durationMs, (lease?.spec?.leaseDurationSeconds ?? 0) * 1000) // the holder may have a longer duration
-    return now - this.#seenAtMs >= durationMs
+    return clock.monotonic() - this.#seenAtMs >= Math.max(times.durationMs, holderMs)
   }
 
   #read(): Promise<Lease | undefined> {

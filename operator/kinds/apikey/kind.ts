@@ -206,10 +206,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   *#changed(before: ApiKey | undefined, after: ApiKey | undefined): Iterable<Wake> {
-    const level = after && urgencyOf(before, after)
-    if (after && level === 'urgent') this.#deps.memory.triesAtOnce(uidOf(after))
-    if (after && level !== undefined) yield { ref: refOf(after), level }
-    if (after) yield* this.#owners(before, after)
+    if (after) yield* this.#edited(before, after)
     if (before === undefined) return
     if (before.metadata.uid !== after?.metadata.uid) {
       this.#removed(before)
@@ -217,6 +214,13 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     }
     yield* this.#claimants(before, after)
     if (freesPlace(before, after)) yield* this.#next(before)
+  }
+
+  *#edited(before: ApiKey | undefined, after: ApiKey): Iterable<Wake> {
+    const level = urgencyOf(before, after)
+    if (level === 'urgent') this.#deps.memory.triesAtOnce(uidOf(after))
+    if (level !== undefined) yield { ref: refOf(after), level }
+    yield* this.#owners(before, after)
   }
 
   /** The oldest ApiKey that waits for a place in the account of a key that has ended. */

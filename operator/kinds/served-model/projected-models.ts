@@ -142,6 +142,6 @@ function namespacesOf(model: ProjectedModel | undefined): ProjectedModel['allowe
   return model === undefined ? [] : union(model.allowedNamespaces, [model.namespace])
 }
 
-export function union(a: ProjectedModel['allowedNamespaces'], b: ProjectedModel['allowedNamespaces']): ProjectedModel['allowedNamespaces'] {
+function union(a: ProjectedModel['allowedNamespaces'], b: ProjectedModel['allowedNamespaces']): ProjectedModel['allowedNamespaces'] {
   return a === '*' || b === '*' ? '*' : [...new Set([...a, ...b])]
 }
