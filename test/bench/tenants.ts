@@ -17,7 +17,7 @@ import { slowWebhook, SLOW_MS } from './slow-webhook.ts'
 /** Median beside the burden ÷ median of the usual times. */
 const RATIO: Bound = { must: 2 }
 /** Minimum and maximum number of repeats of each phase. */
-const [LEAST, MOST] = [5, 40]
+const [MIN_REPEATS, MAX_REPEATS] = [5, 40]
 /** Calls in flight of the client that makes the burden: more would measure how busy the API server is. */
 const BURDEN_WIDTH = 8
 const NAMESPACES = 50
@@ -31,9 +31,9 @@ interface Burden {
   readonly name: string
   /** How many namespaces it has. */
   readonly namespaces: number
-  /** Makes all of it. @returns removes what is outside of the stack */
+  /** Makes all of it. */
   readonly make: (stack: Stack, namespaces: readonly string[]) => Promise<void>
-  /** Called before `make`, with the first namespace. */
+  /** Called before `make`, with the first namespace. @returns removes what it has made outside of the stack */
   readonly prepare?: (plane: ControlPlane, namespace: string) => Promise<() => Promise<void>>
   /** Whether the operator has work with it for long after it was made. */
   readonly isLasting?: boolean
@@ -95,15 +95,15 @@ async function measure(stack: Stack, burden: Burden, heavy: readonly string[]): 
   let remove = async (): Promise<void> => undefined
   try {
     await tenant.prepare()
-    const usual = await tenant.repeat(LEAST, 2 * LEAST)
+    const usual = await tenant.repeat(MIN_REPEATS, 2 * MIN_REPEATS)
     remove = (await burden.prepare?.(stack.site.plane, heavy[0] ?? '')) ?? remove
     let isOver = false
     const making = burden.make(stack, heavy).finally(() => (isOver = true))
     making.catch(() => undefined) // awaited below, after the probes
-    const during = await tenant.repeat(LEAST, MOST, () => !isOver)
+    const during = await tenant.repeat(MIN_REPEATS, MAX_REPEATS, () => !isOver)
     await making
     if (burden.isLasting !== true) await untilIdle(stack.operator)
-    const standing = await tenant.repeat(LEAST, 2 * LEAST)
+    const standing = await tenant.repeat(MIN_REPEATS, 2 * MIN_REPEATS)
     await prober.close()
     return { burden: burden.name, phases: [usual, during, standing].map((times, at) => ({ phase: PHASES[at] ?? '', times })) }
   } finally {
@@ -126,7 +126,7 @@ class Tenant {
     this.#stack = stack
     this.#prober = prober
     this.#keys = keys
-    this.#rotated = numbered('rotated', 4 * LEAST + MOST).map((name) => ({ namespace: stack.namespace, name }))
+    this.#rotated = numbered('rotated', 4 * MIN_REPEATS + MAX_REPEATS).map((name) => ({ namespace: stack.namespace, name }))
   }
 
   async prepare(): Promise<void> {

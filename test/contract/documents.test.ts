@@ -59,6 +59,14 @@ test('every decision that a comment names by number is in docs/decisions', () =>
   expect(named.filter(({ number }) => !numbers.has(number))).toEqual([])
 })
 
+test('the index of the decisions has the number, the title and the file of each', () => {
+  const listed = [...read('docs/decisions/README.md').matchAll(/^- (\d+): \[(.+)\]\((.+)\)$/gm)]
+  const files = filesBelow('docs/decisions').filter((path) => basename(path) !== 'README.md')
+  expect(listed.map(([, number, title, file]) => [file, `# ${number}. ${title}`])).toEqual(
+    files.toSorted().map((path) => [basename(path), read(path).split('\n')[0]]),
+  )
+})
+
 test('links to other sites use https; this test prints them, since no test may call other sites', () => {
   const links = DOCUMENTS.flatMap((path) => linkTargets(read(path)).filter(isExternal))
   const unique = [...new Set(links)].toSorted()
