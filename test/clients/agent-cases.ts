@@ -2,7 +2,7 @@
 import type { AgentResult } from './agent-run.ts'
 import { type KeyName, LLAMA, SCRIPTED, TRANSLATED, type WireRequest } from './agent-world.ts'
 import { CUT_MODEL, type SeenRequest } from './scripted-model.ts'
-import { GREETING, LOOP, LOOP_END, LOOP_WORDS, TOOL_WORD } from './scripted-replies.ts'
+import { COMPACTED_END, FULL_MODEL, FULL_TRANSLATED_MODEL, GREETING, LOOP, LOOP_END, LOOP_WORDS, TOOL_WORD } from './scripted-replies.ts'
 
 export interface AgentCase {
   readonly name: string
@@ -80,12 +80,20 @@ function wrongLoop({ files, seen, shown }: AgentOutcome): string | undefined {
 const beginsWith = (messages: readonly string[], earlier: readonly string[]): boolean =>
   earlier.every((message, index) => messages[index] === message)
 
-/** Claude Code, with a model server that speaks chat completions alone. */
-const TRANSLATED_CASES: readonly AgentCase[] = [
+/** An overflow is answered by the status 400, and the agent has the conversation summarised and goes on. */
+const overflow = (name: string, model: string): AgentCase => ({
+  ...{ name, key: 'good', model, prompt: `Make ${LOOP_WORDS} with commands.`, deadlineSeconds: MINUTE_SECONDS, only: ['Claude Code'] },
+  wrong: (outcome) => (outcome.wire.some(({ status }) => status === 400) ? says(COMPACTED_END)(outcome) : 'no request was too long'),
+})
+
+/** Claude Code, mostly with a model server that speaks chat completions alone. */
+const CLAUDE_CODE_CASES: readonly AgentCase[] = [
   {
     ...{ name: 'ten turns, translated', key: 'good', model: TRANSLATED, prompt: `Make ${LOOP_WORDS} with commands.` },
     ...{ deadlineSeconds: MINUTE_SECONDS, only: ['Claude Code'], wrong: wrongLoop },
   },
+  overflow('a context that is full', FULL_MODEL),
+  overflow('a context that is full, translated', FULL_TRANSLATED_MODEL),
   {
     ...refusal('401, key suspended, translated', 'suspended', 'Authentication Error: API key suspended', TRANSLATED),
     only: ['Claude Code'],
@@ -95,7 +103,7 @@ const TRANSLATED_CASES: readonly AgentCase[] = [
 ]
 
 export const AGENT_CASES: readonly AgentCase[] = [
-  ...TRANSLATED_CASES,
+  ...CLAUDE_CODE_CASES,
   {
     name: 'a prompt',
     key: 'good',

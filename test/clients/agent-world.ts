@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { StandaloneProcess } from '../support/standalone-process.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { CUT_MODEL, ScriptedModel } from './scripted-model.ts'
+import { FULL_MODEL, FULL_TRANSLATED_MODEL } from './scripted-replies.ts'
 
 const NAMESPACE = 'agents'
 export const SCRIPTED = 'script'
@@ -116,7 +117,8 @@ export class AgentWorld {
       spec: { servedName: name, maxOutputTokens: 64_000, backends: [{ name: 'main', url, engine: 'LlamaCpp', messages }] },
     })
     const { url } = this.scripted
-    const models = [model(SCRIPTED, url), model(TRANSLATED, url, 'Translate'), model(CUT_MODEL, url), model(LLAMA, this.llamaURL)]
+    const translated = [TRANSLATED, FULL_TRANSLATED_MODEL].map((name) => model(name, url, 'Translate'))
+    const models = [...[SCRIPTED, CUT_MODEL, FULL_MODEL].map((name) => model(name, url)), ...translated, model(LLAMA, this.llamaURL)]
     const list = { apiVersion: 'v1', kind: 'List', items: [...keys, ...models] }
     writeFileSync(join(this.#folder, 'manifests/all.json'), JSON.stringify(list))
   }

@@ -7,6 +7,7 @@ import {
   type AgentFormat,
   type AgentRequest,
   chatFormat,
+  isTooLong,
   messagesFormat,
   nextMove,
   parseAgentRequest,
@@ -75,13 +76,24 @@ export class ScriptedModel {
     if (method === 'POST' && path === COUNT_PATH) return sendJson(response, 200, '{"input_tokens":1000}')
     if (method !== 'POST' || format === undefined || parsed === undefined)
       return sendJson(response, 404, '{"error":{"message":"no such route"}}')
-    if (parsed.stream === true) return stream(response, format, parsed)
-    sendJson(response, 200, format.plain(parsed.model, nextMove(parsed)))
+    reply(response, format, parsed)
   }
 }
 
 function messagesOf(request: AgentRequest | undefined): string[] {
   return (request?.messages ?? []).map((message) => JSON.stringify(message))
+}
+
+/** In the words of llama-server. */
+const OVERFLOW = {
+  ...{ code: 400, type: 'exceed_context_size_error', n_prompt_tokens: 5_000, n_ctx: 4_096 },
+  message: 'request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it',
+}
+
+function reply(response: ServerResponse, format: AgentFormat, request: AgentRequest): void {
+  if (isTooLong(request)) return sendJson(response, 400, JSON.stringify({ error: OVERFLOW }))
+  if (request.stream === true) return stream(response, format, request)
+  sendJson(response, 200, format.plain(request.model, nextMove(request)))
 }
 
 function sendJson(response: ServerResponse, status: number, text: string): void {

@@ -45,6 +45,15 @@ export const LOOP: ReadonlyArray<readonly string[]> = [
 ]
 export const LOOP_END = 'All turns are done.'
 
+/** Models whose context is full after some turns, and again free when the agent has had the conversation summarised. */
+export const FULL_MODEL = 'full'
+export const FULL_TRANSLATED_MODEL = 'full-translated'
+const FULL_MODELS: ReadonlySet<string> = new Set([FULL_MODEL, FULL_TRANSLATED_MODEL])
+/** A conversation of so many messages is too long for them. */
+const MOST_MESSAGES = 7
+const SUMMARY = 'Summary of the scripted model: some turns are done.'
+export const COMPACTED_END = 'The conversation goes on after its summary.'
+
 /** Arguments by the names that agents give to their tool for commands. */
 const COMMAND_TOOLS: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   Bash: { command: COMMAND, description: 'Read the number' }, // Claude Code
@@ -56,13 +65,27 @@ const COMMAND_TOOLS: Readonly<Record<string, Readonly<Record<string, unknown>>>>
 const RESULT = /^number: \d+$/m
 
 /** Decides by the text of the conversation. Agents send long prompts of their own, so the words are found anywhere. */
-export function nextMove({ tools, messages, input }: AgentRequest): Move {
-  const talk = talkIn(input ?? messages)
+export function nextMove(request: AgentRequest): Move {
+  const talk = talkIn(request.input ?? request.messages)
+  if (asksForSummary(request)) return { say: SUMMARY }
+  return talk.includes(SUMMARY) ? { say: COMPACTED_END } : commandMove(talk, request)
+}
+
+function commandMove(talk: string, { tools, messages }: AgentRequest): Move {
   const found = commandTool(tools)
   if (talk.includes(LOOP_WORDS) && found === 'Bash') return loopMove(found, messages ?? [])
   if (!talk.includes(TOOL_WORD) || found === undefined) return { say: GREETING }
   const result = RESULT.exec(talk)?.[0]
   return result === undefined ? { tool: found, input: COMMAND_TOOLS[found] ?? {} } : { say: `The tool printed ${result}.` }
+}
+
+/** Whether the context of the model is full. The agent then asks for a summary, which has room. */
+export function isTooLong(request: AgentRequest): boolean {
+  return FULL_MODELS.has(request.model) && (request.messages ?? []).length > MOST_MESSAGES && !asksForSummary(request)
+}
+
+function asksForSummary({ model, messages }: AgentRequest): boolean {
+  return FULL_MODELS.has(model) && /detailed summary/i.test(JSON.stringify(messages?.at(-1) ?? ''))
 }
 
 /** The conversation as lines of text. */
@@ -72,13 +95,16 @@ function talkIn(turns: unknown): string {
     .replaceAll('"', '\n')
 }
 
+/** An assistant message with calls, in both formats. */
+const CALLS = /"tool_calls":\[|"type":"tool_use"/
+
 function commandTool(tools: AgentRequest['tools']): string | undefined {
   return (tools ?? []).map((one) => one.function?.name ?? one.name ?? '').find((name) => name in COMMAND_TOOLS)
 }
 
 /** The next turn of the loop: as many have passed as assistant messages have calls. */
 function loopMove(tool: string, messages: readonly object[]): Move {
-  const passed = messages.filter((message) => 'tool_calls' in message).length
+  const passed = messages.filter((message) => CALLS.test(JSON.stringify(message))).length
   const [first, ...others] = (LOOP[passed] ?? []).map((command) => ({ tool, input: { command, description: `Turn ${passed + 1}` } }))
   return first === undefined ? { say: LOOP_END } : { ...first, beside: others }
 }

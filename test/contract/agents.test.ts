@@ -1,7 +1,17 @@
 /** The cases and the scripted model of `make agents`, which run nothing here. */
 import { expect, test } from 'vitest'
 import { AGENT_CASES, type AgentOutcome, cellOf } from '../clients/agent-cases.ts'
-import { chatFormat, GREETING, LOOP, LOOP_END, LOOP_WORDS, nextMove, responsesFormat } from '../clients/scripted-replies.ts'
+import {
+  chatFormat,
+  COMPACTED_END,
+  GREETING,
+  isTooLong,
+  LOOP,
+  LOOP_END,
+  LOOP_WORDS,
+  nextMove,
+  responsesFormat,
+} from '../clients/scripted-replies.ts'
 
 const outcome = (fields: Partial<AgentOutcome>): AgentOutcome => ({
   shown: '',
@@ -100,6 +110,23 @@ test('the loop runs each command in its turn, two in the fifth, and leaves the f
   expect(wrong('ten turns', { files: { ...files, 'left.txt': '' }, seen, shown: LOOP_END })).toContain('left.txt')
   const edited = seen.with(4, { ...call, messages: ['{"tool_calls":1}'] })
   expect(wrong('ten turns', { files, seen: edited, shown: LOOP_END })).toBe('the prompt of turn 5 does not begin with the one before')
+})
+
+test('the context of the model "full" is full after some turns, has room for a summary, and is free after it', () => {
+  const turns = Array.from({ length: 8 }, (_, at) => ({ role: at % 2 === 0 ? 'user' : 'assistant', content: `Make ${LOOP_WORDS}.` }))
+  const asking = { role: 'user', content: 'Your task is to create a detailed summary of the conversation so far.' }
+  expect([turns.slice(0, 7), turns, [...turns, asking]].map((messages) => isTooLong({ model: 'full', messages }))).toEqual([
+    false,
+    true,
+    false,
+  ])
+  expect(isTooLong({ model: 'script', messages: turns })).toBe(false)
+  const summary = nextMove({ model: 'full', tools, messages: [...turns, asking] })
+  if (!('say' in summary)) throw new Error('a summary is a text')
+  expect(nextMove({ model: 'full', tools, messages: [{ role: 'user', content: summary.say }] })).toEqual({ say: COMPACTED_END })
+  const wire = [200, 400, 200].map((status) => ({ ...call, status }))
+  expect(wrong('is full, translated', { wire, shown: COMPACTED_END })).toBeUndefined()
+  expect(wrong('is full, translated', { wire: wire.slice(0, 1), shown: COMPACTED_END })).toBe('no request was too long')
 })
 
 test('the text of a stream of responses is the text of its last event', () => {
