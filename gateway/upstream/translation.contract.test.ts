@@ -196,3 +196,19 @@ describe('a model with both kinds of backends', () => {
     expect(other.received.map(({ path }) => path)).toEqual([`/v1/${living}`])
   })
 })
+
+it('X28: a native backend gets thinking that is empty but signed, byte for byte', async () => {
+  const { gateway, backend } = await gatewayTo(json(200, { type: 'message', usage: { input_tokens: 4, output_tokens: 2 } }), {
+    backend: { routes: ['messages'], upstreamModel: 'llama' },
+  })
+  const thought = {
+    role: 'assistant',
+    content: [
+      { type: 'thinking', thinking: '', signature: 'c2lnbmVk' },
+      { type: 'text', text: 'a' },
+    ],
+  }
+  const body = JSON.stringify({ ...HELLO, messages: [...HELLO.messages, thought, ...HELLO.messages] }, null, 1)
+  expect((await gateway.post(MESSAGES, body)).status).toBe(200)
+  expect(String(backend.received[0]?.body)).toBe(body)
+})
