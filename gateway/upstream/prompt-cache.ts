@@ -13,7 +13,10 @@ function isSalted({ model, dialect, tenant }: ForwardJob): boolean {
   return model.hasSalt && tenant !== undefined && SALTED.has(dialect.route)
 }
 
-/** Of each tenant another. Other tenants cannot read the uid of the ServedModel, and so cannot make the salt for a server that they reach. */
+/**
+ * Of each tenant another, the same in all pods. Who may read the ServedModel, which has the uid, can make the salt of another tenant, but can use
+ * it only at a server that is open to others than the gateways: the gateway refuses a salt of a client.
+ */
 export function saltOf(job: ForwardJob): string | undefined {
   return isSalted(job) ? createHmac('sha256', job.model.record.uid).update(`cache-salt ${job.tenant}`).digest('hex') : undefined
 }
