@@ -17,7 +17,10 @@ describe('namespaces that are no longer watched', () => {
   let events: string[]
   let warnings: string[]
 
+  let watchNamespaces: readonly string[]
+
   beforeEach(async () => {
+    watchNamespaces = ['watched']
     clock = new ManualClock()
     objects = new ObjectStore({ now: () => clock.now() })
     refused = new Set()
@@ -34,7 +37,7 @@ describe('namespaces that are no longer watched', () => {
     }
     const log = { info: () => undefined, warn: (message: string) => void warnings.push(message) }
     const deps = {
-      ...{ kube, clock, log, settings: { formerNamespaces } },
+      ...{ kube, clock, log, settings: { watchNamespaces, formerNamespaces } },
       recordEvent: ({ metadata }: KubeObject, reason: string) => void events.push(`${metadata.namespace ?? ''}/${metadata.name} ${reason}`),
     } as unknown as FormerNamespacesDeps
     return releaseFormer([apiKeyKind], deps, stopped)
@@ -52,6 +55,14 @@ describe('namespaces that are no longer watched', () => {
     expect(await held()).toEqual(['watched/bot'])
     expect(events.toSorted()).toEqual(['bank/bot Released', 'shop/bot Released'])
     expect(warnings).toEqual([])
+  })
+
+  test('keep the finalizers if they are watched again, although the list still names them', async () => {
+    watchNamespaces = ['watched', SHOP]
+    await release([SHOP, 'bank'])
+    watchNamespaces = [] // all
+    await release([SHOP])
+    expect([await held(), events]).toEqual([['shop/bot', 'watched/bot'], ['bank/bot Released']])
   })
 
   test('are tried again every minute while a Role is missing, without delay for other namespaces; the log names the remedy', async () => {

@@ -71,13 +71,14 @@ export type FormerNamespacesDeps = Pick<OperatorContext, 'kube' | 'clock' | 'log
 
 /**
  * Releases all objects in namespaces that are no longer watched. Their keys end as orphans of the keyring. Never rejects: a failure is logged
- * with the remedy.
+ * with the remedy. A namespace that is watched again may still be on the list.
  * @param stopped ends the tries
  */
 export async function releaseFormer(kinds: readonly HeldKind[], deps: FormerNamespacesDeps, stopped: AbortSignal): Promise<void> {
   const held = kinds.filter(({ resource, finalizer }) => finalizer !== undefined && resource.namespaced)
-  const { formerNamespaces } = deps.settings
-  await Promise.all(held.flatMap((kind) => formerNamespaces.map((namespace) => releaseNamespace(kind, namespace, deps, stopped))))
+  const { watchNamespaces, formerNamespaces } = deps.settings
+  const left = watchNamespaces.length === 0 ? [] : formerNamespaces.filter((namespace) => !watchNamespaces.includes(namespace))
+  await Promise.all(held.flatMap((kind) => left.map((namespace) => releaseNamespace(kind, namespace, deps, stopped))))
 }
 
 async function releaseNamespace(kind: HeldKind, namespace: string, deps: FormerNamespacesDeps, stopped: AbortSignal): Promise<void> {
