@@ -48,6 +48,11 @@ export const GATEWAY_SETTINGS = z.object({
     about: 'Largest request body, bytes.',
     chart: 'gateway.maxBodyBytes',
   }),
+  maxTranslatedAnswerBytes: wholeNumber(65_536, 33_554_432, {
+    default: 8_388_608,
+    about:
+      'Largest plain answer of a model server that is translated, bytes. It is read whole, within the memory for request bodies, and translated in one piece, which delays other calls of the pod: 8 MiB by about 0.1 s. Streams have no such bound.',
+  }),
   deregistrationSeconds: wholeNumber(0, 300, {
     default: 5,
     about:

@@ -112,6 +112,7 @@ export class Gateway {
       extraCa: deps.extraCa,
       loop: this.#loop,
       threads: deps.settings.uvThreadpoolSize,
+      maxAnswerBytes: deps.settings.maxTranslatedAnswerBytes,
     })
     this.follower = this.#makeFollower()
     this.#watch = this.#makeWatch(credentials)

@@ -93,9 +93,14 @@ export class BodyHold {
     return 'Taken'
   }
 
-  /** Returns all bytes. Further calls do nothing. */
-  release(): void {
+  /** Returns all bytes. More may be taken afterwards, for an answer that is kept as a whole. */
+  empty(): void {
     this.#add(-this.#bytes)
+  }
+
+  /** Returns all bytes and ends the hold. Further calls do nothing. */
+  release(): void {
+    this.empty()
     if (!this.#isOpen) return
     this.#isOpen = false
     this.#tenant.holders -= 1

@@ -65,7 +65,7 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
   const pools = { of: () => ({ dispatch }) as Pool }
   const names = { failure: () => nameFailure }
   if (nameFailure) health.connectFailed(target.health)
-  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders() }
+  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), maxAnswerBytes: 1_000 }
   const controller = fakeController()
   const { promise: result, resolve } = Promise.withResolvers<AttemptResult & { wasAborted: boolean }>()
   const onResult = (given: AttemptResult): void => resolve({ ...given, wasAborted: controller.abortedWith !== undefined })

@@ -28,6 +28,7 @@ export interface AttemptDeps {
   readonly loop: LoopShare
   readonly health: BackendHealth
   readonly forwarded: ReadonlySet<string>
+  readonly maxAnswerBytes: number
 }
 
 type Controller = Dispatcher.DispatchController
@@ -105,7 +106,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#startedAt = startedAt
     this.#wroteAt = startedAt
     this.#heardAt = startedAt
-    this.translated = translatedAttempt(job, target.backend)
+    this.translated = translatedAttempt(job, target.backend, deps)
     this.#stream = job.stream ? new StreamRelay(this) : undefined
     this.#flow = new AnswerFlow(deps.loop, job.stream, (chunk) => this.#contain(() => this.#relay?.data(chunk)))
   }
@@ -190,7 +191,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   open(headers: readonly string[]): void {
     const { exchange, answerHeaders = [] } = this.job
-    this.#dropBody() // no second attempt is possible any more
+    this.dropBody() // no second attempt is possible any more
     exchange.response.writeHead(200, exchange.ownHeaders().concat(headers, answerHeaders, this.translated?.headers ?? []))
   }
 
@@ -253,7 +254,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (this.#flow.onTick()) this.#heardAt = now
     const ended = this.job.reasonToEnd?.()
     if (ended) return this.fail(gatewayFailure(ended))
-    if (this.#sending?.isSent === true && now - (this.#sentAt ?? now) >= SILENT_TICKS) this.#dropBody()
+    if (this.#sending?.isSent === true && now - (this.#sentAt ?? now) >= SILENT_TICKS) this.dropBody()
     this.#checkTime(now)
   }
 
@@ -331,11 +332,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     return !this.#hasBackendEnded || this.#deps.ticker.now > this.#sentAt
   }
 
-  #dropBody(): void {
+  dropBody(): void {
     this.job.body = undefined
     this.job.translations = undefined
     this.#sending = undefined
-    this.job.exchange.bodyHold?.release()
+    this.job.exchange.bodyHold?.empty()
   }
 
   #resume(): void {

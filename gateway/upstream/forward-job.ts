@@ -89,6 +89,8 @@ export interface RelayPort {
   write(bytes: Buffer): void
   /** Ends the answer. @param last its rest; a text has only ASCII */
   finish(last?: Buffer | string): void
+  /** Lets go of the body of the request. No second attempt is possible then. */
+  dropBody(): void
   /** Ends the attempt as a failure. Before the first byte another backend may be asked. */
   fail(failure: Failure): void
   /** `fail` with an unsuccessful answer, or an error event, of the backend. */

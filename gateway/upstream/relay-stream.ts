@@ -88,6 +88,11 @@ export class StreamRelay implements AnswerRelay {
     else this.#fail('its stream ended early', true)
   }
 
+  /** Sends the whole stream of an answer that came in one piece. */
+  finishWith(bytes: Buffer): void {
+    this.#finish(bytes)
+  }
+
   usage(inputTokens: number): Usage | undefined {
     return this.#hasEvent && this.#host.job.isMetered !== false ? this.#tally?.settled(inputTokens) : undefined
   }

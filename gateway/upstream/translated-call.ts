@@ -19,6 +19,8 @@ export interface TranslatedAttempt {
   readonly asked: Asked
   /** Headers of the answer: name, value, name, value … */
   readonly headers: readonly string[]
+  /** Size of the largest plain answer, bytes. It is read whole. */
+  readonly maxAnswerBytes: number
 }
 
 export const NO_TRANSLATIONS: Translations = new Map()
@@ -68,12 +70,21 @@ export function translationsOf({ options, isOptional }: NeededTranslations, resu
 }
 
 /** @returns undefined if the backend speaks the format of the client */
-export function translatedAttempt(job: ForwardJob, backend: BackendEntry): TranslatedAttempt | undefined {
+export function translatedAttempt(
+  job: ForwardJob,
+  backend: BackendEntry,
+  { maxAnswerBytes }: Pick<TranslatedAttempt, 'maxAnswerBytes'>,
+): TranslatedAttempt | undefined {
   if (backend.routes.has(job.dialect.route)) return undefined
   const translator = TRANSLATORS[job.dialect.route]
   const translation = job.translations?.get(backend.engine)
   if (translator === undefined || translation === undefined) return undefined
   const inputTokens = job.inputTokens ?? tokensOfBytes(translation.body.bytes.length)
   const { headers, stopSequences } = translation
-  return { translator, headers, asked: { model: job.askedName, stopSequences, inputTokens, hidesCached: job.model.isShared } }
+  return {
+    translator,
+    headers,
+    maxAnswerBytes,
+    asked: { model: job.askedName, stopSequences, inputTokens, hidesCached: job.model.isShared },
+  }
 }

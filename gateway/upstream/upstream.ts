@@ -16,6 +16,8 @@ export interface UpstreamOptions extends Pick<ForwardDeps, 'credentials' | 'forw
   /** PEM of additional certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   readonly random?: () => number
+  /** Size of the largest plain answer, bytes, that is translated. */
+  readonly maxAnswerBytes?: number
   /** Threads of libuv; default: 4. */
   readonly threads?: number
   /** Resolves names by the system, unless a test passes its own. */
@@ -25,6 +27,8 @@ export interface UpstreamOptions extends Pick<ForwardDeps, 'credentials' | 'forw
 }
 
 const CONNECT_TIMEOUT_MS = 2_000
+/** As the setting `MAX_TRANSLATED_ANSWER_BYTES`. */
+const MAX_ANSWER_BYTES = 8 * 2 ** 20
 /** Threads of libuv that look-ups of names leave to files and compression. */
 const OTHER_THREADS = 2
 /** Threads of libuv, unless the environment says otherwise. */
@@ -38,6 +42,7 @@ export class Upstream {
 
   constructor(options: UpstreamOptions) {
     const { addresses, credentials, forwarded, extraCa, loop, random = Math.random, threads = DEFAULT_THREADS, tickMs } = options
+    const { maxAnswerBytes = MAX_ANSWER_BYTES } = options
     const names = new NameLookup({ clock: systemClock, maxInFlight: threads - OTHER_THREADS, system: options.systemLookup })
     const lookup = (namespace: string) =>
       guardedLookup(rulesIn(namespace, addresses), (hostname, done) => names.find(hostname, namespace, done), namespace)
@@ -51,6 +56,7 @@ export class Upstream {
       loop,
       health: new BackendHealth(this.#ticker, tcpProbe(lookup, CONNECT_TIMEOUT_MS)),
       forwarded,
+      maxAnswerBytes,
       credentials,
       random,
     }

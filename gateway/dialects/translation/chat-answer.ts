@@ -1,5 +1,6 @@
 /** What an answer of chat completions says, whichever server wrote it: the fields by which servers differ are read here alone. */
 import { asObject, type JsonObject } from '../json-body.ts'
+import { UnreadableAnswer } from '../unreadable-answer.ts'
 import { openaiUsage, type UsageReport } from '../usage.ts'
 
 /** A part of an answer: a plain answer has one, a stream has many. */
@@ -60,9 +61,14 @@ function callOf(value: unknown): CallPiece {
   }
 }
 
-/** Some servers send the arguments as an object. */
+/** Some servers send the arguments as an object. @throws UnreadableAnswer if it is nested too deep to be written */
 function argumentText(args: unknown): string {
-  return asObject(args) === undefined ? '' : JSON.stringify(args)
+  if (asObject(args) === undefined) return ''
+  try {
+    return JSON.stringify(args)
+  } catch (cause) {
+    throw new UnreadableAnswer('the arguments of a tool call cannot be written', { cause })
+  }
 }
 
 function contentText(content: unknown): string {

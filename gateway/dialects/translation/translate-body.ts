@@ -43,6 +43,11 @@ function tokensLeft(body: JsonObject, bytes: number, contextTokens: number | und
   return Math.max(1, contextTokens - promptSize(body, bytes).tokens)
 }
 
+/** Sequences that a server may name. They stay in memory until the answer ends, so there are few and short ones. */
+const MAX_SEQUENCES = 64
+const MAX_SEQUENCE_LENGTH = 256
+
 function stopSequencesIn({ stop_sequences: sequences }: JsonObject): string[] {
-  return Array.isArray(sequences) ? sequences.filter((sequence) => typeof sequence === 'string') : []
+  const texts = Array.isArray(sequences) ? sequences.filter((sequence) => typeof sequence === 'string') : []
+  return texts.filter(({ length }) => length <= MAX_SEQUENCE_LENGTH).slice(0, MAX_SEQUENCES)
 }
