@@ -1,6 +1,7 @@
 /** Messages for a server that speaks chat completions alone: what the server and the client get, and what the call costs. */
 import { describe, expect, it } from 'vitest'
 import { checkMessageStream } from '../../test/support/message-grammar.ts'
+import { BodyBudget } from '../http/body-budget.ts'
 import type { BackendRecord } from '#contract/records/model-record.ts'
 import {
   type Answer,
@@ -152,6 +153,58 @@ describe('a message for a server of chat completions', () => {
     expect(gateway.outcomes[0]?.usage?.cachedInputTokens).toBe(6)
   })
 
+  it('X25: becomes a stream where the server ignores that one was asked for, and is charged', async () => {
+    const { answer, gateway } = await call(json(200, ANSWER), { stream: true })
+    expect(answer.headers['content-type']).toContain('text/event-stream')
+    const events = checkMessageStream(answer.text)
+    expect(events.map(({ delta }) => (delta as { text?: string } | undefined)?.text ?? '').join('')).toBe('hello')
+    expect(gateway.outcomes[0]?.usage).toEqual({ inputTokens: 7, cachedInputTokens: 6, outputTokens: 3, isEstimated: false })
+    const failed = await call(json(200, { error: { message: 'no', code: 400 } }), { stream: true })
+    expect([failed.answer.status, JSON.parse(failed.answer.text)]).toMatchObject([400, { type: 'error' }])
+  })
+
+  const long = (bytes: number): object => ({
+    ...ANSWER,
+    choices: [{ message: { content: 'x'.repeat(bytes) }, finish_reason: 'stop' }],
+  })
+
+  it('is an error of the backend above the bound, and is charged', async () => {
+    const { gateway } = await gatewayTo(json(200, long(100_000)), { ...{ tickMs: 60_000, backend: CHAT_ONLY }, maxAnswerBytes: 70_000 })
+    gateway.job = { inputTokens: 5 }
+    const { status, text } = await gateway.post(MESSAGES, HELLO)
+    expect([status, text]).toEqual([502, expect.stringContaining('its answer is too large to be translated')])
+    expect(gateway.refused[0]?.usage).toMatchObject({ inputTokens: 5, isEstimated: true })
+  })
+
+  it.each([
+    { room: 400_000, status: 200 },
+    { room: 150_000, status: 529 },
+  ])('takes room among the bodies while a large answer is read: $status with room for $room bytes', async ({ room, status }) => {
+    const bodies = new BodyBudget({ process: 2 * room, large: room, perTenant: room, perKey: room })
+    const { gateway } = await gatewayTo(
+      (response, received) => {
+        const [exchange] = gateway.exchanges
+        if (exchange) exchange.bodyHold = bodies.open({ tenant: 'shop', key: 'key' })
+        exchange?.bodyHold?.take(100_000)
+        json(200, long(200_000))(response, received)
+      },
+      { tickMs: 60_000, backend: CHAT_ONLY },
+    )
+    expect((await gateway.post(MESSAGES, HELLO)).status).toBe(status)
+    await until(() => bodies.bytes === 0)
+  })
+
+  it('is an error of the backend if the arguments of a call are nested too deep to be written', async () => {
+    const args = '{"a":'.repeat(30_000) + '1' + '}'.repeat(30_000)
+    const called = (argumentText: string): string =>
+      `{"choices":[{"message":{"tool_calls":[{"id":"c1","function":{"name":"f","arguments":${argumentText}}}]},"finish_reason":"stop"}]}`
+    const replies = [json(200, called(args)), json(200, called(JSON.stringify(args))), streaming(`data: ${called(args)}\n\n${DONE}`)]
+    for (const reply of replies) {
+      const { answer } = await call(reply, { stream: reply === replies[2] })
+      expect([answer.status, JSON.parse(answer.text)]).toMatchObject([502, { error: { type: 'api_error' } }])
+    }
+  })
+
   it('is refused before any server is asked if it cannot be translated', async () => {
     const content = [{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: 'x' } }]
     const { answer, sent } = await call(json(200, ANSWER), { messages: [{ role: 'user', content }] })
@@ -168,6 +221,41 @@ describe('a message for a server of chat completions', () => {
   ])('is an error of the backend if the answer is %s', async (_, body) => {
     const { answer } = await call(json(200, body))
     expect([answer.status, JSON.parse(answer.text)]).toMatchObject([502, { type: 'error', error: { type: 'api_error' } }])
+  })
+})
+
+describe('a message for a server of Messages', () => {
+  const event = (type: string, fields: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`
+  const NATIVE_STREAM = [
+    event('message_start', {
+      message: { id: 'msg_1', type: 'message', role: 'assistant', model: 'llama', content: [], usage: { input_tokens: 4 } },
+    }),
+    event('content_block_start', { index: 0, content_block: { type: 'thinking', thinking: '', signature: '' } }),
+    event('content_block_delta', { index: 0, delta: { type: 'signature_delta', signature: 'c2lnbmVk' } }),
+    event('content_block_stop', { index: 0 }),
+    event('message_delta', { delta: { stop_reason: 'end_turn', stop_sequence: null }, usage: { output_tokens: 2 } }),
+    event('message_stop', {}),
+  ].join('')
+  const SIGNED = { type: 'thinking', thinking: '', signature: 'c2lnbmVk' }
+
+  it('X28: passes blocks of empty signed thinking unchanged, there and back', async () => {
+    const { gateway, backend } = await gatewayTo(streaming(NATIVE_STREAM), { tickMs: 60_000, backend: { routes: ['messages'] } })
+    const messages = [
+      { role: 'user', content: 'hi' },
+      { role: 'assistant', content: [SIGNED, { type: 'text', text: 'a' }] },
+      { role: 'user', content: 'go' },
+    ]
+    const body = JSON.stringify({ ...HELLO, stream: true, messages })
+    const { text } = await gateway.post(MESSAGES, body)
+    expect(String(backend.received[0]?.body)).toBe(body)
+    expect(text).toBe(NATIVE_STREAM)
+    expect(checkMessageStream(text)).toHaveLength(6)
+  })
+
+  it('X28: passes a plain answer with empty signed thinking unchanged', async () => {
+    const plain = JSON.stringify({ type: 'message', role: 'assistant', model: 'llama', content: [SIGNED], usage: { output_tokens: 2 } })
+    const { gateway } = await gatewayTo(json(200, plain), { tickMs: 60_000, backend: { routes: ['messages'] } })
+    expect((await gateway.post(MESSAGES, HELLO)).text).toBe(plain)
   })
 })
 

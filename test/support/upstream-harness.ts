@@ -28,6 +28,7 @@ import { readJson } from '../../gateway/dialects/json-body.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
 import { freePort } from './free-port.ts'
 import { listening } from './listening.ts'
+import { checkMessageStream } from './message-grammar.ts'
 import { backendRecord as anyBackend, modelRecord as shopModel } from './records.ts'
 
 type RoutePath = Dialect['path']
@@ -100,6 +101,8 @@ export class Harness {
   job: Partial<ForwardJob> = {}
   readonly exchanges: Exchange[] = []
   readonly #active = new ActiveExchanges()
+  /** Whether the last call had translated answers alone. Servers of Messages are scripted with broken streams, too. */
+  #isTranslated = false
   readonly #server: Server
   port = 0
 
@@ -135,7 +138,10 @@ export class Harness {
 
   async post(path: RoutePath, body: object | string, headers: Record<string, string> = {}): Promise<Answer> {
     const response = await this.open(path, body, headers)
-    return { status: response.statusCode ?? 0, headers: response.headers, text: (await readAll(response)).toString('utf8') }
+    const text = (await readAll(response)).toString('utf8')
+    const isStream = String(response.headers['content-type']).startsWith('text/event-stream')
+    if (path === MESSAGES && isStream && this.#isTranslated) checkMessageStream(text)
+    return { status: response.statusCode ?? 0, headers: response.headers, text }
   }
 
   open(path: RoutePath, body: object | string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
@@ -171,6 +177,7 @@ export class Harness {
     const stream = body.value.stream === true
     const asksUsage = dialect.hasUsageOption && stream && !declared(body.value, dialect).wantsUsage
     const needed = neededTranslations(dialect, model)
+    this.#isTranslated = !model.routes.has(dialect.route)
     const results = needed?.options.map((options) => translateBody(body.bytes, dialect, options)) ?? []
     const translations = needed ? translationsOf(needed, results) : NO_TRANSLATIONS
     if (translations instanceof GatewayError)
