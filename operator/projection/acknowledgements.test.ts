@@ -243,6 +243,14 @@ describe('an expected key', () => {
     expect(lagging).toEqual(['deaf', ''])
   })
 
+  test('is held up by each pod that lacks its revision, also if another pod lacks an older one', async () => {
+    const acks = await after([heartbeat('a', 9), heartbeat('late', 7), heartbeat('later', 4)])
+    acks.expect('older', 5, 'uid')
+    acks.expect('newer', 8, 'uid-2')
+    await clock.advance(8_000)
+    expect(lagging).toEqual(['late,later'])
+  })
+
   test('causes frequent polls, after a while every 100 ms; without an expected key there is one poll per second', async () => {
     const acks = await after([heartbeat('a', 4)])
     acks.expect('key', 5, 'uid')

@@ -176,17 +176,17 @@ export class Acknowledgements {
     const nowMs = this.#deps.clock.monotonic()
     if (nowMs - this.#progressAtMs < PROGRESS_MS) return
     this.#progressAtMs = nowMs
-    let overdue = Infinity
+    let overdue = -1 // the newest revision that every pod should have by now; -1: none
     await inTurns([...this.#expected], CHUNK, ([key, expectation]) => {
       const { revision, uid, said, sinceMs } = expectation
-      if (nowMs - sinceMs >= LAGGING_AFTER_MS) overdue = Math.min(overdue, revision)
+      if (nowMs - sinceMs >= LAGGING_AFTER_MS) overdue = Math.max(overdue, revision)
       if (!said || this.#expected.get(key) !== expectation) return
       const { ready, total } = this.confirmation(revision, uid)
       if (said.ready === ready && said.total === total) return
       this.#expected.set(key, { ...expectation, said: { ready, total } })
       this.#deps.onProgress(key)
     })
-    this.#reportLagging(overdue < Infinity ? this.#pods.missing(overdue) : [])
+    this.#reportLagging(this.#pods.missing(overdue))
   }
 
   #reportLagging(pods: readonly string[]): void {
