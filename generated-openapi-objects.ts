@@ -31,14 +31,18 @@ const METADATA = exactly(
   ['budget', 'unit'],
 )
 
+/** Of contextOverflow, where the model server reports them. */
+const SIZES = { n_prompt_tokens: INTEGER, n_ctx: INTEGER }
+const NOT_ALWAYS = ['metadata', ...Object.keys(SIZES)]
+
 /** The bodies of errors. */
 export const API_ERRORS: Readonly<Record<string, Schema>> = {
   OpenAIError: exactly({
-    error: exactly({ message: TEXT, type: TEXT, param: TEXT_OR_NULL, code: TEXT_OR_NULL, metadata: METADATA }, ['metadata']),
+    error: exactly({ message: TEXT, type: TEXT, param: TEXT_OR_NULL, code: TEXT_OR_NULL, metadata: METADATA, ...SIZES }, NOT_ALWAYS),
   }),
   AnthropicError: exactly({
     type: { const: 'error' },
-    error: exactly({ type: TEXT, message: TEXT, metadata: METADATA }, ['metadata']),
+    error: exactly({ type: TEXT, message: TEXT, metadata: METADATA, ...SIZES }, NOT_ALWAYS),
     request_id: TEXT,
   }),
 }

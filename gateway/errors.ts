@@ -3,7 +3,7 @@
  * turns a GatewayError into bytes. A test holds the table in `docs/contract.md` equal to this one.
  *
  * Placeholders in messages: `<id>` is the model as the client wrote it; the others are `<field>`, `<reason>`, `<state>`, `<allow>`,
- * `<target>`, `<tokens>`, `<max>`, `<budget>`, `<whose>` and `<wait>`. Text of clients and backends passes through `safeText`.
+ * `<target>`, `<tokens>`, `<max>`, `<words>`, `<budget>`, `<whose>` and `<wait>`. Text of clients and backends passes through `safeText`.
  */
 
 /** Error format of a client. The path alone decides it, never a header. */
@@ -25,6 +25,11 @@ export interface ErrorParams {
   readonly tokens?: number | undefined
   /** Row 30: size of the context window in tokens, if the backend named it. */
   readonly maxTokens?: number | undefined
+  /** Row 30: the cleaned words of the backend. */
+  readonly words?: string | undefined
+  /** Row 30: `n_prompt_tokens` and `n_ctx` of the backend (llama.cpp), which clients read beside the message. */
+  readonly promptTokens?: number | undefined
+  readonly contextTokens?: number | undefined
   /** Rows 16, 36 and 43: name of the budget. */
   readonly budget?: string | undefined
   /** Rows 16 and 18 to 22, 25, 36, 40 and 43: who owns the limit. */
@@ -149,7 +154,7 @@ const ROWS = {
   backendOverloaded: { number: 27, causedBy: 'backend', when: 'backend answers 429 or 503', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Backend overloaded', headers: 'R=1' },
   backendAuth: { number: 28, causedBy: 'backend', when: 'backend refuses our credential', status: 502, openai: [SE, 'upstream_auth'], anthropic: AE, starts: 'Backend error', then: ': it refused the credential of the gateway', headers: 'N' },
   backendRejected: { number: 29, causedBy: 'client', when: 'backend answers 400, 422 or another 4xx', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: '<reason>', bare: 'The backend rejected the request', headers: 'N' },
-  contextOverflow: { number: 30, causedBy: 'client', when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, then: { openai: '. <reason>', anthropic: '' }, headers: 'N' },
+  contextOverflow: { number: 30, causedBy: 'client', when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, then: { openai: '. <reason>', anthropic: '. The model server says: <words>' }, headers: 'N' },
   backendTooLarge: { number: 31, causedBy: 'client', when: 'backend answers 413', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ' for the backend', headers: 'N' },
   backendModelNotFound: { number: 39, causedBy: 'backend', when: 'backend does not know the model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model <id> is not available on its backend', then: '; ask the platform team to check upstreamModel in its ServedModel', headers: 'N' },
   backendError: { number: 32, causedBy: 'backend', when: 'backend answers otherwise, resets or sends what cannot be read', status: 502, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
@@ -268,7 +273,7 @@ const PARAM_OF: Readonly<Record<string, keyof ErrorParams>> = { id: 'model', max
 function fill(template: string, params: ErrorParams): string | undefined {
   if (!template.includes('<')) return template
   let complete = true
-  const text = template.replace(/<(id|field|reason|state|allow|target|tokens|max|budget|whose|wait)>/g, (_, name: string) => {
+  const text = template.replace(/<(id|field|reason|state|allow|target|tokens|max|words|budget|whose|wait)>/g, (_, name: string) => {
     const value = placeholder(name, params)
     if (value === undefined) complete = false
     return value ?? ''
@@ -279,7 +284,9 @@ function fill(template: string, params: ErrorParams): string | undefined {
 function placeholder(name: string, params: ErrorParams): string | undefined {
   const value = params[PARAM_OF[name] ?? (name as keyof ErrorParams)]
   if (value === undefined) return undefined
-  return name === 'reason' ? safeText(String(value), MAX_REASON_CHARACTERS).replace(RETRY_WORDS, '…') : safeText(String(value))
+  return name === 'reason' || name === 'words'
+    ? safeText(String(value), MAX_REASON_CHARACTERS).replace(RETRY_WORDS, '…')
+    : safeText(String(value))
 }
 
 function readRow(id: RowID, { number, causedBy, when, anthropic, ...text }: RowText): ErrorRow {

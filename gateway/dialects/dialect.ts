@@ -72,10 +72,11 @@ export interface Dialect {
 /** OpenAI's body always has all four fields. @param requestId the gateway's own, not that of the client */
 export function errorBody(format: ErrorFormat, error: GatewayError, requestId: string): string {
   const { row, params, metadata } = error
+  const sizes = { n_prompt_tokens: params.promptTokens, n_ctx: params.contextTokens }
   if (format === 'anthropic') {
     const message = errorMessage(row, params, format)
-    return JSON.stringify({ type: 'error', error: { type: row.anthropic, message, metadata }, request_id: requestId })
+    return JSON.stringify({ type: 'error', error: { type: row.anthropic, message, metadata, ...sizes }, request_id: requestId })
   }
   const { type, code } = row.openai
-  return JSON.stringify({ error: { message: error.message, type, param: errorParam(row, params), code, metadata } })
+  return JSON.stringify({ error: { message: error.message, type, param: errorParam(row, params), code, metadata, ...sizes } })
 }

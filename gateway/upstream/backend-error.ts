@@ -133,7 +133,7 @@ function toError(answer: BackendAnswer, names: Names): GatewayError {
 
 function paramsOf(row: RowID, status: number, { text, fields }: Said, names: Names): ErrorParams {
   const reason = cleanReason(text, names)
-  if (row === 'contextOverflow') return overflowParams(contextOverflow(text, fields))
+  if (row === 'contextOverflow') return { ...overflowParams(contextOverflow(text, fields)), ...overflowWords(reason, fields) }
   if (row === 'backendModelNotFound' || row === 'loopDetected') return { model: names.askedName }
   if (row === 'backendError') return { reason: reason ?? 'it reported a failure' }
   if (row !== 'backendRejected') return {}
@@ -142,8 +142,14 @@ function paramsOf(row: RowID, status: number, { text, fields }: Said, names: Nam
 
 /** Some servers count the answer that was asked for, some the prompt alone, which may be short then: such a number would explain nothing. */
 function overflowParams({ tokens = 0, maxTokens = Infinity }: Overflow = {}): ErrorParams {
-  const known = { ...(tokens > 0 && { tokens }), ...(maxTokens < Infinity && { maxTokens }) }
-  return tokens > maxTokens ? { ...known, reason: `However, you requested ${tokens} tokens` } : known
+  const known = maxTokens < Infinity ? { maxTokens } : {}
+  return tokens > maxTokens ? { ...known, tokens, reason: `However, you requested ${tokens} tokens` } : known
+}
+
+/** What the server says beside the sizes, unless its words are those of the gateway. */
+function overflowWords(words: string | undefined, { n_prompt_tokens: prompt, n_ctx: context }: JsonObject): ErrorParams {
+  const isSaid = words === undefined || /^prompt is too long\b/i.test(words)
+  return { ...(isSaid ? {} : { words }), promptTokens: count(prompt), contextTokens: count(context) }
 }
 
 /** The words of the server. The client sees 400, so the words name any status that says more. */
