@@ -55,10 +55,11 @@ const MODEL = exactly(
     owned_by: TEXT,
     type: { const: 'model' },
     display_name: TEXT,
+    description: TEXT,
     created_at: TEXT,
     max_model_len: INTEGER,
   },
-  ['max_model_len'],
+  ['description', 'max_model_len'],
 )
 const MODELS = exactly({
   object: { const: 'list' },

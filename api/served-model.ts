@@ -8,6 +8,7 @@ import {
   MAX_REFUSED_FIELDS,
   requestField,
   listedRoute,
+  modelDescription,
   modelName,
   timeoutFields,
   tokenFields,
@@ -99,6 +100,9 @@ const pricing = z.strictObject({
 export const servedModelSpec = z.strictObject({
   servedName: modelName.describe('The name that clients put in "model". Default: the name of the object.').optional(),
   aliases: setOf(modelName, { max: 16 }).describe('More names for the same model.').optional(),
+  description: modelDescription
+    .describe('What the model is good for, in a sentence. GET /v1/models shows it to the keys that may use the model.')
+    .optional(),
   allowedNamespaces: allowedNamespaces.describe('Whose keys may use the model.').prefault({}),
   backends: mapOf(backend, 'name', { min: 1, max: 16 }).describe('Servers of the model.'),
   pricing: pricing

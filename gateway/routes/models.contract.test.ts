@@ -86,6 +86,20 @@ describe('GET /v1/models', () => {
     expect((await get('/v1/models/long', key)).json).toMatchObject({ id: 'long', max_model_len: 131_072 })
   })
 
+  test('a model shows its description where the ServedModel has one, under each of its names', async () => {
+    const described = modelRecord('coder-7b', { aliases: ['claude-coder'], description: 'Small and fast, "for code"' })
+    front.models.put(described.uid, encodeModelRecord(described))
+    const key = front.issue({ models: [['coder-7b', 'shared']] })
+    const shown = { display_name: 'claude-coder', description: 'Small and fast, "for code"' }
+    expect((await get('/v1/models?limit=1000', key)).json['data']).toMatchObject([
+      { ...shown, id: 'claude-coder' },
+      { id: 'coder-7b' },
+      { id: 'shared' },
+    ])
+    expect((await get('/v1/models/claude-coder', key)).json).toMatchObject(shown)
+    expect((await get('/v1/models/shared', key)).json).not.toHaveProperty('description')
+  })
+
   test('a key without any model in reach gets an empty list', async () => {
     const { status, json } = await get('/v1/models?limit=1000', front.issue({ models: [['absent']] }))
     expect(status).toBe(200)

@@ -70,6 +70,7 @@ function modelObject(id: string, { record }: ModelEntry): Readonly<Record<string
     owned_by: 'headgate',
     type: 'model',
     display_name: id,
+    description: record.description,
     created_at: new Date(record.createdMs).toISOString(),
     max_model_len: record.contextTokens, // as vLLM and SGLang name it
   }

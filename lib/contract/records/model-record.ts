@@ -35,6 +35,11 @@ export const authScheme: z.ZodString = z.string().regex(new RegExp(AUTH_SCHEME))
 /** Value of a fixed request header. */
 export const headerValue: z.ZodString = z.string().regex(new RegExp(HEADER_VALUE)).max(MAX_HEADER_VALUE)
 
+/** Longest description of a model, characters. Lists of models repeat it for each name. */
+const MAX_DESCRIPTION = 512
+/** What a model is, in words for people who choose one. */
+export const modelDescription: z.ZodString = z.string().min(1).max(MAX_DESCRIPTION)
+
 /** Fields of a backend. */
 export const backendFields = {
   name: z.string().regex(new RegExp(DNS_LABEL)).max(63).describe('Name of the backend within this model.'),
@@ -142,6 +147,8 @@ const modelBody = z.object({
   createdMs: timeField,
   servedName: modelName,
   aliases: z.array(modelName).max(16),
+  /** For people, in lists of models. */
+  description: modelDescription.optional(),
   /** Namespaces whose keys may use it, its own included; '*' = all. */
   allowedNamespaces: z.union([z.literal('*'), z.array(z.string().min(1))]),
   /** Absent: the model has no price. */

@@ -48,6 +48,7 @@ describe('desired record of a ServedModel', () => {
     const spec: Spec = {
       servedName: 'llama-3.1-8b',
       aliases: ['small', 'llama'],
+      description: 'Answers questions about code.',
       timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 30 },
       backends: [
         { name: 'one', service: { name: 'llama', port: 8000 }, weight: 7, messages: 'Native', upstreamModel: 'meta/llama' },
@@ -73,6 +74,7 @@ describe('desired record of a ServedModel', () => {
       createdMs: Date.parse(BORN.creationTimestamp),
       servedName: 'llama-3.1-8b',
       aliases: ['llama', 'small'],
+      description: 'Answers questions about code.',
       allowedNamespaces: ['shop'],
       timeouts: { firstByteSeconds: 10, idleSeconds: 20, totalSeconds: 30 },
       pricing: {

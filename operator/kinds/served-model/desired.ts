@@ -54,13 +54,20 @@ function modelRecord({ model, publishing, selectedNamespaces }: ModelSurrounding
     aliases: [...(spec.aliases ?? [])].sort(),
     allowedNamespaces: allowedNamespaces(model, publishing, selectedNamespaces),
     ...(spec.pricing && { pricing: pricingOf(spec.pricing) }),
-    ...(spec.contextTokens !== undefined && { contextTokens: spec.contextTokens }),
-    ...(spec.maxOutputTokens !== undefined && { maxOutputTokens: spec.maxOutputTokens }),
+    ...fieldsAsWritten(spec),
     timeouts: spec.timeouts,
     ...(forwardHeaders.length > 0 && { forwardHeaders }),
     ...(spec.cacheSalt === 'Tenant' && { cacheSalt: spec.cacheSalt }),
     ...(spec.refusedFields?.length && { refusedFields: [...spec.refusedFields].sort() }),
     backends,
+  }
+}
+
+function fieldsAsWritten({ description, contextTokens, maxOutputTokens }: ServedModel['spec']): Partial<ModelRecord> {
+  return {
+    ...(description !== undefined && { description }),
+    ...(contextTokens !== undefined && { contextTokens }),
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
   }
 }
 
