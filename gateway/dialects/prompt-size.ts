@@ -8,10 +8,19 @@ export interface PromptSize {
   readonly tokens: number
   /** The part of `tokens` that stands for images, documents and sounds. */
   readonly mediaTokens: number
+  /** The part of `tokens` that stands for tools and other JSON; absent: none. */
+  readonly toolTokens?: number
   /** Upper bound: a token has at least one byte of the body. */
   readonly maxTokens: number
   /** Whether the server adds an earlier conversation to the prompt, of which the body has no trace. */
   readonly hasHistory?: boolean
+}
+
+/** What the gateway knows of a prompt without a tokenizer; not below the truth, as far as can be known. */
+export interface CountEstimate {
+  readonly tokens: number
+  /** The part of images, documents and sounds, which no tokenizer of text counts. */
+  readonly mediaTokens: number
 }
 
 const MESSAGE_TOKENS = 4
@@ -75,7 +84,8 @@ export function promptSize(body: JsonObject, bodyBytes: number): PromptSize {
   const tokens = Math.max(1, count.weight.tokens)
   const mediaTokens = count.media * MEDIA_TOKENS
   const mediaMax = mediaTokens + Math.ceil(count.mediaBytes / MEDIA_CHARACTERS_PER_TOKEN)
-  return { tokens, mediaTokens, maxTokens: Math.max(tokens, bodyBytes - count.mediaBytes + mediaMax + TEMPLATE_TOKENS) }
+  const maxTokens = Math.max(tokens, bodyBytes - count.mediaBytes + mediaMax + TEMPLATE_TOKENS)
+  return { tokens, mediaTokens, maxTokens, ...(count.toolTokens > 0 && { toolTokens: count.toolTokens }) }
 }
 
 /** Estimates the tokens of a plain answer of any dialect; 0 if it has no text. */
@@ -88,6 +98,7 @@ export function answerTokens({ choices, content, output, text }: JsonObject): nu
 class PromptCount {
   readonly weight = new TextWeight()
   media = 0
+  toolTokens = 0
   /** Characters that name or contain their bytes; the body is at least as long. */
   mediaBytes = 0
 
@@ -98,8 +109,11 @@ class PromptCount {
   }
 
   tools(tools: unknown): void {
+    if (tools === undefined) return
+    const before = this.weight.tokens
     if (Array.isArray(tools)) this.weight.addTokens(tools.length * TOOL_TOKENS)
-    if (tools !== undefined) this.#json(tools)
+    this.#json(tools)
+    this.toolTokens += this.weight.tokens - before
   }
 
   text(value: unknown, depth = 0): void {

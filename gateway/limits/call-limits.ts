@@ -1,12 +1,12 @@
 /** The limits of a call: reserves units before the request to a backend, and charges the usage afterwards. */
 import type { ModelRequest } from '../dialects/dialect.ts'
-import type { PromptSize } from '../dialects/prompt-size.ts'
+import type { CountEstimate, PromptSize } from '../dialects/prompt-size.ts'
 import type { Usage } from '../dialects/usage.ts'
 import { type ErrorFormat, GatewayError, type RowID } from '../errors.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
 import { callCost, mostCallCost } from './call-price.ts'
-import { believed, declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type TokenEstimate } from './estimate.ts'
+import { believed, countedPrompt, declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type TokenEstimate } from './estimate.ts'
 import type { Hold, Ledger, LimitSubject, Need, Refused, SettledUsage, Verdict } from './ledger.ts'
 import { rateHeaders } from './rate-headers.ts'
 import { refusalAnswer, type RefusedRequest } from './refusal-answer.ts'
@@ -74,6 +74,11 @@ export class CallLimits {
     const verdict = subjects.length === 0 ? UNLIMITED : this.#deps.ledger.reserve(subjects, needOf(call, estimate, this.#deps.tokenHold))
     const decided = (now: Verdict): HeldCall | GatewayError => this.#decided(now, call, { estimate, ratio, output })
     return verdict instanceof Promise ? verdict.then(decided) : decided(verdict)
+  }
+
+  /** The tokens of a prompt by all that is known of its model. Costs nothing, and remembers nothing. */
+  countOf(uid: string, size: PromptSize): CountEstimate {
+    return countedPrompt(size, this.#ratios.get(uid) ?? { ratio: 1 })
   }
 
   /** Row 19 for a key that continues although requests per minute are used up. Reads no body and asks no store. */

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { SeededRandom } from '../../test/support/seeded-random.ts'
-import { believed, declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type EstimateSource } from './estimate.ts'
+import { promptSize } from '../dialects/prompt-size.ts'
+import { believed, countedPrompt, declaredOutput, estimateTokens, LearnedOutput, LearnedRatio, type EstimateSource } from './estimate.ts'
 
 const NO_CAP = { maxOutputTokens: undefined, choices: 1 }
 
@@ -125,5 +126,63 @@ describe('the experience with the answers that a key gets', () => {
     const p90 = afterAll(lengths)
     expect(p90, `seed ${SEED}`).toBeGreaterThan(1_400)
     expect(p90, `seed ${SEED}`).toBeLessThan(2_000)
+  })
+})
+
+describe('X23 the count of a prompt without a tokenizer', () => {
+  const sizeOf = (body: object) => promptSize({ model: 'm', ...body }, JSON.stringify(body).length)
+  const counted = (body: object, ratio = 1): number => countedPrompt(sizeOf(body), { ratio }).tokens
+  const user = (content: string) => ({ messages: [{ role: 'user', content }] })
+  const TOOL = {
+    name: 'read_file',
+    description: 'Reads a file from the local disk. Returns at most 2000 lines.',
+    input_schema: {
+      type: 'object',
+      properties: { path: { type: 'string', description: 'Absolute path of the file' }, limit: { type: 'integer', minimum: 1 } },
+      required: ['path'],
+    },
+  }
+
+  // ten times the text, by o200k_base and cl100k_base (js-tiktoken 1.0.21), with four tokens for the template
+  const TRUTHS: [string, string, number, number][] = [
+    ['prose', 'All human beings are born free and equal in dignity and rights. They are endowed with reason and conscience.', 205, 205],
+    [
+      'code',
+      'for (let at = start; at < end; at++) {\n    const kind = KIND_OF[text.charCodeAt(at)]\n    if (kind === LETTER) continue\n  }\n',
+      374,
+      354,
+    ],
+    ['Chinese', '人人生而自由,在尊严和权利上一律平等。他们赋有理性和良心,并应以兄弟关系的精神相对待。', 374, 524],
+    ['Japanese', 'すべての人間は、生まれながらにして自由であり、かつ、尊厳と権利とについて平等である。', 354, 454],
+    ['Korean', '모든 인간은 태어날 때부터 자유로우며 그 존엄과 권리에 있어 동등하다.', 244, 414],
+    [
+      'base64',
+      'kR8mfQ2v0cJtV7xYw3Zl5sN1oPbAe4Gh9uDiKjLM6nXyTzSqWrEU+FgHBvCaI/0pOd8k2mJ7Qf5tRxYw3Vl9sZ1oNbPe4Ah6uGiDjKLcMnXyTzSqWrEU==',
+      924,
+      984,
+    ],
+    ['digits', '7919 31 245489 490978 736467 981956 1227445', 195, 195],
+  ]
+  /** Of one tool, as compact JSON and with an indentation of four: both by o200k_base. */
+  const TOOL_TRUTHS = [70, 123]
+
+  test.each<[string, string, number, number]>(TRUTHS)('of %s is at least the truth, and at most 3.2 times', (_what, text, ...truths) => {
+    for (const truth of truths) expect(counted(user(text.repeat(10))) / truth).toSatisfy((times: number) => times >= 1 && times <= 3.2)
+  })
+
+  test('has room for a template that indents the schemas of tools', () => {
+    const of = counted({ ...user('hi'), tools: Array.from({ length: 10 }, () => TOOL) }) - counted(user('hi'))
+    for (const truth of TOOL_TRUTHS) expect(of / (10 * truth)).toSatisfy((times: number) => times >= 1 && times <= 3.2)
+  })
+
+  test('follows the experience with a model upwards alone, by a tenth more', () => {
+    const body = user('one two three '.repeat(1_000))
+    expect(counted(body, 0.5)).toBe(counted(body))
+    expect(counted(body, 2) / sizeOf(body).tokens).toBeCloseTo(2.2, 2)
+  })
+
+  test('is never above the bytes of the body', () => {
+    const { maxTokens } = sizeOf(user('漢'.repeat(100)))
+    expect(counted(user('漢'.repeat(100)), 4)).toBe(maxTokens)
   })
 })

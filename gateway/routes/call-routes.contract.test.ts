@@ -8,8 +8,11 @@ import { type FrontGateway, modelRecord, startFront } from '../../test/support/f
 import { DIALECTS } from '../dialects/dialects.ts'
 import { FreeCalls } from '../limits/free-calls.ts'
 
-/** Routes whose requests become requests of another one. */
-const TRANSLATED: Readonly<Record<string, string>> = { messages: 'chat/completions' }
+/** Routes that a model also serves by the servers of others. */
+const TRANSLATED: Readonly<Record<string, readonly string[]>> = {
+  messages: ['chat/completions'],
+  'messages/count_tokens': ['messages', 'chat/completions'],
+}
 
 let front: FrontGateway
 afterEach(() => front.stop())
@@ -71,7 +74,7 @@ describe.each(DIALECT_LIST)('$path', ({ route, path }) => {
   test('answers 400 for a model none of whose backends serves the route', async () => {
     const [backend] = modelRecord('llama').backends
     if (backend === undefined) throw new Error('the model has no backend')
-    const backends = [{ ...backend, routes: CALL_ROUTES.filter((one) => one !== route && one !== TRANSLATED[route]) }]
+    const backends = [{ ...backend, routes: CALL_ROUTES.filter((one) => one !== route && !TRANSLATED[route]?.includes(one)) }]
     front = await startFront({ models: [modelRecord('llama', { backends })] })
     const { status, error } = await ask(front.issue(), route)
     expect([status, error?.message]).toEqual([400, expect.stringContaining('model llama does not serve this route')])
@@ -127,6 +130,30 @@ describe('the count of tokens', () => {
     const key = front.issue(LIMITED)
     for (let at = 0; at < 3; at += 1) expect((await ask(key, 'messages/count_tokens')).status).toBe(200)
     expect(front.jobs.map(({ isMetered }) => isMetered)).toEqual([false, false, false])
+  })
+
+  test('is answered by the gateway for a model whose servers do not count, with tools and system in its estimate', async () => {
+    const [backend] = modelRecord('llama').backends
+    const backends = backend && [{ ...backend, engine: 'VLLM', routes: ['chat/completions'] }]
+    front = await startFront({ models: [modelRecord('llama', { backends: backends ?? [] })] })
+    const key = front.issue(LIMITED)
+    const long = 'one two three '.repeat(100)
+    for (const change of [{}, { system: long }, { system: long, tools: [{ name: 'x', description: long, input_schema: {} }] }])
+      expect((await ask(key, 'messages/count_tokens', change)).status).toBe(200)
+    const [bare = 0, withSystem = 0, withTools = 0] = front.jobs.map(({ count }) => count?.tokens)
+    expect([bare > 0, withSystem - bare > 300, withTools - withSystem > 300]).toEqual([true, true, true])
+    expect(front.jobs.map(({ isMetered, translations }) => [isMetered, translations?.size])).toEqual([0, 0, 0].map(() => [false, 1]))
+  })
+
+  test('stays with a server that counts by itself', async () => {
+    front = await startFront()
+    await ask(front.issue(), 'messages/count_tokens')
+    expect(front.jobs.map(({ count }) => count)).toEqual([undefined])
+  })
+
+  test('is no call of a model that the key may not use', async () => {
+    front = await startFront()
+    expect((await ask(front.issue({ models: [['other']] }), 'messages/count_tokens')).status).toBe(403)
   })
 
   test('has a small limit of its own for each key, which says when to ask again', async () => {

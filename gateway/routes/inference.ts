@@ -20,7 +20,7 @@ import type { ModelRecord } from '#contract/records/model-record.ts'
 import type { Engine } from '#contract/values/call-routes.ts'
 import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
 import type { ModelEntry } from '../upstream/model-table.ts'
-import { canServe, neededTranslations, type Translations, translationsOf } from '../upstream/translated-call.ts'
+import { isOwnCount, neededTranslations, servesRoute, type Translations, translationsOf } from '../upstream/translated-call.ts'
 import { isLoop } from '../upstream/upstream-headers.ts'
 import { allowedModel } from './near-model.ts'
 import { identify, type RouteDeps, type RouteHandler } from './route.ts'
@@ -106,7 +106,11 @@ function admit(bytes: Awaited<ReturnType<typeof readBody>>, call: Call): Admitte
   if (taken === undefined) return undefined
   const { exchange, caller, isMetered, dialect, deps } = call
   const boundary = dialect.isForm ? boundaryIn(exchange.request.headers['content-type']) : undefined
-  const reading = deps.bodyReader.read(taken, dialect, exchange.response, { isMetered, boundary, owner: caller.owner })
+  const reading = deps.bodyReader.read(taken, dialect, exchange.response, {
+    isMetered: isMetered || !dialect.isCharged,
+    boundary,
+    owner: caller.owner,
+  })
   return reading instanceof Promise ? reading.then((result) => admitRead(result, call)) : admitRead(reading, call)
 }
 
@@ -176,12 +180,13 @@ function admitPriced(known: ReadCall, call: Call): Admitted | Promise<Admitted> 
   return held instanceof Promise ? held.then((hold) => admittedCall(known, hold, call)) : admittedCall(known, held, call)
 }
 
-function admittedCall({ read: { asked, body }, model, translations }: ReadCall, held: HeldCall | undefined, call: Call): Admitted {
+function admittedCall({ read: { asked, body, size }, model, translations }: ReadCall, held: HeldCall | undefined, call: Call): Admitted {
   const { exchange, caller, isMetered, dialect, deps } = call
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
   const job: ForwardJob = {
     ...{ exchange, dialect, model, body, translations, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
     ...{ choices: asked.choices, prompts: asked.prompts, tenant: caller.owner.tenant },
+    ...(size && isOwnCount(model, dialect) && { count: deps.limits.countOf(model.record.uid, size) }),
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
   }
   return { job, held }
@@ -212,8 +217,7 @@ function lacks({ path }: Dialect): string {
 
 function admitModel({ model: name }: ModelRequest, { caller, dialect, deps }: Call): ModelEntry {
   const entry = allowedModel(name, caller.record, deps)
-  const isServed = entry.routes.has(dialect.route) || entry.backends.some((backend) => backend.weight > 0 && canServe(backend, dialect))
-  if (!isServed) throw new GatewayError('unsupportedRoute', { model: name, reason: lacks(dialect) })
+  if (!servesRoute(entry, dialect)) throw new GatewayError('unsupportedRoute', { model: name, reason: lacks(dialect) })
   return entry
 }
 

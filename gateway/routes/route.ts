@@ -31,7 +31,7 @@ export interface RouteDeps {
   readonly loop: LoopShare
   readonly bodyReader: Pick<BodyReader, 'read' | 'translate'>
   readonly maxBodyBytes: number
-  readonly limits: Pick<CallLimits, 'reserve' | 'refusalUnread'>
+  readonly limits: Pick<CallLimits, 'reserve' | 'refusalUnread' | 'countOf'>
   readonly freeCalls: Pick<FreeCalls, 'take'>
   readonly ledger: Pick<Ledger, 'snapshot'>
   readonly usage: Pick<UsageMeter, 'refused'>

@@ -1,6 +1,7 @@
 /** What the parts of a forwarded request hand to each other: the job, its outcome, and the answer of a backend. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dialect } from '../dialects/dialect.ts'
+import type { CountEstimate } from '../dialects/prompt-size.ts'
 import type { RequestBody } from '../dialects/request-body.ts'
 import type { Usage } from '../dialects/usage.ts'
 import type { GatewayError } from '../errors.ts'
@@ -21,6 +22,8 @@ export interface ForwardJob {
   body: RequestBody | undefined
   /** Bodies for servers that speak another format than the client. Dropped with `body`. */
   translations?: Translations | undefined
+  /** Of a count of tokens that the gateway answers itself. */
+  readonly count?: CountEstimate | undefined
   /** Account, or namespace, of the key: the salt of its cache follows from it. */
   readonly tenant?: string
   /** Numbers of answers and of prompts of the request; default: one. */

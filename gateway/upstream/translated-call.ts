@@ -1,9 +1,10 @@
 /** Which backends of a model need a translated body, and the bodies that they get (decision 41). */
-import type { Engine } from '#contract/values/call-routes.ts'
+import type { CallRoute, Engine } from '#contract/values/call-routes.ts'
 import type { Dialect } from '../dialects/dialect.ts'
 import type { TranslationResults } from '../dialects/body-reader.ts'
 import type { TranslateOptions, Translation } from '../dialects/translation/translate-body.ts'
 import type { Asked } from '../dialects/translation/message-answer.ts'
+import { ENGINE_TRAITS, type TokenizerRoute } from '../dialects/translation/engine-traits.ts'
 import { type Translator, TRANSLATORS } from '../dialects/translation/translators.ts'
 import { tokensOfBytes } from '../dialects/usage.ts'
 import { GatewayError } from '../errors.ts'
@@ -37,6 +38,20 @@ export function canServe(backend: BackendEntry, { route }: Route, translations?:
   return to !== undefined && backend.routes.has(to) && (translations === undefined || translations.has(backend.engine))
 }
 
+/** The count of the tokens of a message. */
+const COUNT: CallRoute = 'messages/count_tokens'
+
+/** Whether a model serves a route. A model that serves messages also counts their tokens: by its servers, or by an estimate. */
+export function servesRoute({ routes, backends }: ModelEntry, { route }: Route): boolean {
+  const needed = { route: route === COUNT ? 'messages' : route } as const
+  return routes.has(route) || backends.some((backend) => backend.weight > 0 && canServe(backend, needed))
+}
+
+/** Whether the gateway answers a count itself, because no server of the model takes one in the client's format. */
+export function isOwnCount({ routes }: ModelEntry, { route }: Route): boolean {
+  return route === COUNT && !routes.has(COUNT)
+}
+
 /** The bodies that a model needs beside the original. */
 export interface NeededTranslations {
   readonly options: readonly TranslateOptions[]
@@ -45,7 +60,9 @@ export interface NeededTranslations {
 }
 
 /** @returns undefined if the model takes the original alone */
-export function neededTranslations(dialect: Route, { backends, record }: ModelEntry): NeededTranslations | undefined {
+export function neededTranslations(dialect: Route, model: ModelEntry): NeededTranslations | undefined {
+  if (isOwnCount(model, dialect)) return countBodies(model)
+  const { backends, record } = model
   if (TRANSLATORS[dialect.route] === undefined) return undefined
   const serving = backends.filter((backend) => backend.weight > 0 && canServe(backend, dialect))
   const engines = new Set(serving.filter(({ routes }) => !routes.has(dialect.route)).map(({ engine }) => engine))
@@ -56,6 +73,15 @@ export function neededTranslations(dialect: Route, { backends, record }: ModelEn
     isOptional: serving.some(({ routes }) => routes.has(dialect.route)),
   }
 }
+
+/** The bodies for tokenizers. None is necessary: a message that cannot be translated is estimated. */
+function countBodies({ backends }: ModelEntry): NeededTranslations | undefined {
+  const engines = new Set(backends.filter(({ weight }) => weight > 0).map(({ engine }) => engine))
+  const options = [...engines].filter((engine) => takesChat(ENGINE_TRAITS[engine].tokenizer)).map((engine) => ({ engine, isCount: true }))
+  return options.length > 0 ? { options, isOptional: true } : undefined
+}
+
+const takesChat = (tokenizer: TokenizerRoute | undefined): boolean => tokenizer !== undefined && tokenizer !== 'CountTokens'
 
 /** @returns the refusal (rows 11 and 15) if no backend can be asked */
 export function translationsOf({ options, isOptional }: NeededTranslations, results: TranslationResults): Translations | GatewayError {

@@ -8,6 +8,7 @@ import type { ForwardJob, Outcome } from './forward-job.ts'
 import { ModelTable } from './model-table.ts'
 import { guardedLookup, NameLookup, type SystemLookup } from './name-lookup.ts'
 import { Ticker } from './ticker.ts'
+import { answerCount } from './token-count.ts'
 import { UpstreamPools } from './upstream-pools.ts'
 
 export interface UpstreamOptions extends Pick<ForwardDeps, 'credentials' | 'forwarded' | 'loop'> {
@@ -63,7 +64,7 @@ export class Upstream {
   }
 
   forward(job: ForwardJob): Promise<Outcome> {
-    return forward(job, this.#deps)
+    return job.count ? answerCount(job, job.count, this.#deps) : forward(job, this.#deps)
   }
 
   /** For heartbeats: the backends that are not fully healthy, by `<model uid>/<backend name>`. */

@@ -11,16 +11,28 @@ export interface EngineTraits {
   readonly takesEffort: boolean
   readonly takesTopK: boolean
   readonly takesParallelCalls: boolean
+  /** How the server counts the tokens of a prompt; undefined: it does not, and the gateway estimates them. */
+  readonly tokenizer: TokenizerRoute | undefined
 }
+
+/**
+ * `ChatTokenize`: `/tokenize` takes a chat completion. `Template`: `/apply-template` turns a chat completion into the text of the prompt, and
+ * `/tokenize` returns the tokens of a text. `CountTokens`: `/v1/messages/count_tokens` takes the request of the client.
+ */
+export type TokenizerRoute = 'ChatTokenize' | 'Template' | 'CountTokens'
 
 const TEMPLATE_SWITCH = { chat_template_kwargs: { enable_thinking: false } }
 
-const CAUTIOUS = { reasoning: undefined, thinkingOff: undefined, takesEffort: false, takesTopK: false, takesParallelCalls: false } as const
+const CAUTIOUS = {
+  ...{ reasoning: undefined, thinkingOff: undefined, takesEffort: false, takesTopK: false, takesParallelCalls: false },
+  tokenizer: undefined,
+} as const satisfies EngineTraits
+const GENEROUS = { thinkingOff: TEMPLATE_SWITCH, takesEffort: true, takesTopK: true, takesParallelCalls: true } as const
 
 export const ENGINE_TRAITS: Readonly<Record<Engine, EngineTraits>> = {
-  VLLM: { reasoning: 'reasoning', thinkingOff: TEMPLATE_SWITCH, takesEffort: true, takesTopK: true, takesParallelCalls: true },
-  SGLang: { reasoning: 'reasoning_content', thinkingOff: TEMPLATE_SWITCH, takesEffort: true, takesTopK: true, takesParallelCalls: true },
-  LlamaCpp: { reasoning: 'reasoning_content', thinkingOff: TEMPLATE_SWITCH, takesEffort: true, takesTopK: true, takesParallelCalls: true },
+  VLLM: { ...GENEROUS, reasoning: 'reasoning', tokenizer: 'ChatTokenize' },
+  SGLang: { ...GENEROUS, reasoning: 'reasoning_content', tokenizer: 'CountTokens' },
+  LlamaCpp: { ...GENEROUS, reasoning: 'reasoning_content', tokenizer: 'Template' },
   Ollama: { ...CAUTIOUS, reasoning: 'reasoning', takesEffort: true },
   DeepSeek: { ...CAUTIOUS, reasoning: 'reasoning_content', thinkingOff: { thinking: { type: 'disabled' } } },
   TGI: CAUTIOUS,

@@ -5,7 +5,7 @@ import type { Dialect } from '../dialect.ts'
 import { type JsonObject, parseObject } from '../json-body.ts'
 import { promptSize } from '../prompt-size.ts'
 import { type RequestBody, writtenBody } from '../request-body.ts'
-import { ENGINE_TRAITS } from './engine-traits.ts'
+import { ENGINE_TRAITS, type EngineTraits } from './engine-traits.ts'
 import { TRANSLATORS } from './translators.ts'
 
 /** A body for servers of one engine. */
@@ -20,21 +20,31 @@ export interface TranslateOptions {
   readonly engine: Engine
   /** Of the model; undefined: unknown. */
   readonly contextTokens?: number | undefined
+  /** Whether the body is for the tokenizer of the server, and not for an answer. */
+  readonly isCount?: boolean
 }
 
 /** @param bytes a body of the dialect that was read before @returns rows 11 and 15 for a body that cannot be translated */
 export function translateBody(bytes: Buffer, dialect: Pick<Dialect, 'route'>, options: TranslateOptions): Translation | GatewayError {
   const body = parseObject(bytes.toString('utf8'))
-  const translator = TRANSLATORS[dialect.route]
+  const translator = TRANSLATORS[options.isCount ? 'messages' : dialect.route]
   if (body === undefined || translator === undefined || typeof body.model !== 'string') throw new TypeError('not a body to translate')
   try {
-    const server = { traits: ENGINE_TRAITS[options.engine], tokensLeft: tokensLeft(body, bytes.length, options.contextTokens) }
-    const { fields, changes } = translator.request(body, server)
-    return { body: writtenBody(fields, body.model, body.stream === true), headers: changes.headers(), stopSequences: stopSequencesIn(body) }
+    const traits = ENGINE_TRAITS[options.engine]
+    const { fields, changes } = translator.request(body, { traits, tokensLeft: tokensLeft(body, bytes.length, options.contextTokens) })
+    const sent = options.isCount ? countedFields(fields, traits) : fields
+    return { body: writtenBody(sent, body.model, body.stream === true), headers: changes.headers(), stopSequences: stopSequencesIn(body) }
   } catch (error) {
     if (error instanceof GatewayError) return error
     throw error
   }
+}
+
+/** The parts of a chat completion from which its prompt is made. A server that renders the prompt as for an answer gets all of them. */
+function countedFields(fields: JsonObject, { tokenizer }: EngineTraits): JsonObject {
+  if (tokenizer !== 'ChatTokenize') return fields
+  const { messages, tools, chat_template_kwargs: template } = fields
+  return { messages, tools, chat_template_kwargs: template, add_generation_prompt: true }
 }
 
 /** Tokens for the answer beside the prompt. Only a cap that might not fit is worth the estimate: a token has at least one byte. */
