@@ -313,7 +313,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   get #usage(): Usage | undefined {
     const usage = (this.#relay ?? this.#stream)?.usage(this.#inputTokens)
-    return usage !== undefined && this.target.backend.reportsOneAnswer ? usageOfAll(usage, this.job, this.#inputTokens) : usage
+    if (usage === undefined || this.translated || !this.target.backend.reportsOneAnswer) return usage // a translated request asks for one
+    return usageOfAll(usage, this.job, this.#inputTokens)
   }
 
   /**

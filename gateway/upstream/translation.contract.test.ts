@@ -136,6 +136,15 @@ describe('a message for a server of chat completions', () => {
     expect([answer.status, answer.text]).toEqual([502, expect.stringContaining('Backend error')])
   })
 
+  it('X22: costs one answer, whatever number a body asks for: the server is asked for one', async () => {
+    const { gateway, backend } = await gatewayTo(json(200, ANSWER), { tickMs: 60_000, backend: CHAT_ONLY })
+    gateway.job = { inputTokens: 5, choices: 5 }
+    await gateway.post(MESSAGES, { ...HELLO, n: 5 })
+    await until(() => gateway.outcomes.length === 1)
+    expect(gateway.outcomes[0]?.usage).toEqual({ inputTokens: 7, cachedInputTokens: 6, outputTokens: 3, isEstimated: false })
+    expect(String(backend.received[0]?.body)).not.toContain('"n":')
+  })
+
   it('X22: costs what the last report of the server says', async () => {
     const early = `data: ${JSON.stringify({ choices: [{ delta: {}, finish_reason: 'stop' }], usage: { prompt_tokens: 7, completion_tokens: 1 } })}\n\n`
     const { answer, gateway } = await call(streaming(chunk('hello') + early + COUNTS + DONE), { stream: true })
