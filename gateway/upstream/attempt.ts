@@ -198,8 +198,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   write(bytes: Buffer): void {
     const { response } = this.job.exchange
     this.#wroteAt = this.#deps.ticker.now
-    if (response.write(bytes)) return
-    if (this.#pausedAt !== undefined) return
+    if (response.write(bytes) || this.#pausedAt !== undefined) return
     this.#flow.hold('Client')
     this.#pausedAt = this.#wroteAt
     response.once('drain', () => this.#resume()) // a dead socket never drains; `close` then ends the attempt
