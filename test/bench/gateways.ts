@@ -189,7 +189,7 @@ async function startGateway(started: Started, { clone, root, dist }: Clone, { ip
 /** Environment of a gateway on this Redis. Its user may do everything, since two clones may need different rights. */
 export function gatewayEnv(redis: RedisPart, port: number, metricsPort: number): Record<string, string> {
   const pod = { POD_NAME: 'bench', PORT: String(port), METRICS_PORT: String(metricsPort) }
-  return { ...redis.envFor('admin'), ...pod, DEREGISTRATION_SECONDS: '0', ACCESS_LOG: 'sample' }
+  return { ...redis.envFor('admin'), ...pod, DEREGISTRATION_SECONDS: '0', ACCESS_LOG: 'sample', CLUSTER_ADDRESS_NAMESPACES: '*' }
 }
 
 export async function fillRedis(

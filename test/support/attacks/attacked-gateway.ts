@@ -178,6 +178,7 @@ export class AttackedGateway {
       NODE_ENV: 'production',
       HEAP_FILE: this.#heapFile,
       DEREGISTRATION_SECONDS: '0',
+      CLUSTER_ADDRESS_NAMESPACES: '*', // the model servers of the attacks have addresses of this machine
     }
     return new ManagedProcess({ name: 'gateway-attacked', argv, env: { ...fixed, ...env }, logFile: join(folder, 'gateway-attacked.log') })
   }
