@@ -62,6 +62,8 @@ export interface ExpectedRow {
   readonly limit?: string
   /** Whose limit it is; default: of the key. */
   readonly owner?: 'key' | 'account'
+  /** Whether the error has the sizes of the prompt and the context, as llama.cpp sends them. */
+  readonly hasSizes?: boolean
 }
 
 /** Asserts status, envelope, message, retry headers and both request ids of a refusal. @returns its message */
@@ -76,10 +78,11 @@ export function expectRow(answer: Answer, format: WireFormat, row: ExpectedRow):
   const message = (JSON.parse(answer.text) as { error: { message: string } }).error.message
   const [type, code, param] = row.openai
   const metadata: unknown = row.limit && expect.objectContaining({ limit: row.limit, owner: row.owner ?? 'key' })
+  const sizes: object = row.hasSizes === true ? { n_prompt_tokens: expect.any(Number), n_ctx: expect.any(Number) } : {}
   expect(JSON.parse(answer.text)).toEqual(
     format === 'openai'
-      ? { error: { message, type, param, code, metadata } }
-      : { type: 'error', error: { type: row.anthropic, message, metadata }, request_id: id },
+      ? { error: { message, type, param, code, metadata, ...sizes } }
+      : { type: 'error', error: { type: row.anthropic, message, metadata, ...sizes }, request_id: id },
   )
   expect(message.slice(0, row.starts.length)).toBe(row.starts)
   return message

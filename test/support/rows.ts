@@ -40,8 +40,14 @@ export const NOT_FOUND = row(404, ['invalid_request_error', 'model_not_found', '
 export const TOO_LARGE = row(413, ['invalid_request_error', null, null], 'request_too_large', 'Request too large')
 export const NOT_JSON = invalid('invalid_json', null, 'Invalid JSON in request body')
 export const wrongField = (field: string): ExpectedRow => invalid(null, field, `Invalid request: ${field}`)
-export const overflow = (format: 'openai' | 'anthropic'): ExpectedRow =>
-  invalid('context_length_exceeded', 'messages', format === 'openai' ? "This model's maximum context length is " : 'prompt is too long: ')
+export const overflow = (format: 'openai' | 'anthropic'): ExpectedRow => ({
+  ...invalid(
+    'context_length_exceeded',
+    'messages',
+    format === 'openai' ? "This model's maximum context length is " : 'prompt is too long: ',
+  ),
+  hasSizes: true,
+})
 
 /** Row 24: the client repeats the request on another pod. */
 export const NOT_READY = unavailable('not_ready', 'api_error', 'Service unavailable', 1)
