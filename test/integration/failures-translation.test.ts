@@ -2,15 +2,13 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
 import { callHeaders, PATHS, smallBody, type WireFormat } from '../support/ask.ts'
-import { spentMicros } from '../support/key-spend.ts'
 import { openLab } from '../support/lab.ts'
-import { checkMessageStream, messageEvents } from '../support/message-grammar.ts'
-import { ModelServerPart, UPSTREAM_MODEL } from '../support/model-server-part.ts'
+import { messageEvents } from '../support/message-grammar.ts'
+import { UPSTREAM_MODEL } from '../support/model-server-part.ts'
 import { rebuilt } from '../support/rebuilt-message.ts'
 import type { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
 
-const MODEL = 'dying'
 const STUB = 'worded'
 /** Of a token: a unit for a million, so a token costs a micro-unit. */
 const PRICING = { inputPerMillion: '1', outputPerMillion: '1' }
@@ -18,24 +16,18 @@ const BUDGET = { name: 'life', amount: '100', unit: 'Currency', window: 'Lifetim
 const MOST_TOKENS = 4_000
 /** A stream has so many events when its gateway is killed. */
 const EVENTS = 10
-/** Arguments that cannot end before the server is killed. */
-const ENDLESS = { type: 'object', properties: { text: { type: 'string', minLength: 1_500 } }, required: ['text'] }
 
 const lab = openLab()
 let stack: Stack
-let server: ModelServerPart
 let stub: StubModel
 
 beforeAll(async () => {
   stack = await lab.stack({ gateways: 1 })
-  server = await ModelServerPart.start(lab.folder, lab.address.ip)
   stub = await startStubModel({ host: lab.address.ip })
-  await serve(MODEL, server.port)
   await serve(STUB, stub.port)
 })
 afterAll(async () => {
   await stub.close()
-  await server.stop()
 })
 
 async function serve(name: string, port: number): Promise<void> {
@@ -85,28 +77,6 @@ async function taken(credential: string): Promise<number> {
   }
   return Math.round(1_000_000 * (Number(budgets[0]?.used) + Number(budgets[0]?.held)))
 }
-
-describe('llama-server killed inside a tool call', () => {
-  it('is one error event, and the call costs what was written until then', async () => {
-    const credential = await stack.issueKey('killed-server', { budgets: [BUDGET] })
-    const tools = [{ name: 'write', description: 'Writes.', input_schema: ENDLESS }]
-    const fields = { stream: true, max_tokens: MOST_TOKENS, tools, tool_choice: { type: 'any' } }
-    const call = { url: stack.gateway.url, credential, body: smallBody(MODEL, fields) }
-    const { text, isTorn } = await readUntil(
-      call,
-      (part) => part.includes('input_json_delta'),
-      () => server.process.kill('SIGKILL'),
-    )
-    const { calls, ends } = rebuilt(checkMessageStream(text))
-    expect([isTorn, ends]).toEqual([false, ['error']])
-    expect(calls.map(({ name }) => name)).toEqual(['write'])
-    const spent = await waitFor('the call to be settled', async () => {
-      const micros = await spentMicros(lab, stack.gateway.url, credential)
-      return micros > 0 ? micros : undefined // NaN while the call is held
-    })
-    expect(spent).toBeLessThan(MOST_TOKENS)
-  })
-})
 
 describe('a gateway killed in a translated stream', () => {
   it('leaves no end that a client could take for one, and the call costs what it costs as a chat completion', async () => {
