@@ -150,7 +150,7 @@ function laggingMetric(meter: Meter): (pods: readonly string[]) => void {
   }
 }
 
-/** @returns sets the numbers of keys by namespace */
+/** @returns a function that sets the number of keys of each namespace */
 function unwatchedMetric(meter: Meter): (counts: ReadonlyMap<string, number>) => void {
   const help = 'Keys of namespaces that are no longer watched. They continue to work.'
   const keys = meter.gauge('headgate_operator_unwatched_keys', help, 'namespace')

@@ -19,7 +19,7 @@ export interface PromptSize {
 /** What the gateway knows of a prompt without a tokenizer; not below the truth, as far as can be known. */
 export interface CountEstimate {
   readonly tokens: number
-  /** The part of images, documents and sounds, which no tokenizer of text counts. */
+  /** The estimate for images, documents and sounds. A tokenizer of text does not count them. */
   readonly mediaTokens: number
 }
 

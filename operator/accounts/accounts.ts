@@ -60,7 +60,7 @@ export interface KeyAccount {
   readonly state: Account['spec']['state']
   /** Whether the status of the account says that its balance is used up. */
   readonly isBalanceExhausted: boolean
-  /** Whether its budgets or its balance refuse models without a price. */
+  /** Whether a budget of money or a balance refuses models without a price. */
   readonly needsPrices: boolean
   /** Whether the account admits the namespace of the key. */
   readonly admitsNamespace: boolean

@@ -102,7 +102,7 @@ function commandTool(tools: AgentRequest['tools']): string | undefined {
   return (tools ?? []).map((one) => one.function?.name ?? one.name ?? '').find((name) => name in COMMAND_TOOLS)
 }
 
-/** The next turn of the loop: as many have passed as assistant messages have calls. */
+/** Returns the next turn of the loop. Each assistant message with a call is a turn that has passed. */
 function loopMove(tool: string, messages: readonly object[]): Move {
   const passed = messages.filter((message) => CALLS.test(JSON.stringify(message))).length
   const [first, ...others] = (LOOP[passed] ?? []).map((command) => ({ tool, input: { command, description: `Turn ${passed + 1}` } }))
