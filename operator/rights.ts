@@ -33,7 +33,7 @@ export interface Right {
   readonly why: string
   /** Needed only where the operator watches a list of namespaces: elsewhere a cluster-wide row covers it. */
   readonly onlyWithList?: boolean
-  /** Why no request with this right is in the audit log of the integration tests, and what proves it instead. */
+  /** Why the audit log of the integration tests may hold no request with this right, and what proves the right instead. */
   readonly provenBy?: string
 }
 
