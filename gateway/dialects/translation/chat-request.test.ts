@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { type Engine, ENGINES } from '#contract/values/call-routes.ts'
 import { GatewayError } from '../../errors.ts'
 import type { JsonObject } from '../json-body.ts'
 import { chatRequest } from './chat-request.ts'
@@ -15,11 +16,7 @@ interface Translated {
   readonly messages: readonly JsonObject[]
 }
 
-function made(
-  body: JsonObject,
-  engine: keyof typeof ENGINE_TRAITS = 'LlamaCpp',
-  tokensLeft?: number,
-): { fields: Translated; headers: string[] } {
+function made(body: JsonObject, engine: Engine = 'LlamaCpp', tokensLeft?: number): { fields: Translated; headers: string[] } {
   const { fields, changes } = chatRequest(
     { model: 'm', max_tokens: 10, messages: [USER], ...body },
     { traits: ENGINE_TRAITS[engine], tokensLeft },
@@ -27,12 +24,11 @@ function made(
   return { fields: fields as Translated, headers: changes.headers() }
 }
 
-const messagesOf = (messages: readonly JsonObject[], engine?: keyof typeof ENGINE_TRAITS): readonly JsonObject[] =>
-  made({ messages }, engine).fields.messages
+const messagesOf = (messages: readonly JsonObject[], engine?: Engine): readonly JsonObject[] => made({ messages }, engine).fields.messages
 
-function refusal(body: JsonObject): string {
+function refusal(body: JsonObject, engine?: Engine): string {
   try {
-    made(body)
+    made(body, engine)
   } catch (error) {
     if (error instanceof GatewayError) return `${error.row.id}: ${error.message}`
   }
@@ -314,6 +310,18 @@ describe('fields', () => {
     })
     expect(fields).toMatchObject({ temperature: 0, top_p: 0.5, top_k: 3, stop: ['END'], response_format: { json_schema: { schema } } })
     expect(made({ top_k: 3 }, 'Other').headers).toEqual(['x-headgate-dropped', 'top_k'])
+  })
+
+  it('pass as many stop sequences as the server takes, and refuse more', () => {
+    const many = (count: number): JsonObject => ({ stop_sequences: Array.from({ length: count }, (_, index) => `end ${index}`) })
+    const taken = { VLLM: 100, SGLang: 100, LlamaCpp: 100, Ollama: 100, DeepSeek: 16, TGI: 4, Other: 4 } as const
+    for (const engine of ENGINES) {
+      expect(made(many(taken[engine]), engine).fields.stop, engine).toHaveLength(taken[engine])
+      if (taken[engine] === 100) continue
+      expect(refusal(many(taken[engine] + 1), engine), engine).toBe(
+        `untranslatable: Unsupported: stop_sequences has ${taken[engine] + 1} entries; this model takes at most ${taken[engine]}`,
+      )
+    }
   })
 
   it('that are needless are named, unknown ones are counted, and neither reaches the server', () => {

@@ -148,14 +148,21 @@ function cap({ max_tokens: asked }: JsonObject, tokensLeft: number | undefined, 
 }
 
 function sampling(body: JsonObject, traits: EngineTraits, changes: Changes): JsonObject {
-  const { stop_sequences: stop, temperature, top_p: topP, top_k: topK } = body
+  const { temperature, top_p: topP, top_k: topK } = body
   if (isSet(topK) && !traits.takesTopK) changes.drop('top_k')
   return {
-    ...(Array.isArray(stop) && stop.length > 0 && { stop: stop as unknown[] }),
+    ...stops(body, traits),
     ...(isSet(temperature) && { temperature }),
     ...(isSet(topP) && { top_p: topP }),
     ...(isSet(topK) && traits.takesTopK && { top_k: topK }),
   }
+}
+
+/** Without one of its sequences, an answer would go on where the client expects its end. */
+function stops({ stop_sequences: stop }: JsonObject, { maxStops }: EngineTraits): JsonObject {
+  if (!Array.isArray(stop) || stop.length === 0) return {}
+  if (stop.length > maxStops) throw unsupported('stop_sequences', `has ${stop.length} entries; this model takes at most ${maxStops}`)
+  return { stop: stop as unknown[] }
 }
 
 function isSet(value: unknown): boolean {
