@@ -80,7 +80,6 @@ describe('an unsuccessful answer', () => {
 
   it.each([
     [500, { error: 'the model broke' }, 'Backend error: the model broke'],
-    [500, { message: 'image input is not supported' }, 'Backend error: image input is not supported'],
     [424, { error: 'Request failed during generation', error_type: 'generation' }, 'Backend error: Request failed during generation'],
     [500, undefined, 'Backend error: it reported a failure'],
     [500, { error: '<!doctype html><html><body>nginx</body></html>' }, 'Backend error: it reported a failure'],
@@ -93,6 +92,22 @@ describe('an unsuccessful answer', () => {
     const { error } = backendFailure({ status, body }, NAMES)
     expect(errorMessage(error.row, error.params, 'openai')).toBe(message)
   })
+
+  it.each([
+    [500, 'image input is not supported - hint: if this is unexpected, you may need to provide the mmproj'],
+    [500, 'audio input is not supported - hint: if this is unexpected, you may need to provide the mmproj'],
+    [500, 'this model is missing data required for image input'],
+    [400, 'org/Llama-3 is not a multimodal model'],
+    [400, 'At most 0 image(s) may be provided in one prompt.'],
+  ])(
+    'X17: %d for an image or a sound that the model cannot take is a 400 that names the model, and no failure of the server: %s',
+    (status, text) => {
+      const { error, isRetryable, isBackendFailure } = backendFailure({ status, body: { error: { message: text, code: status } } }, NAMES)
+      expect([error.row.id, isRetryable, isBackendFailure]).toEqual(['backendRejected', false, false])
+      const words = text.replace(NAMES.upstreamModel, NAMES.askedName)
+      expect(errorMessage(error.row, error.params, 'anthropic')).toBe(`model fast does not take this input: ${words}`)
+    },
+  )
 
   it('leaves a stack to the log', () => {
     const body = { error: 'boom\n    at run (/srv/server.js:10:5)' }

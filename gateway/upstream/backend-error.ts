@@ -137,7 +137,8 @@ function paramsOf(row: RowID, status: number, { text, fields }: Said, names: Nam
   if (row === 'backendModelNotFound' || row === 'loopDetected') return { model: names.askedName }
   if (row === 'backendError') return { reason: reason ?? 'it reported a failure' }
   if (row !== 'backendRejected') return {}
-  return { reason: rejection(status, reason), field: typeof fields.param === 'string' ? fields.param : undefined }
+  const refusal = NO_SUCH_INPUT.test(text) ? `model ${names.askedName} does not take this input: ${reason}` : rejection(status, reason)
+  return { reason: refusal, field: typeof fields.param === 'string' ? fields.param : undefined }
 }
 
 /** Some servers count the answer that was asked for, some the prompt alone, which may be short then: such a number would explain nothing. */
@@ -163,11 +164,19 @@ function remedyFor(row: RowID, { upstreamModel }: Names): string {
   return row === 'backendModelNotFound' ? `; it was asked for "${upstreamModel}": check upstreamModel in the ServedModel` : ''
 }
 
+/**
+ * How servers refuse an image or a sound that their model cannot take: llama.cpp and Ollama (with status 500), vLLM. The server works, and
+ * every attempt would be refused.
+ */
+const NO_SUCH_INPUT =
+  /\b(?:image|audio|video) input is not supported|missing data required for image input|is not a multimodal model|at most 0 (?:image|audio|video)/i
+
 /** Finds the row. An overflow may have any status (SGLang answers 500), except that of a refused credential. */
 function rowOf({ status, isPage }: BackendAnswer, said: Said): RowID {
   const row = BY_STATUS[status] ?? othersRow(status, isPage)
   if (row === 'backendAuth') return row
   if (contextOverflow(said.text, said.fields) !== undefined) return 'contextOverflow'
+  if (NO_SUCH_INPUT.test(said.text)) return 'backendRejected'
   return status === 404 && isAboutModel(said) ? 'backendModelNotFound' : row
 }
 

@@ -123,10 +123,10 @@ describe('a message for a server of chat completions', () => {
 
   it('X25: is an error with a status where the server fails before its first event', async () => {
     for (const stream of [true, false]) {
-      const { answer } = await call(json(400, { error: { message: 'image input is not supported' } }), { stream })
+      const { answer } = await call(json(400, { error: { message: 'tools are not supported' } }), { stream })
       expect([answer.status, JSON.parse(answer.text)]).toMatchObject([
         400,
-        { type: 'error', error: { type: 'invalid_request_error', message: 'image input is not supported' } },
+        { type: 'error', error: { type: 'invalid_request_error', message: 'tools are not supported' } },
       ])
     }
   })
