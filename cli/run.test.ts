@@ -33,6 +33,10 @@ async function headgate(args: string, files: Readonly<Record<string, string>> = 
   return { code, out, report, written }
 }
 
+function objectsIn(yaml: string) {
+  return parseAllDocuments(yaml).map((document) => document.toJS() as { readonly kind: string })
+}
+
 describe('headgate import litellm', () => {
   test('writes manifests to standard output and the report beside them: exit 0', async () => {
     const { code, out, report } = await headgate('import litellm keys.json -n apps', { 'keys.json': JSON.stringify([KEY]) })
@@ -71,8 +75,24 @@ describe('headgate import litellm', () => {
     const files = { 'keys.json': await readFile(EXAMPLE, 'utf8') }
     const { code, out } = await headgate('import litellm keys.json -n demo --team-models 5f1d9c1e-team-blue=llama,qwen-72b', files)
     expect(code).toBe(0)
-    const shown = parseAllDocuments(await readFile(new URL('apikeys.yaml', EXAMPLE), 'utf8')).map((document) => document.toJS() as unknown)
-    expect(parseAllDocuments(out).map((document) => document.toJS() as unknown)).toEqual(shown)
+    expect(objectsIn(out)).toEqual(objectsIn(await readFile(new URL('apikeys.yaml', EXAMPLE), 'utf8')))
+  })
+
+  test('turns the models of the example into the manifests beside it, without keys: exit 3 for the one that it cannot convert', async () => {
+    const files = { 'config.yaml': await readFile(new URL('config.yml', EXAMPLE), 'utf8') }
+    const { code, out, report } = await headgate('import litellm --config config.yaml -n demo', files)
+    expect([code, objectsIn(out)]).toEqual([3, objectsIn(await readFile(new URL('models.yaml', EXAMPLE), 'utf8'))])
+    expect(report).toMatch(/^3 ServedModels written to standard output, 1 entry of LiteLLM not\.\n/)
+  })
+
+  test('writes models and keys together, and says which models of the keys are absent, and which are access groups', async () => {
+    const config = await readFile(new URL('config.yml', EXAMPLE), 'utf8')
+    const keys = JSON.stringify([{ ...KEY, models: ['llama', 'mini', 'large', 'absent', 'gpt-*'], max_budget: 5 }])
+    const { out, report } = await headgate('import litellm keys.json -c config.yaml', { 'config.yaml': config, 'keys.json': keys })
+    expect(objectsIn(out).map(({ kind }) => kind)).toEqual([...['ServedModel', 'ServedModel', 'ServedModel', 'ApiKey']])
+    expect(report).toContain('! large is an access group: put its models in its place: qwen-72b.')
+    expect(report).toContain('! No ServedModel was written for: absent.')
+    expect(report).toContain('Without pricing: llama, gpt-4.1-mini.')
   })
 })
 

@@ -2,9 +2,11 @@
 import { readFile, rename, writeFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { text } from 'node:stream/consumers'
-import { convert, type ConvertOptions, type TeamModels } from './litellm/convert.ts'
+import { convert, type ConvertOptions, NO_KEYS, type TeamModels } from './litellm/convert.ts'
+import { readConfig } from './litellm/read-config.ts'
 import { readKeys, UnreadableFile } from './litellm/read-keys.ts'
 import { reportOf } from './litellm/report.ts'
+import { convertModels, type ModelConversion, NO_MODELS } from './litellm/served-models.ts'
 import { runKubectl } from './access/kubectl.ts'
 import { type LocalState, StateFile } from './access/local-state.ts'
 import { reachOperator } from './access/reach-operator.ts'
@@ -57,8 +59,10 @@ type Surroundings = Omit<typeof PROCESS, keyof Billing> & Billing
 interface ImportCommand extends Omit<ConvertOptions, 'nowMs' | 'teams'> {
   /** File with the teams; undefined: none. */
   readonly teamFile: string | undefined
-  /** `-`: standard input. */
-  readonly file: string
+  /** File with the models; undefined: none. */
+  readonly configFile: string | undefined
+  /** `-`: standard input. Undefined: no keys, models alone. */
+  readonly file: string | undefined
   /** `-`: standard output. */
   readonly output: string
 }
@@ -68,7 +72,7 @@ const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/
 const HELP = `Usage: headgate COMMAND
 
 Commands:
-  import litellm FILE   make ApiKey manifests from the virtual keys of LiteLLM
+  import litellm FILE   make manifests from the virtual keys, teams and models of LiteLLM
   usage ACCOUNT         show what the keys of an account have used
   balance ACCOUNT       print what is left of the Credits of an account
   credit add ACCOUNT    add a Credit to an account
@@ -77,7 +81,8 @@ Commands:
 headgate COMMAND --help says more about a command.
 `
 
-const IMPORT_HELP = `Usage: headgate import litellm FILE [--teams FILE] [--namespace NAME] [--output FILE] [--team-models TEAM=MODELS] [--subtract-spend]
+const IMPORT_HELP = `Usage: headgate import litellm [FILE] [--config FILE] [--teams FILE] [--namespace NAME] [--output FILE]
+                               [--team-models TEAM=MODELS] [--subtract-spend]
 
 Makes one ApiKey manifest per virtual key of LiteLLM. Clients keep their keys: a manifest holds the SHA-256 that LiteLLM stores.
 It calls nothing and changes nothing; a report on standard error says what was imported, what was not, and what to do.
@@ -86,27 +91,30 @@ FILE is one of these, or - for standard input:
   the answer of GET /key/list?return_full_object=true&size=100 (each page is a file of its own, or jq -s of all pages)
   the answer of GET /key/info?key=HASH
   rows of the table LiteLLM_VerificationToken, as a JSON list or as CSV with a header
+Without FILE, --config makes ServedModels alone.
 
 Options:
+  -c, --config FILE          LiteLLM's config.yaml, or the answer of GET /model/info: makes a ServedModel of each model_name
       --teams FILE           the answer of GET /team/list: makes an Account of each team, and a Plan of each list of models
-  -n, --namespace NAME       namespace of the ApiKeys (default: default)
+  -n, --namespace NAME       namespace of the ApiKeys and ServedModels (default: default)
   -o, --output FILE          where to write the manifests (default: -, standard output)
       --team-models TEAM=A,B models of a team, for its keys without a list of their own; once per team id
       --subtract-spend       write the rest of budgets that never reset, instead of the whole amount
   -h, --help                 print this text
 
 Exit codes: 0 every key was written; 1 the file cannot be used, nothing was written; 2 the command line is wrong;
-3 some keys or teams were not written, the report names them.
+3 some keys, teams or models were not written, the report names them.
 
 Example:
   curl -s -H "Authorization: Bearer $LITELLM_MASTER_KEY" "$LITELLM_URL/key/list?return_full_object=true&size=100" > keys.json
-  headgate import litellm keys.json --namespace apps --output apikeys.yaml
+  headgate import litellm keys.json --config config.yaml --namespace apps --output manifests.yaml
 `
 
 const OPTIONS = {
   namespace: { type: 'string', short: 'n', default: 'default' },
   output: { type: 'string', short: 'o', default: '-' },
   teams: { type: 'string' },
+  config: { type: 'string', short: 'c' },
   'team-models': { type: 'string', multiple: true, default: [] as string[] },
   'subtract-spend': { type: 'boolean', default: false },
   ...HELP_OPTION,
@@ -154,18 +162,32 @@ async function ran<Parsed extends object>(
 }
 
 async function importLiteLLM(command: ImportCommand, around: Surroundings): Promise<number> {
-  const { file, output } = command
-  const input = file === '-' ? 'standard input' : file
-  const read = (): Promise<string> => (file === '-' ? around.readInput() : around.readFile(file))
-  const content = await done(read, `${input} cannot be read`, 'name a file that exists, or - for standard input')
+  const { output } = command
   const teams = await teamsOf(command, around)
-  const conversion = convert(readKeys(content), { ...command, teams, nowMs: around.now() })
-  const manifests = [...teams.plans, ...teams.accounts.map(({ account }) => account), ...conversion.written.map(({ manifest }) => manifest)]
+  const models = await modelsOf(command, around)
+  const content = await keysIn(command, around)
+  const keys = content === undefined ? NO_KEYS : convert(readKeys(content), { ...command, teams, nowMs: around.now() })
+  const accounts = teams.accounts.map(({ account }) => account)
+  const manifests = [...teams.plans, ...accounts, ...[...models.written, ...keys.written].map(({ manifest }) => manifest)]
   const yaml = manifests.map(manifestText).join('---\n')
   if (output === '-') around.print(yaml)
   else await done(() => around.writeFile(output, yaml), `--output ${output} cannot be written`, 'name a file in a folder that exists')
-  around.report(reportOf(conversion, output === '-' ? 'standard output' : output, teams))
-  return conversion.refused.length + teams.refused.length > 0 ? SOME_REFUSED : OK
+  around.report(reportOf(keys, output === '-' ? 'standard output' : output, teams, models))
+  return [keys, teams, models].some(({ refused }) => refused.length > 0) ? SOME_REFUSED : OK
+}
+
+/** @returns undefined if the command names no file with keys */
+async function keysIn({ file }: ImportCommand, around: Surroundings): Promise<string | undefined> {
+  if (file === undefined) return undefined
+  const read = (): Promise<string> => (file === '-' ? around.readInput() : around.readFile(file))
+  const input = file === '-' ? 'standard input' : file
+  return await done(read, `${input} cannot be read`, 'name a file that exists, or - for standard input')
+}
+
+async function modelsOf({ configFile: file, namespace }: ImportCommand, around: Surroundings): Promise<ModelConversion> {
+  if (file === undefined) return NO_MODELS
+  const content = await done(() => around.readFile(file), `--config ${file} cannot be read`, 'name a file that exists')
+  return convertModels(readConfig(content), namespace)
 }
 
 async function teamsOf(command: ImportCommand, around: Surroundings): Promise<TeamConversion> {
@@ -204,7 +226,8 @@ type Values = ReturnType<typeof parsedArgs<typeof OPTIONS>>['values']
 function importCommand([, source, file, ...rest]: readonly string[], values: Values): ImportCommand {
   if (source !== 'litellm')
     throw new CommandLineError(`import ${quoted(source)}: only litellm can be imported; write headgate import litellm FILE`)
-  if (file === undefined) throw new CommandLineError('FILE is missing; headgate import --help lists the readable files')
+  if (file === undefined && values.config === undefined)
+    throw new CommandLineError('FILE is missing; headgate import --help lists the readable files')
   if (rest.length > 0) throw new CommandLineError(`one FILE at a time; ${rest.length} more were given`)
   const { namespace, output } = values
   if (!NAMESPACE.test(namespace))
@@ -212,6 +235,7 @@ function importCommand([, source, file, ...rest]: readonly string[], values: Val
   return {
     file,
     teamFile: values.teams,
+    configFile: values.config,
     namespace,
     output,
     subtractSpend: values['subtract-spend'],

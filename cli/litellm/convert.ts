@@ -50,6 +50,8 @@ export interface Conversion {
   readonly notes: readonly string[]
 }
 
+export const NO_KEYS: Conversion = { written: [], refused: [], unknown: [], notes: [] }
+
 /** A key with its hash, before its name is known. */
 interface Candidate {
   readonly place: string

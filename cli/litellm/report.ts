@@ -3,21 +3,30 @@ import { plain } from '#contract/values/plain-text.ts'
 import type { Conversion, KeyManifest, Written } from './convert.ts'
 import type { LimitSpec } from './limits.ts'
 import type { Refused } from './read-keys.ts'
+import { type ModelConversion, NO_MODELS } from './served-models.ts'
+import { modelReport } from './models-report.ts'
 import { NO_TEAMS, type TeamConversion, type WrittenTeam } from './teams.ts'
 
 /** @param target file or stream with the manifests */
-export function reportOf({ written, refused, unknown, notes }: Conversion, target: string, teams: TeamConversion = NO_TEAMS): string {
+export function reportOf(
+  { written, refused, unknown, notes }: Conversion,
+  target: string,
+  teams: TeamConversion = NO_TEAMS,
+  models: ModelConversion = NO_MODELS,
+): string {
   const total = written.length + refused.length
+  const counts = `${total} ${total === 1 ? 'key' : 'keys'} read: ${written.length} written to ${target}, ${refused.length} not written.`
   const lines = [
-    `${total} ${total === 1 ? 'key' : 'keys'} read: ${written.length} written to ${target}, ${refused.length} not written.`,
+    ...(total === 0 ? [] : [counts]),
     ...notes.map((note) => `! ${note}`),
     ...teamLines(teams),
+    ...modelReport(models, target),
     ...written.flatMap(writtenLines),
     ...(refused.length === 0 ? [] : ['', 'Not written:']),
     ...refused.flatMap(refusedLines),
     ...(unknown.length === 0 ? [] : ['', `Fields that this version does not know and has not imported: ${unknown.join(', ')}.`]),
-    ...modelLines(written),
-    ...nextLines(written, target),
+    ...namedModels(written, models),
+    ...nextLines(written, models, target),
   ]
   return `${lines.map(plain).join('\n')}\n`
 }
@@ -81,31 +90,48 @@ function refusedLines({ place, alias, reason, remedy }: Refused): readonly strin
   return [`  ${place}${alias === undefined ? '' : ` (alias ${JSON.stringify(alias)})`}: ${reason}`, `    ${remedy}`]
 }
 
-/** LiteLLM's export does not tell a model from an access group, whose name would admit nothing here. */
-function modelLines(written: readonly Written[]): readonly string[] {
-  const models = [...new Set(written.flatMap(({ manifest }) => manifest.spec.models))].filter((name) => name !== '*').toSorted()
-  if (models.length === 0) return []
+/** LiteLLM's export does not tell a model from an access group, whose name would admit nothing here. Its config does. */
+function namedModels(keys: readonly Written[], { written, groups }: ModelConversion): readonly string[] {
+  const named = [...new Set(keys.flatMap(({ manifest }) => manifest.spec.models))].filter((name) => name !== '*').toSorted()
+  if (named.length === 0) return []
+  const served = new Set(written.flatMap(({ manifest: { spec } }) => [spec.servedName, ...(spec.aliases ?? [])]))
+  const absent = named.filter((name) => !served.has(name) && !name.includes('*') && !groups.has(name))
+  const group = 'If one of them is an access group of LiteLLM, put the models of the group in its place.'
   return [
     '',
-    `The keys name these models: ${models.join(', ')}.`,
-    '! Each needs a ServedModel with that name or alias. If one of them is an access group of LiteLLM, put the models of the group in its place.',
+    `The keys name these models: ${named.join(', ')}.`,
+    ...named.flatMap((name) => {
+      const members = groups.get(name)
+      return members === undefined ? [] : [`! ${name} is an access group: put its models in its place: ${members.join(', ')}.`]
+    }),
+    ...(written.length === 0 ? [`! Each needs a ServedModel with that name or alias. ${group}`] : []),
+    ...(written.length > 0 && absent.length > 0 ? [`! No ServedModel was written for: ${absent.join(', ')}. ${group}`] : []),
   ]
 }
 
-function nextLines(written: readonly Written[], target: string): readonly string[] {
+function nextLines(written: readonly Written[], models: ModelConversion, target: string): readonly string[] {
+  const file = target === 'standard output' ? 'FILE' : target
+  const isEmpty = written.length + models.written.length === 0
+  return isEmpty
+    ? []
+    : [
+        '',
+        ...keyLines(written, models),
+        'Lines with ! need a decision; lines with - have no counterpart. Then:',
+        `  kubectl apply -f ${file}`,
+      ]
+}
+
+function keyLines(written: readonly Written[], models: ModelConversion): readonly string[] {
   if (written.length === 0) return []
   const hasBudget = written.some(({ manifest }) => manifest.spec.budgets !== undefined)
-  const prices = 'Budgets are in money: a model without pricing in its ServedModel refuses the requests of keys with a budget.'
-  const { namespace } = written[0]?.manifest.metadata ?? {}
-  const place = `The ApiKeys are in namespace ${namespace ?? ''}; --namespace chooses another one.`
-  const proofs = `The export has no values, so the keys have no proof: without ${namespace ?? 'the namespace'} in the chart value scope.unprovenHashes they wait with ProofRequired.`
-  const file = target === 'standard output' ? 'FILE' : target
+  const free = models.written.filter(({ manifest }) => manifest.spec.pricing === undefined).map(({ manifest }) => manifest.spec.servedName)
+  const names = free.length === 0 ? '' : ` Without pricing: ${free.join(', ')}.`
+  const prices = `Budgets are in money: a model without pricing in its ServedModel refuses the requests of keys with a budget.${names}`
+  const { namespace = '' } = written[0]?.manifest.metadata ?? {}
   return [
-    '',
     ...(hasBudget ? [prices] : []),
-    place,
-    proofs,
-    'Lines with ! need a decision; lines with - have no counterpart. Then:',
-    `  kubectl apply -f ${file}`,
+    `The ApiKeys are in namespace ${namespace}; --namespace chooses another one.`,
+    `The export has no values, so the keys have no proof: without ${namespace} in the chart value scope.unprovenHashes they wait with ProofRequired.`,
   ]
 }
