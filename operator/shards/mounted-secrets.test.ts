@@ -221,7 +221,12 @@ describe('a model that cannot be written', () => {
     add('modest', 'modest', large('modest'))
     await written()
     expect([mounted.refusal('modest'), (await models()).includes('modest')]).toEqual([undefined, true])
+    expect(mounted.hasRoomFor('greedy-59', 'greedy')).toBe(false)
+    settled.length = 0
     mounted.deleteModel('greedy-0')
+    const offered = settled.map(([uid]) => uid)
+    expect(offered, 'one of those that wait is told, not all').toHaveLength(1)
+    expect(mounted.hasRoomFor(offered[0] ?? '', 'greedy')).toBe(true)
     add('greedy-59', 'greedy', large('greedy-59', 100))
     await written()
     expect(mounted.refusal('greedy-59')).toBeUndefined()
@@ -254,6 +259,21 @@ test('entries of another version stay', async () => {
   expect(await models()).toEqual(['b', 'a'])
   expect(await dataOf(UPSTREAM)).toMatchObject({ 'pool.x': 'eA==' })
   expect(mounted.refusal('b')).toMatchObject({ message: expect.stringContaining('version 2') })
+})
+
+test('a credential that several models of a namespace share counts once, until the last of them gives it up', async () => {
+  const mounted = await opened()
+  const large = Array.from({ length: 120 }, (_, n) => `${n}`.padEnd(2_048, 'x'))
+  await set(mounted, 'a', large)
+  await set(mounted, 'b', large)
+  mounted.deleteModel('a')
+  await set(mounted, 'c', ['y'.repeat(40_000)])
+  expect(mounted.refusal('c')).toBeInstanceOf(NamespaceCredentialsFull)
+  settled.length = 0
+  mounted.deleteModel('b')
+  expect(settled.map(([uid]) => uid)).toEqual(['c'])
+  await set(mounted, 'c', ['y'.repeat(40_000)])
+  expect(mounted.refusal('c')).toBeUndefined()
 })
 
 test('eight times as many models without credentials cost about eight times as much, not sixty-four times', async () => {

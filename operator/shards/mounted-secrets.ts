@@ -5,6 +5,7 @@
 import { hash } from 'node:crypto'
 import type { Cancel } from '#platform/clock.ts'
 import { MOUNTED_SHARDS } from '#contract/records/mounted-folder.ts'
+import { CredentialBytes } from './credential-bytes.ts'
 import { MultiMap } from './multi-map.ts'
 import { SecretShards, type SecretShardsDeps, type SettledListener } from './secret-shards.ts'
 import { type CredentialEntry, MODELS_SET, type RecordEntry, UPSTREAM_SET } from './sets.ts'
@@ -16,6 +17,7 @@ const MAX_NAMESPACE_RECORD_BYTES = 917_504
 /** An unused credential stays for this long, ms: pods that have not mounted its successor still use it. */
 const KEEP_UNUSED_MS = 600_000
 const RETRY_MS = 5_000
+const NO_CREDENTIALS: ReadonlyMap<string, number> = new Map()
 const SUMS = /[0-9a-f]{64}/g
 
 export interface MountedSecretsDeps extends SecretShardsDeps {
@@ -31,8 +33,11 @@ export interface MountedModel {
   readonly credentials: readonly string[]
 }
 
+/** What does not fit into the share of its namespace. Only the other models of the namespace can make room. */
+export class NamespaceMountFull extends Error {}
+
 /** Credentials that do not fit into the share of their namespace. */
-export class NamespaceCredentialsFull extends Error {
+export class NamespaceCredentialsFull extends NamespaceMountFull {
   constructor(namespace: string, bytes: number) {
     super(
       `the backend credentials of namespace ${namespace} would have ${bytes} bytes, above ${MAX_NAMESPACE_CREDENTIAL_BYTES}: use fewer distinct credentials`,
@@ -42,7 +47,7 @@ export class NamespaceCredentialsFull extends Error {
 }
 
 /** Model records that do not fit into the share of their namespace. */
-export class NamespaceRecordsFull extends Error {
+export class NamespaceRecordsFull extends NamespaceMountFull {
   constructor(namespace: string, bytes: number) {
     super(
       `the records of the ServedModels of namespace ${namespace} would have ${bytes} bytes, above ${MAX_NAMESPACE_RECORD_BYTES}: use fewer or smaller ServedModels`,
@@ -70,8 +75,10 @@ export class MountedSecrets {
   readonly #users = new MultiMap<string>()
   /** Bytes of all records, by namespace. */
   readonly #recordBytes = new Map<string, number>()
-  /** Uids of the models with credentials, by namespace. */
-  readonly #uidsIn = new MultiMap<string>()
+  /** Bytes of the credentials, by namespace. */
+  readonly #credentialBytes = new Map<string, CredentialBytes>()
+  /** Models that wait for room in the share of their namespace, by namespace and uid. */
+  readonly #waiting = new Map<string, Map<string, Use>>()
   /** By uid of a model, or sum of a credential: why it is not durable. */
   readonly #refused = new Map<string, Error>()
   readonly #listeners: SettledListener[] = []
@@ -114,11 +121,13 @@ export class MountedSecrets {
     const bytes = new Map(entries.map(({ sum, value }) => [sum, Buffer.byteLength(value)]))
     const use = { namespace, bytes, recordBytes: Buffer.byteLength(text ?? '') }
     this.#refused.delete(uid)
+    this.#waiting.get(namespace)?.delete(uid)
     const refusal = this.#overShare(uid, use)
-    if (refusal) return queueMicrotask(() => this.#settled(uid, [uid], refusal))
+    if (refusal) return this.#wait(uid, use, refusal)
     this.#replace(uid, use)
     for (const entry of entries) this.#use(entry)
     this.#setRecord(uid, text)
+    this.#offerRoom(namespace)
   }
 
   /** Keeps the mounted parts of a model that is unreadable. */
@@ -129,9 +138,18 @@ export class MountedSecrets {
   }
 
   deleteModel(uid: string): void {
+    const namespace = this.#uses.get(uid)?.namespace
     this.#refused.delete(uid)
+    for (const waiting of this.#waiting.values()) waiting.delete(uid)
     this.#replace(uid, undefined)
     this.#setRecord(uid, undefined)
+    if (namespace !== undefined) this.#offerRoom(namespace)
+  }
+
+  /** Whether a model that was refused for the share of its namespace would fit now. Listeners hear of one such model at a time. */
+  hasRoomFor(uid: string, namespace: string): boolean {
+    const use = this.#waiting.get(namespace)?.get(uid)
+    return use !== undefined && this.#overShare(uid, use) === undefined
   }
 
   /** The value of a credential that is mounted or on its way. */
@@ -162,22 +180,47 @@ export class MountedSecrets {
     this.#credentials.stop()
   }
 
+  #wait(uid: string, use: Use, refusal: NamespaceMountFull): void {
+    const waiting = this.#waiting.get(use.namespace) ?? new Map<string, Use>()
+    this.#waiting.set(use.namespace, waiting.set(uid, use))
+    queueMicrotask(() => this.#settled(uid, [uid], refusal))
+  }
+
+  /** Tells the first waiting model that fits: it takes the room, and then the next one is told. Thousands may wait. */
+  #offerRoom(namespace: string): void {
+    const waiting = this.#waiting.get(namespace)
+    if (waiting === undefined) return
+    if (waiting.size === 0) return void this.#waiting.delete(namespace)
+    for (const [uid, use] of waiting) {
+      if (this.#overShare(uid, use) !== undefined) continue
+      const refusal = this.#refused.get(uid)
+      return this.#listeners.forEach((listener) => listener(uid, refusal))
+    }
+  }
+
   /** Why the models of a namespace would exceed its share with this use. */
-  #overShare(uid: string, use: Use): Error | undefined {
+  #overShare(uid: string, use: Use): NamespaceMountFull | undefined {
     const { namespace, recordBytes } = use
-    const credentials = use.bytes.size > 0 ? this.#bytesWith(uid, use) : 0
-    if (credentials > MAX_NAMESPACE_CREDENTIAL_BYTES) return new NamespaceCredentialsFull(namespace, credentials)
     const former = this.#uses.get(uid)
+    const own = former?.namespace === namespace ? former.bytes : NO_CREDENTIALS
+    const credentials = use.bytes.size > 0 ? this.#credentialsOf(namespace).totalWith(own, use.bytes) : 0
+    if (credentials > MAX_NAMESPACE_CREDENTIAL_BYTES) return new NamespaceCredentialsFull(namespace, credentials)
     const others = (this.#recordBytes.get(namespace) ?? 0) - (former?.namespace === namespace ? former.recordBytes : 0)
     const isOver = recordBytes > 0 && others + recordBytes > MAX_NAMESPACE_RECORD_BYTES
     return isOver ? new NamespaceRecordsFull(namespace, others + recordBytes) : undefined
   }
 
-  /** Bytes of all distinct credentials that the models of a namespace would use with this use. */
-  #bytesWith(uid: string, { namespace, bytes }: Use): number {
-    const others = [...this.#uidsIn.get(namespace)].filter((other) => other !== uid)
-    const all = new Map([...others.flatMap((other) => [...(this.#uses.get(other)?.bytes ?? [])]), ...bytes])
-    return [...all.values()].reduce((total, size) => total + size, 0)
+  #credentialsOf(namespace: string): CredentialBytes {
+    return this.#credentialBytes.get(namespace) ?? new CredentialBytes()
+  }
+
+  #countCredentials(former: Use | undefined, use: Use | undefined): void {
+    if (former) this.#credentialsOf(former.namespace).delete(former.bytes)
+    if (former && this.#credentialsOf(former.namespace).isEmpty) this.#credentialBytes.delete(former.namespace)
+    if (use === undefined || use.bytes.size === 0) return
+    const counted = this.#credentialsOf(use.namespace)
+    counted.add(use.bytes)
+    this.#credentialBytes.set(use.namespace, counted)
   }
 
   #countRecords(former: Use | undefined, use: Use | undefined): void {
@@ -189,10 +232,9 @@ export class MountedSecrets {
   /** Replaces the credentials of a model; undefined removes the model. */
   #replace(uid: string, use: Use | undefined): void {
     const former = this.#uses.get(uid)
-    if (former) this.#uidsIn.delete(former.namespace, uid)
     if (use) this.#uses.set(uid, use)
     else this.#uses.delete(uid)
-    if (use && use.bytes.size > 0) this.#uidsIn.add(use.namespace, uid)
+    this.#countCredentials(former, use)
     this.#countRecords(former, use)
     for (const sum of use?.bytes.keys() ?? []) this.#users.add(sum, uid)
     const left = [...(former?.bytes.keys() ?? [])].filter((sum) => use?.bytes.has(sum) !== true)

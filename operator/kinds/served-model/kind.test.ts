@@ -10,12 +10,12 @@ import { servedModels } from '#api/resources.ts'
 import { servedModelKind } from '#api/served-model-kind.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
-import { type ObjectRef, refKey, uidOf } from '#kube/port.ts'
+import { KubeError, type ObjectRef, refKey, uidOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, services } from '#kube/resources.ts'
 import { addServiceIndex } from '#kube/indexes.ts'
 import { desiredModel } from './desired.ts'
 import { ProjectedModels } from './projected-models.ts'
-import type { MountedSecrets } from '../../shards/mounted-secrets.ts'
+import { type MountedSecrets, NamespaceRecordsFull } from '../../shards/mounted-secrets.ts'
 import type { OperatorContext } from '../kind.ts'
 import { ObjectController } from '../object-controller.ts'
 import { createDeps, ServedModels } from './kind.ts'
@@ -33,6 +33,9 @@ class Bench {
   /** undefined while Redis does not answer. */
   standing: ReadonlyArray<readonly [string, string]> | undefined = []
   unsynced: readonly string[] = []
+  /** Why the mounted Secrets refuse every model. */
+  refusal: Error | undefined
+  hasRoom = false
   readonly controller: ObjectController
 
   constructor() {
@@ -93,7 +96,8 @@ class Bench {
       keep: (uid: string) => void this.kept.push(uid),
       deleteModel: () => undefined,
       credential: (sum: string) => (sum === SUM ? VALUE : undefined),
-      refusal: () => undefined,
+      refusal: () => this.refusal,
+      hasRoomFor: () => this.hasRoom,
     } as unknown as MountedSecrets
     addServiceIndex(this.objects.informer(endpointSlices))
     const create = (): ServedModels => new ServedModels(context, { ...createDeps(context), mounted })
@@ -207,6 +211,21 @@ describe('ServedModels', () => {
       await bench.clock.advance(0)
       expect(new Set(bench.enqueued).size).toBe(252)
     })
+  })
+
+  test.each<[string, Error, boolean]>([
+    ['beyond the share of its namespace is not mounted again until there is room', new NamespaceRecordsFull('shop', 1), false],
+    ['that the API server refuses is mounted again after a while', new KubeError('Forbidden', 403, 'no'), true],
+  ])('a model %s', async (_what, refusal, isRepeated) => {
+    const model = await bench.apply('plain', { backends: [{ name: 'one', url: 'https://models.example' }] })
+    await bench.controller.prepare()
+    bench.refusal = refusal
+    const { kind } = bench.controller
+    const observed = () => kind.observe({ namespace: 'shop', name: model.metadata.name }) ?? {}
+    await bench.clock.advance(600_000)
+    expect(kind.nextStep(observed())?.do === 'mount').toBe(isRepeated)
+    bench.hasRoom = true
+    expect(kind.nextStep(observed())).toMatchObject({ do: 'mount' })
   })
 
   describe('a start', () => {

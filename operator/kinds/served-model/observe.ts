@@ -21,10 +21,12 @@ import type {
   ServiceEndpoints,
 } from './observed.ts'
 import { isNarrower, publishingOf } from './publishing.ts'
+import { NamespaceMountFull } from '../../shards/mounted-secrets.ts'
 import { MOUNT_DELAY_MS, statusOf } from './status.ts'
 import type { EndpointSlice, Service } from '#kube/resources.ts'
 
 type BackendSpec = ServedModel['spec']['backends'][number]
+type ModelId = { readonly uid: string; readonly namespace: string }
 
 /** Maximum number of endpoints of one backend in a record. */
 const MAX_ENDPOINTS = 1_000
@@ -67,7 +69,7 @@ function observeModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps)
   const version = deps.version()
   const text = desired.record && encodeModelRecord(desired.record, version)
   const projection = observeProjection(uid, { text, desired }, deps)
-  const mounted = observeMounted(uid, mountKey({ coldStart, backends: around.backends }, version), deps)
+  const mounted = observeMounted({ uid, namespace: ref.namespace }, mountKey({ coldStart, backends: around.backends }, version), deps)
   const status = statusOf(around, desired, { ...projection, mountedForMs: mounted.forMs }, deps.clock.now())
   const credentials = around.hasPlace ? credentialsOf(model) : []
   const timing = observeTiming(credentials, mounted, deps)
@@ -100,13 +102,18 @@ export function adoptable(record: ModelRecord, uid: string, { mounted }: Pick<Se
   return { ...record, backends: record.backends.filter(isOwn) }
 }
 
-function observeMounted(uid: string, key: string, { memory, mounted, clock }: ServedModelDeps): ObservedModel['mounted'] {
+function observeMounted({ uid, namespace }: ModelId, key: string, { memory, mounted, clock }: ServedModelDeps): ObservedModel['mounted'] {
   const last = memory.get(uid).mounted
   const forMs = ageMs(last, clock)
-  const refusal = mounted.refusal(uid)
-  const isRefused = refusal !== undefined
-  const isDue = isRefused && (forMs >= MOUNT_RETRY_MS || isKubeError(refusal, 'Conflict')) // another process has written: set again at once
-  return { isCurrent: last?.key === key && !isDue, isRefused, forMs }
+  const retryInMs = retryMountInMs(mounted.refusal(uid), forMs, () => mounted.hasRoomFor(uid, namespace))
+  return { isCurrent: last?.key === key && retryInMs > 0, retryInMs, forMs }
+}
+
+/** A model beyond the share of its namespace makes no tries: thousands may wait, and `hasRoom` changes only with an event. */
+function retryMountInMs(refusal: Error | undefined, forMs: number, hasRoom: () => boolean): number {
+  if (refusal === undefined) return Infinity
+  if (refusal instanceof NamespaceMountFull) return hasRoom() ? 0 : Infinity
+  return isKubeError(refusal, 'Conflict') ? 0 : Math.max(0, MOUNT_RETRY_MS - forMs) // after a conflict another process has written: at once
 }
 
 function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSurroundings {
@@ -175,12 +182,12 @@ function ageMs(given: { readonly atMs: number } | undefined, clock: Clock): numb
 
 function observeTiming(
   credentials: readonly CredentialRef[],
-  { forMs, isRefused }: ObservedModel['mounted'],
+  { forMs, retryInMs }: ObservedModel['mounted'],
   deps: ServedModelDeps,
 ): Pick<ObservedModel, 'dueCredential' | 'nextChangeAtMs'> {
   const waits = credentials.flatMap((ref) => [deps.credentials.readInMs(ref), deps.credentials.formerEndsInMs(ref) ?? Infinity])
   if (credentials.length > 0 && forMs < MOUNT_DELAY_MS) waits.push(MOUNT_DELAY_MS - forMs)
-  if (isRefused) waits.push(Math.max(0, MOUNT_RETRY_MS - forMs))
+  waits.push(retryInMs)
   const soonest = Math.min(...waits)
   return {
     dueCredential: credentials.find((ref) => deps.credentials.readInMs(ref) === 0),

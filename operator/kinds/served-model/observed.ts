@@ -98,8 +98,8 @@ export interface ObservedModel extends ModelSurroundings {
   readonly coldStart: ModelRecord | undefined
   readonly text: string | undefined
   readonly projection: ObservedProjection
-  /** Whether the mounted Secrets were handed this model and these credentials, and ms since the last handover. */
-  readonly mounted: { readonly isCurrent: boolean; readonly isRefused: boolean; readonly forMs: number }
+  /** Whether the mounted Secrets were handed this model and these credentials, ms until a refused handover is repeated, and ms since the last one. */
+  readonly mounted: { readonly isCurrent: boolean; readonly retryInMs: number; readonly forMs: number }
   /** A credential that must be read before the record can be derived. */
   readonly unread: CredentialRef | undefined
   readonly dueCredential: CredentialRef | undefined

@@ -25,7 +25,7 @@ function settled(change: Partial<ObservedModel> = {}, projection: Partial<Observ
     desired: desiredModel(AROUND),
     coldStart: undefined,
     text: 'record',
-    mounted: { isCurrent: true, isRefused: false, forMs: Infinity },
+    mounted: { isCurrent: true, retryInMs: Infinity, forMs: Infinity },
     unread: undefined,
     dueCredential: undefined,
     status: STATUS,
@@ -80,7 +80,11 @@ describe('next step of a ServedModel', () => {
       settled({ text: undefined }, { isWanted: false, isRestricted: true }),
       { do: 'project', level: 'urgent' },
     ],
-    ['changed files are mounted', settled({ mounted: { isCurrent: false, isRefused: false, forMs: 0 } }), { do: 'mount', level: 'change' }],
+    [
+      'changed files are mounted',
+      settled({ mounted: { isCurrent: false, retryInMs: Infinity, forMs: 0 } }),
+      { do: 'mount', level: 'change' },
+    ],
     [
       'a status that depends on an acknowledgement waits for the event',
       settled(UNPROVEN, { confirmation: WAITING, sinceMs: 1_000 }),
@@ -109,7 +113,7 @@ describe('next step of a ServedModel', () => {
 
   test('the steps have a fixed order: read, project, mount, read again, report', () => {
     const everything = settled(
-      { ...NEW_STATUS, unread: CREDENTIAL, dueCredential: CREDENTIAL, mounted: { isCurrent: false, isRefused: false, forMs: 0 } },
+      { ...NEW_STATUS, unread: CREDENTIAL, dueCredential: CREDENTIAL, mounted: { isCurrent: false, retryInMs: Infinity, forMs: 0 } },
       { isWanted: false, confirmation: WAITING },
     )
     const order: string[] = []
@@ -135,7 +139,7 @@ describe('next step of a ServedModel', () => {
   })
 
   test('a record of an earlier process and its mounted entries stay while the Secret is unreadable', () => {
-    const unreadable = { ...KEPT, mounted: { isCurrent: false, isRefused: false, forMs: 0 } }
+    const unreadable = { ...KEPT, mounted: { isCurrent: false, retryInMs: Infinity, forMs: 0 } }
     expect(nextStep(settled(unreadable, { isWanted: false, isKept: true }))).toBeUndefined()
     expect(nextStep(settled(unreadable, { isWanted: false }))).toEqual({ do: 'project', level: 'change' })
     expect(nextStep(settled(unreadable))).toBeUndefined()
