@@ -243,8 +243,8 @@ export class MountedSecrets {
 
   #setRecord(uid: string, text: string | undefined): void {
     if (this.#models.newest(uid)?.text === text) return
-    if (text === undefined) this.#models.remove(uid, 'change')
-    else this.#models.commit({ uid, text }, 'change')
+    if (text === undefined) this.#models.remove(uid, 'background')
+    else this.#models.commit({ uid, text }, 'background')
   }
 
   #use(entry: CredentialEntry): void {

@@ -35,6 +35,8 @@ export interface ShardSetKind<Entry> {
   readonly remedy: string
   /** Maximum size of the data in one Secret. Changes that shrink or revoke may exceed it, up to the API server's 1 MiB. */
   readonly limitBytes: number
+  /** Shortest wait of a commit that is not urgent, ms; default: a few ms. */
+  readonly lingerMs?: number
   /** Longest wait of a change that rides along with another write of its shard, ms; default 5 s. A large shard waits longer. */
   readonly rideMs?: number
   /** A damaged Secret stays as it is until an administrator restores or deletes it: nothing else has its entries. */
@@ -312,8 +314,8 @@ export class SecretShards<Entry> {
   }
 
   #schedule(shard: Shard<Entry>, group: string, level: Level): void {
-    const { shards, clock, backlog = () => 0 } = this.#options
-    const waitMs = lingerMs((this.#waiting.get(group) ?? 0) + backlog(group), shards)
+    const { shards, clock, backlog = () => 0, lingerMs: leastMs = 0 } = this.#options
+    const waitMs = Math.max(leastMs, lingerMs((this.#waiting.get(group) ?? 0) + backlog(group), shards))
     const nowMs = clock.monotonic()
     shard.lingerMs = Math.min(shard.lingerMs, waitMs)
     const dueMs = shard.pending.size < FULL_BATCH ? nowMs + waitMs : nowMs

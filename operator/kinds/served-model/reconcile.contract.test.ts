@@ -61,7 +61,7 @@ describe('reconcile of a ServedModel', () => {
     await world.settle()
     world.conflictFive('models')
     await apply('llama', { aliases: ['again'] })
-    await world.during(world.sleep(500))
+    await world.during(world.sleep(5_000))
     expect(await coldStart()).toMatchObject([{ aliases: ['again'] }])
   })
 
