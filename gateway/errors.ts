@@ -180,6 +180,8 @@ export interface GatewayErrorOptions {
   readonly retryAfterMs?: number | undefined
   /** Headers besides those of the row: name, value, name, value … */
   readonly headers?: readonly string[] | undefined
+  /** Status of the answer of a backend. Clients see the status of the row. */
+  readonly backendStatus?: number | undefined
   readonly metadata?: RefusedLimitDetails | undefined
 }
 
@@ -194,6 +196,7 @@ export class GatewayError extends Error {
   readonly headers: readonly string[]
   /** `error.metadata` of the answer. */
   readonly metadata: RefusedLimitDetails | undefined
+  readonly backendStatus: number | undefined
   /** Whether `constantError` has made it, so that its bytes may be kept. */
   isConstant = false
 
@@ -210,6 +213,7 @@ export class GatewayError extends Error {
     this.retryAfterMs = ms === undefined ? undefined : Math.min(60_000, Math.max(1, Math.ceil(ms)))
     this.headers = options.headers ?? NO_HEADERS
     this.metadata = options.metadata
+    this.backendStatus = options.backendStatus
   }
 }
 

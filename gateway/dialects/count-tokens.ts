@@ -10,6 +10,7 @@ export const countTokens: Dialect = {
   otherPaths: ['/v1/v1/messages/count_tokens'],
   hasOutput: false,
   isCharged: false,
+  timeouts: { firstByteSeconds: 2, idleSeconds: 2, totalSeconds: 2 },
   // no server streams a number: its answer would count as a failure of the server, and calls that cost nothing could take it out of service
   wrongPrompt: (body) => (body.stream === true ? invalid('stream', 'must be false: a count has no stream') : messages.wrongPrompt(body)),
 }

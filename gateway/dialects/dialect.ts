@@ -1,3 +1,4 @@
+import type { ModelRecord } from '#contract/records/model-record.ts'
 import type { CallRoute } from '#contract/values/call-routes.ts'
 import { type ErrorFormat, errorMessage, errorParam, type GatewayError } from '../errors.ts'
 import type { BackendEvents } from './backend-events.ts'
@@ -57,6 +58,8 @@ export interface Dialect {
   readonly hasOutput: boolean
   /** false: the call costs nothing and counts for no limit of the key but its own small one. */
   readonly isCharged: boolean
+  /** Longest waits for a backend, s, instead of those of the model: the gateway has an answer of its own. No backend is ejected for them. */
+  readonly timeouts?: ModelRecord['timeouts']
   /** Fields that bound the tokens of an answer on every server. */
   readonly caps: readonly string[]
   readonly framing: ClientFraming

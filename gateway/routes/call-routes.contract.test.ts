@@ -6,7 +6,10 @@ import { CALL_ROUTES } from '#contract/values/call-routes.ts'
 import { systemClock } from '#platform/clock.ts'
 import { type FrontGateway, modelRecord, startFront } from '../../test/support/front-gateway.ts'
 import { DIALECTS } from '../dialects/dialects.ts'
+import { GatewayError } from '../errors.ts'
 import { FreeCalls } from '../limits/free-calls.ts'
+import { backendFailure } from '../upstream/backend-error.ts'
+import type { Outcome } from '../upstream/forward-job.ts'
 
 /** Routes that a model also serves by the servers of others. */
 const TRANSLATED: Readonly<Record<string, readonly string[]>> = {
@@ -149,6 +152,42 @@ describe('the count of tokens', () => {
     front = await startFront()
     await ask(front.issue(), 'messages/count_tokens')
     expect(front.jobs.map(({ count }) => count)).toEqual([undefined])
+  })
+
+  const failed = (error: GatewayError): Outcome => ({ usage: undefined, wasSent: false, error })
+  const answered = (status: number, detail = 'Not Found'): GatewayError =>
+    backendFailure({ status, body: { detail } }, { askedName: 'llama', upstreamModel: 'llama' }).error
+  const native = modelRecord('llama', { backends: modelRecord('llama').backends.map((backend) => ({ ...backend, engine: 'VLLM' })) })
+
+  test.each<[string, GatewayError, number | undefined]>([
+    ['404', answered(404), 1],
+    ['405', answered(405), 1],
+    ['501', answered(501), 1],
+    ['nobody is there', new GatewayError('noBackend', { model: 'llama' }), 1],
+    ['a time-out, after which no tokenizer of the slow server is asked', new GatewayError('backendTimeout'), undefined],
+  ])('is answered by the gateway after all if its server cannot: %s', async (_what, error, translated) => {
+    front = await startFront({
+      models: [native],
+      forward: async ({ count, exchange }) => {
+        if (count === undefined) return failed(error)
+        exchange.response.writeHead(200).end('{}')
+        return { usage: undefined, wasSent: true, error: undefined }
+      },
+    })
+    expect((await ask(front.issue(), 'messages/count_tokens', { system: 'one two three '.repeat(100) })).status).toBe(200)
+    const [, own] = front.jobs
+    expect([front.jobs.length, own?.body, own?.translations?.size]).toEqual([2, undefined, translated])
+    expect(own?.count?.tokens).toBeGreaterThan(300)
+  })
+
+  test.each<[string, GatewayError, number]>([
+    ['of the request', answered(400), 400],
+    ['for a model that the server does not know', answered(404, 'no such model'), 404],
+    ['for its load', answered(503), 529],
+  ])('keeps the refusal of its server %s', async (_what, error, status) => {
+    front = await startFront({ models: [native], forward: async () => failed(error) })
+    expect((await ask(front.issue(), 'messages/count_tokens')).status).toBe(status)
+    expect(front.jobs).toHaveLength(1)
   })
 
   test('is no call of a model that the key may not use', async () => {

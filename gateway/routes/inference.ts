@@ -6,6 +6,7 @@ import type { Caller } from '../auth/key-table.ts'
 import type { BodyReader, BodyResult } from '../dialects/body-reader.ts'
 import { boundaryIn } from '../dialects/form-body.ts'
 import type { Dialect, ModelRequest } from '../dialects/dialect.ts'
+import type { CountEstimate } from '../dialects/prompt-size.ts'
 import type { ReadRequest } from '../dialects/read-request.ts'
 import type { RequestBody } from '../dialects/request-body.ts'
 import { refusedField } from '../dialects/request-shape.ts'
@@ -20,7 +21,16 @@ import type { ModelRecord } from '#contract/records/model-record.ts'
 import type { Engine } from '#contract/values/call-routes.ts'
 import type { ForwardJob, Outcome } from '../upstream/forward-job.ts'
 import type { ModelEntry } from '../upstream/model-table.ts'
-import { isOwnCount, neededTranslations, servesRoute, type Translations, translationsOf } from '../upstream/translated-call.ts'
+import {
+  countBodies,
+  isCount,
+  isOwnCount,
+  isUncounted,
+  neededTranslations,
+  servesRoute,
+  type Translations,
+  translationsOf,
+} from '../upstream/translated-call.ts'
 import { isLoop } from '../upstream/upstream-headers.ts'
 import { allowedModel } from './near-model.ts'
 import { identify, type RouteDeps, type RouteHandler } from './route.ts'
@@ -39,6 +49,8 @@ interface Call {
 interface Admitted {
   readonly job: ForwardJob
   readonly held: HeldCall | undefined
+  /** Of a count of tokens. */
+  readonly count: CountEstimate | undefined
 }
 
 /** It returns the refusal of a storm, and throws a GatewayError for every other one and for a failure before the first byte. */
@@ -66,10 +78,23 @@ export function inference(dialect: Dialect, deps: RouteDeps): RouteHandler {
 }
 
 /** Forwards an admitted call and charges for it when its answer has ended. */
-async function forward({ job, held }: Admitted, { deps }: Call): Promise<undefined> {
-  const running = deps.forward(job)
+async function forward({ job, held, count }: Admitted, call: Call): Promise<undefined> {
+  const running = call.deps.forward(job)
   const { error, wasSent } = await (held ? settled(running, held) : running)
-  if (error && !wasSent) throw error // rows 24, 26 to 34
+  if (!error || wasSent) return
+  if (count === undefined || !isUncounted(error)) throw error // rows 24, 26 to 34
+  const translations = error.row.id === 'backendTimeout' ? undefined : await tokenizerBodies(job, call) // a slow server is not asked again
+  await call.deps.forward({ ...job, body: undefined, translations, count })
+}
+
+/** The bodies for the tokenizers of servers that do not count by themselves. */
+async function tokenizerBodies({ body, model, dialect, exchange }: ForwardJob, call: Call): Promise<Translations | undefined> {
+  const needed = countBodies(model)
+  if (needed === undefined || body === undefined) return undefined
+  const order = { owner: call.caller.owner, translations: needed.options }
+  const results = orThrow(await call.deps.bodyReader.translate(body.bytes, dialect, exchange.response, order))
+  if (results === undefined) return undefined // the client has left
+  return booked({ original: body, translations: orThrow(translationsOf(needed, results)), isOptional: true }, call).translations
 }
 
 /** Counts a refusal for the account of the key. @returns the error itself */
@@ -183,13 +208,14 @@ function admitPriced(known: ReadCall, call: Call): Admitted | Promise<Admitted> 
 function admittedCall({ read: { asked, body, size }, model, translations }: ReadCall, held: HeldCall | undefined, call: Call): Admitted {
   const { exchange, caller, isMetered, dialect, deps } = call
   const reasonToEnd = (): GatewayError | undefined => deps.reasonToEnd(caller)
+  const count = size && isCount(dialect) ? deps.limits.countOf(model.record.uid, size) : undefined
   const job: ForwardJob = {
     ...{ exchange, dialect, model, body, translations, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
     ...{ choices: asked.choices, prompts: asked.prompts, tenant: caller.owner.tenant },
-    ...(size && isOwnCount(model, dialect) && { count: deps.limits.countOf(model.record.uid, size) }),
+    ...(count && isOwnCount(model, dialect) && { count }),
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),
   }
-  return { job, held }
+  return { job, held, count }
 }
 
 /** Charges a call when its answer has ended. */

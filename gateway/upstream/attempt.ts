@@ -1,17 +1,16 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import { GatewayError } from '../errors.ts'
 import { settledUsage, tokensOfBytes, type Usage, usageOfAll } from '../dialects/usage.ts'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
 import { backendCall } from './backend-call.ts'
-import { backendBroken, backendFailure, notConnected, gatewayFailure, shuttingDown, thrownFailure } from './backend-error.ts'
+import { backendBroken, backendFailure, notConnected, gatewayFailure, shuttingDown, thrownFailure, timedOut } from './backend-error.ts'
 import type { BackendAnswer, Failure } from './backend-error.ts'
 import type { BackendHealth } from './backend-health.ts'
 import type { BodyStream } from './body-stream.ts'
 import { BodyDecoder, canDecode, type Decoded } from './body-decoder.ts'
-import type { AnswerRelay, AttemptResult, ForwardJob, RelayPort } from './forward-job.ts'
+import { type AnswerRelay, type AttemptResult, type ForwardJob, type RelayPort, timeoutsOf } from './forward-job.ts'
 import type { Target } from './model-table.ts'
 import type { NameLookup } from './name-lookup.ts'
 import { relayFor } from './relay-for.ts'
@@ -258,7 +257,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   #checkTime(now: number): void {
-    const { firstByteSeconds, idleSeconds, totalSeconds } = this.job.model.record.timeouts
+    const { firstByteSeconds, idleSeconds, totalSeconds } = timeoutsOf(this.job)
     if (now - this.#startedAt > totalSeconds) return this.#timedOut('total time')
     if (this.#pausedAt !== undefined) {
       if (now - this.#pausedAt > idleSeconds) return this.#dropClient()
@@ -356,7 +355,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   #timedOut(what: string): void {
-    this.fail({ error: new GatewayError('backendTimeout', {}, { cause: `time-out: ${what}` }), isRetryable: false, isBackendFailure: true })
+    this.fail(timedOut(what, this.job.dialect.timeouts ? undefined : true))
   }
 
   /** Stops the work of the server before the result is known, because the result may start another attempt. */

@@ -48,6 +48,10 @@ export function notConnected(cause: NodeJS.ErrnoException, model: string): Failu
   return { ...gatewayFailure(new GatewayError('noBackend', { model }, { cause })), isRetryable: true }
 }
 
+export function timedOut(what: string, isBackendFailure: Failure['isBackendFailure']): Failure {
+  return { error: new GatewayError('backendTimeout', {}, { cause: `time-out: ${what}` }), isRetryable: false, isBackendFailure }
+}
+
 /** Row 35 without a reason says that the gateway is shutting down: no backend is to blame. */
 export function shuttingDown(row: 'notReady' | 'streamBroken' = 'notReady'): GatewayError {
   return new GatewayError(row)
@@ -127,6 +131,7 @@ function toError(answer: BackendAnswer, names: Names): GatewayError {
   const options: GatewayErrorOptions = {
     cause: `backend answered ${status}${isPage ? ' with a web page' : ''}${words === undefined ? '' : `: ${words}`}${remedyFor(row, names)}`,
     retryAfterMs: msOf(retryAfter),
+    backendStatus: status,
   }
   return new GatewayError(row, paramsOf(row, status, said, names), options)
 }

@@ -41,6 +41,10 @@ export interface ForwardJob {
   readonly reasonToEnd?: (() => GatewayError | undefined) | undefined
 }
 
+export function timeoutsOf({ dialect, model }: ForwardJob): ModelEntry['record']['timeouts'] {
+  return dialect.timeouts ?? model.record.timeouts
+}
+
 /** How a request ended. */
 export interface Outcome {
   /** As reported, else estimated, even if it ended early; undefined: no backend has worked on it, or the job is not metered. */

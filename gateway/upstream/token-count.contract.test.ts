@@ -162,6 +162,13 @@ describe('the tokens of a message', () => {
     expect(gateway.outcomes).toEqual([{ usage: undefined, wasSent: false, error: undefined }])
   })
 
+  it('are awaited for two seconds from a server that counts by itself, which is not marked for its silence', async () => {
+    const { gateway } = await gatewayTo(() => undefined)
+    for (let asked = 0; asked < 5; asked += 1) await gateway.post(COUNT, BODY)
+    expect(gateway.refusals.map(({ row }) => row.id)).toEqual(Array.from({ length: 5 }, () => 'backendTimeout'))
+    expect(gateway.upstream.unhealthy()).toEqual({})
+  })
+
   it('are counted by a backend with a share of the requests', async () => {
     const { gateway, backend } = await gatewayTo(json(200, { count: 5 }), { tickMs: 60_000 })
     const idle = { ...chatOnly('VLLM'), name: 'idle', endpoints: [backend.address] }

@@ -41,6 +41,10 @@ export function canServe(backend: BackendEntry, { route }: Route, translations?:
 /** The count of the tokens of a message. */
 const COUNT: CallRoute = 'messages/count_tokens'
 
+export function isCount({ route }: Route): boolean {
+  return route === COUNT
+}
+
 /** Whether a model serves a route. A model that serves messages also counts their tokens: by its servers, or by an estimate. */
 export function servesRoute({ routes, backends }: ModelEntry, { route }: Route): boolean {
   const needed = { route: route === COUNT ? 'messages' : route } as const
@@ -48,8 +52,17 @@ export function servesRoute({ routes, backends }: ModelEntry, { route }: Route):
 }
 
 /** Whether the gateway answers a count itself, because no server of the model takes one in the client's format. */
-export function isOwnCount({ routes }: ModelEntry, { route }: Route): boolean {
-  return route === COUNT && !routes.has(COUNT)
+export function isOwnCount({ routes }: ModelEntry, dialect: Route): boolean {
+  return isCount(dialect) && !routes.has(COUNT)
+}
+
+/** Statuses of a server that lacks the route. */
+const LACKING: ReadonlySet<number | undefined> = new Set([404, 405, 501])
+
+/** Whether the gateway answers a count itself after all: the server has no such route, or nobody has answered in time. */
+export function isUncounted({ row, backendStatus }: GatewayError): boolean {
+  if (row.id === 'noBackend' || row.id === 'backendTimeout') return true
+  return LACKING.has(backendStatus) && row.id !== 'backendModelNotFound'
 }
 
 /** The bodies that a model needs beside the original. */
@@ -75,7 +88,7 @@ export function neededTranslations(dialect: Route, model: ModelEntry): NeededTra
 }
 
 /** The bodies for tokenizers. None is necessary: a message that cannot be translated is estimated. */
-function countBodies({ backends }: ModelEntry): NeededTranslations | undefined {
+export function countBodies({ backends }: ModelEntry): NeededTranslations | undefined {
   const engines = new Set(backends.filter(({ weight }) => weight > 0).map(({ engine }) => engine))
   const options = [...engines].filter((engine) => takesChat(ENGINE_TRAITS[engine].tokenizer)).map((engine) => ({ engine, isCount: true }))
   return options.length > 0 ? { options, isOptional: true } : undefined
