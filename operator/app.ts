@@ -13,7 +13,7 @@ import type { KindRow, OperatorContext } from './kinds/kind.ts'
 import { ObjectController } from './kinds/object-controller.ts'
 import { type Released, releaseEvery, releaseFormer, type ReleaseProgress } from './kinds/release.ts'
 import { KINDS } from './kinds/kinds.ts'
-import { readInstallation } from './shards/installation.ts'
+import { type Installation, readInstallation } from './shards/installation.ts'
 import { shardsDeps } from './shards/secret-shards.ts'
 import { addServiceIndex, addUidIndex, slicesOf } from '#kube/indexes.ts'
 import { OwnWrites } from '#kube/own-writes.ts'
@@ -62,7 +62,7 @@ export class Operator {
   readonly #context: OperatorContext
   readonly #ownWrites: OwnWrites
   readonly #stopping = new AbortController()
-  #installation = ''
+  #installation: Installation = { id: '', secret: '' }
   #version = lowestCommonVersion([])
   #blocked: string | undefined = 'the caches are not filled yet'
   #cancelCheck: Cancel = () => undefined
@@ -93,7 +93,7 @@ export class Operator {
       mostInBackground: (tenant) => (isCreditsTenant(tenant) ? CREDIT_STATUSES : Infinity),
     })
     this.#accounts = new Accounts(deps, {
-      installation: () => this.#installation,
+      installation: () => this.#installation.id,
       enqueueKey: (ref, level) => this.#queue.add({ kind: apiKeys.kind, ref }, level),
       live: () => this.#acknowledgements.live,
     })
@@ -123,7 +123,7 @@ export class Operator {
     const installation = await this.#retried(problem, () => readInstallation({ kube, namespace: settings.namespace }))
     if (installation === undefined) return
     this.#installation = installation
-    this.#deps.onInstallation?.(installation)
+    this.#deps.onInstallation?.(installation.id)
     await this.#retried(problem, async () => await this.#subjects.ledger?.load())
     await this.#retried(problem, () => this.#accounts.load())
     if (settings.hasAccounts) await this.#retried(problem, () => this.#usage.load())
@@ -220,7 +220,7 @@ export class Operator {
       beforeWrite: (changes) => this.#seed(changes),
       clock,
       ...leader,
-      installation: () => this.#installation,
+      installation: () => this.#installation.id,
       takesOver: settings.redisTakeOver,
       log,
       outage: new OutageLog('Redis', log, clock),
@@ -320,6 +320,7 @@ export class Operator {
       backlogOf: (tenant) => this.#queue.backlogOf(tenant),
       recordEvent: (object, reason, note) => deps.events.record(object, { ...EVENTS[reason], reason, note }),
       version: () => this.#version,
+      secret: () => this.#installation.secret,
     }
   }
 

@@ -186,7 +186,7 @@ async function openWorld(deps: StandaloneDeps, parts: AsyncDisposableStack, fail
   const models = parts.adopt(await openModelServer(config.modelURL), (one) => one.close())
   const store = new ObjectStore({ persist: (change) => state.persist(change) })
   store.restore(state.load().map(({ resource, object }) => ({ resource, object: withModelServer(object, models.url) })))
-  const installation = (): Promise<string> => readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })
+  const installation = async (): Promise<string> => (await readInstallation({ kube: store, namespace: OPERATOR_NAMESPACE })).id
   const ends = parts.adopt(await openProjection(config, installation), closeEnds)
   return {
     ...deps,

@@ -19,7 +19,7 @@ export function backendCall(job: ForwardJob, original: RequestBody, target: Targ
   const { upstreamModel, streamUsage, headers: own } = target.backend
   const { body, path, isAnthropic, showsUsage } = formatFor(job, original, target, translated)
   const asksUsage = showsUsage && streamUsage === 'Inject'
-  const bytes = bytesFor(body, upstreamModel, { asksUsage, salt: translated ? undefined : saltOf(job) })
+  const bytes = bytesFor(body, upstreamModel, { asksUsage, salt: saltOf(job, translated?.translator.to) })
   const { request, requestId } = job.exchange
   const headers = upstreamHeaders({
     sent: request.headers,

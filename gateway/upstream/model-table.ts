@@ -67,7 +67,6 @@ export interface ModelEntry extends NamedModel {
   readonly forwardHeaders: ReadonlySet<string> | undefined
   /** Top-level fields that are refused, in lower case; undefined for none. */
   readonly refusedFields: ReadonlySet<string> | undefined
-  readonly hasSalt: boolean
   /** Whether tenants of several namespaces may call it. */
   readonly isShared: boolean
 }
@@ -186,7 +185,6 @@ export function modelEntry(record: ModelRecord, policy: AddressPolicy, previous:
     routes: new Set(backends.flatMap(({ routes, weight }) => (weight > 0 ? [...routes] : []))),
     forwardHeaders: record.forwardHeaders && new Set(forwardableHeaders(record.forwardHeaders)),
     refusedFields: record.refusedFields && new Set(record.refusedFields.map(folded)),
-    hasSalt: record.cacheSalt === 'Tenant',
     isShared: record.allowedNamespaces === '*' || record.allowedNamespaces.some((name) => name !== record.namespace),
   }
 }

@@ -12,7 +12,7 @@ const ANTHROPIC = {
   usage: { input_tokens: 615, cache_read_input_tokens: 4096, output_tokens: 1 },
 }
 const SHARED = { allowedNamespaces: ['shop', 'other'] }
-const SALTED = { ...SHARED, cacheSalt: 'Tenant' as const }
+const SALTED = { ...SHARED, cacheSalt: 'ab'.repeat(32) }
 
 async function gatewayFor(answer: Parameters<typeof startBackend>[0], model: object, tenant?: string) {
   const backend = await startBackend(answer)
@@ -85,8 +85,8 @@ describe('what a server had cached', () => {
 })
 
 describe('cacheSalt: Tenant', () => {
-  const sentBy = async (tenant: string, body: object | string = HELLO): Promise<{ cache_salt?: string }> => {
-    const { gateway, backend } = await gatewayFor(json(200, OK), SALTED, tenant)
+  const sentBy = async (tenant: string, body: object | string = HELLO, model: object = SALTED): Promise<{ cache_salt?: string }> => {
+    const { gateway, backend } = await gatewayFor(json(200, OK), model, tenant)
     expect((await gateway.post(CHAT, body)).status).toBe(200)
     return JSON.parse(backend.received[0]?.body.toString() ?? '')
   }
@@ -98,9 +98,28 @@ describe('cacheSalt: Tenant', () => {
     expect(other.cache_salt).not.toBe(first.cache_salt)
   })
 
+  it('follows from the key in the record and from nothing that stands in the manifest', async () => {
+    const [first, otherKey] = [await sentBy('shop'), await sentBy('shop', HELLO, { ...SALTED, cacheSalt: 'cd'.repeat(32) })]
+    const [otherModel] = [await sentBy('shop', HELLO, { ...SALTED, uid: 'another', name: 'other' })]
+    expect(otherKey.cache_salt).not.toBe(first.cache_salt)
+    expect(otherModel.cache_salt).toBe(first.cache_salt)
+  })
+
   it('changes nothing else of a body', async () => {
     const { cache_salt: _, ...rest } = await sentBy('shop', '{"stream":false,"model":"llama","messages":[],"seed":1}')
     expect(rest).toEqual({ stream: false, model: 'llama', messages: [], seed: 1 })
+  })
+
+  it('is in a message that goes to its server as a chat completion', async () => {
+    const backend = await startBackend(
+      json(200, { ...OK, choices: [{ message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }] }),
+    )
+    const gateway = await new Harness().start()
+    gateway.job = { tenant: 'shop' }
+    gateway.serve([backend.address], SALTED, { routes: ['chat/completions'] })
+    expect((await gateway.post(MESSAGES, { ...HELLO, max_tokens: 10 })).status).toBe(200)
+    const sent = JSON.parse(backend.received[0]?.body.toString() ?? '') as { cache_salt?: string }
+    expect(sent.cache_salt).toBe((await sentBy('shop')).cache_salt)
   })
 
   it('is not sent to a model without it', async () => {

@@ -4,26 +4,25 @@
  * becomes 0, with blanks behind it, so that no length changes.
  */
 import { createHmac } from 'node:crypto'
+import type { CallRoute } from '#contract/values/call-routes.ts'
 import type { ForwardJob, RelayPort } from './forward-job.ts'
 
 /** The routes where servers know `cache_salt`. */
-const SALTED: ReadonlySet<string> = new Set(['chat/completions', 'completions', 'responses'])
-
-function isSalted({ model, dialect, tenant }: ForwardJob): boolean {
-  return model.hasSalt && tenant !== undefined && SALTED.has(dialect.route)
-}
+const SALTED: ReadonlySet<CallRoute> = new Set(['chat/completions', 'completions', 'responses'])
 
 /**
- * Of each tenant another, the same in all pods. Who may read the ServedModel, which has the uid, can make the salt of another tenant, but can use
- * it only at a server that is open to others than the gateways: the gateway refuses a salt of a client.
+ * Of each tenant another, the same in all pods. Only the installation can compute it, since the operator makes the key in the record from a secret.
+ * @param route the route of the server, which a translation changes
  */
-export function saltOf(job: ForwardJob): string | undefined {
-  return isSalted(job) ? createHmac('sha256', job.model.record.uid).update(`cache-salt ${job.tenant}`).digest('hex') : undefined
+export function saltOf({ model, dialect, tenant }: ForwardJob, route = dialect.route): string | undefined {
+  const key = model.record.cacheSalt
+  if (key === undefined || tenant === undefined || !SALTED.has(route)) return undefined
+  return createHmac('sha256', key).update(tenant).digest('hex')
 }
 
 /** Whether the counts of a cache are removed from an answer. A translated answer is written without them. */
 export function hidesCached({ job, translated }: Pick<RelayPort, 'job' | 'translated'>): boolean {
-  return job.model.isShared && translated === undefined && !isSalted(job)
+  return job.model.isShared && translated === undefined && saltOf(job) === undefined
 }
 
 /** Counts of tokens that were in the cache, or were not, and the times of the latter (llama.cpp), from which their number follows. */

@@ -35,6 +35,8 @@ export interface OperatorContext extends OperatorDeps {
   readonly recordEvent: (object: KubeObject, reason: EventReason, note: string) => void
   /** Version in which entries and records are written: the lowest that every live gateway reads. */
   readonly version: () => number
+  /** The secret of this installation. */
+  readonly secret: () => string
 }
 
 export interface Wake {

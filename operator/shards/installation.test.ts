@@ -14,7 +14,8 @@ describe('the identity of an installation', () => {
     objects = new ObjectStore()
   })
 
-  const read = (kube: KubePort = objects): Promise<string> => readInstallation({ kube, namespace: NAMESPACE })
+  const whole = (kube: KubePort = objects) => readInstallation({ kube, namespace: NAMESPACE })
+  const read = async (kube: KubePort = objects): Promise<string> => (await whole(kube)).id
 
   test('is made at the first start, and stays', async () => {
     const id = await read()
@@ -45,6 +46,24 @@ describe('the identity of an installation', () => {
     expect(await read()).toBe(id)
   })
 
+  test('has a secret of its own that stays', async () => {
+    const own = await whole()
+    expect(own.secret).toMatch(/^[\w-]{43}$/)
+    expect(await whole()).toEqual(own)
+    objects = new ObjectStore()
+    expect((await whole()).secret).not.toBe(own.secret)
+  })
+
+  test('keeps its identity where only the secret is lost', async () => {
+    const own = await whole()
+    const stored = (await objects.get(secrets, REF))!
+    await objects.update(secrets, { ...stored, data: { ...stored.data, secret: '' } })
+    const next = await whole()
+    expect(next.id).toBe(own.id)
+    expect(next.secret).not.toBe(own.secret)
+    expect(await whole()).toEqual(next)
+  })
+
   test('is not invented while the API server does not answer', async () => {
     const kube = new FakeKubePort(objects)
     kube.before = () => Promise.reject(new KubeError('Forbidden', 403, 'no Role'))
@@ -62,9 +81,9 @@ describe('the currency of an installation', () => {
   const hold = (currency: string): Promise<string> => holdCurrency({ kube: objects, namespace: NAMESPACE, currency })
 
   test('is that of the first start, and another setting does not change it', async () => {
-    const id = await readInstallation({ kube: objects, namespace: NAMESPACE })
+    const own = await readInstallation({ kube: objects, namespace: NAMESPACE })
     expect([await hold('EUR'), await hold('USD')]).toEqual(['EUR', 'EUR'])
-    expect(await readInstallation({ kube: objects, namespace: NAMESPACE })).toBe(id)
+    expect(await readInstallation({ kube: objects, namespace: NAMESPACE })).toEqual(own)
   })
 
   test('stays where the id is lost and made again', async () => {

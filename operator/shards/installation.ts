@@ -1,15 +1,24 @@
 /**
- * The durable identity of this installation, and the currency of its amounts, stored beside the keyring. The operator does not write to a Redis
- * of another installation.
+ * The durable identity of this installation, its secret, and the currency of its amounts, stored beside the keyring. The operator does not write
+ * to a Redis of another installation.
  */
-import { randomUUID } from 'node:crypto'
+import { randomBytes, randomUUID } from 'node:crypto'
 import { isKubeError, KubeError, type KubePort } from '#kube/port.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
 
 /** Name of the Secret, in the operator's namespace. It stays when an uninstall keeps the keyring. */
 export const INSTALLATION_SECRET = 'hg-installation'
 const ID_ENTRY = 'id'
+const SECRET_ENTRY = 'secret'
+const SECRET_BYTES = 32
 const CURRENCY_ENTRY = 'currency'
+
+export interface Installation {
+  /** No secret: Redis, logs and annotations of Accounts have it. */
+  readonly id: string
+  /** Keys what nobody outside the installation may compute. */
+  readonly secret: string
+}
 
 interface InstallationDeps {
   readonly kube: KubePort
@@ -22,12 +31,12 @@ export async function knownInstallation({ kube, namespace }: InstallationDeps): 
   return present && idOf(present)
 }
 
-/** @returns the id, which the first start creates @throws KubeError */
-export async function readInstallation({ kube, namespace }: InstallationDeps): Promise<string> {
+/** @returns what the first start creates @throws KubeError */
+export async function readInstallation({ kube, namespace }: InstallationDeps): Promise<Installation> {
   const present = await kube.get(secrets, { namespace, name: INSTALLATION_SECRET })
-  const known = present && idOf(present)
-  if (known !== undefined) return known
-  const id = randomUUID()
+  const known: Partial<Installation> = present ? entriesOf(present) : {}
+  if (isWhole(known)) return known
+  const own = { id: randomUUID(), secret: randomBytes(SECRET_BYTES).toString('base64url'), ...known }
   const secret: Secret = {
     apiVersion: 'v1',
     kind: 'Secret',
@@ -38,11 +47,11 @@ export async function readInstallation({ kube, namespace }: InstallationDeps): P
       ...(present?.metadata.resourceVersion ? { resourceVersion: present.metadata.resourceVersion } : {}),
     },
     type: 'Opaque',
-    data: { ...present?.data, [ID_ENTRY]: Buffer.from(id).toString('base64') },
+    data: { ...present?.data, [ID_ENTRY]: encoded(own.id), [SECRET_ENTRY]: encoded(own.secret) },
   }
   try {
     await (present ? kube.update(secrets, secret) : kube.create(secrets, secret))
-    return id
+    return own
   } catch (error) {
     if (!isKubeError(error, 'AlreadyExists', 'Conflict')) throw error
     return await readInstallation({ kube, namespace }) // another leader created it first
@@ -53,6 +62,21 @@ export async function readInstallation({ kube, namespace }: InstallationDeps): P
 function idOf({ data }: Secret): string | undefined {
   const id = Buffer.from(data?.[ID_ENTRY] ?? '', 'base64').toString('utf8')
   return /^[0-9a-f-]{36}$/.test(id) ? id : undefined
+}
+
+/** @returns the valid entries */
+function entriesOf(secret: Secret): Partial<Installation> {
+  const id = idOf(secret)
+  const text = Buffer.from(secret.data?.[SECRET_ENTRY] ?? '', 'base64').toString('utf8')
+  return { ...(id !== undefined && { id }), ...(/^[\w-]{43}$/.test(text) && { secret: text }) }
+}
+
+function isWhole(known: Partial<Installation>): known is Installation {
+  return known.id !== undefined && known.secret !== undefined
+}
+
+function encoded(text: string): string {
+  return Buffer.from(text).toString('base64')
 }
 
 export interface HeldCurrency {
@@ -72,7 +96,7 @@ export async function holdCurrency({ kube, namespace, currency }: HeldCurrency):
   if (secret === undefined) throw new KubeError('NotFound', 404, `there is no Secret ${INSTALLATION_SECRET}`)
   const known = currencyOf(secret)
   if (known !== undefined) return known
-  await kube.update(secrets, { ...secret, data: { ...secret.data, [CURRENCY_ENTRY]: Buffer.from(currency).toString('base64') } })
+  await kube.update(secrets, { ...secret, data: { ...secret.data, [CURRENCY_ENTRY]: encoded(currency) } })
   return currency
 }
 

@@ -9,5 +9,6 @@ export function surroundings(
   change: Partial<ModelSurroundings> = {},
 ): ModelSurroundings {
   const place = { hasPlace: true, namespaceLimit: 200, publishing: 'Private', lostNames: [], selectedNamespaces: [] } as const
-  return { model, backends, ...place, mountRefusal: undefined, addresses: { allowLoopback: false }, ...change }
+  const installation = { addresses: { allowLoopback: false }, secret: 'secret of the installation' }
+  return { model, backends, ...place, mountRefusal: undefined, ...installation, ...change }
 }

@@ -157,8 +157,8 @@ const modelBody = z.object({
   timeouts: z.object(timeoutFields),
   /** Request headers that servers get beside the usual ones. A gateway leaves out those that it never forwards. */
   forwardHeaders: z.array(headerName).max(MAX_FORWARD_HEADERS).optional(),
-  /** Whether each tenant has a prefix cache of its own: servers get `cache_salt`. Absent: no. */
-  cacheSalt: z.literal('Tenant').optional(),
+  /** Key from which gateways make the `cache_salt` of each tenant. Absent: servers get none. */
+  cacheSalt: sum.optional(),
   /** Top-level fields of requests that the model refuses. */
   refusedFields: z.array(requestField).max(MAX_REFUSED_FIELDS).optional(),
   backends: z.array(backend).min(1).max(16),

@@ -270,9 +270,16 @@ describe('desired record of a ServedModel', () => {
 
   test('a salt and refused fields reach the record; without them the record has neither', () => {
     const { record } = desiredModel(around({ cacheSalt: 'Tenant', refusedFields: ['user', 'logit_bias'] }, [up()]))
-    expect(record).toMatchObject({ cacheSalt: 'Tenant', refusedFields: ['logit_bias', 'user'] })
+    expect(record).toMatchObject({ cacheSalt: expect.stringMatching(/^[0-9a-f]{64}$/), refusedFields: ['logit_bias', 'user'] })
     for (const field of ['cacheSalt', 'refusedFields'])
       expect(desiredModel(around({ refusedFields: [] }, [up()])).record).not.toHaveProperty(field)
+  })
+
+  test('the key of salts is the same at each look, and another for another model or another secret of the installation', () => {
+    const keyOf = (change: Partial<ModelSurroundings> = {}, uid = BORN.uid) =>
+      desiredModel(surroundings(servedModel('llama', { cacheSalt: 'Tenant' }, { ...BORN, uid }), [up()], change)).record?.cacheSalt
+    expect(keyOf()).toBe(keyOf())
+    expect(new Set([keyOf(), keyOf({ secret: 'another' }), keyOf({}, 'uid-2')]).size).toBe(3)
   })
 
   test('a header that is refused hides no other problem: a model that may not be published still says so first', () => {

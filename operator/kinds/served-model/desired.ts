@@ -1,4 +1,5 @@
 /** Derives the record for gateways, and the problems of the manifest, from one ServedModel and its surroundings. Pure. */
+import { createHmac } from 'node:crypto'
 import { type AddressRules, checkBackendUrl, checkEndpoint } from '#contract/values/backend-address.ts'
 import { servedRoutes } from '#contract/values/call-routes.ts'
 import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '#contract/values/forward-headers.ts'
@@ -40,7 +41,7 @@ export function coldStartRecord(record: ModelRecord): ModelRecord {
   return { ...record, revision: 0, backends: record.backends.map((backend) => ({ ...backend, endpoints: [] })) }
 }
 
-function modelRecord({ model, publishing, selectedNamespaces }: ModelSurroundings, backends: BackendRecord[]): ModelRecord {
+function modelRecord({ model, publishing, selectedNamespaces, secret }: ModelSurroundings, backends: BackendRecord[]): ModelRecord {
   const { metadata, spec } = model
   const forwardHeaders = forwardableHeaders(spec.forwardHeaders ?? [])
   return {
@@ -57,10 +58,15 @@ function modelRecord({ model, publishing, selectedNamespaces }: ModelSurrounding
     ...fieldsAsWritten(spec),
     timeouts: spec.timeouts,
     ...(forwardHeaders.length > 0 && { forwardHeaders }),
-    ...(spec.cacheSalt === 'Tenant' && { cacheSalt: spec.cacheSalt }),
+    ...(spec.cacheSalt === 'Tenant' && { cacheSalt: saltKey(secret, uidOf(model)) }),
     ...(spec.refusedFields?.length && { refusedFields: [...spec.refusedFields].sort() }),
     backends,
   }
+}
+
+/** Nobody who only reads manifests can compute it, and it tells nothing about that of another model. */
+function saltKey(secret: string, uid: string): string {
+  return createHmac('sha256', secret).update(`cache-salt ${uid}`).digest('hex')
 }
 
 function fieldsAsWritten({ description, contextTokens, maxOutputTokens }: ServedModel['spec']): Partial<ModelRecord> {

@@ -84,6 +84,7 @@ class Bench {
       enqueueAfter: (_kind: string, ref: ObjectRef, delayMs: number, level: string) =>
         push(ref, delayMs === 0 ? level : `${level} after ${delayMs} ms`),
       backlogOf: () => 0,
+      secret: () => 'secret of the installation',
       recordEvent: () => undefined,
       clock: this.clock,
       random: () => 0.5,

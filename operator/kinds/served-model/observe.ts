@@ -132,6 +132,7 @@ function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSu
     selectedNamespaces: selected.flatMap(({ metadata }) => (selector && selects(selector, metadata.labels) ? [metadata.name] : [])),
     mountRefusal: refusalText(deps.mounted.refusal(uid)),
     addresses: rulesIn(namespaceOf(model), { allowLoopback, clusterNamespaces: clusterAddressNamespaces }),
+    secret: deps.secret(),
   }
 }
 

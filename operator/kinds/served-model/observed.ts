@@ -55,6 +55,8 @@ export interface ModelSurroundings {
   readonly mountRefusal: string | undefined
   /** Which addresses a url may have in this namespace. */
   readonly addresses: AddressRules
+  /** The secret of the installation. */
+  readonly secret: string
 }
 
 /** Why the operator does not apply all of a manifest. */
