@@ -124,7 +124,7 @@ export class Gateway {
       models: this.#upstream.models,
       ledger: deps.ledger,
     })
-    this.health = { isReady: () => follower.ready && this.#isServing() && !this.#isLeaving && !this.#load.isFull, metrics: this.#metrics }
+    this.health = { isReady: () => follower.ready && this.#isServing() && !this.#isLeaving, metrics: this.#metrics }
     this.app = this.#makeApp()
   }
 

@@ -2,7 +2,7 @@
 import express, { type Express, type NextFunction, type Request, type Response, type Router } from 'express'
 
 export interface HealthDeps {
-  /** Whether the tables are loaded, no shutdown has begun, and there was room for calls in the last seconds. Redis does not matter: a pod with loaded tables serves. */
+  /** Whether the tables are loaded and no shutdown has begun. Neither Redis nor load matters: a pod with loaded tables serves or says when to ask again. */
   isReady(): boolean
   readonly metrics: { readonly contentType: string; render(): Promise<string> }
 }
@@ -12,7 +12,7 @@ export function healthRoutes(deps: HealthDeps): Router {
   router.get('/healthz', (_, response) => sendText(response, 200, 'ok\n'))
   router.get('/readyz', (_, response) => {
     if (deps.isReady()) sendText(response, 200, 'ready\n')
-    else sendText(response, 503, 'not ready: no key table yet, shutting down, or full of calls\n')
+    else sendText(response, 503, 'not ready: no key table yet, or shutting down\n')
   })
   router.get('/metrics', async (_, response) => sendText(response, 200, await deps.metrics.render(), deps.metrics.contentType))
   router.use((_: unknown, _request: Request, response: Response, _next: NextFunction) => sendText(response, 500, 'internal error\n'))

@@ -39,22 +39,23 @@ const LOAD_LIMITS = {
   maxLoopDelayMs: 200,
   windowMs: 1_000,
 }
-/** Windows in a row with all calls taken after which the pod is not Ready. */
-const FULL_WINDOWS = 5
 
 /** Source of the event loop's delay, nanoseconds. */
 type LoopDelay = Pick<ReturnType<typeof monitorEventLoopDelay>, 'percentile' | 'reset'>
 
 const SAMPLE_EVERY_MS = 20 // Node's default of 10 costs twice the CPU
 
-/** Sheds load (row 25) before all clients have to wait: a refusal at once costs a client less than a time-out. */
+/**
+ * Sheds load (row 25) before all clients have to wait: a refusal at once costs a client less than a time-out. A full pod stays Ready. If it
+ * left the Service, its share would fill the next pod, and after the last one clients would get refused connections instead of an answer
+ * that says when to ask again. That answer closes its connection, so that the next try may reach another pod.
+ */
 export class LoadGuard {
   readonly #limits: typeof LOAD_LIMITS
   readonly #calls: () => number
   readonly #delay: LoopDelay
   readonly #timer: NodeJS.Timeout
   #isSlow = false
-  #fullWindows = 0
 
   /** @param calls running model calls of known keys */
   constructor(calls: () => number, limits: Partial<typeof LOAD_LIMITS> = {}, delay: LoopDelay = startedHistogram()) {
@@ -66,23 +67,13 @@ export class LoadGuard {
 
   /** Read at the start of a call, before the call counts. */
   get isOverloaded(): boolean {
-    return this.#isSlow || this.#hasAllCalls
+    return this.#isSlow || this.#calls() >= this.#limits.maxCalls
   }
 
-  /** Whether the process has been full for several windows. Other pods then take the new calls. */
-  get isFull(): boolean {
-    return this.#fullWindows >= FULL_WINDOWS
-  }
-
-  get #hasAllCalls(): boolean {
-    return this.#calls() >= this.#limits.maxCalls
-  }
-
-  /** Samples the calls, and the event-loop delay of the last window, which it resets. Called by a timer. */
+  /** Samples the event-loop delay of the last window, and resets it. Called by a timer. */
   measure(): void {
     this.#isSlow = this.#delay.percentile(50) / 1e6 > this.#limits.maxLoopDelayMs + SAMPLE_EVERY_MS // each sample includes the interval itself
     this.#delay.reset()
-    this.#fullWindows = this.#hasAllCalls ? this.#fullWindows + 1 : 0
   }
 
   stop(): void {
