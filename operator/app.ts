@@ -21,7 +21,7 @@ import { refOf, retryAfterMs, type KubeObject } from '#kube/port.ts'
 import type { Reconcile } from './loop/reconciler.ts'
 import { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
-import { isCreditsTenant, type Item, itemOf } from './loop/item.ts'
+import { type Item, itemOf, mostStatuses } from './loop/item.ts'
 import type { Level } from './loop/level.ts'
 import { resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
@@ -43,12 +43,6 @@ const CHECK_EVERY_MS = 600_000
  * API server that is busy with our writes delivers them late.
  */
 const WATCH_LAG_MS = { background: 100, create: 600 }
-
-/**
- * Statuses of Credits of one account that are written at once. A Credit counts before its status says so, and each status takes the API server
- * longer than a new Credit: more at once delay the Secrets, and so the first payments, of all other accounts.
- */
-const CREDIT_STATUSES = 2
 
 export class Operator {
   readonly #deps: OperatorDeps
@@ -90,7 +84,7 @@ export class Operator {
       held,
       metrics: metrics?.queue,
       tenantOf: (item) => this.#accounts.tenantOf(item),
-      mostInBackground: (tenant) => (isCreditsTenant(tenant) ? CREDIT_STATUSES : Infinity),
+      mostInBackground: mostStatuses,
     })
     this.#accounts = new Accounts(deps, {
       installation: () => this.#installation.id,

@@ -8,7 +8,7 @@ import { findCondition } from '#api/condition-list.ts'
 import type { Credit } from '#api/credit.ts'
 import { type LabelSelector, selects } from '#api/label-selector.ts'
 import type { Plan } from '#api/plan.ts'
-import { accounts, apiKeys, credits, plans } from '#api/resources.ts'
+import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import type { AccountRecord } from '#contract/records/account-record.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
 import { createdMs, type Informer, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
@@ -20,7 +20,7 @@ import { balanceOf, needsPrices, sharedPolicy } from '#policy/effective.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import { inTurns } from '../loop/in-parallel.ts'
-import { accountTenant, creditsTenant, type Item } from '../loop/item.ts'
+import { accountTenant, creditsTenant, type Item, modelsTenant } from '../loop/item.ts'
 import type { Level } from '../loop/level.ts'
 import { servingNames } from '../projection/serving-pods.ts'
 import type { LiveProcess, ProjectionChange } from '../projection/store.ts'
@@ -265,8 +265,9 @@ export class Accounts {
     return object !== undefined && selects(selector, { ...object.metadata.labels, [NAME_LABEL]: namespace })
   }
 
-  /** Whose turn an item takes: a key with an account that of the account, a Credit that of its Credits, any other that of its namespace. */
+  /** Whose turn an item takes: a key with an account that of the account, a Credit that of its Credits, a model that of the models of its namespace, any other that of its namespace. */
   tenantOf({ kind, ref }: Item): string {
+    if (kind === servedModels.kind) return modelsTenant(ref.namespace)
     const isCredit = kind === credits.kind
     const name = isCredit ? this.creditObjects.get(ref)?.spec.accountRef.name : this.#accountOfKey(kind, ref)
     const account = name === undefined ? undefined : this.informer.get({ namespace: '', name })

@@ -2,6 +2,7 @@ import { refKey, type ObjectRef } from '#kube/port.ts'
 
 /** No namespace has a slash. */
 const CREDITS = 'credits/'
+const MODELS = 'models/'
 
 export interface Item {
   readonly kind: string
@@ -18,8 +19,17 @@ export function creditsTenant(uid: string): string {
   return `${CREDITS}${uid}`
 }
 
-export function isCreditsTenant(tenant: string): boolean {
-  return tenant.startsWith(CREDITS)
+/** Share of the ServedModels of a namespace in the turns of the queue: thousands of them delay no status of its keys. */
+export function modelsTenant(namespace: string): string {
+  return `${MODELS}${namespace}`
+}
+
+/**
+ * Maximum number of statuses of one tenant that are written at once. A Credit or ServedModel takes effect before its status says so, and each
+ * status takes the API server longer than a new object: more at once delay the Secrets, and so the keys, of all other tenants.
+ */
+export function mostStatuses(tenant: string): number {
+  return tenant.startsWith(CREDITS) || tenant.startsWith(MODELS) ? 2 : Infinity
 }
 
 /** `<kind> <namespace>/<name>`: identity of an item in queues. */

@@ -10,7 +10,7 @@ import { selects } from '#api/label-selector.ts'
 import { MountedSecrets } from '../../shards/mounted-secrets.ts'
 import { shardsDeps } from '../../shards/secret-shards.ts'
 import { inTurns } from '../../loop/in-parallel.ts'
-import { itemKey } from '../../loop/item.ts'
+import { itemKey, modelsTenant } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import { BackendHealth } from '../../projection/acknowledgements.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
@@ -282,7 +282,7 @@ export function createDeps(context: OperatorContext): ServedModelDeps {
     slicesOf: (namespace, service) => slicesOf(informers.endpointSlices, namespace, service),
     mounted: new MountedSecrets({
       ...shardsDeps(context),
-      backlog: context.backlogOf,
+      backlog: (group) => context.backlogOf(modelsTenant(group)),
       ...(settings.mountedShards === undefined ? {} : { shards: settings.mountedShards }),
       version,
     }),

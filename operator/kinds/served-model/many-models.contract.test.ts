@@ -1,0 +1,68 @@
+/** Hundreds of ServedModels of one name: what the operator does for them, counted, and what it still does for a key of another namespace. */
+import { afterEach, beforeEach, expect, test } from 'vitest'
+import { servedModel, SHOP } from '../../../test/support/objects.ts'
+import { OperatorWorld } from '../../../test/support/operator-world.ts'
+import { apiKeys, servedModels } from '#api/resources.ts'
+import type { Kind } from '../kind.ts'
+import { apiKeyRow } from '../apikey/kind.ts'
+import { servedModelRow } from './kind.ts'
+
+const MODELS = 240
+const ALIASES = Array.from({ length: 16 }, (_, at) => `alias-${at}`)
+const BACKENDS = [{ name: 'one', url: 'https://models.example' }]
+
+let world: OperatorWorld
+let looks: number
+let statuses: number
+let mostStatuses: number
+
+beforeEach(async () => {
+  looks = statuses = mostStatuses = 0
+  world = new OperatorWorld([apiKeyRow, { ...servedModelRow, create: (context) => counted(servedModelRow.create(context)) }])
+  await world.start({ maxServedModelsPerNamespace: 10_000 })
+  world.beforeCall = async ({ verb, plural }) => {
+    if (verb !== 'applyStatus' || plural !== 'servedmodels') return
+    mostStatuses = Math.max(mostStatuses, (statuses += 1))
+    await world.sleep(20)
+    statuses -= 1
+  }
+})
+afterEach(() => world.stop())
+
+function counted(kind: Kind): Kind {
+  const observe = kind.observe.bind(kind)
+  return Object.assign(kind, { observe: (ref: Parameters<typeof observe>[0]) => ((looks += 1), observe(ref)) })
+}
+
+async function makeModels(): Promise<void> {
+  for (let at = 0; at < MODELS; at += 8) {
+    const some = Array.from({ length: 8 }, (_, one) => `same-${at + one}`)
+    const manifest = (name: string) =>
+      servedModel(name, { servedName: 'shared', aliases: ALIASES, backends: BACKENDS }, { namespace: 'heavy' })
+    await Promise.all(some.map((name) => world.apply(servedModels, manifest(name))))
+    await world.pass(0.01)
+  }
+}
+
+const reported = async (): Promise<number> =>
+  (await world.objects.list(servedModels, 'heavy')).filter(({ status }) => status?.conditions !== undefined).length
+
+test('two of their statuses are written at a time, and a new key of another namespace waits for none', async () => {
+  await makeModels()
+  await world.applyKey()
+  for (let turn = 0; turn < 100 && (await world.condition(apiKeys, 'bot', 'Ready')) !== 'True Ready'; turn += 1) await world.pass(0.01)
+  expect(await world.condition(apiKeys, 'bot', 'Ready')).toBe('True Ready')
+  expect(await reported()).toBeLessThan(MODELS)
+  expect((await world.key('bot', SHOP)).status?.conditions).toBeDefined()
+  await world.settle()
+  expect([await reported(), mostStatuses]).toEqual([MODELS, 2])
+})
+
+test('each is looked at a few times, and not at all once it stands', async () => {
+  await makeModels()
+  await world.settle()
+  expect(looks / MODELS).toBeLessThan(9)
+  looks = 0
+  await world.during(world.sleep(60_000))
+  expect(looks / MODELS).toBeLessThan(0.2) // resync alone
+})
