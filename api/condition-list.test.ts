@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { conditionList, findCondition } from './condition-list.ts'
+import { conditionList, findCondition, sameStatus } from './condition-list.ts'
 import { SERVED_MODEL_CONDITIONS, type ServedModelCondition } from './conditions.ts'
 import type { Condition } from './metadata.ts'
 
@@ -53,4 +53,17 @@ test('the same conditions give the same list again, so an unchanged status is no
 test('a condition that is always present cannot be left out, and none can be given twice', () => {
   expect(() => build(conditions('Ready').slice(1), undefined, noon)).toThrow(/BackendsHealthy/)
   expect(() => build([...conditions('Ready'), ...conditions('Ready')], undefined, noon)).toThrow(/given twice/)
+})
+
+const STATUS = { used: '1', list: [{ a: 1, b: [] }], none: undefined }
+
+test.each<[string, object | undefined, boolean]>([
+  ['in another order of keys, and without the fields that have no value', { list: [{ b: [], a: 1 }], used: '1' }, true],
+  ['with another value in a list', { used: '1', list: [{ a: 2, b: [] }] }, false],
+  ['with a longer list', { used: '1', list: [{ a: 1, b: [] }, {}] }, false],
+  ['with a list in place of an object', { used: '1', list: [[]] }, false],
+  ['with a further field', { used: '1', list: [{ a: 1, b: [] }], more: null }, false],
+  ['that does not exist', undefined, false],
+])('a status %s', (_what, other, isSame) => {
+  expect(sameStatus(STATUS, other)).toBe(isSame)
 })

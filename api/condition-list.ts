@@ -1,5 +1,4 @@
 /** Builds the condition list of a status of an object. Pure: returns the whole list every time. */
-import { isDeepStrictEqual } from 'node:util'
 import { rfc3339 } from '#contract/values/rfc3339.ts'
 import type { ConditionOf, ConditionTable } from './conditions.ts'
 import type { Condition } from './metadata.ts'
@@ -48,9 +47,18 @@ export function findCondition(conditions: readonly Condition[] | undefined, type
 
 /** @returns whether two statuses are equal as JSON, in any order of keys: the API server may return another order than the applied one */
 export function sameStatus(a: object, b: object | undefined): boolean {
-  return b !== undefined && isDeepStrictEqual(plain(a), plain(b))
+  return b !== undefined && isSame(a, b)
 }
 
-function plain(value: object): unknown {
-  return JSON.parse(JSON.stringify(value))
+/** Compares without a copy: every look at an object compares its status. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b
+  if (Array.isArray(a) !== Array.isArray(b)) return false
+  const fields = definedFields(a)
+  return fields.length === definedFields(b).length && fields.every(([field, value]) => isSame(value, (b as Record<string, unknown>)[field]))
+}
+
+/** JSON leaves out a field without a value. */
+function definedFields(value: object): ReadonlyArray<readonly [string, unknown]> {
+  return Object.entries(value).filter(([, content]) => content !== undefined)
 }

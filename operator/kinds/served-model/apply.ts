@@ -7,7 +7,7 @@ import { findCondition } from '#api/condition-list.ts'
 import { itemKey } from '../../loop/item.ts'
 import { type CredentialRead, type CredentialRef, readCredential } from './backend-credential.ts'
 import type { ServedModelDeps } from './kind.ts'
-import { mountKey, mountText, usedCredentials } from './observe.ts'
+import { usedCredentials } from './observe.ts'
 import { credentialsOf } from './model-registry.ts'
 import type { ModelStep } from './steps.ts'
 import type { DeletedModel, Observed, ObservedModel } from './observed.ts'
@@ -68,9 +68,8 @@ function project(step: ModelStep, { ref, model, text, desired }: ObservedModel, 
 function mount(observed: ObservedModel, deps: ServedModelDeps): void {
   const uid = uidOf(observed.model)
   const values = usedCredentials(observed).flatMap((ref) => deps.credentials.valueOf(ref) ?? [])
-  const text = mountText(observed, deps.version())
-  deps.mounted.setModel(uid, { namespace: observed.ref.namespace, text, credentials: values })
-  deps.memory.setMounted(observed.ref, uid, mountKey(observed, deps.version()))
+  deps.mounted.setModel(uid, { namespace: observed.ref.namespace, text: observed.coldStart, credentials: values })
+  deps.memory.setMounted(observed.ref, uid, observed.mounted.key)
 }
 
 async function writeStatus({ model, status }: ObservedModel, deps: ServedModelDeps): Promise<void> {

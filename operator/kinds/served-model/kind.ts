@@ -20,7 +20,7 @@ import { ModelMemory } from './model-memory.ts'
 import { credentialsOf, ModelRegistry } from './model-registry.ts'
 import { apply } from './apply.ts'
 import type { NameTakeover } from './name-index.ts'
-import { adoptable, mountKey, mountText, observe } from './observe.ts'
+import { adoptable, observe } from './observe.ts'
 import type { Observed, ObservedModel } from './observed.ts'
 import type { PublishingRules } from './publishing.ts'
 import { type ModelStep, nextStep, reportStatus } from './steps.ts'
@@ -172,13 +172,13 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   /** @returns the record to project; undefined if there is none, or if the present record must stay */
   #startRecord(observed: ObservedModel, isStandingKnown: boolean): string | undefined {
     const { ref, model, text, desired } = observed
-    const { memory, mounted, models, version } = this.#deps
+    const { memory, mounted, models } = this.#deps
     const uid = uidOf(model)
     if (desired.record) models.set(desired.record)
     if (desired.keepsMounted) mounted.keep(uid)
     else {
-      mounted.setModel(uid, { namespace: ref.namespace, text: mountText(observed, version()), credentials: [] })
-      memory.setMounted(ref, uid, mountKey(observed, version()), true)
+      mounted.setModel(uid, { namespace: ref.namespace, text: observed.coldStart, credentials: [] })
+      memory.setMounted(ref, uid, observed.mounted.key, true)
     }
     if (desired.keepsMounted && (!isStandingKnown || memory.get(uid).isKept === true)) {
       memory.setKept(ref, uid)

@@ -43,18 +43,6 @@ export function observe(ref: ObjectRef, deps: ServedModelDeps): Observed | undef
   return model && observeModel(ref, deps.ownWrites.newest(model), deps)
 }
 
-/** Identity of a model's entries in the mounted Secrets: the record of a cold start, and the check sums of credentials. */
-export function mountKey({ coldStart, backends }: Pick<ObservedModel, 'coldStart' | 'backends'>, version: number): string {
-  return JSON.stringify([
-    mountText({ coldStart }, version),
-    backends.map(({ credential }) => (credential.state === 'Found' ? credential.sum : null)),
-  ])
-}
-
-export function mountText({ coldStart }: Pick<ObservedModel, 'coldStart'>, version: number): string | undefined {
-  return coldStart && encodeModelRecord(coldStart, version)
-}
-
 export function usedCredentials({ model, desired }: Pick<ObservedModel, 'model' | 'desired'>): readonly CredentialRef[] {
   const used = new Set(desired.record?.backends.filter(({ credentialSum }) => credentialSum !== null).map(({ name }) => name))
   return credentialsOf({ ...model, spec: { ...model.spec, backends: model.spec.backends.filter(({ name }) => used.has(name)) } })
@@ -65,16 +53,30 @@ function observeModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps)
   const around = observeSurroundings(model, deps)
   const { record, ...findings } = desiredModel(around)
   const desired: DesiredModel = { ...findings, record: record && proven(record, model, deps) }
-  const coldStart = record && proven(coldStartRecord(record), model, deps)
-  const version = deps.version()
-  const text = desired.record && encodeModelRecord(desired.record, version)
+  const text = desired.record && encodeModelRecord(desired.record, deps.version())
+  const coldStart = coldStartText(desired.record, text, { model, deps })
   const projection = observeProjection(uid, { text, desired }, deps)
-  const mounted = observeMounted({ uid, namespace: ref.namespace }, mountKey({ coldStart, backends: around.backends }, version), deps)
+  const mounted = observeMounted({ uid, namespace: ref.namespace }, mountKey(coldStart, around), deps)
   const status = statusOf(around, desired, { ...projection, mountedForMs: mounted.forMs }, deps.clock.now())
   const credentials = around.hasPlace ? credentialsOf(model) : []
   const timing = observeTiming(credentials, mounted, deps)
   const unread = around.hasPlace ? unreadCredential(around) : undefined
   return { ...around, state: 'Present', ref, desired, coldStart, text, projection, mounted, status, unread, ...timing }
+}
+
+/** The record of a cold start. A record without endpoints is its own. */
+function coldStartText(
+  record: ModelRecord | undefined,
+  text: string | undefined,
+  { model, deps }: { readonly model: ServedModel; readonly deps: ServedModelDeps },
+): string | undefined {
+  if (record === undefined || record.backends.every(({ endpoints }) => endpoints.length === 0)) return text
+  return encodeModelRecord(proven(coldStartRecord(record), model, deps), deps.version())
+}
+
+/** Identity of a model's entries in the mounted Secrets: the record of a cold start, and the check sums of credentials. */
+function mountKey(coldStart: string | undefined, { backends }: Pick<ModelSurroundings, 'backends'>): string {
+  return JSON.stringify([coldStart, backends.map(({ credential }) => (credential.state === 'Found' ? credential.sum : null))])
 }
 
 /** Adds the proofs of the credentials. Without the value of a credential there is none, and no gateway sends the credential. */
@@ -106,7 +108,7 @@ function observeMounted({ uid, namespace }: ModelId, key: string, { memory, moun
   const last = memory.get(uid).mounted
   const forMs = ageMs(last, clock)
   const retryInMs = retryMountInMs(mounted.refusal(uid), forMs, () => mounted.hasRoomFor(uid, namespace))
-  return { isCurrent: last?.key === key && retryInMs > 0, retryInMs, forMs }
+  return { key, isCurrent: last?.key === key && retryInMs > 0, retryInMs, forMs }
 }
 
 /** A model beyond the share of its namespace makes no tries: thousands may wait, and `hasRoom` changes only with an event. */

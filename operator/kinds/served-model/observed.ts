@@ -96,12 +96,12 @@ export interface ObservedModel extends ModelSurroundings {
   readonly state: 'Present'
   readonly ref: ObjectRef
   readonly desired: DesiredModel
-  /** The record of a cold start. */
-  readonly coldStart: ModelRecord | undefined
+  /** The record of a cold start, encoded. */
+  readonly coldStart: string | undefined
   readonly text: string | undefined
   readonly projection: ObservedProjection
   /** Whether the mounted Secrets were handed this model and these credentials, ms until a refused handover is repeated, and ms since the last one. */
-  readonly mounted: { readonly isCurrent: boolean; readonly retryInMs: number; readonly forMs: number }
+  readonly mounted: { readonly key: string; readonly isCurrent: boolean; readonly retryInMs: number; readonly forMs: number }
   /** A credential that must be read before the record can be derived. */
   readonly unread: CredentialRef | undefined
   readonly dueCredential: CredentialRef | undefined

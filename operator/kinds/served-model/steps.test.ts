@@ -25,7 +25,7 @@ function settled(change: Partial<ObservedModel> = {}, projection: Partial<Observ
     desired: desiredModel(AROUND),
     coldStart: undefined,
     text: 'record',
-    mounted: { isCurrent: true, retryInMs: Infinity, forMs: Infinity },
+    mounted: { key: '', isCurrent: true, retryInMs: Infinity, forMs: Infinity },
     unread: undefined,
     dueCredential: undefined,
     status: STATUS,
@@ -82,7 +82,7 @@ describe('next step of a ServedModel', () => {
     ],
     [
       'changed files are mounted',
-      settled({ mounted: { isCurrent: false, retryInMs: Infinity, forMs: 0 } }),
+      settled({ mounted: { key: '', isCurrent: false, retryInMs: Infinity, forMs: 0 } }),
       { do: 'mount', level: 'change' },
     ],
     [
@@ -113,7 +113,12 @@ describe('next step of a ServedModel', () => {
 
   test('the steps have a fixed order: read, project, mount, read again, report', () => {
     const everything = settled(
-      { ...NEW_STATUS, unread: CREDENTIAL, dueCredential: CREDENTIAL, mounted: { isCurrent: false, retryInMs: Infinity, forMs: 0 } },
+      {
+        ...NEW_STATUS,
+        unread: CREDENTIAL,
+        dueCredential: CREDENTIAL,
+        mounted: { key: '', isCurrent: false, retryInMs: Infinity, forMs: 0 },
+      },
       { isWanted: false, confirmation: WAITING },
     )
     const order: string[] = []
@@ -139,7 +144,7 @@ describe('next step of a ServedModel', () => {
   })
 
   test('a record of an earlier process and its mounted entries stay while the Secret is unreadable', () => {
-    const unreadable = { ...KEPT, mounted: { isCurrent: false, retryInMs: Infinity, forMs: 0 } }
+    const unreadable = { ...KEPT, mounted: { key: '', isCurrent: false, retryInMs: Infinity, forMs: 0 } }
     expect(nextStep(settled(unreadable, { isWanted: false, isKept: true }))).toBeUndefined()
     expect(nextStep(settled(unreadable, { isWanted: false }))).toEqual({ do: 'project', level: 'change' })
     expect(nextStep(settled(unreadable))).toBeUndefined()
