@@ -220,6 +220,9 @@ export class Operator {
       outage: new OutageLog('Redis', log, clock),
       keeps: (kind, id) => this.#byRecord(kind).some((controller) => controller.kind.keeps?.(id) === true),
       standIn: (kind, has) => this.#byRecord(kind).flatMap((controller) => controller.kind.standIn?.(has) ?? [])[0],
+      onReached: async () => {
+        for (const { kind } of this.#controllers) await kind.reached?.()
+      },
       onWritten: (kind, id) => {
         for (const controller of this.#byRecord(kind)) controller.onChanged(id)
         if (kind === 'account') this.#accounts.written(id)

@@ -40,6 +40,7 @@ describe('Projection', () => {
     const projection = new Projection({
       store,
       onPrepared: () => Promise.resolve(),
+      onReached: () => Promise.resolve(),
       beforeWrite: () => Promise.resolve(),
       clock,
       fence: () => 1,

@@ -27,6 +27,8 @@ export interface ProjectionDeps extends DataSetDeps {
   readonly keeps: (kind: RecordKind, id: string) => boolean
   /** The record of a kind that stands for records which must exist and cannot be written. @param has whether the store has a record of an id */
   readonly standIn: (kind: RecordKind, has: (id: string) => boolean) => ProjectionChange | undefined
+  /** Called at the first contact, before unwanted records are deleted: they may be the last copies of something. @throws if the store fails */
+  readonly onReached: () => Promise<void>
   /** Called when the store has a wanted change. */
   readonly onWritten: (kind: RecordKind, id: string) => void
   /** Called when the store stops or resumes answering. */
@@ -142,6 +144,7 @@ export class Projection {
 
   async #takeOver(): Promise<void> {
     const why = await this.#dataSet.takeOver()
+    await this.#deps.onReached()
     if (why !== undefined) return await this.#rebuild(why)
     await this.#compare()
     for (const change of this.#all()) if (!this.#pending.has(change)) this.#pending.add(change, 'background')

@@ -73,6 +73,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     entry: entryFor(key, [verifier]),
     isConfirmedLive: false,
     isCommitting: false,
+    mayBeInRedis: false,
     isUnreadable: false,
     hasStandIn: false,
     verifier,

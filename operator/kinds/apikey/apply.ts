@@ -13,6 +13,7 @@ import { endedEarly, hashFacts, isHashKey, withHash } from './hash-source.ts'
 import { entryOf, recordText, withVerifier } from './keyring-entry.ts'
 import { wasProgrammed } from './key-state.ts'
 import type { Observed } from './observed.ts'
+import { recoverKept } from './start-records.ts'
 import { statusOf } from './status.ts'
 import { type Step, wasRefused } from './step.ts'
 import { projectStandIn } from './unread-keys.ts'
@@ -28,6 +29,7 @@ const APPLICATIONS: Applications = {
   'read-secret': readSecret,
   'try-secret': trySecret,
   mint,
+  recover: (_step, { apiKey }, deps) => recoverKept(apiKey, deps),
   'record-values': recordValues,
   'take-hash': takeHash,
   'mark-issued': markIssued,

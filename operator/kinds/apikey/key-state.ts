@@ -6,8 +6,8 @@ import type { Observed } from './observed.ts'
 
 /** @returns whether the keyring has lost an issued key, for which no new value may be minted silently */
 export function isKeyLost(observed: Observed): boolean {
-  const { entry, isUnreadable, apiKey, secret } = observed
-  if (entry !== undefined || isUnreadable || apiKey.status?.keyID === undefined || isHashKey(apiKey)) return false
+  const { entry, isUnreadable, mayBeInRedis, apiKey, secret } = observed
+  if (entry !== undefined || isUnreadable || mayBeInRedis || apiKey.status?.keyID === undefined || isHashKey(apiKey)) return false
   return secret.state !== 'Unknown' && restorable(observed) === undefined
 }
 

@@ -22,6 +22,7 @@ import { ShardFull } from '../../shards/shard-writer.ts'
 import { isSettled } from '../../projection/programmed.ts'
 import { findByUid, type Kind, type KindRow, type OperatorContext, type Wake, watch } from '../kind.ts'
 import { HASH_INDEX, hashesOf } from './hash-source.ts'
+import { KeptRecords } from './kept-records.ts'
 import { LimitWatch } from './limit-watch.ts'
 import { CredentialVault, KeyMemory } from './memory.ts'
 import { createOrphans, ORPHAN_QUEUE, reportKept } from './orphans.ts'
@@ -31,7 +32,7 @@ import { apply } from './apply.ts'
 import { nextEndMs, urgencyOf } from './keyring-entry.ts'
 import { ageOf, observe } from './observe.ts'
 import type { FailureTopic, Observed } from './observed.ts'
-import { prepareKeys } from './start-records.ts'
+import { prepareKeys, searchRedis } from './start-records.ts'
 import type { Step } from './step.ts'
 import { hasStandIn, isStandIn, settleStandIn, standInFor } from './unread-keys.ts'
 import { UsedValues } from './used-values.ts'
@@ -54,6 +55,7 @@ export interface ApiKeyDeps extends OperatorContext {
   readonly usedValues: UsedValues
   readonly vault: CredentialVault
   readonly memory: KeyMemory
+  readonly kept: KeptRecords
   readonly limits: LimitWatch
   readonly waiting: WaitingKeys
   readonly shownUsage: ShownUsage
@@ -70,7 +72,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   readonly report = reportStep
   readonly #deps: ApiKeyDeps
   readonly #keyringOutage: OutageLog
-  #open: ReadonlySet<string> = new Set()
 
   constructor(context: OperatorContext) {
     this.#deps = createDeps(context, (uids) => {
@@ -131,9 +132,11 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     await this.#deps.keyring.load()
     await this.#deps.usedValues.load()
     this.#reportUnreadable()
-    const { records, open } = await prepareKeys(this.#deps)
-    this.#open = open
-    return records
+    return await prepareKeys(this.#deps)
+  }
+
+  async reached(): Promise<void> {
+    if (!this.#deps.kept.isRedisRead) await searchRedis(this.#deps)
   }
 
   start(): void {
@@ -157,7 +160,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   keeps(uid: string): boolean {
-    return this.#open.has(uid) || this.#deps.keyring.isUnreadable(uid) || isStandIn(uid)
+    return this.#deps.kept.has(uid) || this.#deps.keyring.isUnreadable(uid) || isStandIn(uid)
   }
 
   standIn(has: (uid: string) => boolean): ProjectionChange | undefined {
@@ -262,10 +265,11 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
   }
 
   #removed(apiKey: ApiKey): void {
-    const { memory, shownUsage, subjects, acknowledgements, waiting, enqueue } = this.#deps
+    const { memory, kept, shownUsage, subjects, acknowledgements, waiting, enqueue } = this.#deps
     const uid = uidOf(apiKey)
     if (apiKey.spec.accountRef) waiting.delete(apiKey.spec.accountRef.name, ageOf(apiKey))
     memory.forget(uid)
+    kept.forget(uid)
     shownUsage.forget(uid)
     if (!subjects.mayExist(uid)) subjects.ledger?.deleted(uid) // otherwise its orphaned entry is confirmed by a live read before
     acknowledgements.forget(itemKey({ kind: KIND, ref: refOf(apiKey) }))
@@ -387,6 +391,7 @@ function createDeps(context: OperatorContext, onAdopted: (uids: Iterable<string>
     usedValues: new UsedValues(shardsDeps(context)),
     vault: new CredentialVault(clock),
     memory: new KeyMemory(clock),
+    kept: new KeptRecords(keyring),
     limits,
     waiting: new WaitingKeys(),
     shownUsage,

@@ -48,7 +48,7 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
   }
 }
 
-function ownState({ metadata }: ApiKey, { keyring, projection, memory, vault, clock, version }: ApiKeyDeps) {
+function ownState({ metadata }: ApiKey, { keyring, projection, memory, kept, vault, clock, version }: ApiKeyDeps) {
   const { uid = '', generation = 0 } = metadata
   const now = clock.now()
   const entry = keyring.pending(uid) ?? keyring.get(uid)
@@ -57,6 +57,7 @@ function ownState({ metadata }: ApiKey, { keyring, projection, memory, vault, cl
     isConfirmedLive: memory.isConfirmedLive(uid, metadata.resourceVersion),
     entry,
     isCommitting: keyring.state(uid) === 'Pending',
+    mayBeInRedis: !kept.isRedisRead || kept.has(uid),
     isUnreadable: keyring.isUnreadable(uid),
     hasStandIn: hasStandIn({ projection }),
     verifier,

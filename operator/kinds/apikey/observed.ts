@@ -39,6 +39,8 @@ export interface Observed {
   /** Newest entry of the keyring, durable or pending. */
   readonly entry: KeyringEntry | undefined
   readonly isCommitting: boolean
+  /** Whether a lost key may have a record in Redis: Redis has not answered since this process has started, or has one that is not restored yet. */
+  readonly mayBeInRedis: boolean
   /** The keyring has an entry that this version cannot read and never changes. */
   readonly isUnreadable: boolean
   /** Whether gateways know that records of unreadable keys are lacking (`unread-keys.ts`). */

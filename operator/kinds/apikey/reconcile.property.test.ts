@@ -68,10 +68,29 @@ const takeOver = fc
     { on: 'restart' },
     { on: 'watch back' },
   ])
+/** The loss of a part of the keyring while Redis is away, so that only the records there still have some keys. */
+const lossInAnOutage = fc
+  .record({
+    name,
+    shard: fc.nat({ max: 1 }),
+    seconds: fc.constantFrom(0, 61),
+    during: fc.constantFrom('delete Secret', 'delete by force', 'apply'),
+    spec,
+  })
+  .map(({ name: of, shard, seconds, during, spec: to }): Happening[] => [
+    { on: 'apply', name: of, spec: {} },
+    { on: 'store down' },
+    { on: 'lose shard', shard },
+    during === 'apply' ? { on: 'apply', name: of, spec: to } : { on: during, name: of },
+    { on: 'kill', kill: { write: 9, when: 'before' } },
+    { on: 'time passes', seconds },
+    { on: 'store up' },
+  ])
 const day = fc.oneof(
   { weight: 12, arbitrary: happening.map((one) => [one]) },
   { weight: 1, arbitrary: outage },
   { weight: 1, arbitrary: takeOver },
+  { weight: 1, arbitrary: lossInAnOutage },
 )
 const stories = fc.array(day, { minLength: 1, maxLength: 14 })
 
@@ -148,6 +167,44 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'delete Secret', name: 'a' },
     { on: 'lose shard', shard: 1 },
     { on: 'kill', kill: { write: 0, when: 'before' } },
+  ],
+  'a process starts without Redis after the loss of an entry, and the Secret of the key was deleted': [
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'delete Secret', name: 'a' },
+    { on: 'store down' },
+    { on: 'lose shard', shard: 1 },
+    { on: 'kill', kill: { write: 0, when: 'before' } },
+  ],
+  'a standby that has missed an ApiKey takes over without Redis after the loss of its entry, and its Secret was deleted': [
+    { on: 'watch cut off' },
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'delete Secret', name: 'a' },
+    { on: 'store down' },
+    { on: 'lose shard', shard: 1 },
+    { on: 'restart' },
+    { on: 'store up' },
+  ],
+  'a process starts without Redis after the loss of an entry, and the key is then suspended, or deleted by force': [
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'apply', name: 'b', spec: {} },
+    { on: 'delete Secret', name: 'a' },
+    { on: 'delete Secret', name: 'b' },
+    { on: 'store down' },
+    { on: 'lose shard', shard: 0 },
+    { on: 'lose shard', shard: 1 },
+    { on: 'kill', kill: { write: 9, when: 'before' } },
+    { on: 'apply', name: 'a', spec: { state: 'Suspended' } },
+    { on: 'delete by force', name: 'b' },
+    { on: 'store up' },
+    { on: 'snapshot' },
+    { on: 'stale failover' },
+  ],
+  'a restored entry cannot be written, and its Secret was deleted': [
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'delete Secret', name: 'a' },
+    { on: 'damage shard', shard: 1 },
+    { on: 'answers lost' },
+    { on: 'kill', kill: { write: 1, when: 'late' } },
   ],
   'a shard of deleted keys is damaged': [
     { on: 'apply', name: 'a', spec: {} },

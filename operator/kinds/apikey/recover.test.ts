@@ -85,7 +85,7 @@ describe('an entry that the keyring lost', () => {
   test('is restored from the record of the gateways, without a read of a Secret, if the status names the same key', async () => {
     await project()
     await report()
-    expect(await recover()).toEqual({ restored: [uidOf(await key())], open: new Set() })
+    expect(await recover()).toEqual({ restored: [uidOf(await key())], open: new Set(), isRedisRead: true })
     expect(await entry()).toMatchObject({
       state: 'Active',
       models: [['llama']],
@@ -106,7 +106,7 @@ describe('an entry that the keyring lost', () => {
     await report()
     await deliver()
     store.stop()
-    expect(await recover()).toEqual({ restored: [uidOf(await key())], open: new Set() })
+    expect(await recover()).toEqual({ restored: [uidOf(await key())], open: new Set(), isRedisRead: false })
     expect(await entry()).toMatchObject({ verifiers: [{ id, hash: hashCredential(credential), state: 'Issued' }] })
     expect(events[0]).toContain('restored from its Secret')
   })
@@ -145,7 +145,7 @@ describe('an entry that the keyring lost', () => {
     ],
   ])('is not restored when %s', async (_what, prepare) => {
     await prepare()
-    expect(await recover()).toEqual({ restored: [], open: new Set() })
+    expect(await recover()).toEqual({ restored: [], open: new Set(), isRedisRead: true })
     expect(await entry()).toBeUndefined()
     expect(events).toEqual([])
   })
@@ -160,7 +160,7 @@ describe('an entry that the keyring lost', () => {
   test('stays open if its Secret cannot be read now, so that its record stays', async () => {
     await report()
     kube.before = () => Promise.reject(new KubeError('Forbidden', 403, 'no'))
-    expect(await recover()).toEqual({ restored: [], open: new Set([uidOf(await key())]) })
+    expect(await recover()).toEqual({ restored: [], open: new Set([uidOf(await key())]), isRedisRead: true })
   })
 
   test('is among the records of the start before it is durable, so that no valid key is refused', async () => {
@@ -187,7 +187,7 @@ test('a present entry stays unchanged', async () => {
   await recover()
   await keyring.flush()
   events = []
-  expect(await recover()).toEqual({ restored: [], open: new Set() })
+  expect(await recover()).toEqual({ restored: [], open: new Set(), isRedisRead: true })
   await settle()
   expect(events).toEqual([])
 })

@@ -9,7 +9,7 @@ import { decodeKeyRecord, type KeyRecord } from '#contract/records/key-record.ts
 import type { KeyringEntry, KeyringVerifier } from '#contract/records/keyring-entry.ts'
 import { type ApiKey, FINALIZER } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
-import { namespaceOf, uidOf } from '#kube/port.ts'
+import { KubeError, namespaceOf, uidOf } from '#kube/port.ts'
 import { secrets } from '#kube/resources.ts'
 import { inParallel, inTurns } from '../../loop/in-parallel.ts'
 import type { ProjectionChange, ProjectionStore } from '../../projection/store.ts'
@@ -30,36 +30,49 @@ const TURN = 500
 /** Longest wait of a start for restored entries to become durable, ms. */
 const RESTORED_WITHIN_MS = 5_000
 
-export interface PreparedKeys {
-  readonly records: readonly ProjectionChange[]
-  /** uids of keys that are not restored yet. Their records in Redis must stay. */
-  readonly open: ReadonlySet<string>
+/** Restores lost entries, and reads live which keys without an ApiKey in the cache exist. The keyring must be loaded. */
+export async function prepareKeys(deps: ApiKeyDeps): Promise<readonly ProjectionChange[]> {
+  const existing = await recoverKeys(deps)
+  const mayExist = (namespace: string): boolean => ['NotSynced', 'Kept'].includes(scopeOf(namespace, deps))
+  return await startRecords(deps, ({ uid, namespace }) => mayExist(namespace) || existing.has(uid))
 }
 
-/** Restores lost entries, and reads live which keys without an ApiKey in the cache exist. The keyring must be loaded. */
-export async function prepareKeys(deps: ApiKeyDeps): Promise<PreparedKeys> {
-  const { keyring, apiKeys: cache } = deps
-  const open = await recover(cache.list(), deps)
-  const byScope = Map.groupBy(await unknownRecords(deps), ({ namespace }) => scopeOf(namespace, deps))
+/** Restores lost entries at the first contact with Redis, if it did not answer at the start. @throws if Redis does not answer after all */
+export async function searchRedis(deps: ApiKeyDeps): Promise<void> {
+  await recoverKeys(deps)
+  if (!deps.kept.isRedisRead) throw new Error('Redis does not answer, and its records may be the last copies of lost keyring entries')
+}
+
+/** @returns by uid, the ApiKeys that exist and are not in the cache */
+async function recoverKeys(deps: ApiKeyDeps): Promise<ReadonlyMap<string, ApiKey>> {
+  const known = await recover(deps.apiKeys.list(), deps)
+  const records = await unknownRecords(deps)
+  const byScope = Map.groupBy(records ?? [], ({ namespace }) => scopeOf(namespace, deps))
   const unknown = [...(byScope.get('Watched') ?? []), ...(byScope.get('NotSynced') ?? [])]
   const kept = (byScope.get('Kept') ?? []).map(({ uid }) => uid)
   const existing = await readExisting([...orphansIn(deps), ...unknown], deps)
   const missed = unknown.flatMap(({ uid }) => existing.get(uid) ?? []) // by a cache whose watch was cut off
-  const missedOpen = await recover(missed, deps)
-  const pending = missed.map(uidOf).filter((uid) => keyring.pending(uid) !== undefined) // `startRecords` finds only durable entries of these
-  const mayExist = (namespace: string): boolean => ['NotSynced', 'Kept'].includes(scopeOf(namespace, deps))
-  const records = await startRecords(deps, ({ uid, namespace }) => mayExist(namespace) || existing.has(uid))
-  return { records, open: new Set([...open, ...missedOpen, ...pending, ...kept]) }
+  const unseen = await recover(missed, deps)
+  const open = [known, unseen].flatMap((recovery) => [...recovery.open, ...recovery.restored])
+  deps.kept.set({ open: [...open, ...kept], isRedisRead: known.isRedisRead && unseen.isRedisRead && records !== undefined })
+  return existing
 }
 
-/** Restores lost keyring entries. @returns uids of keys that are not restored yet */
-async function recover(keys: Iterable<ApiKey>, deps: ApiKeyDeps): Promise<ReadonlySet<string>> {
-  const { restored, open } = await recoverEntries(keys, deps, deps.store)
-  if (restored.length === 0) return open
+/** Restores the entry of one key whose record in Redis is kept: the first write has failed, or the Secret could not be read. @throws KubeError */
+export async function recoverKept(apiKey: ApiKey, deps: ApiKeyDeps): Promise<void> {
+  const { restored, open, isRedisRead } = await recoverEntries([apiKey], deps, deps.store)
+  if (!isRedisRead) throw new KubeError('Unreachable', 0, 'Redis does not answer')
+  if (restored.length + open.size === 0) deps.kept.forget(uidOf(apiKey))
+}
+
+/** Restores lost keyring entries. A failed write drops its entry, and the reconcile tries again. */
+async function recover(keys: Iterable<ApiKey>, deps: ApiKeyDeps): Promise<Recovery> {
+  const recovery = await recoverEntries(keys, deps, deps.store)
+  const { restored } = recovery
+  if (restored.length === 0) return recovery
   deps.log.warn(`${restored.length} lost keyring entries were restored`)
   await flush(deps)
-  const unwritten = restored.filter((uid) => deps.keyring.newest(uid) === undefined) // a failed write drops its entry, and the reconcile tries again
-  return new Set([...open, ...unwritten])
+  return recovery
 }
 
 /** Writes restored entries before thousands of reconciles compete for the API server. The ApiKey of a refused entry reports the refusal. */
@@ -146,6 +159,7 @@ export interface Recovery {
   readonly restored: readonly string[]
   /** uids of keys that are not restored yet. Their records in Redis must stay. */
   readonly open: ReadonlySet<string>
+  readonly isRedisRead: boolean
 }
 
 interface RecoverDeps extends Pick<ApiKeyDeps, 'keyring' | 'kube' | 'recordEvent' | 'clock' | 'version'> {
@@ -156,8 +170,9 @@ interface RecoverDeps extends Pick<ApiKeyDeps, 'keyring' | 'kube' | 'recordEvent
 /** Restores the missing entries of some ApiKeys. If Redis does not answer, the Secrets are read instead. */
 export async function recoverEntries(apiKeys: Iterable<ApiKey>, deps: RecoverDeps, store: ProjectionStore): Promise<Recovery> {
   const lost = [...apiKeys].filter((apiKey) => mayBeLost(apiKey, deps))
-  if (lost.length === 0) return { restored: [], open: new Set() }
-  const records = await recordsOf(store, () => Promise.resolve(lost.map(uidOf)))
+  if (lost.length === 0) return { restored: [], open: new Set(), isRedisRead: true }
+  const read = await recordsOf(store, () => Promise.resolve(lost.map(uidOf)))
+  const records = read ?? new Map<string, KeyRecord>()
   const candidates = lost.filter((apiKey) => apiKey.status?.keyID !== undefined || records.has(uidOf(apiKey)))
   const untilMs = deps.clock.monotonic() + READ_FOR_MS
   const open = new Set<string>()
@@ -167,24 +182,25 @@ export async function recoverEntries(apiKeys: Iterable<ApiKey>, deps: RecoverDep
     const byStatus = verifiersByStatus(apiKey, record, deps.clock.now())
     const from = record === undefined ? 'its manifest' : 'Redis'
     if (byStatus.length > 0 || isHashKey(apiKey)) return restore(apiKey, byStatus, from, deps) && restored.push(uidOf(apiKey))
-    const secret = deps.clock.monotonic() < untilMs ? await read(apiKey, deps) : undefined
+    const secret = deps.clock.monotonic() < untilMs ? await secretOf(apiKey, deps) : undefined
     if (secret === undefined) open.add(uidOf(apiKey))
     const found = secret && verifierBySecret(apiKey, secret, record)
     const isRestored = found !== undefined && restore(apiKey, [issuedVerifier(apiKey, found, deps.clock.now())], 'its Secret', deps)
     return isRestored && restored.push(uidOf(apiKey))
   })
-  return { restored, open }
+  return { restored, open, isRedisRead: read !== undefined }
 }
 
 /**
  * Lists records in Redis whose keys are neither in the keyring nor in the cache: left over from a deletion, or valid keys whose entries were
  * lost while the watch of this process was cut off. Only a live read can decide.
+ * @returns undefined if Redis does not answer
  */
-async function unknownRecords({ keyring, apiKeys: cache, store }: ApiKeyDeps): Promise<readonly KeyRecord[]> {
+async function unknownRecords({ keyring, apiKeys: cache, store }: ApiKeyDeps): Promise<readonly KeyRecord[] | undefined> {
   const known = new Set([...cache.list()].map(uidOf))
   const isUnknown = (uid: string): boolean => !known.has(uid) && keyring.get(uid) === undefined && keyring.pending(uid) === undefined
   const records = await recordsOf(store, async (epoch) => (await store.ids(epoch, 'key')).filter(isUnknown))
-  return [...records.values()]
+  return records && [...records.values()]
 }
 
 function mayBeLost({ metadata }: ApiKey, { keyring }: RecoverDeps): boolean {
@@ -193,11 +209,11 @@ function mayBeLost({ metadata }: ApiKey, { keyring }: RecoverDeps): boolean {
   return isHeld && keyring.get(uid) === undefined && keyring.pending(uid) === undefined && !keyring.isUnreadable(uid)
 }
 
-/** Readable records of some keys, by uid; none if Redis does not answer: the projection reports the outage, and the Secrets have the keys. */
+/** Readable records of some keys, by uid; undefined if Redis does not answer: the projection reports the outage, and the Secrets have the keys. */
 async function recordsOf(
   store: ProjectionStore,
   uidsIn: (epoch: string) => Promise<readonly string[]>,
-): Promise<ReadonlyMap<string, KeyRecord>> {
+): Promise<ReadonlyMap<string, KeyRecord> | undefined> {
   const found = new Map<string, KeyRecord>()
   try {
     const meta = await store.meta()
@@ -207,7 +223,7 @@ async function recordsOf(
       if (record) found.set(uid, record)
     }
   } catch {
-    return found
+    return undefined
   }
   return found
 }
@@ -242,7 +258,7 @@ function verifierBySecret({ status }: ApiKey, secret: ObservedSecret, record: Ke
 }
 
 /** @returns undefined if the Secret cannot be read now */
-async function read(apiKey: ApiKey, { kube, settings: { publicURL } }: RecoverDeps): Promise<ObservedSecret | undefined> {
+async function secretOf(apiKey: ApiKey, { kube, settings: { publicURL } }: RecoverDeps): Promise<ObservedSecret | undefined> {
   try {
     const secret = await kube.get(secrets, { namespace: namespaceOf(apiKey), name: secretName(apiKey) })
     return observeSecret(apiKey, secret, publicURL)

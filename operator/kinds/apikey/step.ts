@@ -12,6 +12,8 @@ export type Step = StepBase &
     /** Reads the ApiKey live, because the cache is older than the keyring entry. */
     | { readonly do: 'read-live' }
     | { readonly do: 'read-secret' }
+    /** Restores a lost entry from its record in Redis. */
+    | { readonly do: 'recover' }
     /** Sends the Secret as a dry run: quota, policies and rights are checked, and nothing is stored. */
     | { readonly do: 'try-secret' }
     /** Mints generation `number`, into the keyring first. */

@@ -168,7 +168,12 @@ function restoreLost(observed: Observed): Answer {
   if (isHashKey(apiKey) || isAccountUnknown(observed)) return undefined
   if (secret.state === 'Unknown') return { do: 'read-secret', level: 'change' }
   const verifier = restorable(observed)
-  return verifier && { do: 'commit', level: 'change', entry: wantedEntry(observed, [verifier]), isRestored: true }
+  if (verifier) return { do: 'commit', level: 'change', entry: wantedEntry(observed, [verifier]), isRestored: true }
+  return recoverKept(observed)
+}
+
+function recoverKept({ mayBeInRedis, storeAvailable }: Observed): Answer {
+  return mayBeInRedis && storeAvailable ? { do: 'recover', level: 'change' } : undefined
 }
 
 /** Whether the account that the manifest names is not known by its uid: a restored entry would have no account. */

@@ -1,0 +1,36 @@
+import type { Keyring } from '../../shards/keyring.ts'
+
+/** Records in Redis that stay although no entry of the keyring wants them: their keys were lost with a part of the keyring. */
+export class KeptRecords {
+  readonly #keyring: Pick<Keyring, 'newest'>
+  /** Keys that are not restored yet, or not durably. */
+  readonly #uids = new Set<string>()
+  /** Whether this process has searched Redis for lost keys. Until then any record may be the last copy of a key. */
+  #isRedisRead = false
+
+  constructor(keyring: Pick<Keyring, 'newest'>) {
+    this.#keyring = keyring
+  }
+
+  get isRedisRead(): boolean {
+    return this.#isRedisRead
+  }
+
+  has(uid: string): boolean {
+    if (!this.#uids.has(uid)) return false
+    const entry = this.#keyring.newest(uid)
+    return entry === undefined || entry.deletedMs === null
+  }
+
+  /** Takes the result of a search. */
+  set({ open, isRedisRead }: { readonly open: Iterable<string>; readonly isRedisRead: boolean }): void {
+    this.#uids.clear()
+    for (const uid of open) this.#uids.add(uid)
+    this.#isRedisRead = isRedisRead
+  }
+
+  /** The ApiKey was deleted, or Redis has no record of the key. */
+  forget(uid: string): void {
+    this.#uids.delete(uid)
+  }
+}
