@@ -9,12 +9,13 @@ import { apiKeys } from '#api/resources.ts'
 import { KubeError, type KubeObject } from '#kube/port.ts'
 import { type FormerNamespacesDeps, releaseFormer } from './release.ts'
 
-describe('namespaces that are no longer watched', () => {
+describe('namespaces that the administrator has given up', () => {
   let clock: ManualClock
   let objects: ObjectStore
   /** Namespaces that cannot be listed, and names that cannot be patched. */
   let refused: ReadonlySet<string>
   let events: string[]
+  let notes: string[]
   let warnings: string[]
 
   let watchNamespaces: readonly string[]
@@ -25,6 +26,7 @@ describe('namespaces that are no longer watched', () => {
     objects = new ObjectStore({ now: () => clock.now() })
     refused = new Set()
     events = []
+    notes = []
     warnings = []
     for (const namespace of [SHOP, 'bank', 'watched'])
       await objects.create(apiKeys, apiKey('bot', {}, { namespace, finalizers: [FINALIZER] }))
@@ -38,7 +40,10 @@ describe('namespaces that are no longer watched', () => {
     const log = { info: () => undefined, warn: (message: string) => void warnings.push(message) }
     const deps = {
       ...{ kube, clock, log, settings: { watchNamespaces, formerNamespaces } },
-      recordEvent: ({ metadata }: KubeObject, reason: string) => void events.push(`${metadata.namespace ?? ''}/${metadata.name} ${reason}`),
+      recordEvent: ({ metadata }: KubeObject, reason: string, note: string) => {
+        events.push(`${metadata.namespace ?? ''}/${metadata.name} ${reason}`)
+        notes.push(note)
+      },
     } as unknown as FormerNamespacesDeps
     return releaseFormer([apiKeyKind], deps, stopped)
   }
@@ -54,6 +59,7 @@ describe('namespaces that are no longer watched', () => {
     await release([SHOP, 'bank'])
     expect(await held()).toEqual(['watched/bot'])
     expect(events.toSorted()).toEqual(['bank/bot Released', 'shop/bot Released'])
+    for (const note of notes) expect(note).toMatch(/^scope\.formerNamespaces names the namespace/)
     expect(warnings).toEqual([])
   })
 

@@ -1,6 +1,6 @@
 /**
  * Removes the operator's finalizer from objects of a kind, so that they can be deleted without an operator: for an uninstall, and in
- * namespaces that are no longer watched. Nothing else changes.
+ * namespaces that the administrator has given up. Nothing else changes.
  */
 import { sleep } from '#platform/clock.ts'
 import { messageOf } from '#platform/message-of.ts'
@@ -70,7 +70,7 @@ export async function releaseAll(kind: HeldKind, objects: Iterable<KubeObject>, 
 export type FormerNamespacesDeps = Pick<OperatorContext, 'kube' | 'clock' | 'log' | 'settings' | 'recordEvent'>
 
 /**
- * Releases all objects in namespaces that are no longer watched. Their keys end as orphans of the keyring. Never rejects: a failure is logged
+ * Releases all objects in namespaces that the administrator has given up. Their keys end as orphans of the keyring. Never rejects: a failure is logged
  * with the remedy. A namespace that is watched again may still be on the list.
  * @param stopped ends the tries
  */
@@ -83,8 +83,8 @@ export async function releaseFormer(kinds: readonly HeldKind[], deps: FormerName
 
 async function releaseNamespace(kind: HeldKind, namespace: string, deps: FormerNamespacesDeps, stopped: AbortSignal): Promise<void> {
   const { kube, log, clock, recordEvent } = deps
-  const those = `${kind.resource.kind}s of namespace ${namespace}, which is no longer watched,`
-  const note = 'The namespace is no longer watched: the key is revoked and its finalizer removed.'
+  const those = `${kind.resource.kind}s of namespace ${namespace}, which scope.formerNamespaces names,`
+  const note = 'scope.formerNamespaces names the namespace: the key is revoked and its finalizer removed.'
   for (let tries = 0; tries < NAMESPACE_TRIES && !stopped.aborted; tries += 1) {
     try {
       const objects = await kube.list(kind.resource, namespace)
@@ -93,7 +93,9 @@ async function releaseNamespace(kind: HeldKind, namespace: string, deps: FormerN
       if (failed === 0) return
       log.warn(`${failed} ${those} could not be released; tried again`)
     } catch (error) {
-      log.warn(`the ${those} cannot be released (${messageOf(error)}); name it in scope.formerNamespaces`)
+      log.warn(
+        `the ${those} cannot be released (${messageOf(error)}); the chart makes the operator's Role there from scope.formerNamespaces`,
+      )
     }
     await sleep(clock, AGAIN_MS, stopped)
   }
