@@ -233,9 +233,13 @@ export class ManifestFolder {
 
   async #remove({ resource, ref, path, isFileThere }: ManifestRemoval): Promise<readonly ObjectLine[]> {
     await this.#options.store.remove(resource, ref)
-    const cause = isFileThere ? `its document was removed from ${path}` : `its manifest ${path} was deleted`
-    const words = `${cause}; ${resource.plural === apiKeys.plural ? 'the key is revoked' : 'deleted'}`
-    return [{ level: 'info', kind: resource.kind, name: shownRef(ref), words, facts: { change: 'Deleted', message: words } }]
+    const [one, many] = isFileThere
+      ? [`its document was removed from ${path}`, `their documents were removed from ${path}`]
+      : [`its manifest ${path} was deleted`, `their manifest ${path} was deleted`]
+    const isKey = resource.plural === apiKeys.plural
+    const words = `${one}; ${isKey ? 'the key is revoked' : 'deleted'}`
+    const manyWords = `${many}; ${isKey ? 'the keys are revoked' : 'deleted'}`
+    return [{ level: 'info', kind: resource.kind, name: shownRef(ref), words, manyWords, facts: { change: 'Deleted', message: words } }]
   }
 
   async #write({ resource, object, before }: ManifestWrite): Promise<readonly ObjectLine[]> {

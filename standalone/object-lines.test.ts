@@ -11,3 +11,15 @@ test.each([
   logLines(log, [{ level: 'info', kind: 'Account', name, words: 'applied', facts: { change: 'Applied' } }])
   expect(seen).toEqual([{ kind: 'Account', change: 'Applied', ...fields }])
 })
+
+test('one line about many objects speaks of them in the plural', () => {
+  const seen: unknown[] = []
+  const log = { info: (_: unknown, text: unknown) => void seen.push(text) } as unknown as Log
+  const words = { words: 'its manifest a.yaml was deleted', manyWords: 'their manifest a.yaml was deleted' }
+  const names = ['shop/a', 'shop/b', 'shop/c', 'shop/d']
+  logLines(
+    log,
+    names.map((name) => ({ level: 'info', kind: 'ApiKey', name, ...words, facts: { change: 'Deleted' } })),
+  )
+  expect(seen).toEqual(['4 ApiKeys: their manifest a.yaml was deleted (shop/a, shop/b, shop/c and 1 more)'])
+})

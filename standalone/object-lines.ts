@@ -9,6 +9,8 @@ export interface ObjectLine {
   readonly name: string
   /** Equal for all objects with the same change. */
   readonly words: string
+  /** The words of a line about many objects, where those of one object do not fit. */
+  readonly manyWords?: string
   /** Cause and remedy. */
   readonly text?: string
   readonly facts: LineFacts
@@ -45,10 +47,10 @@ function logOne(log: Log, { level, kind, name: path, words, text, facts }: Objec
 function logMany(log: Log, lines: readonly ObjectLine[], isSame: boolean): void {
   const [first] = lines
   if (first === undefined) return
-  const { level, kind, words, text, facts } = first
+  const { level, kind, words, manyWords = words, text, facts } = first
   const names = lines.map(({ name }) => name)
   const which = `${names.slice(0, MAX_ALIKE).join(', ')} and ${lines.length - MAX_ALIKE} more`
   const example = text === undefined ? '' : `${isSame ? '' : '; the first'}: ${text}`
   const fields = { kind, count: lines.length, objects: names.slice(0, MAX_NAMES), ...facts }
-  log[level](fields, `${lines.length} ${kind}s: ${words} (${which})${example}`)
+  log[level](fields, `${lines.length} ${kind}s: ${manyWords} (${which})${example}`)
 }

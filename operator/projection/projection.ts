@@ -175,7 +175,8 @@ export class Projection {
     this.#known.clear()
     this.#written(records, () => revision)
     this.#written(pending, () => revision)
-    this.#deps.log.info(`projection rebuilt because ${why}: ${records.length + kept.length} records, revision ${revision}`)
+    const count = records.length + kept.length
+    this.#deps.log.info(`projection rebuilt because ${why}: ${count} ${count === 1 ? 'record' : 'records'}, revision ${revision}`)
     this.#reached()
   }
 
