@@ -10,6 +10,7 @@ const OUTSIDE = ['**/node_modules/**', '**/dist/**', '.headgate/**']
 /** Refuses what a unit test may not open, in each of their processes. */
 const UNIT_FENCE = new URL('support/unit-fence.ts', import.meta.url).href
 const LAB = 'test/support/integration-setup.ts'
+const CHECKED_STREAMS = ['test/support/checked-streams-setup.ts']
 /** Only catches hangs, also on a machine with other work, ms. */
 const HANG_MS = 180_000
 /** Time after which a poll counts as hung, ms. */
@@ -48,15 +49,17 @@ export default defineConfig({
       }),
       project('contract', {
         include: ['test/contract/**/*.test.ts', `${SOURCES}/*.contract.test.ts`],
+        setupFiles: CHECKED_STREAMS,
         isolate: false,
         testTimeout: HANG_MS,
         hookTimeout: HANG_MS,
         maxWorkers: 3,
       }),
-      project('property', { include: [PROPERTY], exclude: OUTSIDE, testTimeout: SCHEDULES_MS }),
+      project('property', { include: [PROPERTY], exclude: OUTSIDE, setupFiles: CHECKED_STREAMS, testTimeout: SCHEDULES_MS }),
       project('integration', {
         include: ['test/integration/*.test.ts'],
         globalSetup: LAB,
+        setupFiles: CHECKED_STREAMS,
         testTimeout: 180_000, // only catches hangs, on a machine that builds beside it too
         hookTimeout: 240_000,
         maxWorkers: 2,
@@ -65,12 +68,19 @@ export default defineConfig({
       project('after-integration', {
         include: ['test/integration/last/*.test.ts'],
         globalSetup: LAB,
+        setupFiles: CHECKED_STREAMS,
         testTimeout: 180_000,
         hookTimeout: 240_000,
         maxWorkers: 1,
         sequence: { groupOrder: 1 },
       }),
-      project('e2e', { include: ['test/e2e/**/*.test.ts'], testTimeout: 300_000, hookTimeout: 600_000, fileParallelism: false }),
+      project('e2e', {
+        include: ['test/e2e/**/*.test.ts'],
+        setupFiles: CHECKED_STREAMS,
+        testTimeout: 300_000,
+        hookTimeout: 600_000,
+        fileParallelism: false,
+      }),
     ],
   },
 })

@@ -19,8 +19,11 @@ import type { ModelRecord } from '#contract/records/model-record.ts'
 
 const MESSAGE_START =
   'event: message_start\ndata: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","model":"llama","content":[]}}\n\n'
-const MESSAGE_TEXT =
-  'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}\n\n'
+const MESSAGE_TEXT = [
+  'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n',
+  'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"hi"}}\n\n',
+  'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n',
+].join('')
 const MESSAGE_END =
   'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
 

@@ -30,7 +30,12 @@ const finishWith = (counts: object): string => FINISH.replace('}\n\n', `,"usage"
 const event = (type: string, data: object): string => `event: ${type}\ndata: ${JSON.stringify({ type, ...data })}\n\n`
 const messageStart = (counts: object): string =>
   event('message_start', { message: { id: 'm', model: 'llama', content: [], usage: counts } })
-const messageText = (text: string): string => event('content_block_delta', { index: 0, delta: { type: 'text_delta', text } })
+const messageText = (...texts: readonly string[]): string =>
+  [
+    event('content_block_start', { index: 0, content_block: { type: 'text', text: '' } }),
+    ...texts.map((text) => event('content_block_delta', { index: 0, delta: { type: 'text_delta', text } })),
+    event('content_block_stop', { index: 0 }),
+  ].join('')
 const messageEnd = (counts: object): string =>
   event('message_delta', { delta: { stop_reason: 'end_turn' }, usage: counts }) + event('message_stop', {})
 
@@ -96,7 +101,7 @@ describe('the usage of a stream', () => {
 
   it.each<[string, string, string]>([
     ['chat', CHAT, ['one', ' two', ' three', ' four', ' five'].map((word) => chunk(word)).join('') + FINISH + DONE],
-    ['messages', MESSAGES, messageStart({}) + ['one', ' two', ' three', ' four', ' five'].map(messageText).join('') + messageEnd({})],
+    ['messages', MESSAGES, messageStart({}) + messageText('one', ' two', ' three', ' four', ' five') + messageEnd({})],
   ])('S3 #33736 that is missing is estimated from the relayed text, and marked: %s', async (_what, path, text) => {
     expect((await streamed(text, path)).usage).toEqual(estimated(5))
   })

@@ -4,9 +4,16 @@ import { parseSseEvent, splitEvents } from '../../gateway/dialects/sse.ts'
 export interface MessageEvent {
   readonly type: string
   readonly index?: number
-  readonly content_block?: { readonly type: string; readonly name?: string }
+  readonly message?: { readonly id?: string; readonly usage?: MessageUsage }
+  readonly content_block?: { readonly type: string; readonly id?: string; readonly name?: string }
   readonly delta?: MessageDelta
-  readonly usage?: { readonly output_tokens?: number }
+  readonly usage?: MessageUsage
+}
+
+interface MessageUsage {
+  readonly input_tokens?: number
+  readonly cache_read_input_tokens?: number
+  readonly output_tokens?: number
 }
 
 interface MessageDelta {
@@ -38,77 +45,159 @@ export function messageEvents(text: string): MessageEvent[] {
 /** @throws the first rule that a complete stream breaks. A stream that ends with `error` has no `message_stop` */
 export function checkMessageStream(text: string): MessageEvent[] {
   const events = messageEvents(text)
-  const grammar = new Grammar()
-  for (const event of events) grammar.take(event)
-  grammar.end()
+  checked(events).end()
   return events
 }
 
+/** Checks the whole events of a stream that its client has left, or that has lost its gateway. @throws the first rule that they break */
+export function checkMessageStart(text: string): MessageEvent[] {
+  const events = messageEvents(text.slice(0, text.lastIndexOf('\n\n') + 2))
+  checked(events)
+  return events
+}
+
+/**
+ * Checks the end alone, for a server of Messages that a test lets send nonsense: the gateway passes the bytes of such a server.
+ * @throws unless a stream ends with exactly one `message_stop` or `error`
+ */
+export function checkOneEnd(text: string): void {
+  const types = [...text.replace(/^\uFEFF/, '').matchAll(/^event: ?(.*)$/gm)].map(([, type = '']) => type.trim())
+  const ends = types.filter((type) => type === 'message_stop' || type === 'error')
+  if (ends.length !== 1 || types.at(-1) !== ends[0])
+    throw new Error(`the stream has the ends ${ends.join(', ')} and ends with ${types.at(-1)}`)
+}
+
+function checked(events: readonly MessageEvent[]): Grammar {
+  const grammar = new Grammar()
+  for (const event of events) grammar.take(event)
+  return grammar
+}
+
+/** Ids that the gateway gives to translated answers. Streams of other servers break some rules that clients can live with. */
+const OWN_ID = /^msg_[0-9a-f]{32}$/
+
+interface Block {
+  readonly kind: string
+  readonly deltas: MessageDelta[]
+}
+
 class Grammar {
-  #started = false
-  #blocks = 0
-  #open: { readonly kind: string; deltas: number } | undefined
-  #hasDelta = false
+  #isOwn = false
+  #events = 0
+  #hasStarted = false
+  readonly #blocks: Block[] = []
+  #open: Block | undefined
+  #stopReason: string | undefined
   #ended: string | undefined
   readonly #rules: Readonly<Record<string, (event: MessageEvent) => void>> = {
+    message_start: (event) => this.#start(event),
     ping: () => undefined,
     content_block_start: (event) => this.#openBlock(event),
     content_block_delta: (event) => this.#delta(event),
     content_block_stop: (event) => this.#close(event),
     message_delta: (event) => this.#messageDelta(event),
     message_stop: () => this.#stop(),
+    error: () => (this.#ended = 'error'),
   }
 
   take(event: MessageEvent): void {
-    if (this.#ended !== undefined) throw new Error(`${event.type} follows ${this.#ended}`)
-    if (event.type === 'message_start') return this.#start()
-    if (event.type === 'error') return void (this.#ended = 'error')
-    if (!this.#started) throw new Error(`${event.type} comes before message_start`)
-    const rule = this.#rules[event.type]
-    if (rule === undefined) throw new Error(`unknown event ${event.type}`)
+    const { type } = event
+    if (this.#ended !== undefined) throw new Error(`${type} follows ${this.#ended}`)
+    if (!this.#hasStarted && !STARTS.has(type)) throw new Error(`${type} comes before message_start`)
+    const rule = this.#rules[type]
+    if (rule === undefined) throw new Error(`unknown event ${type}`)
+    if (this.#isOwn && this.#events === 1 && type !== 'ping') throw new Error('no ping follows message_start')
     rule(event)
+    if (this.#hasStarted) this.#events++
   }
 
   end(): void {
     if (this.#ended === undefined) throw new Error('the stream has neither message_stop nor error')
   }
 
-  #stop(): void {
-    if (!this.#hasDelta) throw new Error('message_stop comes before message_delta')
-    this.#ended = 'message_stop'
-  }
-
-  #start(): void {
-    if (this.#started) throw new Error('a second message_start')
-    this.#started = true
+  #start({ message }: MessageEvent): void {
+    if (this.#hasStarted) throw new Error('a second message_start')
+    this.#hasStarted = true
+    this.#isOwn = OWN_ID.test(message?.id ?? '')
+    if (this.#isOwn && !isPositive(message?.usage?.input_tokens)) throw new Error('message_start has no estimate of the prompt')
   }
 
   #openBlock({ index, content_block: block }: MessageEvent): void {
-    if (this.#hasDelta) throw new Error('a block starts after message_delta')
+    if (this.#stopReason !== undefined) throw new Error('a block starts after message_delta')
     if (this.#open) throw new Error('a block starts while another one is open')
-    if (index !== this.#blocks) throw new Error(`block ${this.#blocks} has the index ${index}`)
-    this.#blocks++
-    this.#open = { kind: String(block?.type), deltas: 0 }
+    if (index !== this.#blocks.length) throw new Error(`block ${this.#blocks.length} has the index ${index}`)
+    if (block?.type === 'tool_use' && !(block.id && block.name)) throw new Error(`the call in block ${index} has no id or no name`)
+    this.#open = { kind: String(block?.type), deltas: [] }
+    this.#blocks.push(this.#open)
   }
 
   #delta({ index, delta }: MessageEvent): void {
-    if (!this.#open || index !== this.#blocks - 1) throw new Error(`a delta of block ${index}, which is not open`)
+    if (!this.#open || index !== this.#blocks.length - 1) throw new Error(`a delta of block ${index}, which is not open`)
     const type = String(delta?.type)
     if (!DELTAS[this.#open.kind]?.includes(type)) throw new Error(`a ${type} in a block of kind ${this.#open.kind}`)
-    this.#open.deltas++
+    this.#open.deltas.push({ ...delta })
   }
 
   #close({ index }: MessageEvent): void {
-    if (!this.#open || index !== this.#blocks - 1) throw new Error(`block ${index} stops and is not open`)
-    if (this.#open.deltas === 0) throw new Error(`block ${index} is empty`)
+    if (!this.#open || index !== this.#blocks.length - 1) throw new Error(`block ${index} stops and is not open`)
+    if (this.#isOwn) checkOwnBlock(this.#open, index)
     this.#open = undefined
   }
 
   #messageDelta({ delta, usage }: MessageEvent): void {
     if (this.#open) throw new Error('message_delta comes while a block is open')
-    if (this.#hasDelta) throw new Error('a second message_delta')
+    if (this.#stopReason !== undefined) throw new Error('a second message_delta')
     if (typeof delta?.stop_reason !== 'string') throw new Error('message_delta has no stop_reason')
-    if (usage?.output_tokens === undefined || usage.output_tokens < 0) throw new Error('message_delta has no usage')
-    this.#hasDelta = true
+    this.#stopReason = delta.stop_reason
+    if (this.#isOwn) this.#checkOwnEnd(usage)
+  }
+
+  #checkOwnEnd(usage: MessageEvent['usage']): void {
+    checkOwnUsage(usage)
+    if (this.#stopReason === 'max_tokens' || this.#stopReason === 'refusal') return // may cut a call
+    const calls = this.#blocks.filter(({ kind }) => kind === 'tool_use')
+    if (!calls.every(isComplete)) throw new Error(`the arguments of a call are no object, at stop_reason ${this.#stopReason}`)
+    if ((this.#stopReason === 'tool_use') !== calls.length > 0)
+      throw new Error(`stop_reason ${this.#stopReason} with ${calls.length} calls`)
+  }
+
+  #stop(): void {
+    if (this.#stopReason === undefined) throw new Error('message_stop comes before message_delta')
+    this.#ended = 'message_stop'
+  }
+}
+
+const STARTS: ReadonlySet<string> = new Set(['message_start', 'ping', 'error'])
+
+function isPositive(count: number | undefined): boolean {
+  return count !== undefined && count > 0
+}
+
+function checkOwnUsage({
+  input_tokens: input = 0,
+  cache_read_input_tokens: cached = 0,
+  output_tokens: output = -1,
+}: MessageUsage = {}): void {
+  if (Math.min(input, output) < 0 || !isPositive(input + cached)) throw new Error('message_delta has no usage')
+}
+
+/** Has content; thinking has one signature, at its end. */
+function checkOwnBlock({ kind, deltas }: Block, index: number): void {
+  if (deltas.length === 0 || deltas.some(isEmpty)) throw new Error(`block ${index} has nothing, or an empty delta`)
+  const signatures = deltas.filter(({ type }) => type === 'signature_delta').length
+  if (kind === 'thinking' && (signatures !== 1 || deltas.length < 2 || deltas.at(-1)?.type !== 'signature_delta'))
+    throw new Error(`the thinking in block ${index} does not end with its only signature`)
+}
+
+function isEmpty({ type, text = '', thinking = '', partial_json: json = '' }: MessageDelta): boolean {
+  return type !== 'signature_delta' && text + thinking + json === ''
+}
+
+function isComplete({ deltas }: Block): boolean {
+  try {
+    const value: unknown = JSON.parse(deltas.map(({ partial_json: json = '' }) => json).join(''))
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+  } catch {
+    return false
   }
 }

@@ -12,6 +12,8 @@ export interface RandomCall {
 /** The answer that a client got. `broken`: the connection ended before the answer did. */
 export interface SeenAnswer {
   readonly status: number
+  /** Content type. */
+  readonly type: string
   readonly text: string
   readonly end: 'whole' | 'broken' | 'left'
   readonly why?: string
@@ -45,10 +47,11 @@ export class RandomClients {
   call({ path, body, manner }: RandomCall): Promise<SeenAnswer> {
     const headers = { authorization: `Bearer ${this.#credential}`, 'content-type': 'application/json' }
     return new Promise((resolve) => {
-      let [status, text] = [0, '']
-      const ended = (end: SeenAnswer['end'], why?: string): void => resolve({ status, text, end, ...(why ? { why } : {}) })
+      let [status, type, text] = [0, '', '']
+      const ended = (end: SeenAnswer['end'], why?: string): void => resolve({ status, type, text, end, ...(why ? { why } : {}) })
       const sent = request(`${this.#base}${path}`, { agent: this.#agent, method: 'POST', headers }, (answer) => {
         status = answer.statusCode ?? 0
+        type = answer.headers['content-type'] ?? ''
         if (manner === 'leaves at the head') return leave()
         answer.setEncoding('utf8').on('data', (part: string) => {
           text += part

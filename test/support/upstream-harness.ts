@@ -26,9 +26,9 @@ import { neededTranslations, NO_TRANSLATIONS, translationsOf } from '../../gatew
 import { forwardedHeaders } from '../../gateway/upstream/upstream-headers.ts'
 import { readJson } from '../../gateway/dialects/json-body.ts'
 import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.ts'
+import { checkStream, isMessageStream } from './checked-streams.ts'
 import { freePort } from './free-port.ts'
 import { listening } from './listening.ts'
-import { checkMessageStream } from './message-grammar.ts'
 import { backendRecord as anyBackend, modelRecord as shopModel } from './records.ts'
 
 type RoutePath = Dialect['path']
@@ -101,8 +101,6 @@ export class Harness {
   job: Partial<ForwardJob> = {}
   readonly exchanges: Exchange[] = []
   readonly #active = new ActiveExchanges()
-  /** Whether the last call had translated answers alone. Servers of Messages are scripted with broken streams, too. */
-  #isTranslated = false
   readonly #server: Server
   port = 0
 
@@ -139,8 +137,7 @@ export class Harness {
   async post(path: RoutePath, body: object | string, headers: Record<string, string> = {}): Promise<Answer> {
     const response = await this.open(path, body, headers)
     const text = (await readAll(response)).toString('utf8')
-    const isStream = String(response.headers['content-type']).startsWith('text/event-stream')
-    if (path === MESSAGES && isStream && this.#isTranslated) checkMessageStream(text)
+    if (isMessageStream(path, response.headers['content-type'])) checkStream(text)
     return { status: response.statusCode ?? 0, headers: response.headers, text }
   }
 
@@ -177,7 +174,6 @@ export class Harness {
     const stream = body.value.stream === true
     const asksUsage = dialect.hasUsageOption && stream && !declared(body.value, dialect).wantsUsage
     const needed = neededTranslations(dialect, model)
-    this.#isTranslated = !model.routes.has(dialect.route)
     const results = needed?.options.map((options) => translateBody(body.bytes, dialect, options)) ?? []
     const translations = needed ? translationsOf(needed, results) : NO_TRANSLATIONS
     if (translations instanceof GatewayError)
