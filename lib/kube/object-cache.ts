@@ -122,29 +122,36 @@ type IndexFunction<T> = (object: T) => readonly string[]
 /** Objects by the values that a function gives, as one index of client-go's Indexer. */
 class ObjectIndex<T extends KubeObject> {
   readonly valuesOf: IndexFunction<T>
-  readonly #entries = new Map<string, Map<string, T>>()
+  /** A value with one object, as nearly always, holds the object alone: a map for each of a hundred thousand uids would need much memory. */
+  readonly #entries = new Map<string, T | Map<string, T>>()
 
   constructor(valuesOf: IndexFunction<T>) {
     this.valuesOf = valuesOf
   }
 
   get(value: string): Iterable<T> {
-    return this.#entries.get(value)?.values() ?? []
+    const found = this.#entries.get(value)
+    return found instanceof Map ? found.values() : found === undefined ? [] : [found]
   }
 
   insert(object: T): void {
     for (const value of this.valuesOf(object)) {
-      const objects = this.#entries.get(value) ?? new Map<string, T>()
-      objects.set(keyOf(object), object)
-      this.#entries.set(value, objects)
+      const found = this.#entries.get(value)
+      if (found instanceof Map) found.set(keyOf(object), object)
+      else if (found === undefined || isSameRef(found, object)) this.#entries.set(value, object)
+      else this.#entries.set(value, new Map([found, object].map((one) => [keyOf(one), one])))
     }
   }
 
   remove(object: T): void {
     for (const value of this.valuesOf(object)) {
-      const objects = this.#entries.get(value)
-      objects?.delete(keyOf(object))
-      if (objects?.size === 0) this.#entries.delete(value)
+      const found = this.#entries.get(value)
+      if (found instanceof Map) found.delete(keyOf(object))
+      if (found instanceof Map ? found.size === 0 : found !== undefined && isSameRef(found, object)) this.#entries.delete(value)
     }
   }
+}
+
+function isSameRef({ metadata: a }: KubeObject, { metadata: b }: KubeObject): boolean {
+  return a.name === b.name && a.namespace === b.namespace
 }

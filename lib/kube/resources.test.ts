@@ -1,5 +1,7 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { expect, test } from 'vitest'
-import { cacheable, type EndpointSlice, endpointSlices, type Service, services } from './resources.ts'
+import { cacheable, type EndpointSlice, endpointSlices, leases, type Service, services } from './resources.ts'
 
 const written = {
   name: 'llama',
@@ -53,4 +55,28 @@ test('a bookmark, which has no more than a version, is readable', () => {
   const bookmark = { metadata: { resourceVersion: '9' } }
   expect(cacheable(services, bookmark as unknown as Service).metadata).toEqual({ resourceVersion: '9' })
   expect(cacheable(endpointSlices, bookmark as unknown as EndpointSlice).metadata.resourceVersion).toBe('9')
+})
+
+test('the words of conditions are kept once for all objects', () => {
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  const condition = (type: string): string =>
+    JSON.stringify({
+      type,
+      reason: 'AcknowledgedByAll',
+      lastTransitionTime: '2026-01-01T00:00:00Z',
+      message: 'Every gateway pod has it.'.repeat(4),
+    })
+  const text = `{"metadata":{"name":"a"},"status":{"conditions":[${['ProgrammedOnAll', 'AcceptedByAll', 'SecretIssued'].map(condition).join()}]}}`
+  const bytesOf = (keep: (object: Service) => Service): number => {
+    collect()
+    const before = process.memoryUsage().heapUsed
+    const kept = Array.from({ length: 5_000 }, () => keep(JSON.parse(text) as Service))
+    collect()
+    const bytes = process.memoryUsage().heapUsed - before
+    expect(kept[4_999]).toMatchObject(JSON.parse(text) as object)
+    return bytes / kept.length
+  }
+  const asParsed = bytesOf((object) => object)
+  expect(bytesOf((object) => cacheable(leases, object as never) as never) / asParsed).toBeLessThan(0.7)
 })

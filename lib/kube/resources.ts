@@ -1,5 +1,6 @@
 /** The built-in kinds that the operator reads or writes. Headgate's own kinds are in `../api/resources.ts`. */
 import { apiVersionOf, type KubeObject, type ObjectMeta, type Resource } from './port.ts'
+import { SharedTexts } from './shared-texts.ts'
 
 /** A Secret as the API returns it: values in base64. */
 export interface Secret extends KubeObject {
@@ -137,10 +138,22 @@ const LAST_APPLIED = 'kubectl.kubernetes.io/last-applied-configuration'
 export function cacheable<T extends KubeObject>(resource: Resource<T>, object: T): T {
   if (resource.cached) return { ...resource.cached(object), apiVersion: apiVersionOf(resource), kind: resource.kind } as T // T without fields that nobody reads
   const slim = normalized(resource, object)
+  shareConditions(slim)
   const { annotations } = slim.metadata
   if (annotations?.[LAST_APPLIED] === undefined) return slim
   const { [LAST_APPLIED]: _lastApplied, ...kept } = annotations
   return { ...slim, metadata: { ...slim.metadata, annotations: kept } }
+}
+
+const shared = new SharedTexts()
+
+/** Conditions of thousands of objects have the same words, which each parsed object would keep for itself. The object is fresh from the wire. */
+function shareConditions(object: object): void {
+  const { conditions } = (object as { readonly status?: { readonly conditions?: unknown } }).status ?? {}
+  if (!Array.isArray(conditions)) return
+  for (const condition of conditions as Array<Record<string, unknown> | null>)
+    for (const [field, value] of Object.entries(condition ?? {}))
+      if (condition && typeof value === 'string') condition[field] = shared.of(value)
 }
 
 /** The metadata by which a cache tells objects and their versions apart. */
