@@ -32,6 +32,7 @@ CONVERSATIONS = json.loads(pathlib.Path(os.environ["CONVERSATIONS"]).read_text()
 EMBEDDINGS_MODEL = os.environ["EMBEDDINGS_MODEL"]
 
 MAX_TOKENS = 24  # the model is random, so every answer ends here
+MAX_RETRIES = 2  # the default of the SDKs: on a busy machine a gateway refuses calls with 503 and 529, and says when to ask again
 QUESTION = "Say something about canals."
 TEXTS = [QUESTION, "Why?", "Grachtengürtel 🚤"]
 TURNS = [
@@ -40,11 +41,11 @@ TURNS = [
     {"role": "user", "content": "More."},
 ]
 
-oai = openai.OpenAI(api_key=KEY, base_url=OPENAI_URL, max_retries=0)
-oai_async = openai.AsyncOpenAI(api_key=KEY, base_url=OPENAI_URL, max_retries=0)
-oai_embeddings = openai.OpenAI(api_key=KEY, base_url=EMBEDDINGS_URL, max_retries=0)
-ant = anthropic.Anthropic(auth_token=KEY, base_url=ANTHROPIC_URL, max_retries=0)
-ant_async = anthropic.AsyncAnthropic(auth_token=KEY, base_url=ANTHROPIC_URL, max_retries=0)
+oai = openai.OpenAI(api_key=KEY, base_url=OPENAI_URL, max_retries=MAX_RETRIES)
+oai_async = openai.AsyncOpenAI(api_key=KEY, base_url=OPENAI_URL, max_retries=MAX_RETRIES)
+oai_embeddings = openai.OpenAI(api_key=KEY, base_url=EMBEDDINGS_URL, max_retries=MAX_RETRIES)
+ant = anthropic.Anthropic(auth_token=KEY, base_url=ANTHROPIC_URL, max_retries=MAX_RETRIES)
+ant_async = anthropic.AsyncAnthropic(auth_token=KEY, base_url=ANTHROPIC_URL, max_retries=MAX_RETRIES)
 
 cases = {}
 
@@ -205,7 +206,7 @@ def _():
 
 
 def chain(**more):
-    return ChatOpenAI(model=MODEL, api_key=KEY, base_url=OPENAI_URL, max_tokens=MAX_TOKENS, max_retries=0, **more)
+    return ChatOpenAI(model=MODEL, api_key=KEY, base_url=OPENAI_URL, max_tokens=MAX_TOKENS, max_retries=MAX_RETRIES, **more)
 
 
 def chain_facts(answer):
@@ -216,7 +217,7 @@ def chain_facts(answer):
 chat_models = {
     "ChatOpenAI": lambda: chain(),
     "ChatOpenAI on responses": lambda: chain(use_responses_api=True),
-    "ChatAnthropic": lambda: ChatAnthropic(model=MODEL, api_key=KEY, base_url=ANTHROPIC_URL, max_tokens=MAX_TOKENS, max_retries=0),
+    "ChatAnthropic": lambda: ChatAnthropic(model=MODEL, api_key=KEY, base_url=ANTHROPIC_URL, max_tokens=MAX_TOKENS, max_retries=MAX_RETRIES),
 }
 
 
@@ -253,13 +254,13 @@ def _():
 
 @case("LangChain, OpenAI, a completion")
 def _():
-    return bool(LangChainOpenAI(model=MODEL, api_key=KEY, base_url=OPENAI_URL, max_tokens=MAX_TOKENS, max_retries=0).invoke(QUESTION))
+    return bool(LangChainOpenAI(model=MODEL, api_key=KEY, base_url=OPENAI_URL, max_tokens=MAX_TOKENS, max_retries=MAX_RETRIES).invoke(QUESTION))
 
 
 def chain_embeddings():
     # the server has its own tokens, so the texts go as texts
     return OpenAIEmbeddings(
-        model=EMBEDDINGS_MODEL, api_key=KEY, base_url=EMBEDDINGS_URL, max_retries=0, check_embedding_ctx_length=False
+        model=EMBEDDINGS_MODEL, api_key=KEY, base_url=EMBEDDINGS_URL, max_retries=MAX_RETRIES, check_embedding_ctx_length=False
     )
 
 
@@ -275,7 +276,7 @@ def _():
 
 def llama_index(is_chat):
     return OpenAILike(
-        model=MODEL, api_key=KEY, api_base=OPENAI_URL, max_tokens=MAX_TOKENS, max_retries=0, context_window=4096, is_chat_model=is_chat
+        model=MODEL, api_key=KEY, api_base=OPENAI_URL, max_tokens=MAX_TOKENS, max_retries=MAX_RETRIES, context_window=4096, is_chat_model=is_chat
     )
 
 
@@ -306,7 +307,7 @@ async def _():
 
 @case("LlamaIndex, OpenAILikeEmbedding")
 def _():
-    embedding = OpenAILikeEmbedding(model_name=EMBEDDINGS_MODEL, api_key=KEY, api_base=EMBEDDINGS_URL, max_retries=0)
+    embedding = OpenAILikeEmbedding(model_name=EMBEDDINGS_MODEL, api_key=KEY, api_base=EMBEDDINGS_URL, max_retries=MAX_RETRIES)
     return [rounded(vector) for vector in embedding.get_text_embedding_batch(TEXTS)]
 
 
