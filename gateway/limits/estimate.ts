@@ -50,6 +50,10 @@ const MIN_ESTIMATED = 0.78
 const COUNT_MARGIN = 1.1
 /** Some templates, such as those of Llama, indent the schemas of tools: measured up to 1.35 times the tokens, and deep schemas have more. */
 const TOOL_MARGIN = 0.3
+/** Tokens that a template adds to any prompt: a date, a default system text. Measured up to 36, by the templates of Llama 3.1 and Qwen 2.5. */
+const TEMPLATE_TOKENS = 40
+/** Tokens of the words with which a template offers tools: measured up to 103, by the same templates. */
+const TOOLS_TEMPLATE_TOKENS = 110
 /** Output tokens for a model without experience and bounds. */
 const DEFAULT_OUTPUT = 4_096
 /** Tokens of a conversation that the server has stored, for a model whose record has no `contextTokens`. */
@@ -77,9 +81,10 @@ export function countedPrompt(
   { ratio }: Pick<LearnedRatio, 'ratio'>,
 ): CountEstimate {
   const factor = Math.max(1 / MIN_ESTIMATED, COUNT_MARGIN * ratio)
-  const most = Math.ceil(maxTokens + TOOL_MARGIN * toolTokens) // indentation has no trace in the body
+  const offer = toolTokens > 0 ? TOOLS_TEMPLATE_TOKENS : 0
+  const most = Math.ceil(maxTokens + TOOL_MARGIN * toolTokens) + offer // indentation and words of the template have no trace in the body
   return {
-    tokens: Math.min(most, Math.ceil((tokens + TOOL_MARGIN * toolTokens) * factor)),
+    tokens: Math.min(most, Math.ceil((tokens + TOOL_MARGIN * toolTokens) * factor) + TEMPLATE_TOKENS + offer),
     mediaTokens: Math.ceil(mediaTokens * factor),
   }
 }
