@@ -25,7 +25,7 @@ const params = {
   api_key: text,
   weight: text,
 }
-const info = { ...prices, mode: text, access_groups: z.array(z.string()).optional(), team_id: text }
+const info = { ...prices, mode: text, max_output_tokens: text, access_groups: z.array(z.string()).optional(), team_id: text }
 
 /** One entry of `model_list` (`Deployment` in litellm/types/router.py). */
 const entry = z.object({

@@ -99,6 +99,11 @@ describe('a model of LiteLLM', () => {
     expect(warnings({ ...prices, input_cost_per_token: '0.0000000000001' })).toContain('was rounded down')
   })
 
+  test('bounds its answers as LiteLLM knows them, so that calls without max_tokens fit into budgets', () => {
+    expect(specOf({}, { model_info: { max_output_tokens: 4096 } })?.maxOutputTokens).toBe(4096)
+    expect(specOf({}, { model_info: { max_output_tokens: null } })?.maxOutputTokens).toBeUndefined()
+  })
+
   test.each<[object, string]>([
     [{ model: 'bedrock/x' }, 'model_list entry 1: the import does not know the provider "bedrock"'],
     [{ model: 'my-model' }, 'names no provider'],

@@ -124,7 +124,13 @@ function modelOf({ servedName, name, entries }: Group, { file, namespace }: Surr
     apiVersion: 'headgate.dev/v1alpha1',
     kind: 'ServedModel',
     metadata: { name, namespace, labels: { 'import.headgate.dev/from': 'litellm' } },
-    spec: { servedName, aliases: aliasesOf(file.aliases.get(servedName), warn), backends, pricing: pricingOf(deployments, warn) },
+    spec: {
+      servedName,
+      aliases: aliasesOf(file.aliases.get(servedName), warn),
+      backends,
+      pricing: pricingOf(deployments, warn),
+      maxOutputTokens: longestAnswer(deployments),
+    },
   }
   const validated = validateManifest(manifest)
   if (!validated.ok) throw new Refusal(validated.errors.map(({ field, reason }) => `${field}: ${reason}`).join('; '), BY_HAND)
@@ -197,6 +203,13 @@ function routesOf(mode = 'chat', { routes }: Provider): NonNullable<Backend['rou
   const found = ROUTES[mode]
   if (found === undefined) throw new Refusal(`the gateway has no route for model_info.mode ${JSON.stringify(mode.slice(0, 32))}`, 'none')
   return found
+}
+
+/** Tokens of an answer that every server of the model can give. */
+function longestAnswer(deployments: readonly Deployment[]): number | undefined {
+  const known = deployments.map(({ model_info: info }) => countOf(info.max_output_tokens ?? '') ?? 0)
+  const least = Math.min(...known.filter((count) => count > 0))
+  return Number.isFinite(least) ? least : undefined
 }
 
 /** The prices of the first entry that has some. */
