@@ -38,6 +38,12 @@ test('of too many parts of the spend, which only an attacker writes, the largest
   expect([spend && isNearlyFull(spend), isNearlyFull({ ...NO_SPEND, spent: new Map(parts.slice(0, 500)) })]).toEqual([true, false])
 })
 
+test('of parts with long names, which only an attacker writes, so many of the largest ones count that the neighbors in a Secret keep their room', () => {
+  const parts = Array.from({ length: 1_000 }, (_, at) => [`2:${String(at).padStart(126, 'x')}`, at + 1] as const)
+  const spend = spendIn(read(2, 3, { spent: new Map(parts) }))
+  expect([spend?.spent.size, Math.min(...(spend?.spent.values() ?? []))]).toEqual([512, 489])
+})
+
 describe('the books', () => {
   const mine = spend(2, 10n, { '2:a': 5 })
 

@@ -4,6 +4,8 @@ import { closePeriods, isSameSpend, lacksSpend, mergeSpend, NO_SPEND, SPENT_KEY,
 
 /** Maximum number of parts of the spend of one account that are taken over: gateways name themselves, so their number must be bounded. */
 const MAX_PARTS = 2_000
+/** Maximum length of the names of these parts together, characters. Gateways have names of 20, and the accounts of a Secret share its room. */
+const MAX_PART_NAMES = 65_536
 /** Number of parts from which periods are closed early. Each start of a gateway is another process. */
 const EARLY_FOLD_PARTS = 500
 /** Sum of the open periods from which they are closed early, micro-units: the store refuses reports above twice as much. */
@@ -23,9 +25,17 @@ export function spendIn(read: LedgerBalance): AccountSpend | undefined {
   return mergeSpend({ ...known, spent: largestParts([...spent].filter(([, amount]) => amount > 0)) }, NO_SPEND)
 }
 
-/** Of too many parts, the largest ones. */
+/** Of too many parts, or of parts with too long names, the largest ones. */
 function largestParts(parts: ReadonlyArray<readonly [key: string, amount: number]>): ReadonlyMap<string, number> {
-  return new Map(parts.length > MAX_PARTS ? parts.toSorted(([, a], [, b]) => b - a).slice(0, MAX_PARTS) : parts)
+  if (parts.length <= MAX_PARTS && lengthOf(parts) <= MAX_PART_NAMES) return new Map(parts)
+  const kept = parts.toSorted(([, a], [, b]) => b - a).slice(0, MAX_PARTS)
+  let room = MAX_PART_NAMES - lengthOf(kept)
+  while (room < 0) room += kept.pop()?.[0].length ?? -room
+  return new Map(kept)
+}
+
+function lengthOf(parts: ReadonlyArray<readonly [key: string, amount: number]>): number {
+  return parts.reduce((sum, [key]) => sum + key.length, 0)
 }
 
 /** Whether the store has exactly what the books have. */

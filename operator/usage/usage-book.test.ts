@@ -45,6 +45,19 @@ describe('what was taken', () => {
     expect([...usage.days.keys()]).toEqual([TODAY - 1])
   })
 
+  test('of a day that has not begun counts today, since such a day would never close', () => {
+    expect([...open([row({ day: TODAY + 9 }), row({ day: 999_999 })]).days.keys()]).toEqual([TODAY])
+  })
+
+  test('of keys that were never known is one row without a key, and a key that was deleted meanwhile keeps its row', () => {
+    const before = open([row()])
+    const invented = Array.from({ length: 50 }, (_, at) => row({ key: `invented-${at}` }))
+    const usage = withTaken(before, taken([row(), ...invented], 2), -1, () => undefined)
+    expect([...(usage.days.get(TODAY)?.keys() ?? [])]).toEqual(['k1', ''])
+    expect([usage.days.get(TODAY)?.get('k1')?.get('llama')?.[0], requests(usage, undefined)]).toEqual([2, 52])
+    expect([...usage.keys]).toEqual([['k1', 'shop/k1']])
+  })
+
   test('has at most 32 models a key and day, and the sum stays', () => {
     const usage = open(Array.from({ length: 40 }, (_, at) => row({ model: `m${at}` })))
     const models = usage.days.get(TODAY)?.get('k1')

@@ -42,7 +42,8 @@ export function noClosedUsage(name: string): ClosedUsage {
 }
 
 /**
- * Adds what was taken from the store, or marks the day on which the store lost data.
+ * Adds what was taken from the store, or marks the day on which the store lost data. Others than gateways may have written it: a day that has
+ * not begun would never close, and invented keys would fill the Secret, so rows of keys that were never known count without a key.
  * @param closed the last closed day: later rows of it count on the day after
  * @param nameOf `namespace/name` of a key; undefined if the key is unknown
  */
@@ -51,14 +52,15 @@ export function withTaken(open: OpenUsage, taken: TakenUsage, closed: number, na
   if (taken.state !== 'rows') return { ...open, readMs, incomplete: [...new Set([...open.incomplete, dayOf(taken.nowMs)])] }
   const days = new Map([...open.days].map(([day, rows]) => [day, copied(rows)]))
   const keys = new Map(open.keys)
+  const today = dayOf(taken.nowMs)
   let count = [...days.values()].reduce((sum, rows) => sum + sizeOf(rows), 0)
   for (const row of taken.rows) {
-    const day = Math.max(row.day, closed + 1)
+    const day = Math.max(Math.min(row.day, today), closed + 1)
     const rows = days.get(day) ?? new Map<string, Map<string, UsageCounts>>()
     days.set(day, rows)
-    if (add(rows, row, count < MAX_ROWS)) count += 1
-    const name = row.key === '' ? undefined : nameOf(row.key)
+    const name = row.key === '' ? undefined : (nameOf(row.key) ?? keys.get(row.key))
     if (name !== undefined) keys.set(row.key, name)
+    if (add(rows, row, name !== undefined && count < MAX_ROWS)) count += 1
   }
   return { ...open, takes: taken.number, readMs, keys, days }
 }

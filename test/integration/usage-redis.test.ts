@@ -51,6 +51,32 @@ describe('damage', () => {
   })
 
   test.each([
+    ['what waits', 'usage', 0],
+    ['what was taken', 'taken', 1],
+  ] as const)(
+    'of tens of megabytes in %s is dropped before the operator reads it, and what is counted later is not',
+    async (_, key, takes) => {
+      const account = `large-${key}`
+      const keys = ledgerKeys('hg', account)
+      for (let row = 0; row < 40; row++)
+        await redis.part.admin.hset(keys[key], `20000\nk${row}\n${'m'.repeat(2 ** 19)}`, '1 1 1 1 1 1 1 1 1 1 1')
+      if (takes > 0) await redis.part.admin.hset(keys.takes, 'n', String(takes))
+      expect(await takeOf(account)).toMatchObject({ state: 'lost' })
+      expect(await redis.part.admin.exists(keys.usage, keys.taken)).toBe(0)
+      await gateway().count([report(account)])
+      expect(await takeOf(account)).toMatchObject({ state: 'rows', rows })
+    },
+  )
+
+  test('in the names of a row loses that row alone', async () => {
+    const { usage } = ledgerKeys('hg', 'long-names')
+    const counts = countsOf({ requests: 1 }).join(' ')
+    await redis.part.admin.hset(usage, `20000\nk\n${'m'.repeat(300)}`, counts, `20000\n${'k'.repeat(300)}\nllama`, counts)
+    await gateway().count([report('long-names')])
+    expect(await takeOf('long-names')).toMatchObject({ state: 'rows', rows: [rows[0]] })
+  })
+
+  test.each([
     ['a row', 'usage', '20000\nk\nllama', 'many'],
     ['a row with too many counts', 'usage', '20000\nk\nllama', Array.from({ length: 40 }, () => '1').join(' ')],
     ['a row of megabytes', 'usage', '20000\nk\nllama', '1 '.repeat(2 ** 20)],

@@ -22,7 +22,7 @@ import { MAX_REPORTED_ROWS, MAX_WAITING_ROWS, USAGE_COLUMNS } from '../usage/usa
 /** Layout of the arguments and of the ledger. Another layout is another library, which also answers the older names on the same state. */
 const MAJOR = 1
 /** Number of the text within one layout. All texts answer the same calls. */
-const REVISION = 11
+const REVISION = 12
 
 /** Longest name that a call may hold: process, seed, field. */
 const MAX_WORD_BYTES = 512
@@ -34,6 +34,8 @@ const MAX_VALUE_BYTES = MAX_WORD_BYTES
 const MAX_PERMITS_BYTES = 2 ** 20
 /** Largest hash of budgets that is read as a whole. */
 const MAX_BUDGET_BYTES = 2 ** 22
+/** Largest hash of the usage of an account: all rows that wait, with names of usual length. */
+const MAX_USAGE_BYTES = 2 ** 23
 
 const CALLBACKS = [
   ...(['acquire', 'seed', 'reap', 'forget', 'bury', 'revision', 'read', 'survey', 'settled', 'walk', 'count', 'take'] as const),
@@ -84,6 +86,7 @@ function constants(timing: LedgerTiming): Record<string, number | string> {
     MAX_VALUE_BYTES,
     MAX_PERMITS_BYTES,
     MAX_BUDGET_BYTES,
+    MAX_USAGE_BYTES,
     DAY_MS,
     USAGE_COLUMNS: USAGE_COLUMNS.length,
     MAX_REPORTED_ROWS,

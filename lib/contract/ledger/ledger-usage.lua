@@ -66,6 +66,13 @@ local function count_(keys, args)
   return 'ok'
 end
 
+-- Whether the functions have not written a key: gateways may write fields of any number and length, and the operator reads them as a whole.
+local function is_forged(key)
+  local kind, bytes = size_of(key, MAX_WAITING_ROWS + MAX_REPORTED_ROWS)
+  if kind == 'none' then return false end
+  return kind ~= 'hash' or bytes < 0 or redis.call('MEMORY', 'USAGE', key, 'SAMPLES', '0') > MAX_USAGE_BYTES
+end
+
 -- KEYS: usage, taken, takes. ARGV: number of the last take in the books. Returns { 'none', now }; { 'lost', now } after a loss of data, which
 -- drops the rest; or { 'rows', now, number }, then field and counts of each row. What was taken stays until its number is in the books.
 local function take_(keys, args)
@@ -73,15 +80,14 @@ local function take_(keys, args)
   local usage, taken, takes = keys[1], keys[2], keys[3]
   local now = text(time_ms())
   local last = integer(short_value(takes, 'n', MAX_NUMBER_BYTES) or '', 0) or 0
-  local kind, bytes = size_of(usage, MAX_WAITING_ROWS + MAX_REPORTED_ROWS)
-  if (last ~= known and last ~= known + 1) or (kind ~= 'none' and kind ~= 'hash') or bytes < 0 and kind ~= 'none' then
+  if (last ~= known and last ~= known + 1) or is_forged(usage) or is_forged(taken) then
     redis.call('UNLINK', usage, taken)
     redis.call('HSET', takes, 'n', text(known))
     return { 'lost', now }
   end
   if last == known then
     redis.call('UNLINK', taken)
-    if kind == 'none' then return { 'none', now } end
+    if redis.call('EXISTS', usage) == 0 then return { 'none', now } end
     redis.call('RENAME', usage, taken)
     redis.call('HSET', takes, 'n', text(known + 1))
   end

@@ -91,10 +91,15 @@ export function usageField({ day, key, model }: Omit<DatedUsageRow, 'counts'>): 
   return `${day}\n${key}\n${model}`
 }
 
+/** Longest uid of a key and longest name of a model, characters: a row becomes durable. */
+const MAX_KEY = 128
+const MAX_MODEL = 253
+
 /** @returns undefined for text that no store of this layout writes */
 export function readUsageRow(field: string, counts: string): DatedUsageRow | undefined {
   const [day = '', key = '', model = '', ...rest] = field.split('\n')
   const read = usageCounts.safeParse(counts.split(' ').map(Number))
-  if (!/^\d{1,6}$/.test(day) || rest.length > 0 || !read.success) return undefined
+  const isLong = key.length > MAX_KEY || model.length > MAX_MODEL
+  if (!/^\d{1,6}$/.test(day) || isLong || rest.length > 0 || !read.success) return undefined
   return { day: Number(day), key, model, counts: read.data }
 }
