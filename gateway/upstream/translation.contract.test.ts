@@ -1,6 +1,7 @@
 /** Messages for a server that speaks chat completions alone: what the server and the client get, and what the call costs. */
 import { describe, expect, it } from 'vitest'
 import { checkMessageStream } from '../../test/support/message-grammar.ts'
+import { saidIn } from '../../test/support/rebuilt-message.ts'
 import { BodyBudget } from '../http/body-budget.ts'
 import type { BackendRecord } from '#contract/records/model-record.ts'
 import {
@@ -279,19 +280,60 @@ describe('a model with both kinds of backends', () => {
   const backend = (name: string, address: string, routes: readonly string[]): BackendRecord =>
     backendRecord({ name, endpoints: [address], routes: [...routes], upstreamModel: 'up' })
 
-  it.each([
-    { dead: 'messages', living: 'chat/completions', text: 'hello', inputTokens: 7 },
-    { dead: 'chat/completions', living: 'messages', text: 'native', inputTokens: 4 },
-  ])('answers once and charges once when its backend of $dead dies before the first byte', async ({ dead, living, text, inputTokens }) => {
-    const other = await startBackend((response, received) => json(200, received.path === MESSAGES ? NATIVE : ANSWER)(response, received))
-    const gateway = await new Harness({ tickMs: 60_000 }).start()
-    gateway.serve([], { backends: [backend('dead', await deadAddress(), [dead]), backend('living', other.address, [living])] })
-    const answer = await gateway.post(MESSAGES, HELLO)
-    expect(JSON.parse(answer.text)).toMatchObject({ type: 'message', content: [{ type: 'text', text }] })
-    await until(() => gateway.outcomes.length === 1)
-    expect(gateway.outcomes[0]?.usage).toMatchObject({ inputTokens })
-    expect(other.received.map(({ path }) => path)).toEqual([`/v1/${living}`])
-  })
+  const NATIVE_STREAM = [
+    `event: message_start\ndata: ${JSON.stringify({ type: 'message_start', message: { id: 'm', model: 'llama', content: [], usage: { input_tokens: 4 } } })}\n\n`,
+    'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}\n\n',
+    'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"native"}}\n\n',
+    'event: content_block_stop\ndata: {"type":"content_block_stop","index":0}\n\n',
+    'event: message_delta\ndata: {"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":2}}\n\n',
+    'event: message_stop\ndata: {"type":"message_stop"}\n\n',
+  ].join('')
+  const answers: Reply = (response, received) => {
+    const isNative = received.path === MESSAGES
+    const { stream } = JSON.parse(String(received.body)) as { readonly stream: boolean }
+    if (stream) sse(response).end(isNative ? NATIVE_STREAM : STREAM)
+    else json(200, isNative ? NATIVE : ANSWER)(response, received)
+  }
+  /** Ways in which a server dies before the first byte of its answer. */
+  const DEATHS: Readonly<Record<string, Reply>> = {
+    'closes the connection': (response) => void response.socket?.end(),
+    'resets the connection': (response) => void response.socket?.resetAndDestroy(),
+    'resets the connection after its headers': (response) => {
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders()
+      setImmediate(() => response.socket?.resetAndDestroy())
+    },
+    'ends after its headers': (response) => void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(),
+  }
+  const addressOf = async (death: string): Promise<string> => {
+    const reply = DEATHS[death]
+    return reply === undefined ? await deadAddress() : (await startBackend(reply)).address
+  }
+  const KINDS = [
+    { dead: 'messages', living: 'chat/completions', text: 'hello', inputTokens: 7, outputTokens: 3 },
+    { dead: 'chat/completions', living: 'messages', text: 'native', inputTokens: 4, outputTokens: 2 },
+  ]
+  const CASES = KINDS.flatMap((kind) =>
+    ['refuses the connection', ...Object.keys(DEATHS)].flatMap((death) =>
+      [true, false].map((stream) => ({ ...kind, death, stream })).filter((one) => one.stream || !death.includes('headers')),
+    ),
+  )
+
+  it.each(CASES)(
+    'answers once and charges once when its backend of $dead $death (stream: $stream)',
+    async ({ dead, living, death, stream, text, inputTokens, outputTokens }) => {
+      const other = await startBackend(answers)
+      const gateway = await new Harness({ tickMs: 60_000 }).start()
+      gateway.serve([], { backends: [backend('dead', await addressOf(death), [dead]), backend('living', other.address, [living])] })
+      const answer = await gateway.post(MESSAGES, { ...HELLO, stream })
+      expect(answer.status, answer.text).toBe(200)
+      if (stream) expect(saidIn(checkMessageStream(answer.text))).toMatchObject({ text, stopReason: 'end_turn' })
+      else expect(JSON.parse(answer.text)).toMatchObject({ type: 'message', model: 'llama', content: [{ type: 'text', text }] })
+      await until(() => gateway.outcomes.length === 1)
+      expect(gateway.outcomes).toMatchObject([{ error: undefined, usage: { inputTokens, outputTokens, isEstimated: false } }])
+      expect(gateway.refusals).toEqual([])
+      expect(other.received.map(({ path }) => path)).toEqual([`/v1/${living}`])
+    },
+  )
 })
 
 it('X28: a native backend gets thinking that is empty but signed, byte for byte', async () => {
