@@ -1,4 +1,5 @@
 /** A real model server: llama-server with the tiny random model. The words are nonsense, the protocol is real. */
+import { execFileSync } from 'node:child_process'
 import { join } from 'node:path'
 import { cacheFolder } from './control-plane.ts'
 import { freePort } from './free-port.ts'
@@ -45,6 +46,13 @@ export class ModelServerPart {
     const part = new ModelServerPart(ip, port, new ManagedProcess({ name, argv, env: {}, logFile: join(folder, `${name}.log`) }))
     await part.start()
     return part
+  }
+
+  /** Starts one with a model that makes calls of tools where the request demands one. An answer may fill the whole context. */
+  static async startCaller(folder: string, ip: string): Promise<ModelServerPart> {
+    const model = join(folder, 'caller.gguf')
+    execFileSync('python3', [join(import.meta.dirname, '../parts/make-tiny-gguf.py'), model, '--calls'], { stdio: 'ignore' })
+    return await ModelServerPart.start(folder, ip, 'chat', ['--model', model, '--parallel', '1'])
   }
 
   async start(): Promise<void> {
