@@ -157,8 +157,8 @@ describe('a translated request', () => {
         const sent = asObject(JSON.parse(result.body.bytes.toString()))
         // OpenAI takes four sequences, and servers of one's own take more
         const { stop, ...others } = sent ?? {}
-        const judged = Array.isArray(stop) && ENGINE_TRAITS[engine].maxStops > OPENAI_STOPS ? others : sent
-        expect(wrongChatRequest(judged), JSON.stringify(sent)).toBeUndefined()
+        const checked = Array.isArray(stop) && ENGINE_TRAITS[engine].maxStops > OPENAI_STOPS ? others : sent
+        expect(wrongChatRequest(checked), JSON.stringify(sent)).toBeUndefined()
         translated++
       }),
       { numRuns: RUNS },
