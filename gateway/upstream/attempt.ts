@@ -4,6 +4,7 @@ import { settledUsage, tokensOfBytes, type Usage, usageOfAll } from '../dialects
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
+import { AttemptTimes, type Overdue } from './attempt-times.ts'
 import { backendCall } from './backend-call.ts'
 import { backendBroken, backendFailure, notConnected, gatewayFailure, shuttingDown, thrownFailure, timedOut } from './backend-error.ts'
 import type { BackendAnswer, Failure } from './backend-error.ts'
@@ -49,10 +50,6 @@ type AttemptRun = Readonly<{ startedAt: number; onResult: (result: AttemptResult
  */
 type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | 'Over'
 
-/** Ticks of silence after which a stream is kept alive. Time-outs come from the model. */
-const KEEP_ALIVE_TICKS = 15
-/** Ticks of silence after which a large body that was sent is dropped, and with it the second attempt: such bodies would fill a pod. */
-const SILENT_TICKS = 10
 /** Ticks that a connection has to end its answer after the result, so that it can be used again. */
 const AFTER_END_TICKS = 2
 const ABORTED = new Error('the gateway has given up this request')
@@ -69,10 +66,10 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   addsUsage = false
   readonly translated: TranslatedAttempt | undefined
   readonly #deps: AttemptDeps
-  readonly #startedAt: number
   readonly #onResult: (result: AttemptResult) => void
   readonly #stream: StreamRelay | undefined
   readonly #flow: AnswerFlow
+  readonly #times: AttemptTimes
   /** The body on its way to the server, if it is large. */
   #sending: BodyStream | undefined = undefined
   #state: State = 'Connecting'
@@ -81,15 +78,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   #decoder: BodyDecoder | undefined = undefined
   /** Estimated tokens of the prompt, in case the backend does not report them. */
   #inputTokens = 0
-  /** Tick at which the request went to the server; undefined before. */
-  #sentAt: number | undefined = undefined
   #wasRefused = false
-  /** Tick of the last byte of the backend. */
-  #heardAt: number
-  /** Tick of the last byte to the client, or of the start. */
-  #wroteAt: number
-  /** Tick since which the client does not read. */
-  #pausedAt: number | undefined = undefined
   /** Tick of the result. */
   #settledAt = 0
 
@@ -102,9 +91,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.target = target
     this.#onResult = onResult
     this.#deps = deps
-    this.#startedAt = startedAt
-    this.#wroteAt = startedAt
-    this.#heardAt = startedAt
+    this.#times = new AttemptTimes(startedAt, timeoutsOf(job))
     this.translated = translatedAttempt(job, target.backend, deps)
     this.#stream = job.stream ? new StreamRelay(this) : undefined
     this.#flow = new AnswerFlow(deps.loop, job.stream, (chunk) => this.#contain(() => this.#relay?.data(chunk)))
@@ -136,17 +123,17 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.#flow.source = controller
     if (this.#isSettled) return controller.abort(ABORTED) // the attempt has ended while connecting
     this.#state = 'Waiting'
-    this.#sentAt = this.#deps.ticker.now
+    this.#times.sentAt = this.#deps.ticker.now
   }
 
   onResponseStart(controller: Controller, status: number, headers: IncomingHttpHeaders): void {
     if (status < 200 || this.#isSettled) return
-    this.#heardAt = this.#deps.ticker.now
+    this.#times.heardAt = this.#deps.ticker.now
     this.#contain(() => this.#answered(controller, status, headers))
   }
 
   onResponseData(_: Controller, chunk: Buffer): void {
-    this.#heardAt = this.#deps.ticker.now
+    this.#times.heardAt = this.#deps.ticker.now
     if (this.#isSettled) return
     if (this.#decoder) this.#decoder.write(chunk)
     else this.data(chunk)
@@ -196,10 +183,11 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   write(bytes: Buffer): void {
     const { response } = this.job.exchange
-    this.#wroteAt = this.#deps.ticker.now
-    if (response.write(bytes) || this.#pausedAt !== undefined) return
+    const { now } = this.#deps.ticker
+    this.#times.wroteAt = now
+    if (response.write(bytes) || this.#times.pausedAt !== undefined) return
     this.#flow.hold('Client')
-    this.#pausedAt = this.#wroteAt
+    this.#times.pausedAt = now
     response.once('drain', () => this.#resume()) // a dead socket never drains; `close` then ends the attempt
   }
 
@@ -249,22 +237,18 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
 
   #ticked(now: number): void {
     if (this.#isSettled) return this.#afterEnd(now)
-    if (this.#flow.onTick()) this.#heardAt = now
+    if (this.#flow.onTick()) this.#times.heardAt = now
     const ended = this.job.reasonToEnd?.()
     if (ended) return this.fail(gatewayFailure(ended))
-    if (this.#sending?.isSent === true && now - (this.#sentAt ?? now) >= SILENT_TICKS) this.dropBody()
+    if (this.#sending?.isSent === true && this.#times.isUnanswered(now)) this.dropBody()
     this.#checkTime(now)
   }
 
   #checkTime(now: number): void {
-    const { firstByteSeconds, idleSeconds, totalSeconds } = timeoutsOf(this.job)
-    if (now - this.#startedAt > totalSeconds) return this.#timedOut('total time')
-    if (this.#pausedAt !== undefined) {
-      if (now - this.#pausedAt > idleSeconds) return this.#dropClient()
-    } else if (this.#state === 'Connecting' || this.#state === 'Waiting') {
-      if (now - this.#startedAt > firstByteSeconds) return this.#timedOut('first byte')
-    } else if (now - this.#heardAt > idleSeconds) return this.#timedOut('silence')
-    this.#stream?.onTick(this.#pausedAt === undefined && now - this.#wroteAt >= KEEP_ALIVE_TICKS)
+    const overdue = this.#times.overdue(now, this.#state !== 'Connecting' && this.#state !== 'Waiting')
+    if (overdue === 'client') this.#dropClient()
+    else if (overdue !== undefined) this.#timedOut(overdue)
+    else this.#stream?.onTick(this.#times.isSilent(now))
   }
 
   /** Runs a callback of undici, the decoder or the ticker. An exception in a relay ends this request and not the process. */
@@ -327,8 +311,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   get #mayHaveWorked(): boolean {
-    if (this.#sentAt === undefined || this.#wasRefused || this.#relay instanceof ErrorAnswer) return false
-    return !this.#hasBackendEnded || this.#deps.ticker.now > this.#sentAt
+    const { sentAt } = this.#times
+    if (sentAt === undefined || this.#wasRefused || this.#relay instanceof ErrorAnswer) return false
+    return !this.#hasBackendEnded || this.#deps.ticker.now > sentAt
   }
 
   dropBody(): void {
@@ -339,8 +324,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   #resume(): void {
-    this.#pausedAt = undefined
-    this.#heardAt = this.#deps.ticker.now
+    this.#times.pausedAt = undefined
+    this.#times.heardAt = this.#deps.ticker.now
     this.#flow.release('Client')
   }
 
@@ -354,7 +339,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.fail(backendBroken('its answer cannot be read', { cause: 'unreadable content-encoding' }))
   }
 
-  #timedOut(what: string): void {
+  #timedOut(what: Exclude<Overdue, 'client'>): void {
     this.fail(timedOut(what, this.job.dialect.timeouts ? undefined : true))
   }
 
