@@ -49,9 +49,9 @@ export const GATEWAY_SETTINGS = z.object({
     chart: 'gateway.maxBodyBytes',
   }),
   maxTranslatedAnswerBytes: wholeNumber(65_536, 33_554_432, {
-    default: 8_388_608,
+    default: 33_554_432,
     about:
-      'Largest plain answer of a model server that is translated, bytes. It is read whole, within the memory for request bodies, and translated in one piece, which delays other calls of the pod: 8 MiB by about 0.1 s. Streams have no such bound.',
+      'Largest plain answer of a model server that is translated, or that becomes a stream, bytes. It is read whole, within the memory for request bodies. Streams have no such bound.',
   }),
   deregistrationSeconds: wholeNumber(0, 300, {
     default: 5,
@@ -145,4 +145,12 @@ function browserOrigins(text: string, context: z.RefinementCtx): ReadonlySet<str
     context.addIssue({ code: 'custom', message: error instanceof RangeError ? error.message : 'cannot be read' })
     return z.NEVER
   }
+}
+
+/** Size of the largest text that is parsed whole, bytes. */
+export function largestText({
+  maxBodyBytes,
+  maxTranslatedAnswerBytes,
+}: Pick<GatewaySettings, 'maxBodyBytes' | 'maxTranslatedAnswerBytes'>): number {
+  return Math.max(maxBodyBytes, maxTranslatedAnswerBytes)
 }

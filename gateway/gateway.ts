@@ -46,7 +46,7 @@ interface GatewayDeps {
   readonly process: string
   /** Computed by `bodyLimits` from the memory that this process may use. */
   readonly bodyLimits: BodyLimits
-  readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'translate' | 'stop'>
+  readonly bodyReader: Pick<BodyReader, 'start' | 'read' | 'translate' | 'answer' | 'stop'>
   /** Computed by `callsWithin` from the files that this process may open; default: `MAX_CALLS`. */
   readonly maxCalls?: number
   /** Counts limits and budgets. The gateway closes it. */
@@ -111,6 +111,7 @@ export class Gateway {
       forwarded: deps.settings.forwardHeaders,
       extraCa: deps.extraCa,
       loop: this.#loop,
+      answers: deps.bodyReader,
       threads: deps.settings.uvThreadpoolSize,
       maxAnswerBytes: deps.settings.maxTranslatedAnswerBytes,
     })

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import manifest from '../package.json' with { type: 'json' }
 import { RedisProjectionSource } from './projection/redis-projection.ts'
-import { loadConfig } from './config.ts'
+import { largestText, loadConfig } from './config.ts'
 import { BodyReader } from './dialects/body-reader.ts'
 import { Gateway } from './gateway.ts'
 import { fittingBodyLimits } from './http/body-budget.ts'
@@ -50,7 +50,7 @@ async function start(use: (log: ProcessLog) => void): Promise<Running> {
     version: manifest.version,
     bodyLimits: fittingBodyLimits(config.maxBodyBytes, availableMemory()),
     maxCalls: callsWithin(openFileLimit(), log),
-    bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: config.maxBodyBytes }),
+    bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: largestText(config) }),
     extraCa: readCa(config.upstreamCaFile),
   })
   const health = createServer(createHealthApp(gateway.health))

@@ -10,7 +10,7 @@ import { safeText } from '../gateway/errors.ts'
 import { Gateway } from '../gateway/gateway.ts'
 import { type Exchange, NO_ROUTE } from '../gateway/http/exchange.ts'
 import { createGatewayServer } from '../gateway/http/server.ts'
-import { settingsWith } from '../gateway/config.ts'
+import { largestText, settingsWith } from '../gateway/config.ts'
 import { bodyLimits } from '../gateway/http/body-budget.ts'
 import { callsWithin } from '../gateway/http/load-guard.ts'
 import { availableMemory } from '#platform/available-memory.ts'
@@ -222,7 +222,7 @@ function createGateway({ config, log, version, ends, state, ledger, process, usa
     version,
     bodyLimits: bodyLimits(availableMemory()),
     maxCalls: callsWithin(openFileLimit()),
-    bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: settings.maxBodyBytes }),
+    bodyReader: new BodyReader({ log, clock: systemClock, maxBodyBytes: largestText(settings) }),
     process,
     ledger,
     usage,

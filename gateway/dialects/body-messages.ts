@@ -1,19 +1,22 @@
-/** Messages between the gateway and the worker that reads large bodies: plain data, and bytes that are transferred without a copy. */
+/** Messages between the gateway and the worker that reads large bodies and answers: plain data, and bytes that are transferred without a copy. */
 import { type ErrorParams, GatewayError, type RowID } from '../errors.ts'
 import type { HowToRead, ReadRequest } from './read-request.ts'
 import type { RequestBody } from './request-body.ts'
 import type { TranslateOptions, Translation } from './translation/translate-body.ts'
+import type { AnswerOrder, WholeAnswer } from './whole-answer.ts'
 
 /** Bytes that fill their ArrayBuffer. The buffer may be transferred, because it has no other bytes. */
 type OwnBytes = Uint8Array<ArrayBuffer>
 
-/** Order to read a body, or to translate one that was read. */
+/** Order to read a body, to translate one that was read, or to write an answer in another form. */
 export interface BodyJob {
   readonly path: string
   readonly bytes: OwnBytes
   readonly how: HowToRead
   /** The translations to make of the body; absent: read it. */
   readonly translations?: readonly TranslateOptions[]
+  /** The bytes are those of an answer. */
+  readonly answer?: AnswerOrder
 }
 
 /** First message of the worker, before its first order. */
@@ -24,8 +27,13 @@ export type AnswerTo<T> =
   | { readonly result: Omit<T, 'body'>; readonly body: Omit<RequestBody, 'bytes'>; readonly bytes: OwnBytes }
   | { readonly row: RowID; readonly params: ErrorParams }
 
-/** Of an order to read; of an order to translate, one for each translation. */
-export type BodyAnswer = AnswerTo<ReadRequest> | ReadonlyArray<AnswerTo<Translation>>
+/** Of an order to read; of an order to translate, one for each translation; of an answer. */
+export type BodyAnswer = AnswerTo<ReadRequest> | ReadonlyArray<AnswerTo<Translation>> | SentAnswer
+
+/** A whole answer whose bytes are transferred. */
+export type SentAnswer =
+  | Exclude<WholeAnswer, { readonly kind: 'Answer' }>
+  | (Omit<Extract<WholeAnswer, { readonly kind: 'Answer' }>, 'bytes'> & { readonly bytes: OwnBytes })
 
 /** @returns the buffer's own memory, or a copy if the memory belongs to a pool or is shared with another thread */
 export function ownBytes({ buffer, byteOffset, length }: Buffer): OwnBytes {
@@ -48,4 +56,12 @@ export function resultOf<T extends { readonly body: RequestBody }>(answer: Answe
   if ('row' in answer) return new GatewayError(answer.row, answer.params)
   const { result, body, bytes } = answer
   return { ...result, body: { ...body, bytes: bufferOf(bytes) } } as unknown as T
+}
+
+export function sentAnswer(answer: WholeAnswer): SentAnswer {
+  return answer.kind === 'Answer' ? { ...answer, bytes: ownBytes(answer.bytes) } : answer
+}
+
+export function receivedAnswer(answer: SentAnswer): WholeAnswer {
+  return answer.kind === 'Answer' ? { ...answer, bytes: bufferOf(answer.bytes) } : answer
 }

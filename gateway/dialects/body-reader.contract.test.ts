@@ -13,6 +13,7 @@ import { messages } from './messages.ts'
 import { DIALECTS } from './dialects.ts'
 import { BodyReader, type BodyResult } from './body-reader.ts'
 import { readRequest } from './read-request.ts'
+import { wholeAnswer } from './whole-answer.ts'
 import { translateBody } from './translation/translate-body.ts'
 
 const MIB = 2 ** 20
@@ -146,6 +147,41 @@ test('bodies up to 256 KiB never see the worker: they need none, and no promise'
 test('a large body of a dialect that the worker does not know is read at once', () => {
   makeReader()
   expect(reader.read(body(), { ...chatCompletions, path: '/v1/toy' }, new EventEmitter())).not.toBeInstanceOf(Promise)
+})
+
+describe('a large answer', () => {
+  const ORDER = { isStream: false, wantsUsage: false, model: 'llama', asked: { model: 'llama', stopSequences: [], inputTokens: 5 } }
+  const chat = (fields: object, bytes = MIB): Buffer =>
+    Buffer.from(JSON.stringify({ ...fields, usage: { prompt_tokens: 7, completion_tokens: 3 }, pad: 'x'.repeat(bytes) }))
+  const whole = { choices: [{ message: { content: 'hi' }, finish_reason: 'stop' }] }
+
+  test.each<[string, Buffer, object]>([
+    ['an answer', chat(whole), { kind: 'Answer', report: { promptTokens: 7, outputTokens: 3 } }],
+    ['an error', chat({ error: 'no' }), { kind: 'Error', body: undefined }],
+    ['an answer without an end', chat({ choices: [] }), { kind: 'Unreadable', report: { promptTokens: 7 } }],
+    ['no object', Buffer.from(`[${'0,'.repeat(150_000)}0]`), { kind: 'Unreadable', reason: 'its answer is not a JSON object' }],
+    ['too many parts', Buffer.from(`[${'[],'.repeat(150_000)}0]`), { kind: 'Unreadable', reason: 'its answer has too many parts' }],
+  ])('is the same from the worker as at once: %s', async (_, bytes, expected) => {
+    expect(bytes.length).toBeGreaterThan(AT_ONCE)
+    const sameID = (answer: unknown): unknown => JSON.parse(JSON.stringify(answer, (key, value: unknown) => (key === 'bytes' ? 0 : value)))
+    const direct = wholeAnswer(bytes, messages, ORDER)
+    const sent = Buffer.from(bytes)
+    const written = await common.answer(sent, messages, new EventEmitter(), ORDER)
+    expect(sameID(written)).toEqual(sameID(direct))
+    expect(written).toMatchObject(expected)
+    expect([sent.length, workers.length]).toEqual([0, 0])
+  })
+
+  test('does not stop the event loop while it is translated', async () => {
+    const bytes = chat(whole, 20 * MIB)
+    const inWorker = await turnsDuring(async () => common.answer(bytes, messages, new EventEmitter(), ORDER))
+    expect(inWorker).toBeGreaterThan(100)
+  })
+
+  test('that is small never sees the worker', () => {
+    makeReader()
+    expect(reader.answer(chat(whole, 100), messages, new EventEmitter(), ORDER)).toMatchObject({ kind: 'Answer' })
+  })
 })
 
 describe('large bodies of many tenants', () => {

@@ -5,11 +5,21 @@ import type { Cancel, Clock } from '#platform/clock.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { TurnQueue } from '#platform/turn-queue.ts'
-import { type AnswerTo, type BodyAnswer, type BodyJob, ownBytes, READY, resultOf } from './body-messages.ts'
+import {
+  type AnswerTo,
+  type BodyAnswer,
+  type BodyJob,
+  ownBytes,
+  READY,
+  receivedAnswer,
+  resultOf,
+  type SentAnswer,
+} from './body-messages.ts'
 import type { Dialect } from './dialect.ts'
 import { DIALECTS } from './dialects.ts'
 import { type HowToRead, readRequest, type ReadRequest } from './read-request.ts'
 import { translateBody, type TranslateOptions, type Translation } from './translation/translate-body.ts'
+import { type AnswerOrder, type WholeAnswer, wholeAnswer } from './whole-answer.ts'
 
 /** Bodies up to this size, bytes, are read at once, within a few milliseconds. Larger ones would delay all other callers. */
 const AT_ONCE_BYTES = 256 * 2 ** 10
@@ -29,7 +39,7 @@ const NOBODY = { tenant: '', key: '' }
 interface BodyReaderDeps {
   readonly log: Log
   readonly clock: Clock
-  /** Size of the largest body, bytes. The worker's heap follows from it. */
+  /** Size of the largest body or answer, bytes. The worker's heap follows from it. */
   readonly maxBodyBytes: number
   readonly program?: URL
 }
@@ -53,7 +63,7 @@ export interface HowToTranslate extends Pick<HowToReadNext, 'owner'> {
 export type TranslationResults = ReadonlyArray<Translation | GatewayError>
 
 /**
- * Reads request bodies: small ones at once, large ones one after the other in the only worker of the process. Tenants take turns, and within
+ * Reads request bodies, and answers that are read whole: small ones at once, large ones one after the other in the only worker of the process. Tenants take turns, and within
  * a tenant its keys, because a body may be built to cost much. Bodies that would take too
  * long to parse are refused by their bytes alone (`read-request.ts`). The worker only protects the latency of other callers.
  */
@@ -101,6 +111,25 @@ export class BodyReader {
     if (bytes.length <= AT_ONCE_BYTES) return translations.map((options) => translateBody(bytes, dialect, options))
     const read = (answer: BodyAnswer): TranslationResults => (answer as Array<AnswerTo<Translation>>).map((one) => resultOf(one))
     return this.#enqueue(bytes, { order: { path: dialect.path, how: {}, translations }, owner, read }, client)
+  }
+
+  /**
+   * Writes an answer that was read whole in the form that its client expects. The buffer of a large answer is transferred and empty afterwards.
+   * @returns a promise for large answers only; undefined if the client has left. Row 34 if the worker fails
+   */
+  answer(
+    bytes: Buffer,
+    dialect: Dialect,
+    client: BodyClient,
+    { owner = NOBODY, ...order }: AnswerOrder & Pick<HowToReadNext, 'owner'>,
+  ): WholeAnswer | Promise<WholeAnswer | GatewayError | undefined> {
+    if (bytes.length <= AT_ONCE_BYTES || !DIALECTS.has(dialect.path)) return wholeAnswer(bytes, dialect, order)
+    const job = {
+      order: { path: dialect.path, how: {}, answer: order },
+      owner,
+      read: (answer: BodyAnswer) => receivedAnswer(answer as SentAnswer),
+    }
+    return this.#enqueue(bytes, job, client)
   }
 
   /** Ends the worker. Bodies that wait for it get row 34. */

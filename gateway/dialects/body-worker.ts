@@ -1,12 +1,13 @@
-/** The program of the worker. It reads large bodies one after the other. It ends at its first failure, and another worker starts. */
+/** The program of the worker. It reads large bodies and answers one after the other. It ends at its first failure, and another worker starts. */
 import { getPriority, setPriority } from 'node:os'
 import { getHeapStatistics, setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { parentPort } from 'node:worker_threads'
 import { DIALECTS } from './dialects.ts'
-import { answerOf, type AnswerTo, type BodyJob, bufferOf, READY } from './body-messages.ts'
+import { answerOf, type AnswerTo, type BodyJob, bufferOf, READY, sentAnswer } from './body-messages.ts'
 import { readRequest } from './read-request.ts'
 import { translateBody } from './translation/translate-body.ts'
+import { wholeAnswer } from './whole-answer.ts'
 
 /**
  * Heap above which the worker collects garbage at once, because text and value of one body may have 128 MiB. V8 collects garbage only when
@@ -33,10 +34,13 @@ parentPort?.on('message', (job: BodyJob) => {
 })
 parentPort?.postMessage(READY)
 
-function answer({ path, bytes, how, translations }: BodyJob): void {
+function answer({ path, bytes, how, translations, answer: order }: BodyJob): void {
   const dialect = DIALECTS.get(path)
   if (!dialect) throw new TypeError(`no dialect has the path ${path}`)
-  if (translations) {
+  if (order) {
+    const whole = sentAnswer(wholeAnswer(bufferOf(bytes), dialect, order))
+    parentPort?.postMessage(whole, whole.kind === 'Answer' ? [whole.bytes.buffer] : [])
+  } else if (translations) {
     const answers = translations.map((options) => answerOf(translateBody(bufferOf(bytes), dialect, options)))
     parentPort?.postMessage(answers, answers.flatMap(memoryOf))
   } else {

@@ -3,6 +3,7 @@ import { openaiFraming } from './client-framing.ts'
 import type { Dialect } from './dialect.ts'
 import { promptSize } from './prompt-size.ts'
 import { wrongMessages } from './request-shape.ts'
+import { chatStream } from './stream-of-answer.ts'
 
 /** OpenAI chat completions. */
 export const chatCompletions: Dialect = {
@@ -17,6 +18,7 @@ export const chatCompletions: Dialect = {
   caps: ['max_tokens', 'max_completion_tokens'],
   framing: openaiFraming,
   events: openaiEvents,
+  streamOf: chatStream,
   wrongPrompt: wrongMessages,
   promptSize,
 }

@@ -1,5 +1,6 @@
 /** The gateway's own bytes in the streams of each vendor's API. */
 import { type ClientFraming, errorBody } from './dialect.ts'
+import { typedEvent } from './sse.ts'
 
 const COMMENT = Buffer.from(': keep-alive\n\n')
 const PING = Buffer.from('event: ping\ndata: {"type":"ping"}\n\n')
@@ -31,7 +32,7 @@ export const responsesFraming: ClientFraming = {
       { type: 'response.failed', sequence_number: sent, response },
       { type: 'error', code, message, param, sequence_number: sent + 1 },
     ]
-    return Buffer.from(events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join(''))
+    return Buffer.from(events.map(typedEvent).join(''))
   },
   endMarker: undefined,
 }

@@ -4,6 +4,7 @@ import type { Dialect } from './dialect.ts'
 import type { JsonObject } from './json-body.ts'
 import { promptSize } from './prompt-size.ts'
 import { invalid } from './request-shape.ts'
+import { completionStream } from './stream-of-answer.ts'
 
 /** OpenAI's older completions of a text. */
 export const completions: Dialect = {
@@ -18,6 +19,7 @@ export const completions: Dialect = {
   caps: ['max_tokens'],
   framing: openaiFraming,
   events: completionEvents,
+  streamOf: completionStream,
   wrongPrompt: ({ prompt }) => {
     if (prompt === undefined || prompt === null) return invalid('prompt', 'is required')
     return Array.isArray(prompt) && prompt.length === 0 ? invalid('prompt', 'must not be empty') : undefined

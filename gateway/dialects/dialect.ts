@@ -19,6 +19,14 @@ export interface ModelRequest {
   readonly wantsUsage: boolean
 }
 
+/** How a plain answer becomes a stream. */
+export interface StreamOrder {
+  /** `model` as the client wrote it. */
+  readonly model: string
+  /** Whether the client has asked for the usage. */
+  readonly wantsUsage: boolean
+}
+
 /** The gateway's own bytes in a stream to the client. Implementations have no state: one object serves all requests. */
 export interface ClientFraming {
   /** Bytes to send after 15 s of silence. @param isStarted whether an event of kind `start` was sent */
@@ -64,6 +72,11 @@ export interface Dialect {
   readonly caps: readonly string[]
   readonly framing: ClientFraming
   readonly events: BackendEvents
+  /**
+   * The stream of a plain answer, for a server that ignores `stream`. Absent: such an answer is an error.
+   * @throws UnreadableAnswer
+   */
+  readonly streamOf?: (answer: JsonObject, order: StreamOrder) => string
   /** Checks the fields that hold the prompt. All other checks are common to all dialects. @returns row 11 with the first wrong field */
   wrongPrompt(body: JsonObject): GatewayError | undefined
   /** Number of prompts in a body, each with an answer of its own. Default: 1. */

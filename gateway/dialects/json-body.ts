@@ -27,3 +27,9 @@ export function parseObject(text: string): JsonObject | undefined {
 export function asObject(value: unknown): JsonObject | undefined {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonObject) : undefined
 }
+
+/** Whether an answer with status 200 is an error, as some servers send. */
+export function isError({ error, choices, content, output, status }: JsonObject): boolean {
+  const hasAnswer = choices !== undefined || content !== undefined || (output !== undefined && status !== 'failed')
+  return !hasAnswer && (typeof error === 'string' || asObject(error) !== undefined)
+}

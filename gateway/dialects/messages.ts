@@ -3,6 +3,7 @@ import { anthropicFraming } from './client-framing.ts'
 import type { Dialect } from './dialect.ts'
 import { promptSize } from './prompt-size.ts'
 import { wrongMessages } from './request-shape.ts'
+import { messageStream } from './stream-of-answer.ts'
 
 /** Anthropic Messages, forwarded unchanged to backends that support them. */
 export const messages: Dialect = {
@@ -18,6 +19,7 @@ export const messages: Dialect = {
   caps: ['max_tokens', 'max_completion_tokens'],
   framing: anthropicFraming,
   events: anthropicEvents,
+  streamOf: messageStream,
   wrongPrompt: wrongMessages,
   promptSize,
 }

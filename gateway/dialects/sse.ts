@@ -2,6 +2,7 @@
  * Splits server-sent events as bytes and decodes single events. No byte is changed. Lines end in LF, CRLF or CR (WHATWG HTML, "Interpreting
  * an event stream"); a chunk may be cut anywhere.
  */
+import type { JsonObject } from './json-body.ts'
 
 const LF = 10
 const CR = 13
@@ -18,6 +19,20 @@ interface SseEvent {
   readonly data: string | undefined
   /** false for comments and blank lines alone. true without `data` is an event that crashes some SDKs */
   readonly hasFields: boolean
+}
+
+/** An event whose type is also its name. */
+export interface TypedEvent extends JsonObject {
+  readonly type: string
+}
+
+export function typedEvent(event: TypedEvent): string {
+  return `event: ${event.type}\n${dataEvent(JSON.stringify(event))}`
+}
+
+/** @param data one line */
+export function dataEvent(data: string): string {
+  return `data: ${data}\n\n`
 }
 
 /**

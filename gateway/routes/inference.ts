@@ -211,6 +211,7 @@ function admittedCall({ read: { asked, body, size }, model, translations }: Read
   const count = size && isCount(dialect) ? deps.limits.countOf(model.record.uid, size) : undefined
   const job: ForwardJob = {
     ...{ exchange, dialect, model, body, translations, askedName: asked.model, stream: asked.stream, reasonToEnd, isMetered },
+    wantsUsage: asked.wantsUsage,
     ...{ choices: asked.choices, prompts: asked.prompts, tenant: caller.owner.tenant },
     ...(count && isOwnCount(model, dialect) && { count }),
     ...(held && { answerHeaders: held.answerHeaders, inputTokens: held.inputTokens, outputTokens: held.outputTokens }),

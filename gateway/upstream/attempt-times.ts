@@ -1,5 +1,6 @@
 /** The time limits of one attempt, in ticks. */
 import type { ModelRecord } from '#contract/records/model-record.ts'
+import type { State } from './attempt-state.ts'
 
 /** Ticks of silence after which a stream is kept alive. Time-outs come from the model. */
 const KEEP_ALIVE_TICKS = 15
@@ -30,13 +31,13 @@ export class AttemptTimes {
     this.wroteAt = startedAt
   }
 
-  /** @param hasAnswer whether the answer has begun: from then on silence counts, and not the first byte */
-  overdue(now: number, hasAnswer: boolean): Overdue | undefined {
+  /** An answer whose server has ended waits for the gateway alone: the total time applies then. */
+  overdue(now: number, state: State): Overdue | undefined {
     const { firstByteSeconds, idleSeconds, totalSeconds } = this.#limits
     if (now - this.#startedAt > totalSeconds) return 'total time'
     if (this.pausedAt !== undefined) return now - this.pausedAt > idleSeconds ? 'client' : undefined
-    if (!hasAnswer) return now - this.#startedAt > firstByteSeconds ? 'first byte' : undefined
-    return now - this.heardAt > idleSeconds ? 'silence' : undefined
+    if (state === 'Connecting' || state === 'Waiting') return now - this.#startedAt > firstByteSeconds ? 'first byte' : undefined
+    return state === 'Answering' && now - this.heardAt > idleSeconds ? 'silence' : undefined
   }
 
   /** Whether the client of a stream needs a sign of life. */

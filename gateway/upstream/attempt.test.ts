@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http'
 import type { Dispatcher, Pool } from 'undici'
 import { describe, expect, it } from 'vitest'
 import { ManualClock } from '../../test/support/manual-clock.ts'
+import { sharedBodyReader } from '../../test/support/shared-body-reader.ts'
 import { unsentExchange } from '../../test/support/unsent-exchange.ts'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import { GatewayError } from '../errors.ts'
@@ -65,7 +66,7 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
   const pools = { of: () => ({ dispatch }) as Pool }
   const names = { failure: () => nameFailure }
   if (nameFailure) health.connectFailed(target.health)
-  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), maxAnswerBytes: 1_000 }
+  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), maxAnswerBytes: 1_000, answers: sharedBodyReader }
   const controller = fakeController()
   const { promise: result, resolve } = Promise.withResolvers<AttemptResult & { wasAborted: boolean }>()
   const onResult = (given: AttemptResult): void => resolve({ ...given, wasAborted: controller.abortedWith !== undefined })

@@ -1,9 +1,13 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
+import type { BodyReader } from '../dialects/body-reader.ts'
+import type { AnswerOrder, WholeAnswer } from '../dialects/whole-answer.ts'
+import type { GatewayError } from '../errors.ts'
 import { settledUsage, tokensOfBytes, type Usage, usageOfAll } from '../dialects/usage.ts'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { AnswerFlow } from './answer-flow.ts'
+import type { State } from './attempt-state.ts'
 import { AttemptTimes, type Overdue } from './attempt-times.ts'
 import { backendCall } from './backend-call.ts'
 import { backendBroken, backendFailure, notConnected, gatewayFailure, shuttingDown, thrownFailure, timedOut } from './backend-error.ts'
@@ -29,26 +33,11 @@ export interface AttemptDeps {
   readonly health: BackendHealth
   readonly forwarded: ReadonlySet<string>
   readonly maxAnswerBytes: number
+  readonly answers: Pick<BodyReader, 'answer'>
 }
 
 type Controller = Dispatcher.DispatchController
 type AttemptRun = Readonly<{ startedAt: number; onResult: (result: AttemptResult) => void }>
-
-/**
- * State of an attempt. The result is delivered on the way into `Settled` or `Over`; later events are ignored.
- *
- *              connected           the answer begins
- *  Connecting ───────────▶ Waiting ───────────────▶ Answering
- *      │                      │                      │     │
- *      │                      │ backend has ended    │     │ answered, failed, interrupted, client left
- *      ├──────────────────────┴──────────┬───────────┘     ├───────────────▶ Settled
- *      │ (from each of the three)        ▼                 │ (from each)        │ backend has ended
- *      │                              Decoding ────────────┼──────────────▶   Over
- *      └───────────────────────────────────────────────────┘
- *
- * In `Decoding` the last bytes of a compressed answer are on their way; in `Settled` the backend may still end its answer.
- */
-type State = 'Connecting' | 'Waiting' | 'Answering' | 'Decoding' | 'Settled' | 'Over'
 
 /** Ticks that a connection has to end its answer after the result, so that it can be used again. */
 const AFTER_END_TICKS = 2
@@ -65,6 +54,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   isRenamed = false
   addsUsage = false
   readonly translated: TranslatedAttempt | undefined
+  readonly maxAnswerBytes: number
   readonly #deps: AttemptDeps
   readonly #onResult: (result: AttemptResult) => void
   readonly #stream: StreamRelay | undefined
@@ -91,8 +81,9 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     this.target = target
     this.#onResult = onResult
     this.#deps = deps
+    this.maxAnswerBytes = deps.maxAnswerBytes
     this.#times = new AttemptTimes(startedAt, timeoutsOf(job))
-    this.translated = translatedAttempt(job, target.backend, deps)
+    this.translated = translatedAttempt(job, target.backend)
     this.#stream = job.stream ? new StreamRelay(this) : undefined
     this.#flow = new AnswerFlow(deps.loop, job.stream, (chunk) => this.#contain(() => this.#relay?.data(chunk)))
   }
@@ -191,6 +182,16 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     response.once('drain', () => this.#resume()) // a dead socket never drains; `close` then ends the attempt
   }
 
+  writeAnswer(bytes: Buffer, order: AnswerOrder, done: (answer: WholeAnswer | GatewayError) => void): void {
+    const { dialect, exchange, tenant = '' } = this.job
+    const writing = this.#deps.answers.answer(bytes, dialect, exchange.response, { ...order, owner: { tenant, key: '' } })
+    if (!(writing instanceof Promise)) return done(writing)
+    const written = (answer: WholeAnswer | GatewayError | undefined): void => {
+      if (answer !== undefined && !this.#isSettled) this.#contain(() => done(answer))
+    }
+    void writing.then(written)
+  }
+
   finish(last?: Buffer | string): void {
     this.#deps.health.succeeded(this.target.health)
     this.job.exchange.response.end(last, 'latin1')
@@ -245,7 +246,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   #checkTime(now: number): void {
-    const overdue = this.#times.overdue(now, this.#state !== 'Connecting' && this.#state !== 'Waiting')
+    const overdue = this.#times.overdue(now, this.#state)
     if (overdue === 'client') this.#dropClient()
     else if (overdue !== undefined) this.#timedOut(overdue)
     else this.#stream?.onTick(this.#times.isSilent(now))
@@ -278,6 +279,7 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
     if (isDecoded && !canDecode(encoding)) return this.#unreadable()
     if (isDecoded) this.#flow.source = this.#decoder = new BodyDecoder(encoding, controller, this)
     this.#relay = relayFor(this, { status, headers, isDecoded }, this.#stream)
+    if (this.#relay === undefined) this.fail(backendBroken('its answer is a stream, and the request has not asked for one'))
   }
 
   get #isSettled(): boolean {

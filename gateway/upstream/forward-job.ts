@@ -1,6 +1,7 @@
 /** What the parts of a forwarded request hand to each other: the job, its outcome, and the answer of a backend. */
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dialect } from '../dialects/dialect.ts'
+import type { AnswerOrder, WholeAnswer } from '../dialects/whole-answer.ts'
 import type { CountEstimate } from '../dialects/prompt-size.ts'
 import type { RequestBody } from '../dialects/request-body.ts'
 import type { Usage } from '../dialects/usage.ts'
@@ -18,6 +19,8 @@ export interface ForwardJob {
   /** `model` as the client wrote it. Answers contain this name. */
   readonly askedName: string
   readonly stream: boolean
+  /** Whether the client has asked for the usage of its stream. */
+  readonly wantsUsage?: boolean
   /** Dropped when no second attempt is possible, because an answer may run for minutes. */
   body: RequestBody | undefined
   /** Bodies for servers that speak another format than the client. Dropped with `body`. */
@@ -89,6 +92,8 @@ export interface RelayPort {
   readonly translated: TranslatedAttempt | undefined
   /** Whether the gateway requested the usage of the stream and the client did not: the client must not receive it. */
   readonly addsUsage: boolean
+  /** Size of the largest plain answer, bytes, that is read whole to be written in another form. */
+  readonly maxAnswerBytes: number
   /** Called when the answer has begun. From then on the time-out for silence counts, not that for the first byte. */
   began(): void
   /** Starts the answer with status 200, these headers, and the gateway's own. */
@@ -96,6 +101,8 @@ export interface RelayPort {
   write(bytes: Buffer): void
   /** Ends the answer. @param last its rest; a text has only ASCII */
   finish(last?: Buffer | string): void
+  /** Writes a plain answer in another form: at once if it is small. @param done is not called if the attempt has ended meanwhile */
+  writeAnswer(bytes: Buffer, order: AnswerOrder, done: (answer: WholeAnswer | GatewayError) => void): void
   /** Lets go of the body of the request. No second attempt is possible then. */
   dropBody(): void
   /** Ends the attempt as a failure. Before the first byte another backend may be asked. */

@@ -5,7 +5,7 @@ import { settledUsage, tokensOfBytes, type Usage, type UsageReport } from '../di
 import type { GatewayError } from '../errors.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
-import { asObject, type JsonObject, parseObject, readJson } from '../dialects/json-body.ts'
+import { isError, type JsonObject, parseObject, readJson } from '../dialects/json-body.ts'
 import { HiddenCache, hidesCached, withoutCached } from './prompt-cache.ts'
 import { renamedBody, renamedStart } from './rename-model.ts'
 import { returnedHeaders } from './upstream-headers.ts'
@@ -118,12 +118,6 @@ export class PlainRelay implements AnswerRelay {
     this.#chunks = []
     return body
   }
-}
-
-/** Whether an answer with status 200 is an error, as some servers send. */
-export function isError({ error, choices, content, output, status }: JsonObject): boolean {
-  const hasAnswer = choices !== undefined || content !== undefined || (output !== undefined && status !== 'failed')
-  return !hasAnswer && (typeof error === 'string' || asObject(error) !== undefined)
 }
 
 function isList(bytes: Buffer): boolean {

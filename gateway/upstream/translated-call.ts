@@ -20,8 +20,6 @@ export interface TranslatedAttempt {
   readonly asked: Asked
   /** Headers of the answer: name, value, name, value … */
   readonly headers: readonly string[]
-  /** Size of the largest plain answer, bytes. It is read whole. */
-  readonly maxAnswerBytes: number
 }
 
 export const NO_TRANSLATIONS: Translations = new Map()
@@ -109,11 +107,7 @@ export function translationsOf({ options, isOptional }: NeededTranslations, resu
 }
 
 /** @returns undefined if the backend speaks the format of the client */
-export function translatedAttempt(
-  job: ForwardJob,
-  backend: BackendEntry,
-  { maxAnswerBytes }: Pick<TranslatedAttempt, 'maxAnswerBytes'>,
-): TranslatedAttempt | undefined {
+export function translatedAttempt(job: ForwardJob, backend: BackendEntry): TranslatedAttempt | undefined {
   if (backend.routes.has(job.dialect.route)) return undefined
   const translator = TRANSLATORS[job.dialect.route]
   const translation = job.translations?.get(backend.engine)
@@ -123,7 +117,6 @@ export function translatedAttempt(
   return {
     translator,
     headers,
-    maxAnswerBytes,
     asked: { model: job.askedName, stopSequences, inputTokens, hidesCached: job.model.isShared },
   }
 }

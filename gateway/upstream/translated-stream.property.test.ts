@@ -30,7 +30,6 @@ class Client implements Pick<RelayPort, 'write' | 'open' | 'finish' | 'fail' | '
   readonly translated: TranslatedAttempt | undefined = TRANSLATORS.messages && {
     translator: TRANSLATORS.messages,
     headers: [],
-    maxAnswerBytes: 1_000,
     asked: { model: 'llama', stopSequences: [STOP_SEQUENCE], inputTokens: 12 },
   }
   readonly job = {

@@ -1,7 +1,10 @@
 /** Messages for a server that speaks chat completions alone: what the server and the client get, and what the call costs. */
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { checkMessageStream } from '../../test/support/message-grammar.ts'
 import { saidIn } from '../../test/support/rebuilt-message.ts'
+import { sharedBodyReader } from '../../test/support/shared-body-reader.ts'
+import type { BodyReader } from '../dialects/body-reader.ts'
+import { GatewayError } from '../errors.ts'
 import { BodyBudget } from '../http/body-budget.ts'
 import type { BackendRecord } from '#contract/records/model-record.ts'
 import {
@@ -59,6 +62,9 @@ const streaming =
   (text: string): Reply =>
   (response) =>
     sse(response).end(text)
+
+/** Large answers are translated in the worker. */
+beforeAll(() => sharedBodyReader.start())
 
 describe('a message for a server of chat completions', () => {
   it('goes there as a chat completion, without the headers of Anthropic', async () => {
@@ -187,21 +193,47 @@ describe('a message for a server of chat completions', () => {
   })
 
   it.each([
-    { room: 400_000, status: 200 },
-    { room: 150_000, status: 529 },
-  ])('takes room among the bodies while a large answer is read: $status with room for $room bytes', async ({ room, status }) => {
-    const bodies = new BodyBudget({ process: 2 * room, large: room, perTenant: room, perKey: room })
-    const { gateway } = await gatewayTo(
-      (response, received) => {
-        const [exchange] = gateway.exchanges
-        if (exchange) exchange.bodyHold = bodies.open({ tenant: 'shop', key: 'key' })
-        exchange?.bodyHold?.take(100_000)
-        json(200, long(200_000))(response, received)
+    { room: 400_000, perKey: 400_000, status: 200 },
+    { room: 150_000, perKey: 400_000, status: 529 },
+    { room: 400_000, perKey: 150_000, status: 502 }, // no later attempt would have room
+  ])(
+    'takes room among the bodies while a large answer is read: $status of $room bytes, $perKey a key',
+    async ({ room, perKey, status }) => {
+      const bodies = new BodyBudget({ process: 2 * room, large: room, perTenant: room, perKey })
+      const { gateway } = await gatewayTo(
+        (response, received) => {
+          const [exchange] = gateway.exchanges
+          if (exchange) exchange.bodyHold = bodies.open({ tenant: 'shop', key: 'key' })
+          exchange?.bodyHold?.take(100_000)
+          json(200, long(200_000))(response, received)
+        },
+        { tickMs: 60_000, backend: CHAT_ONLY },
+      )
+      expect((await gateway.post(MESSAGES, HELLO)).status).toBe(status)
+      await until(() => bodies.bytes === 0)
+    },
+  )
+
+  it.each([false, true])('is translated in the worker if it is large, and costs what the server reported (stream: %s)', async (stream) => {
+    const { answer, gateway } = await call(json(200, long(400_000)), { stream })
+    expect(answer.text).toContain('x'.repeat(400_000))
+    expect(gateway.outcomes[0]).toMatchObject({ usage: { inputTokens: 7, outputTokens: 3, isEstimated: false }, error: undefined })
+  })
+
+  it('is answered once if its key ends while the worker has it', async () => {
+    let isEnded = false
+    const suspended = new GatewayError('inactiveKey', { state: 'suspended' })
+    const answers: Pick<BodyReader, 'answer'> = {
+      answer: async (...order) => {
+        isEnded = true
+        await until(() => gateway.refusals.length === 1)
+        return sharedBodyReader.answer(...order)
       },
-      { tickMs: 60_000, backend: CHAT_ONLY },
-    )
-    expect((await gateway.post(MESSAGES, HELLO)).status).toBe(status)
-    await until(() => bodies.bytes === 0)
+    }
+    const { gateway } = await gatewayTo(json(200, long(400_000)), { backend: CHAT_ONLY, answers })
+    gateway.job = { inputTokens: 5, reasonToEnd: () => (isEnded ? suspended : undefined) }
+    expect((await gateway.post(MESSAGES, HELLO)).status).toBe(401)
+    expect([gateway.outcomes.length, gateway.refused[0]?.usage?.inputTokens]).toEqual([0, 5])
   })
 
   it('is an error of the backend if the arguments of a call are nested too deep to be written', async () => {

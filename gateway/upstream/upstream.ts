@@ -11,13 +11,13 @@ import { Ticker } from './ticker.ts'
 import { answerCount } from './token-count.ts'
 import { UpstreamPools } from './upstream-pools.ts'
 
-export interface UpstreamOptions extends Pick<ForwardDeps, 'credentials' | 'forwarded' | 'loop'> {
+export interface UpstreamOptions extends Pick<ForwardDeps, 'credentials' | 'forwarded' | 'loop' | 'answers'> {
   /** Rules for addresses of backends. Only standalone allows loopback. */
   readonly addresses: AddressPolicy
   /** PEM of additional certificate authorities for https backends. */
   readonly extraCa?: string | undefined
   readonly random?: () => number
-  /** Size of the largest plain answer, bytes, that is translated. */
+  /** Size of the largest plain answer, bytes, that is read whole: to be translated, or for a client that has asked for a stream. */
   readonly maxAnswerBytes?: number
   /** Threads of libuv; default: 4. */
   readonly threads?: number
@@ -29,7 +29,7 @@ export interface UpstreamOptions extends Pick<ForwardDeps, 'credentials' | 'forw
 
 const CONNECT_TIMEOUT_MS = 2_000
 /** As the setting `MAX_TRANSLATED_ANSWER_BYTES`. */
-const MAX_ANSWER_BYTES = 8 * 2 ** 20
+const MAX_ANSWER_BYTES = 32 * 2 ** 20
 /** Threads of libuv that look-ups of names leave to files and compression. */
 const OTHER_THREADS = 2
 /** Threads of libuv, unless the environment says otherwise. */
@@ -42,7 +42,7 @@ export class Upstream {
   readonly #pools: UpstreamPools
 
   constructor(options: UpstreamOptions) {
-    const { addresses, credentials, forwarded, extraCa, loop, random = Math.random, threads = DEFAULT_THREADS, tickMs } = options
+    const { addresses, credentials, forwarded, extraCa, loop, answers, random = Math.random, threads = DEFAULT_THREADS, tickMs } = options
     const { maxAnswerBytes = MAX_ANSWER_BYTES } = options
     const names = new NameLookup({ clock: systemClock, maxInFlight: threads - OTHER_THREADS, system: options.systemLookup })
     const lookup = (namespace: string) =>
@@ -55,6 +55,7 @@ export class Upstream {
       names,
       ticker: this.#ticker,
       loop,
+      answers,
       health: new BackendHealth(this.#ticker, tcpProbe(lookup, CONNECT_TIMEOUT_MS)),
       forwarded,
       maxAnswerBytes,

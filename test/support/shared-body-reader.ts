@@ -10,9 +10,10 @@ const reader = new BodyReader({
 let whenStarted: Promise<void> | undefined
 
 /** One reader for all gateways of a test process: its worker takes a while to start, and keeps no process alive. */
-export const sharedBodyReader: Pick<BodyReader, 'start' | 'read' | 'translate' | 'stop'> = {
+export const sharedBodyReader: Pick<BodyReader, 'start' | 'read' | 'translate' | 'answer' | 'stop'> = {
   start: () => (whenStarted ??= reader.start()),
   read: (...call) => reader.read(...call),
   translate: (...call) => reader.translate(...call),
+  answer: (...call) => reader.answer(...call),
   stop: () => Promise.resolve(),
 }

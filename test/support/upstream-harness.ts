@@ -29,6 +29,7 @@ import { Upstream, type UpstreamOptions } from '../../gateway/upstream/upstream.
 import { checkStream, isMessageStream } from './checked-streams.ts'
 import { freePort } from './free-port.ts'
 import { listening } from './listening.ts'
+import { sharedBodyReader } from './shared-body-reader.ts'
 import { backendRecord as anyBackend, modelRecord as shopModel } from './records.ts'
 
 type RoutePath = Dialect['path']
@@ -110,6 +111,7 @@ export class Harness {
       credentials: (sums) => sums && undefined,
       forwarded: forwardedHeaders(),
       loop: new LoopShare(systemClock),
+      answers: sharedBodyReader,
       tickMs: TICK_MS,
       random: () => 0,
       ...options,
@@ -172,13 +174,23 @@ export class Harness {
     if (model === undefined) throw new Error(`the test asks for an unknown model ${askedName}`)
     const dialect = DIALECTS.get(path) ?? chatCompletions
     const stream = body.value.stream === true
-    const asksUsage = dialect.hasUsageOption && stream && !declared(body.value, dialect).wantsUsage
+    const { wantsUsage } = declared(body.value, dialect)
     const needed = neededTranslations(dialect, model)
     const results = needed?.options.map((options) => translateBody(body.bytes, dialect, options)) ?? []
     const translations = needed ? translationsOf(needed, results) : NO_TRANSLATIONS
     if (translations instanceof GatewayError)
       return this.#ended(exchange, { error: translations, wasSent: false, usage: undefined }, errors)
-    const job = { exchange, dialect, model, askedName, stream, body: requestBody(body, askedName, asksUsage), translations, ...this.job }
+    const job = {
+      exchange,
+      dialect,
+      model,
+      askedName,
+      stream,
+      wantsUsage,
+      body: requestBody(body, askedName, dialect.hasUsageOption && stream && !wantsUsage),
+      translations,
+      ...this.job,
+    }
     this.#ended(exchange, await this.upstream.forward(job), errors)
   }
 

@@ -8,6 +8,7 @@
  * In `Writing` at most one block is open. Pieces of a call that belong to another block than the open one wait until that block is closed.
  */
 import type { JsonObject } from '../json-body.ts'
+import { type TypedEvent, typedEvent } from '../sse.ts'
 import { UnreadableAnswer } from '../unreadable-answer.ts'
 import { laterReport, type UsageReport } from '../usage.ts'
 import { type CallPiece, type ChatPiece, type Finish, pieceOf, usageOf } from './chat-answer.ts'
@@ -21,7 +22,6 @@ const MAX_ARGUMENTS = 4 * 1024 * 1024
 /** Models make some dozens of calls at once. The time to find a call grows with their number. */
 const MAX_CALLS = 1_000
 
-type MessageEvent = JsonObject & { readonly type: string }
 type TextKind = 'thinking' | 'text'
 
 interface Call {
@@ -42,7 +42,7 @@ export class MessageStream {
   readonly #ids = new Set<string>()
   readonly #calls: Call[] = []
   #state: 'Idle' | 'Writing' | 'Finished' | 'Ended' = 'Idle'
-  #out: MessageEvent[] = []
+  #out: TypedEvent[] = []
   /** Number of blocks that were opened. */
   #blocks = 0
   #open: TextKind | Call | undefined = undefined
@@ -225,14 +225,14 @@ export class MessageStream {
     this.#emit({ type: 'message_stop' })
   }
 
-  #emit(event: MessageEvent): void {
+  #emit(event: TypedEvent): void {
     this.#out.push(event)
   }
 
   #written(): string {
     const events = this.#out
     this.#out = []
-    return events.map((event) => `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`).join('')
+    return events.map(typedEvent).join('')
   }
 }
 

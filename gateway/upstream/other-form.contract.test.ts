@@ -1,0 +1,134 @@
+/** A server that answers in one piece where a stream was asked for, or the reverse: its work is paid for once, and never asked for again. */
+import { describe, expect, it } from 'vitest'
+import { checkMessageStream } from '../../test/support/message-grammar.ts'
+import {
+  type Answer,
+  CHAT,
+  chunk,
+  DONE,
+  type FakeBackend,
+  Harness,
+  HELLO,
+  HELLO_STREAM,
+  json,
+  MESSAGES,
+  type Reply,
+  sse,
+  startBackend,
+  until,
+} from '../../test/support/upstream-harness.ts'
+import type { BackendRecord } from '#contract/records/model-record.ts'
+import type { Dialect } from '../dialects/dialect.ts'
+import { parseSseEvent, splitEvents } from '../dialects/sse.ts'
+import type { Outcome } from './forward-job.ts'
+
+const COUNTS = { prompt_tokens: 11, completion_tokens: 4 }
+const CALLS = [
+  { id: 'c1', type: 'function', function: { name: 'read', arguments: '{"path":"a"}' } },
+  { id: 'c2', type: 'function', function: { name: 'read', arguments: '{}' } },
+]
+const COMPLETION = {
+  ...{ id: 'c1', object: 'chat.completion', created: 1, model: 'up' },
+  choices: [{ index: 0, message: { role: 'assistant', content: 'hello', tool_calls: CALLS }, finish_reason: 'tool_calls' }],
+  usage: COUNTS,
+}
+const PROMPT = { model: 'llama', prompt: 'hi', stream: true }
+const PAID = { inputTokens: 11, outputTokens: 4, isEstimated: false }
+
+interface Called {
+  readonly answer: Answer
+  readonly servers: readonly FakeBackend[]
+  /** The only outcome of the call. */
+  readonly outcome: Outcome | undefined
+}
+
+/** Calls a model with two servers. */
+async function call(path: Dialect['path'], body: object, reply: Reply, changes: Partial<BackendRecord> = {}): Promise<Called> {
+  const servers = [await startBackend(reply), await startBackend(reply)]
+  const gateway = await new Harness({ tickMs: 60_000 }).start()
+  gateway.serve(
+    servers.map(({ address }) => address),
+    {},
+    { upstreamModel: 'up', ...changes },
+  )
+  gateway.job = { inputTokens: 19, outputTokens: 300 }
+  const answer = await gateway.post(path, body)
+  const outcomes = (): Outcome[] => [...gateway.outcomes, ...gateway.refused]
+  await until(() => outcomes().length === 1)
+  expect(servers.flatMap(({ received }) => received)).toHaveLength(1)
+  return { answer, servers, outcome: outcomes()[0] }
+}
+
+const dataOf = ({ text }: Answer): string[] => [...splitEvents(Buffer.from(text))].map((event) => parseSseEvent(event).data ?? '')
+
+describe('a plain answer where a stream was asked for', () => {
+  it.each([true, false])('is one chunk of a chat completion, and its usage only for a client that wants it: %s', async (wants) => {
+    const options = wants ? { stream_options: { include_usage: true } } : {}
+    const { answer, outcome } = await call(CHAT, { ...HELLO_STREAM, ...options }, json(200, COMPLETION))
+    const chunkOf = { id: 'c1', object: 'chat.completion.chunk', created: 1, model: 'llama' }
+    const delta = { role: 'assistant', content: 'hello', tool_calls: CALLS.map((one, index) => ({ index, ...one })) }
+    const [first, ...rest] = dataOf(answer)
+    expect(answer.headers['content-type']).toContain('text/event-stream')
+    expect(JSON.parse(String(first))).toEqual({ ...chunkOf, choices: [{ index: 0, delta, finish_reason: 'tool_calls' }] })
+    expect(rest).toEqual([...(wants ? [JSON.stringify({ ...chunkOf, choices: [], usage: COUNTS })] : []), '[DONE]'])
+    expect(outcome).toMatchObject({ usage: PAID, error: undefined })
+  })
+
+  it('is one chunk of a completion', async () => {
+    const choices = [{ index: 0, text: 'hello', finish_reason: 'stop' }]
+    const whole = { id: 'c1', object: 'text_completion', model: 'up', choices, usage: COUNTS }
+    const { answer, outcome } = await call('/v1/completions', PROMPT, json(200, whole), { routes: ['completions'] })
+    const [first, ...rest] = dataOf(answer)
+    expect([JSON.parse(String(first)), rest]).toEqual([{ id: 'c1', object: 'text_completion', model: 'llama', choices }, ['[DONE]']])
+    expect(outcome).toMatchObject({ usage: PAID, error: undefined })
+  })
+
+  it('is the events of a message', async () => {
+    const content = [
+      { type: 'thinking', thinking: 'hm', signature: 'c2ln' },
+      { type: 'text', text: 'hello' },
+      { type: 'tool_use', id: 't1', name: 'read', input: { path: 'a' } },
+    ]
+    const message = { id: 'm', type: 'message', role: 'assistant', model: 'up', content, stop_reason: 'tool_use', stop_sequence: null }
+    const reply = json(200, { ...message, usage: { input_tokens: 11, output_tokens: 4 } })
+    const { answer, outcome } = await call(MESSAGES, { ...HELLO_STREAM, max_tokens: 9 }, reply, { routes: ['messages'] })
+    const events = checkMessageStream(answer.text)
+    const deltas = events.flatMap(({ delta }) => (delta?.type === undefined ? [] : [delta]))
+    expect(events[0]).toMatchObject({ message: { model: 'llama', content: [], stop_reason: null, usage: { input_tokens: 11 } } })
+    expect(deltas.map(({ thinking, text, partial_json }) => thinking ?? text ?? partial_json)).toEqual([
+      'hm',
+      undefined,
+      'hello',
+      '{"path":"a"}',
+    ])
+    expect(events.at(-2)).toMatchObject({ delta: { stop_reason: 'tool_use' }, usage: { output_tokens: 4 } })
+    expect(outcome).toMatchObject({ usage: PAID, error: undefined })
+  })
+
+  it.each<[string, Dialect['path'], object, unknown]>([
+    [
+      'of a response',
+      '/v1/responses',
+      { model: 'llama', input: 'hi', stream: true },
+      { output: [], usage: { input_tokens: 11, output_tokens: 4 } },
+    ],
+    ['without choices', CHAT, HELLO_STREAM, { id: 'c1', usage: COUNTS }],
+    ['of choices that are none', CHAT, HELLO_STREAM, { choices: ['x'], usage: COUNTS }],
+  ])('%s is an error, which is paid for', async (_, path, body, whole) => {
+    const { answer, outcome } = await call(path, body, json(200, whole), { routes: ['responses', 'chat/completions'] })
+    expect([answer.status, outcome?.error?.row.id, outcome?.usage]).toMatchObject([502, 'backendError', PAID])
+  })
+})
+
+describe('a stream where a plain answer was asked for', () => {
+  it.each<[string, Dialect['path'], object, Partial<BackendRecord>]>([
+    ['chat completions', CHAT, HELLO, {}],
+    ['Messages', MESSAGES, { ...HELLO, max_tokens: 9 }, { routes: ['messages'] }],
+    ['Messages that are translated', MESSAGES, { ...HELLO, max_tokens: 9 }, {}],
+  ])('of %s is stopped, and costs what such calls usually cost', async (_, path, body, changes) => {
+    const { answer, outcome, servers } = await call(path, body, (response) => void sse(response).write(chunk('hello') + DONE), changes)
+    expect([answer.status, outcome?.error?.row.id]).toEqual([502, 'backendError'])
+    expect(outcome?.usage).toMatchObject({ inputTokens: 19, outputTokens: 300, isEstimated: true })
+    await Promise.race(servers.map(({ aborted }) => aborted))
+  })
+})
