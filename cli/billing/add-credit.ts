@@ -97,7 +97,7 @@ async function storedIn(path: string, { readFile }: CreditSurroundings): Promise
   } catch (error) {
     throw new Unusable(`${path} exists, and cannot be read (${codeOf(error)}); correct the file, or use another --id`)
   }
-  throw new Unusable(`${path} exists, and is no Credit; rename the file, or use another --id`)
+  throw new Unusable(`${path} exists, and is not a Credit; rename the file, or use another --id`)
 }
 
 /** @throws Unusable if the Credit is another payment */

@@ -160,7 +160,7 @@ describe('headgate credit add', () => {
       report: expect.stringContaining('amount 10'),
     })
     world.files.set('manifests/credit-mine.yaml', 'kind: Plan\n')
-    expect((await world.run('credit add acme 1 --id mine --local')).report).toContain('exists, and is no Credit')
+    expect((await world.run('credit add acme 1 --id mine --local')).report).toContain('exists, and is not a Credit')
     world.manifests = 'elsewhere'
     expect((await world.run('credit add acme 1 --id x --local')).report).toContain(
       'elsewhere/credit-x.yaml cannot be written (ENOENT); `make run` reads the folder elsewhere',
@@ -174,9 +174,9 @@ describe('headgate credit add', () => {
     ['credit add', 'ACCOUNT is missing'],
     ['credit add Acme 1 --id a', '"Acme" is not the name of an Account'],
     ['credit add acme --id a', 'AMOUNT is missing: write headgate credit add acme AMOUNT --id ID'],
-    ['credit add acme 1,5 --id a', 'AMOUNT "1,5" is no amount: write at most 9 digits before the point'],
-    ['credit add acme 0.0000001 --id a', 'is no amount'],
-    ['credit add acme 1e3 --id a', 'is no amount'],
+    ['credit add acme 1,5 --id a', 'AMOUNT "1,5" is not an amount: write at most 9 digits before the point'],
+    ['credit add acme 0.0000001 --id a', 'is not an amount'],
+    ['credit add acme 1e3 --id a', 'is not an amount'],
     ['credit add acme 0 --id a', 'AMOUNT is 0'],
     ['credit add acme 1', '--id is missing'],
     ['credit add acme 1 --id Pi_3Q', '--id "Pi_3Q" is not a DNS name'],

@@ -100,7 +100,7 @@ function amountIn(account: string, text: string | undefined): SignedMicros {
   const micros = parseSignedAmount(text)
   if (micros === undefined)
     throw new CommandLineError(
-      `AMOUNT ${quoted(text)} is no amount: write at most 9 digits before the point and 6 behind it, as in 25 or -3.50`,
+      `AMOUNT ${quoted(text)} is not an amount: write at most 9 digits before the point and 6 after it, as in 25 or -3.50`,
     )
   if (micros === 0) throw new CommandLineError('AMOUNT is 0: a Credit adds or takes money; write another amount')
   return micros

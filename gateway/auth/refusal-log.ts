@@ -10,7 +10,7 @@ import type { GatewayError } from '../errors.ts'
 const SAME_KEY_MS = 60_000
 /** Maximum number of lines per second, over all keys. */
 const LINES_PER_SECOND = 10
-/** Most keys that are remembered; then all are forgotten. */
+/** Maximum number of remembered keys; then all are forgotten. */
 const MAX_KEYS = 10_000
 
 /** The key that a value belongs to, or belonged to. */

@@ -93,7 +93,7 @@ export interface AccountsContext {
   readonly live: () => readonly LiveProcess[]
 }
 
-/** Most keys per turn of the event loop. */
+/** Maximum number of keys per turn of the event loop. */
 const TURN = 500
 /** Periods of a balance that may get more spend. */
 const OPEN_PERIODS = 2

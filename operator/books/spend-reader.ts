@@ -30,7 +30,7 @@ const READ_AGAIN_MS = 1_000
 const SPENDING_EVERY_MS = 3_000
 /** Time between two reads of a subject that no gateway has named, ms. Such a read finds writes of other clients. */
 const IDLE_EVERY_MS = 5_000
-/** Most named subjects and most other subjects of one turn. */
+/** Maximum number of named subjects, and of other subjects, per turn. */
 const NAMED_PER_TURN = 10_000
 const OTHERS_PER_TURN = 2_000
 

@@ -28,7 +28,7 @@ export interface UsageCollectorDeps extends SecretShardsDeps {
 
 /** Time between two turns, ms. Counts are durable within this time, or later in a large shard; those that are not may be lost with Redis. */
 const TURN_MS = 4_000
-/** Most named accounts per turn. */
+/** Maximum number of named accounts per turn. */
 const NAMED_AT_ONCE = 10_000
 /** Every account is asked at the start and once in this time, ms: a name in the set may be lost. */
 const ALL_EVERY_MS = 600_000

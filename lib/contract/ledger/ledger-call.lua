@@ -58,7 +58,7 @@ local function check_word(value, name)
 end
 
 local function check_number(value, name, lowest)
-  if type(value) ~= 'number' or value < lowest or value > MAX or value % 1 ~= 0 then refuse(name .. ' is no integer') end
+  if type(value) ~= 'number' or value < lowest or value > MAX or value % 1 ~= 0 then refuse(name .. ' is not an integer') end
 end
 
 local function check_table(value, name)
@@ -68,7 +68,7 @@ end
 local function check_numbers(row, fields)
   for i = 1, #fields do
     local value = row[fields[i]]
-    if type(value) ~= 'number' or value < 0 or value > MAX or value % 1 ~= 0 then refuse(fields[i] .. ' is no integer') end
+    if type(value) ~= 'number' or value < 0 or value > MAX or value % 1 ~= 0 then refuse(fields[i] .. ' is not an integer') end
   end
 end
 
@@ -156,7 +156,7 @@ local function call_of(args)
   if text(MAX) ~= '9007199254740991' then refuse('a Redis of 32 bits cannot count; run one of 64 bits') end
   if #args ~= 1 or #args[1] > MAX_CALL_BYTES then refuse('the call is missing or too long') end
   local is_json, call = pcall(cjson.decode, args[1])
-  if not is_json or type(call) ~= 'table' then refuse('the call is no object in JSON') end
+  if not is_json or type(call) ~= 'table' then refuse('the call is not a JSON object') end
   check_word(call.process, 'process')
   check_number(call.number, 'number', 1)
   check_number(call.acknowledged, 'acknowledged', 0)

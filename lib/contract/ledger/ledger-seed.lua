@@ -8,7 +8,7 @@ local function seed_(keys, args)
   for i = 2, #args, 2 do fields[#fields + 1] = args[i] .. ':s' end
   local found = fetch(keys[1], fields)
   for i = 2, #fields do
-    local spent = integer(args[2 * i - 1], 0) or refuse('a checkpoint is no integer')
+    local spent = integer(args[2 * i - 1], 0) or refuse('a checkpoint is not an integer')
     if stored(found[i], fields[i]) < spent then low[#low + 1] = { fields[i], text(spent) } end
   end
   if found[1] and #low == 0 then return found[1] end

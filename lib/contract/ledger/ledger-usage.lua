@@ -14,7 +14,7 @@ end
 local function report_of(args)
   if #args ~= 1 or #args[1] > MAX_CALL_BYTES then refuse('the report is missing or too long') end
   local is_json, report = pcall(cjson.decode, args[1])
-  if not is_json or type(report) ~= 'table' then refuse('the report is no object in JSON') end
+  if not is_json or type(report) ~= 'table' then refuse('the report is not a JSON object') end
   check_word(report.account, 'account')
   check_word(report.process, 'process')
   check_number(report.number, 'number', 1)

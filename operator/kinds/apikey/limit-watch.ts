@@ -22,7 +22,7 @@ import type { GatewaySupport } from './observed.ts'
 const COLLECT_MS = 1_000
 /** Delay after the last gateway without limits has stopped, ms: otherwise a pod that restarts often would cause thousands of writes. */
 const CURRENT_AFTER_MS = 60_000
-/** Most keys per turn of the event loop. */
+/** Maximum number of keys per turn of the event loop. */
 const TURN = 500
 
 interface Support {
