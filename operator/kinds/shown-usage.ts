@@ -11,7 +11,7 @@ import { type WaitingReading, WaitingReadings } from './waiting-readings.ts'
 
 /** Time between two statuses of one key, ms. */
 const KEY_EVERY_MS = 60_000
-/** Time between two turns, ms, and most keys per turn. */
+/** Time between two turns, ms, and maximum number of keys per turn. */
 const TURN_MS = 1_000
 const PER_TURN = 10
 /** While more keys wait than ten per second serve in an hour, a turn has this part of them. */

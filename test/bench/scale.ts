@@ -11,13 +11,14 @@ import { objectPath } from '../support/kube-admin.ts'
 import type { Stack } from '../support/stack.ts'
 import { clonesOf } from './gateways.ts'
 import { GROUP, keyManifest, keyNames, KeyWatch, serverReading, untilIdle, WIDTH, withControlPlane, withStack } from './many-keys.ts'
+import { Inspector, type SettledMemory } from './settled-memory.ts'
 import { type BenchSite, type Bound, breaks, memoryMib, type PartResult, shown, tableOf } from './part.ts'
 
 const KEYS_PER_NAMESPACE = 25
 const FIELD = budgetField('life:Currency:Lifetime', 0)
 const BUDGETS = [{ name: 'life', amount: '900000000', unit: 'Currency', window: 'Lifetime', onExceeded: 'Block' }]
 /** The heap of the chart would end such a run, and the memory that it needs would not be known. */
-const OPERATOR_ENV = { WATCH_NAMESPACES: '', NODE_OPTIONS: '--max-old-space-size=4096' }
+const HEAP = '--max-old-space-size=4096'
 const PROGRESS_MS = 10_000
 /** Keys per second at which issuing counts as stuck. */
 const SLOWEST_PER_SECOND = 10
@@ -148,23 +149,34 @@ async function grantCluster({ kube, operatorNamespace }: Stack): Promise<void> {
   })
 }
 
+/** The heap of such a run is never short, so that its resident memory says little: this is what a collection of garbage leaves. */
+function keptLine(kept: readonly SettledMemory[], keys: number): string {
+  const [empty = 0, full = 0] = kept.map(({ bytes }) => bytes)
+  const mib = (bytes: number): string => (bytes / 2 ** 20).toFixed(0)
+  return `memory after a collection: ${mib(empty)} MiB without keys, ${mib(full)} MiB with them, after a restart: ${((full - empty) / keys).toFixed(0)} bytes a key`
+}
+
 export async function scalePart(site: BenchSite): Promise<PartResult> {
   const windowMs = site.isQuick ? 10_000 : 60_000
   const [{ dist }] = clonesOf(site)
-  const order = { name: 'scale', dist, namespaces: ['scale'], operatorEnv: OPERATOR_ENV, prepare: grantCluster }
+  const inspector = await Inspector.at(site.ip)
+  const operatorEnv = { WATCH_NAMESPACES: '', NODE_OPTIONS: `${HEAP} ${inspector.option}` }
+  const order = { name: 'scale', dist, namespaces: ['scale'], operatorEnv, prepare: grantCluster }
   const data = await withControlPlane(site, 'scale-plane', (plane) =>
     withStack(site, { ...order, plane }, async (stack) => {
       const bench = new ScaleBench(site, stack)
       const empty = await bench.phase('empty', () => bench.createNamespaces())
+      const kept = [await inspector.settled(stack.operator)]
       const issued = await bench.phase('all keys are issued', () => bench.issue())
       const rest = await bench.phase('at rest', () => sleep(windowMs))
       const restarted = await bench.restart()
       const restAgain = await bench.phase('at rest after the restart', () => sleep(windowMs))
+      kept.push(await inspector.settled(stack.operator))
       const spent = await bench.spend(windowMs)
-      return { keys: bench.uids.length, phases: [empty, issued, rest, restarted.phase, restAgain, spent.phase], restarted, spent }
+      return { keys: bench.uids.length, phases: [empty, issued, rest, restarted.phase, restAgain, spent.phase], restarted, spent, kept }
     }),
   )
-  const { keys, phases, restarted, spent } = data
+  const { keys, phases, restarted, spent, kept } = data
   const rows = phases.map(({ name, seconds, mainMs, rssMib, peakMib }) => ({
     '': name,
     seconds: seconds.toFixed(0),
@@ -175,6 +187,7 @@ export async function scalePart(site: BenchSite): Promise<PartResult> {
   const lines = [
     `${keys} keys (${GROUP}) with a budget, ${KEYS_PER_NAMESPACE} in each namespace; one operator for the whole cluster, heap up to 4 GiB`,
     ...tableOf(rows),
+    `  ${keptLine(kept, keys)}`,
     `  writes of Secrets and statuses by a restart: ${shown(restarted.writes, RESTART_WRITES, '', 0)}`,
     `  durable spend: ${shown(spent.kibPerSecond, SPEND_KIB, 'KiB/s')} to the API server`,
   ]
