@@ -299,13 +299,19 @@ function shortened(text: string): string {
 /** Texts of an overflow. Groups: `max` is the size of the context, `tokens` that of the prompt. The first match decides; each has its line in the test. */
 const OVERFLOW_TEXTS: readonly RegExp[] = [
   // OpenAI, vLLM
+  /maximum context length is (?<max>\d+) tokens[^]{0,120}? for a total of(?: at least)? (?<tokens>\d+) tokens/i,
   /maximum context length (?:is|of) (?<max>\d+)(?: tokens)?(?:[^]{0,80}?(?:requested|resulted in|has|have|contains?|total of)(?: about| at least)? (?<tokens>\d+)(?: input)? tokens)?/i,
   /prompt \((?:total )?length (?<tokens>\d+)\) is longer than the maximum model length of (?<max>\d+)/i,
+  /prompt \(total length (?<tokens>\d+)\) is too long to fit into the model \(context length (?<max>\d+)\)/i,
+  /input length \((?<tokens>\d+)\) exceeds (?:the )?model's maximum context length \((?<max>\d+)\)/i,
+  /max_tokens must be at least 1, got -[1-9]\d/i, // what the prompt leaves of the context; -1 comes from clients that want no cap
   // SGLang
+  /input length \((?<tokens>\d+) tokens\) exceeds the maximum allowed length \((?<max>\d+) tokens\)/i,
   /input \((?<tokens>\d+) tokens\) is longer than the model's context length \((?<max>\d+) tokens\)/i,
   // llama.cpp
   /request \((?<tokens>\d+) tokens\) exceeds the available context size \((?<max>\d+) tokens\)/i,
   /exceeds? the available context size/i,
+  /context size has been exceeded/i,
   // TGI
   /`?inputs`? must have less than (?<max>\d+) tokens\. Given: (?<tokens>\d+)/i,
   /`?inputs`? tokens \+ `?max_new_tokens`? must be <= (?<max>\d+)\. Given: (?<tokens>\d+)/i,
