@@ -112,6 +112,48 @@ describe('GET /v1/models', () => {
   })
 })
 
+describe('the discovery of models by Claude Code', () => {
+  /** As Claude Code asks at its start: it waits three seconds, takes a redirect for a failure, and shows ids that begin like its own. */
+  async function discovered(
+    headers: Readonly<Record<string, string>>,
+  ): Promise<{ id: string; display_name?: string; description?: string }[]> {
+    const response = await fetch(`${front.base}/v1/models?limit=1000`, {
+      headers: { ...headers, 'anthropic-version': '2023-06-01', 'user-agent': 'claude-cli/2.1.332 (external, cli)' },
+      ...{ redirect: 'manual', signal: AbortSignal.timeout(3_000) },
+    })
+    expect(response.status).toBe(200)
+    const { data } = (await response.json()) as { data: { id: string }[] }
+    return data.filter(({ id }) => /^(?:claude|anthropic)/i.test(id))
+  }
+
+  test('finds the aliases that begin with claude, among many models, and each can be called', async () => {
+    for (let at = 0; at < 2_000; at += 1) {
+      const other = modelRecord(`other-${at}`)
+      front.models.put(other.uid, encodeModelRecord(other))
+    }
+    const described = modelRecord('coder-7b', { aliases: ['claude-coder', 'anthropic/coder'], description: 'Small and fast.' })
+    front.models.put(described.uid, encodeModelRecord(described))
+    const key = front.issue()
+    for (const headers of [{ authorization: `Bearer ${key}` }, { 'x-api-key': key }]) {
+      const found = await discovered(headers)
+      expect(found.map(({ id, display_name: name, description }) => [id, name, description])).toEqual([
+        ['anthropic/coder', 'anthropic/coder', 'Small and fast.'],
+        ['claude-coder', 'claude-coder', 'Small and fast.'],
+        ['claude-x', 'claude-x', undefined],
+      ])
+      for (const { id } of found) {
+        const body = JSON.stringify({ model: id, max_tokens: 1, messages: [{ role: 'user', content: 'hi' }] })
+        expect((await fetch(`${front.base}/v1/messages`, { method: 'POST', headers, body })).status).toBe(200)
+      }
+    }
+  })
+
+  test('finds nothing that its key may not call', async () => {
+    const key = front.issue({ models: [['llama']] })
+    expect((await discovered({ authorization: `Bearer ${key}` })).map(({ id }) => id)).toEqual(['claude-x'])
+  })
+})
+
 describe('GET /v1/models/{id}', () => {
   test.each(['/v1/models/qwen/qwen-3', '/v1/models/qwen%2Fqwen-3', '/v1/v1/models/qwen%2fqwen-3?x=1'])(
     '%s finds an id that holds a slash',
