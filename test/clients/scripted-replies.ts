@@ -1,4 +1,5 @@
-/** The answers of the scripted model server as text, in the three formats that coding agents speak. Pure. */
+/** The answers of the scripted model server as text, in the three formats that coding agents speak. */
+import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 
 const tool = z.looseObject({ name: z.string().optional(), function: z.looseObject({ name: z.string() }).optional() })
@@ -180,10 +181,13 @@ export const messagesFormat: AgentFormat = {
   },
 }
 
-const messageHead = (model: string): object => ({ id: 'msg_scripted', type: 'message', role: 'assistant', model })
+/** The id is new each time, because Claude Code takes two messages of one id for one message. */
+const messageHead = (model: string): object => ({ id: `msg_${randomUUID()}`, type: 'message', role: 'assistant', model })
 
 function messageBlock(move: Move): object {
-  return 'say' in move ? { type: 'text', text: move.say } : { type: 'tool_use', id: 'toolu_1', name: move.tool, input: move.input }
+  return 'say' in move
+    ? { type: 'text', text: move.say }
+    : { type: 'tool_use', id: `toolu_${randomUUID()}`, name: move.tool, input: move.input }
 }
 
 function messageEnd(move: Move): { readonly usage: object; readonly stop_reason: string; readonly stop_sequence: null } {

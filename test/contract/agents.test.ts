@@ -9,6 +9,7 @@ import {
   LOOP,
   LOOP_END,
   LOOP_WORDS,
+  messagesFormat,
   nextMove,
   responsesFormat,
 } from '../clients/scripted-replies.ts'
@@ -127,6 +128,11 @@ test('the context of the model "full" is full after some turns, has room for a s
   const wire = [200, 400, 200].map((status) => ({ ...call, status }))
   expect(wrong('is full, translated', { wire, shown: COMPACTED_END })).toBeUndefined()
   expect(wrong('is full, translated', { wire: wire.slice(0, 1), shown: COMPACTED_END })).toBe('no request was too long')
+})
+
+test('each answer by messages has an id of its own, because Claude Code takes two messages of one id for one', () => {
+  const ids = [1, 2].map(() => (JSON.parse(messagesFormat.plain('full', { tool: 'Bash', input: {} })) as { id: string }).id)
+  expect(new Set(ids).size).toBe(2)
 })
 
 test('the text of a stream of responses is the text of its last event', () => {
