@@ -1,31 +1,10 @@
 /** The cases that each agent runs through the gateway, and what must be seen. */
-import type { AgentResult } from './agent-run.ts'
-import { type KeyName, LLAMA, SCRIPTED, TRANSLATED, type WireRequest } from './agent-world.ts'
-import { CUT_MODEL, type SeenRequest } from './scripted-model.ts'
+import type { AgentCase, AgentOutcome } from './agent-case.ts'
+import { type KeyName, SCRIPTED, TRANSLATED, type WireRequest } from './agent-world.ts'
+import { CLAUDE_LLAMA_CASES } from './claude-llama-cases.ts'
+import { LLAMA } from './llama-servers.ts'
+import { CUT_MODEL } from './scripted-model.ts'
 import { COMPACTED_END, FULL_MODEL, FULL_TRANSLATED_MODEL, GREETING, LOOP, LOOP_END, LOOP_WORDS, TOOL_WORD } from './scripted-replies.ts'
-
-export interface AgentCase {
-  readonly name: string
-  readonly key: KeyName
-  readonly model: string
-  readonly prompt: string
-  readonly deadlineSeconds: number
-  /** The names of the agents that have such a case; all without. */
-  readonly only?: readonly string[]
-  /** Runs without a gateway, too. */
-  readonly alsoDirect?: boolean
-  /** @returns what is wrong; undefined if the promise is kept */
-  readonly wrong: (outcome: AgentOutcome) => string | undefined
-}
-
-export interface AgentOutcome extends AgentResult {
-  /** Requests at the gateway. */
-  readonly wire: readonly WireRequest[]
-  /** Requests at the scripted model server. */
-  readonly seen: readonly SeenRequest[]
-  /** Content of the file that the tool reads. */
-  readonly number: number
-}
 
 const HELLO = 'Say hello in one short sentence.'
 const COUNT_PATH = '/v1/messages/count_tokens'
@@ -44,11 +23,14 @@ const says =
   ({ shown }: AgentOutcome): string | undefined =>
     shown.includes(text) ? undefined : `"${text}" is not shown`
 
-/** Refused before any model call, and the person reads why. */
+/** Refused before any model call, and the person reads why. Claude Code reads `x-should-retry`, and asks once. */
 const refused =
   (text: string) =>
-  (outcome: AgentOutcome): string | undefined =>
-    outcome.seen.length > 0 ? 'a refused request reached the model server' : says(text)(outcome)
+  (outcome: AgentOutcome): string | undefined => {
+    if (outcome.seen.length > 0) return 'a refused request reached the model server'
+    if (outcome.agent === 'Claude Code' && outcome.wire.length !== 1) return `${outcome.wire.length} requests were refused`
+    return says(text)(outcome)
+  }
 
 const refusal = (name: string, key: KeyName, text: string, model = SCRIPTED): AgentCase => ({
   name,
@@ -57,6 +39,23 @@ const refusal = (name: string, key: KeyName, text: string, model = SCRIPTED): Ag
   prompt: HELLO,
   deadlineSeconds: QUICK_SECONDS,
   wrong: refused(text),
+})
+
+/** The true wait may be a little longer than what an agent is told, so it may be refused twice. */
+const MOST_REFUSALS = 2
+
+const limitedCase = (name: string, model: string): AgentCase => ({
+  name,
+  key: 'limited',
+  model,
+  prompt: HELLO,
+  deadlineSeconds: MINUTE_SECONDS,
+  wrong: ({ agent, wire, seen, code }) => {
+    const refusals = wire.filter(({ status }) => status === 429).length
+    if (refusals === 0) return 'no request was refused'
+    if (agent === 'Claude Code' && refusals > MOST_REFUSALS) return `${refusals} requests were refused`
+    return seen.length > 0 || code === undefined ? undefined : 'the agent gave up before the minute had passed'
+  },
 })
 
 /** What each turn of the loop must have left on the disk. */
@@ -100,10 +99,12 @@ const CLAUDE_CODE_CASES: readonly AgentCase[] = [
   },
   { ...refusal('403, model not allowed, translated', 'narrow', 'key not allowed to access model', TRANSLATED), only: ['Claude Code'] },
   { ...refusal('402, budget used up, translated', 'spent', 'Budget exhausted', TRANSLATED), only: ['Claude Code'] },
+  { ...limitedCase('429, requests per minute, translated', TRANSLATED), only: ['Claude Code'] },
 ]
 
 export const AGENT_CASES: readonly AgentCase[] = [
   ...CLAUDE_CODE_CASES,
+  ...CLAUDE_LLAMA_CASES,
   {
     name: 'a prompt',
     key: 'good',
@@ -148,17 +149,7 @@ export const AGENT_CASES: readonly AgentCase[] = [
   refusal('403, model not allowed', 'narrow', 'key not allowed to access model'),
   refusal('402, budget used up', 'spent', 'Budget exhausted'),
   refusal('402, larger than the rest of the budget', 'small', 'This call does not fit the budget'),
-  {
-    name: '429, requests per minute',
-    key: 'limited',
-    model: SCRIPTED,
-    prompt: HELLO,
-    deadlineSeconds: MINUTE_SECONDS,
-    wrong: ({ wire, seen, code }) => {
-      if (!wire.some(({ status }) => status === 429)) return 'no request was refused'
-      return seen.length > 0 || code === undefined ? undefined : 'the agent gave up before the minute had passed'
-    },
-  },
+  limitedCase('429, requests per minute', SCRIPTED),
   {
     name: 'a stream that breaks',
     key: 'good',

@@ -1,8 +1,10 @@
 /** Runs an agent once, with one prompt, in a HOME that is new and is removed afterwards. */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import type { Readable } from 'node:stream'
 import { text } from 'node:stream/consumers'
 import { stripVTControlCharacters } from 'node:util'
 import type { Agent, AgentSetting } from './agents.ts'
@@ -11,6 +13,8 @@ import { TOOL_WORD } from './scripted-replies.ts'
 export interface AgentResult {
   /** What a person reads, in one line. */
   readonly shown: string
+  /** All that the agent has printed. */
+  readonly output: string
   readonly seconds: number
   /** The exit code; undefined if the agent was stopped at the deadline. */
   readonly code: number | undefined
@@ -22,7 +26,7 @@ export interface AgentResult {
 export async function runAgent(
   agent: Agent,
   setting: AgentSetting,
-  { modules, folder, prompt, deadlineMs, number }: AgentTask,
+  { modules, folder, prompts, deadlineMs, number }: AgentTask,
 ): Promise<AgentResult> {
   const home = mkdtempSync(join(folder, 'home-'))
   const start = performance.now()
@@ -30,10 +34,10 @@ export async function runAgent(
     mkdirSync(join(home, 'work'))
     writeFileSync(join(home, 'work', TOOL_WORD), `number: ${number}\n`)
     agent.writeFiles(home, setting)
-    const child = spawn(join(modules, agent.program(process.arch)), agent.args(prompt), {
+    const child = spawn(join(modules, agent.program(process.arch)), agent.args(prompts[0] ?? ''), {
       cwd: join(home, 'work'),
       env: { PATH: process.env['PATH'], HOME: home, TERM: 'dumb', NO_COLOR: '1', ...agent.env(setting) },
-      stdio: ['ignore', 'pipe', 'pipe'],
+      stdio: [agent.talk === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       detached: true, // so that its whole process group can be stopped
     })
     let isStopped = false
@@ -41,12 +45,13 @@ export async function runAgent(
       isStopped = true
       if (child.pid !== undefined) process.kill(-child.pid, 'SIGKILL')
     }, deadlineMs)
-    const [stdout, stderr, [code]] = await Promise.all([text(child.stdout), text(child.stderr), once(child, 'close')])
+    const [stdout, stderr, [code]] = await Promise.all([outputOf(child, agent, prompts), textOf(child.stderr), once(child, 'close')])
     clearTimeout(timer)
     const shown = agent.shown(stripVTControlCharacters(stdout), stripVTControlCharacters(stderr))
+    const output = `${stdout}\n${stderr}`.replaceAll(setting.credential, '<key>')
     const seconds = (performance.now() - start) / 1000
     const files = textsIn(join(home, 'work'))
-    return { shown: oneLine(shown, setting.credential), seconds, code: isStopped ? undefined : (code as number), files }
+    return { output, shown: oneLine(shown, setting.credential), seconds, code: isStopped ? undefined : (code as number), files }
   } finally {
     rmSync(home, { recursive: true, force: true, maxRetries: 3 })
   }
@@ -55,10 +60,32 @@ export async function runAgent(
 export interface AgentTask {
   readonly modules: string
   readonly folder: string
-  readonly prompt: string
+  /** All but the first are for an agent that talks. */
+  readonly prompts: readonly string[]
   readonly deadlineMs: number
   /** Content of the file that the tool reads. */
   readonly number: number
+}
+
+const textOf = async (stream: Readable | null): Promise<string> => (stream === null ? '' : text(stream))
+
+/** The whole standard output. An agent that talks gets each prompt when it has answered the one before. */
+async function outputOf({ stdin, stdout }: ChildProcess, { talk }: Agent, prompts: readonly string[]): Promise<string> {
+  if (talk === undefined || stdin === null || stdout === null) return textOf(stdout)
+  stdin.on('error', () => undefined) // an agent that has ended reads no more; its output says why
+  const waiting = [...prompts]
+  const ask = (): void => {
+    const prompt = waiting.shift()
+    if (prompt === undefined) stdin.end()
+    else stdin.write(talk.line(prompt))
+  }
+  ask()
+  const lines: string[] = []
+  for await (const line of createInterface({ input: stdout })) {
+    lines.push(line)
+    if (talk.isAnswer(line)) ask()
+  }
+  return lines.join('\n')
 }
 
 function textsIn(folder: string): Record<string, string> {

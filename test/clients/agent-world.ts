@@ -3,14 +3,20 @@ import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { StandaloneProcess } from '../support/standalone-process.ts'
 import { waitFor } from '../support/wait-for.ts'
-import { CUT_MODEL, ScriptedModel } from './scripted-model.ts'
+import { ForcedModel, type ForcedTurn } from './forced-model.ts'
+import { LLAMA, type LlamaServers } from './llama-servers.ts'
+import { CUT_MODEL, ScriptedModel, type SeenRequest } from './scripted-model.ts'
 import { FULL_MODEL, FULL_TRANSLATED_MODEL } from './scripted-replies.ts'
 
 const NAMESPACE = 'agents'
 export const SCRIPTED = 'script'
 /** The same server, as one that speaks chat completions alone. */
 export const TRANSLATED = 'translated'
-export const LLAMA = 'llama'
+/** llama-server behind a `ForcedModel`, translated. */
+export const FORCED = 'forced'
+/** llama-server with a small context. */
+export const SMALL = 'small-context'
+export const SMALL_TRANSLATED = 'small-context-translated'
 
 /** The keys by name, with their specs. */
 const KEYS = {
@@ -35,23 +41,25 @@ export interface WireRequest {
 
 export class AgentWorld {
   readonly scripted: ScriptedModel
-  readonly llamaURL: string
+  readonly #forced: ForcedModel
+  readonly #urls: LlamaServers['urls']
   readonly #folder: string
   readonly #program: StandaloneProcess
   #read = 0
   #fences = 0
 
-  private constructor(folder: string, scripted: ScriptedModel, llamaURL: string) {
+  private constructor(folder: string, scripted: ScriptedModel, forced: ForcedModel, urls: LlamaServers['urls']) {
     this.#folder = folder
     this.scripted = scripted
-    this.llamaURL = llamaURL
+    this.#forced = forced
+    this.#urls = urls
     this.#writeManifests({})
     this.#program = new StandaloneProcess(folder)
   }
 
-  static async start(folder: string, llamaURL: string): Promise<AgentWorld> {
+  static async start(folder: string, { urls }: LlamaServers): Promise<AgentWorld> {
     mkdirSync(join(folder, 'manifests'), { recursive: true })
-    const world = new AgentWorld(folder, await ScriptedModel.start(), llamaURL)
+    const world = new AgentWorld(folder, await ScriptedModel.start(), await ForcedModel.start(urls.forced), urls)
     await world.url()
     return world
   }
@@ -84,8 +92,19 @@ export class AgentWorld {
     return lines.flatMap(wireRequest).filter(({ method, path }) => method === 'POST' && path !== fence)
   }
 
+  /** The address of the model server of a model. */
+  serverOf(model: string): string {
+    return model === LLAMA ? this.#urls.plain : this.scripted.url
+  }
+
+  /** What the model servers received since the last call. */
+  takeSeen(): { readonly seen: SeenRequest[]; readonly turns: ForcedTurn[] } {
+    return { seen: this.scripted.takeSeen(), turns: this.#forced.takeTurns() }
+  }
+
   async stop(): Promise<void> {
     await this.#program.stop()
+    await this.#forced.stop()
     await this.scripted.stop()
     writeFileSync(`${this.#folder}.log`, this.#program.output)
     rmSync(this.#folder, { recursive: true, force: true }) // holds the keys
@@ -118,7 +137,12 @@ export class AgentWorld {
     })
     const { url } = this.scripted
     const translated = [TRANSLATED, FULL_TRANSLATED_MODEL].map((name) => model(name, url, 'Translate'))
-    const models = [...[SCRIPTED, CUT_MODEL, FULL_MODEL].map((name) => model(name, url)), ...translated, model(LLAMA, this.llamaURL)]
+    const { plain, small } = this.#urls
+    const real = [
+      ...[model(LLAMA, plain), model(FORCED, this.#forced.url, 'Translate')],
+      ...[model(SMALL, small), model(SMALL_TRANSLATED, small, 'Translate')],
+    ]
+    const models = [...[SCRIPTED, CUT_MODEL, FULL_MODEL].map((name) => model(name, url)), ...translated, ...real]
     const list = { apiVersion: 'v1', kind: 'List', items: [...keys, ...models] }
     writeFileSync(join(this.#folder, 'manifests/all.json'), JSON.stringify(list))
   }

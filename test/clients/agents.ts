@@ -1,6 +1,7 @@
 /** The coding agents: how each is set up and started, and which part of its output a person reads. */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { claudeEvents } from './claude-events.ts'
 
 /** What an agent is told. */
 export interface AgentSetting {
@@ -20,6 +21,8 @@ export interface Agent {
   readonly env: (setting: AgentSetting) => Readonly<Record<string, string>>
   /** Writes the settings that are files. The agent starts in `home/work`. */
   readonly writeFiles: (home: string, setting: AgentSetting) => void
+  /** For a conversation of several prompts: a line of standard input for a prompt, and whether a line of the output ends the work for it. */
+  readonly talk?: { readonly line: (prompt: string) => string; readonly isAnswer: (line: string) => boolean }
   /** What a person reads, of the output without colours: the answer or the error. */
   readonly shown: (stdout: string, stderr: string) => string
 }
@@ -40,6 +43,20 @@ const claudeCode: Agent = {
   }),
   writeFiles: () => undefined,
   shown: (stdout) => stdout,
+}
+
+const FORCED_TOOLS = 'Bash,Edit,Read,Write'
+const STREAM_JSON = ['--verbose', '--input-format', 'stream-json', '--output-format', 'stream-json']
+
+/** Claude Code, in a conversation of which it says everything. */
+export const claudeCodeTalking: Agent = {
+  ...claudeCode,
+  args: () => ['--print', ...STREAM_JSON, '--tools', FORCED_TOOLS, '--allowedTools', FORCED_TOOLS],
+  talk: {
+    line: (content) => `${JSON.stringify({ type: 'user', message: { role: 'user', content } })}\n`,
+    isAnswer: (line) => claudeEvents(line).answers.length > 0,
+  },
+  shown: (stdout) => claudeEvents(stdout).answers.at(-1)?.result ?? '',
 }
 
 const codex: Agent = {

@@ -6,18 +6,15 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { freePort } from '../support/free-port.ts'
-import { ManagedProcess } from '../support/managed-process.ts'
 import { runPrepared } from '../support/prepared-namespace.ts'
-import { waitFor } from '../support/wait-for.ts'
-import { AGENT_CASES, type AgentCase, type AgentOutcome, cellOf } from './agent-cases.ts'
+import type { AgentCase, AgentOutcome } from './agent-case.ts'
+import { AGENT_CASES, cellOf } from './agent-cases.ts'
 import { runAgent } from './agent-run.ts'
-import { AgentWorld, LLAMA } from './agent-world.ts'
+import { AgentWorld } from './agent-world.ts'
 import { type Agent, type AgentSetting, AGENTS } from './agents.ts'
+import { LlamaServers } from './llama-servers.ts'
 
 const ROOT = join(import.meta.dirname, '../..')
-/** Claude Code's prompt is 65,000 tokens of the tiny model's alphabet. */
-const CONTEXT_TOKENS = 131_072
 const DIRECT_CREDENTIAL = 'none-needed'
 const MS = 1_000
 
@@ -32,7 +29,7 @@ interface Row {
 interface Run {
   readonly modules: string
   readonly folder: string
-  readonly llamaURL: string
+  readonly llama: LlamaServers
   readonly words: readonly string[]
   readonly rows: Row[]
   readonly failures: string[]
@@ -42,31 +39,19 @@ async function main(words: readonly string[], prepared: string): Promise<number>
   const [modules = '', llamaHome = ''] = prepared.split(' ')
   const folder = join(ROOT, '.headgate/agents', new Date().toISOString().replaceAll(/[:.]/g, '-'))
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const llama = await startLlama(llamaHome, folder)
+  const llama = await LlamaServers.start(llamaHome, folder)
   const rows = AGENT_CASES.flatMap(({ name, alsoDirect }) => [name, ...(alsoDirect === true ? [directly(name)] : [])])
-  const run: Run = { modules, folder, llamaURL: llama.url, words, rows: rows.map((name) => ({ name, cells: new Map() })), failures: [] }
+  const run: Run = { modules, folder, llama, words, rows: rows.map((name) => ({ name, cells: new Map() })), failures: [] }
   try {
     await Promise.all(AGENTS.map((agent) => runCases(run, agent)))
   } finally {
-    await llama.process.stop()
+    await llama.stop()
   }
   const lines = [...table(run), '', ...run.failures.map((line) => `FAILED: ${line}`), `agents: ${run.failures.length} promises broken`]
   for (const line of ['', ...lines]) say(line)
   writeFileSync(join(folder, 'table.md'), `${lines.join('\n')}\n`)
   say(`agents: logs and the table are in ${folder}`)
   return run.failures.length > 0 ? 1 : 0
-}
-
-async function startLlama(home: string, folder: string): Promise<{ readonly url: string; readonly process: ManagedProcess }> {
-  const port = await freePort()
-  const size = ['--ctx-size', String(CONTEXT_TOKENS), '--parallel', '1', '--threads', '1', '--no-warmup', '--jinja']
-  const listen = ['--host', '127.0.0.1', '--port', String(port), '--alias', LLAMA]
-  const argv = [join(home, 'build/bin/llama-server'), '--model', join(home, 'tiny.gguf'), ...listen, ...size]
-  const process = new ManagedProcess({ name: 'llama-server', argv, env: {}, logFile: join(folder, 'llama-server.log') })
-  await process.start()
-  const url = `http://127.0.0.1:${port}`
-  await waitFor('llama-server to be healthy', async () => (await fetch(`${url}/health`)).ok)
-  return { url, process }
 }
 
 const directly = (name: string): string => `${name}, without a gateway`
@@ -78,7 +63,7 @@ async function runCases(run: Run, agent: Agent): Promise<void> {
   const cases = AGENT_CASES.filter((one) => (one.only ?? [agent.name]).includes(agent.name) && isChosen(run.words, agent, one))
   if (cases.length === 0) return
   if (!existsSync(join(run.modules, agent.program(process.arch)))) return say(`SKIPPED: ${agent.name}: no program for ${process.arch}`)
-  const world = await AgentWorld.start(join(run.folder, agent.name.replaceAll(' ', '-')), run.llamaURL)
+  const world = await AgentWorld.start(join(run.folder, agent.name.replaceAll(' ', '-')), run.llama)
   try {
     for (const one of cases) {
       await runCase(run, world, agent, one, false)
@@ -94,11 +79,18 @@ async function runCase(run: Run, world: AgentWorld, agent: Agent, one: AgentCase
   const name = isDirect ? directly(one.name) : one.name
   const setting = isDirect ? directSetting(world, one) : await throughSetting(world, one)
   await world.takeWire()
-  world.scripted.takeSeen()
+  world.takeSeen()
   const number = Math.floor(Math.random() * 1e6)
-  const task = { modules: run.modules, folder: run.folder, prompt: one.prompt, deadlineMs: one.deadlineSeconds * MS, number }
-  const result = await runAgent(agent, setting, task)
-  const outcome: AgentOutcome = { ...result, number, wire: await world.takeWire(), seen: world.scripted.takeSeen() }
+  const task = {
+    modules: run.modules,
+    folder: run.folder,
+    prompts: [one.prompt, ...(one.more ?? [])],
+    deadlineMs: one.deadlineSeconds * MS,
+    number,
+  }
+  const result = await runAgent(one.as ?? agent, setting, task)
+  const outcome: AgentOutcome = { ...result, agent: agent.name, number, wire: await world.takeWire(), ...world.takeSeen() }
+  writeFileSync(join(run.folder, `${agent.name}, ${name}.log`.replaceAll(/[ /`]/g, '-')), result.output)
   const cell = cellOf(outcome, one, isDirect)
   const wrong = one.wrong(outcome)
   run.rows.find((row) => row.name === name)?.cells.set(agent.name, cell)
@@ -111,8 +103,7 @@ async function throughSetting(world: AgentWorld, { key, model }: AgentCase): Pro
 }
 
 function directSetting(world: AgentWorld, { model }: AgentCase): AgentSetting {
-  const url = model === LLAMA ? world.llamaURL : world.scripted.url
-  return { url, credential: DIRECT_CREDENTIAL, model }
+  return { url: world.serverOf(model), credential: DIRECT_CREDENTIAL, model }
 }
 
 /** The table in Markdown, as docs/clients.md has it. */

@@ -1,6 +1,7 @@
 /** The cases and the scripted model of `make agents`, which run nothing here. */
 import { expect, test } from 'vitest'
-import { AGENT_CASES, type AgentOutcome, cellOf } from '../clients/agent-cases.ts'
+import type { AgentOutcome } from '../clients/agent-case.ts'
+import { AGENT_CASES, cellOf } from '../clients/agent-cases.ts'
 import {
   chatFormat,
   COMPACTED_END,
@@ -15,11 +16,14 @@ import {
 } from '../clients/scripted-replies.ts'
 
 const outcome = (fields: Partial<AgentOutcome>): AgentOutcome => ({
+  agent: 'opencode',
   shown: '',
   seconds: 1,
   code: 0,
   wire: [],
   seen: [],
+  turns: [],
+  output: '',
   number: 42,
   files: {},
   ...fields,
@@ -38,6 +42,9 @@ test('a refusal must show its text, and must not reach the model server', () => 
   expect(wrong('402, budget used up', { shown })).toBeUndefined()
   expect(wrong('402, budget used up', { shown: 'Something went wrong' })).toContain('is not shown')
   expect(wrong('402, budget used up', { shown, seen: [call] })).toContain('reached the model server')
+  const [agent, refused] = ['Claude Code', { ...call, status: 402 }]
+  expect(wrong('402, budget used up', { agent, shown, wire: [refused] })).toBeUndefined()
+  expect(wrong('402, budget used up', { agent, shown, wire: [refused, refused] })).toBe('2 requests were refused')
 })
 
 test('/context must count tokens, and must not call the model', () => {
@@ -58,6 +65,7 @@ test('a limit per minute must refuse, and the agent must wait', () => {
   expect(wrong('429', { wire: [limited], code: undefined }), 'it still waits').toBeUndefined()
   expect(wrong('429', { wire: [limited], code: 1 })).toContain('gave up')
   expect(wrong('429', { seen: [call] })).toBe('no request was refused')
+  expect(wrong('429', { agent: 'Claude Code', wire: [limited, limited, limited], seen: [call] })).toBe('3 requests were refused')
 })
 
 test('after a broken stream the agent must show the words of the gateway, or an answer that it asked for again', () => {

@@ -71,7 +71,7 @@ export class ModelTap {
   }
 
   #count(session: string, answer: string): void {
-    const usage = answer.startsWith('{') ? usageIn([answer]) : usageIn([...answer.matchAll(EVENT)].map(([, data = '']) => data))
+    const usage = usageOf(answer)
     this.#times.push(performance.now())
     this.#bySession.set(session, sumOfUsage([this.of(session), usage]))
   }
@@ -80,6 +80,11 @@ export class ModelTap {
 export function sumOfUsage(all: readonly ReportedUsage[]): ReportedUsage {
   const sum = (name: keyof ReportedUsage): number => all.reduce((total, usage) => total + usage[name], 0)
   return { requests: sum('requests'), input: sum('input'), cached: sum('cached'), output: sum('output') }
+}
+
+/** What an answer has reported, plain or streamed. @throws Error if it has no usage */
+export function usageOf(answer: string): ReportedUsage {
+  return answer.startsWith('{') ? usageIn([answer]) : usageIn([...answer.matchAll(EVENT)].map(([, data = '']) => data))
 }
 
 type Counts = Readonly<Record<string, number | undefined>> & { readonly prompt_tokens_details?: { readonly cached_tokens?: number } }
