@@ -85,12 +85,22 @@ export function readConfig(content: string): ModelFile {
   }
 }
 
-/** The failsafe schema keeps numbers as text. LiteLLM's reader knows merge keys. @throws UnreadableFile, without the text of the file, which may be a credential */
+/** Uses of anchors in a file: some for each model, and too few for a file that grows without bound when it is read. */
+const MAX_ALIASES = 10_000
+
+/**
+ * The failsafe schema keeps numbers as text. LiteLLM's reader knows merge keys.
+ * @throws UnreadableFile, without the text of the file, which may be a credential
+ */
 function parsedYaml(content: string): unknown {
   const document = parseDocument(content, { schema: 'failsafe', merge: true })
   const [error] = document.errors
-  if (error === undefined) return document.toJS()
-  throw new UnreadableFile(`--config is not YAML (line ${error.linePos?.[0].line ?? '?'}); ${REMEDY}`)
+  if (error !== undefined) throw new UnreadableFile(`--config is not YAML (line ${error.linePos?.[0].line ?? '?'}); ${REMEDY}`)
+  try {
+    return document.toJS({ maxAliasCount: MAX_ALIASES })
+  } catch {
+    throw new UnreadableFile(`--config is not YAML that can be used: it has an alias without its anchor, or too many aliases; ${REMEDY}`)
+  }
 }
 
 type Named = ReadonlyMap<string, Readonly<Record<string, unknown>>>

@@ -18,6 +18,9 @@ const refusal = (params: object, change?: object): string =>
   of(entry(params, change))
     .refused.map(({ place, reason }) => `${place}: ${reason}`)
     .join('\n')
+/** Each line has nine times as many values as the one before. */
+const nested = (lines: number): string =>
+  Array.from({ length: lines }, (_, index) => `a${index + 1}: &a${index + 1} [${Array(9).fill(`*a${index}`).join(', ')}]\n`).join('')
 const reported = (models: ModelConversion): string => reportOf(NO_KEYS, 'models.yaml', NO_TEAMS, models)
 
 describe('a model of LiteLLM', () => {
@@ -182,6 +185,11 @@ describe('the file with the models', () => {
     expect(convertText(text).written[0]?.manifest.spec.backends[0]).toMatchObject({ url: 'https://a.example' })
   })
 
+  test('may use an anchor for hundreds of entries', () => {
+    const entries = Array.from({ length: 300 }, (_, index) => `  - { model_name: m${index}, litellm_params: *d }\n`)
+    expect(convertText(`d: &d { model: openai/m }\nmodel_list:\n${entries.join('')}`).written).toHaveLength(300)
+  })
+
   test('gives models their aliases, and names what has no counterpart', () => {
     const aliases = { mini: 'm', hidden: { model: 'm', hidden: true }, 'no name': 'm' }
     const router = { model_group_alias: aliases, fallbacks: [{ m: ['other'] }], num_retries: 2 }
@@ -205,6 +213,8 @@ describe('the file with the models', () => {
     ['', /--config/],
     ['model_list: []', /--config has no model_list/],
     ['model_list: text', /--config: model_list: not of the form/],
+    [`a0: &a0 [x]\n${nested(9)}model_list: [*a9]`, /too many aliases/],
+    ['a: *b', /--config is not YAML/],
     ['{', /--config is not YAML \(line \d+\)/],
   ])('with %j ends the import', (text, why) => {
     expect(() => convertText(text)).toThrow(UnreadableFile)
