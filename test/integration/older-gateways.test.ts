@@ -4,10 +4,11 @@
  */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { keyringEntries, replaceEntry, storedRecords, storeRecord } from '../support/durable-bytes.ts'
+import { ask, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
 import { numbered } from '../support/at-once.ts'
 import { answerOf, untilEveryGateway } from '../support/gateway-answers.ts'
 import { openLab } from '../support/lab.ts'
-import { buildNextVersion, buildVersionBeforeLimits, NEXT_VERSION } from '../support/other-versions.ts'
+import { buildNextVersion, buildVersionBeforeLimits, buildVersionOfFewerEngines, NEXT_VERSION } from '../support/other-versions.ts'
 import type { Program } from '../support/program.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
@@ -65,6 +66,39 @@ describe('a gateway without limits, beside this version', () => {
   it('admits the key again once it has no limits', async () => {
     await stack.kube.merge(stack.path('ApiKey', 'grows'), { spec: { limits: null } })
     await untilEveryGateway(stack.gateways, value, 200)
+  })
+})
+
+describe('a gateway that does not know an engine, beside this version', () => {
+  it('has every model but that of the engine, which is not Ready, and learns of all revocations', async () => {
+    const stack = await lab.stack({ gateways: 1 })
+    const older = await stack.addGateway({ bundles: await buildVersionOfFewerEngines(lab.folder) })
+    await stack.publishGateways()
+    const { port } = stack.site.modelServer
+    const backendOf = (engine: string) => ({ name: 'llama', service: { name: 'llama', port }, upstreamModel: 'tiny', engine })
+    await stack.serveModel('known', { backends: [backendOf('LlamaCpp')] })
+    await stack.apply('ServedModel', 'newer', { backends: [backendOf('DeepSeek')] })
+    const { status } = await stack.untilCondition('ServedModel', 'newer', 'Ready', { status: 'False', reason: 'NotProgrammed' })
+    await eventually(async () => {
+      const object = await stack.kube.get(stack.path('ServedModel', 'newer'))
+      expect(JSON.stringify(object?.status), JSON.stringify(status)).toContain(
+        `1 of 2 gateway pods have the model; not yet: ${older.spec.pod}`,
+      )
+    })
+    const credential = await stack.issueKey('asks')
+    await untilEveryGateway(stack.gateways, credential, 200)
+    const statusOf = async (gateway: Program, model: string, format: WireFormat): Promise<number> =>
+      (await ask(lab, gateway.url, { credential, model, format })).status
+    for (const format of WIRE_FORMATS) {
+      for (const gateway of stack.gateways) expect(await statusOf(gateway, 'known', format)).toBe(200)
+      expect([await statusOf(stack.gateway, 'newer', format), await statusOf(older, 'newer', format)]).toEqual([200, 404])
+    }
+    await stack.setState('asks', 'Revoked')
+    await untilEveryGateway(stack.gateways, credential, 401)
+    await stack.untilCondition('ServedModel', 'known', 'Ready')
+    await stack.remove(older)
+    await stack.publishGateways()
+    await stack.untilCondition('ServedModel', 'newer', 'Ready')
   })
 })
 

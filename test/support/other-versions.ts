@@ -49,6 +49,12 @@ export async function buildVersionBeforeLimits(folder: string): Promise<string> 
   return await buildVersion(folder, 'first-version', { 'format.ts': [[FORMAT, FIRST_FORMAT]] })
 }
 
+/** A version whose records of models know fewer engines, and take no other. */
+export async function buildVersionOfFewerEngines(folder: string): Promise<string> {
+  const former = "engine: z.enum(['VLLM', 'SGLang', 'LlamaCpp', 'Ollama', 'TGI', 'Other'])"
+  return await buildVersion(folder, 'fewer-engines', { 'model-record.ts': [[/engine: z\.string\(\)\.min\(1\)\.max\(32\)/, former]] })
+}
+
 async function buildVersion(folder: string, version: string, replacements: Replacements): Promise<string> {
   const bundles = join(folder, version, 'dist') // folders of that name are not searched for issued values
   await mkdir(bundles, { recursive: true })
