@@ -50,6 +50,8 @@ export interface LimitedAnswersOptions {
   readonly redisArgs?: readonly string[]
   /** Further models, and what differs from a model without a price. */
   readonly models?: Readonly<Record<string, Partial<ModelRecord>>>
+  /** Further models without a price, whose server speaks chat completions alone, and what differs. Messages for them are translated. */
+  readonly chatModels?: Readonly<Record<string, Partial<ModelRecord>>>
   /** What the keys of an account share, by its uid. Its budgets are seeded as never spent. */
   readonly accounts?: Readonly<Record<string, SharedLimits>>
 }
@@ -75,6 +77,7 @@ export class LimitedAnswers {
   readonly #store: RedisProjectionStore
   readonly #keys: IssuedKey[] = []
   readonly #models: NonNullable<LimitedAnswersOptions['models']>
+  readonly #chatModels: ReadonlySet<string>
   readonly #accounts: NonNullable<LimitedAnswersOptions['accounts']>
   #epoch = 1
 
@@ -84,7 +87,8 @@ export class LimitedAnswers {
     this.gateways = gateways
     this.#model = model
     this.modelURL = model.url
-    this.#models = options.models ?? {}
+    this.#models = { ...options.models, ...options.chatModels }
+    this.#chatModels = new Set(Object.keys(options.chatModels ?? {}))
     this.#accounts = options.accounts ?? {}
     this.#operator = new RedisConnection(redisSettings(redis, 'operator'), 'operator', { commandMs: 5_000 })
     this.#store = new RedisProjectionStore(this.#operator, 'hg')
@@ -197,7 +201,8 @@ export class LimitedAnswers {
   #served(uid: string, change: Partial<ModelRecord>) {
     const { ip } = this.#lab.address
     const endpoints = [...(uid === 'twice' ? [`${ip}:9`] : []), `${ip}:${this.#model.port}`] // the discard port has no listener
-    const backend = backendRecord({ name: 'stub', endpoints, upstreamModel: uid })
+    const routes = this.#chatModels.has(uid) ? { routes: ['chat/completions'] } : {}
+    const backend = backendRecord({ name: 'stub', endpoints, upstreamModel: uid, ...routes })
     const text = modelText(uid, { backends: [backend], contextTokens: 8_000, ...change })
     return { kind: 'model' as const, op: 'put' as const, id: uid, text }
   }
