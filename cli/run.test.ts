@@ -83,6 +83,7 @@ describe('headgate import litellm', () => {
     const { code, out, report } = await headgate('import litellm --config config.yaml -n demo', files)
     expect([code, objectsIn(out)]).toEqual([3, objectsIn(await readFile(new URL('models.yaml', EXAMPLE), 'utf8'))])
     expect(report).toMatch(/^3 ServedModels written to standard output, 1 entry of LiteLLM not\.\n/)
+    expect(report).toContain('The ServedModels are in namespace demo; --namespace chooses another one.')
   })
 
   test('writes models and keys together, and says which models of the keys are absent, and which are access groups', async () => {

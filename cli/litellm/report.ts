@@ -111,27 +111,26 @@ function namedModels(keys: readonly Written[], { written, groups }: ModelConvers
 
 function nextLines(written: readonly Written[], models: ModelConversion, target: string): readonly string[] {
   const file = target === 'standard output' ? 'FILE' : target
-  const isEmpty = written.length + models.written.length === 0
-  return isEmpty
-    ? []
-    : [
-        '',
-        ...keyLines(written, models),
-        'Lines with ! need a decision; lines with - have no counterpart. Then:',
-        `  kubectl apply -f ${file}`,
-      ]
+  const kinds = [...(models.written.length > 0 ? ['ServedModels'] : []), ...(written.length > 0 ? ['ApiKeys'] : [])]
+  const namespace = (written[0] ?? models.written[0])?.manifest.metadata.namespace
+  if (namespace === undefined) return []
+  return [
+    '',
+    ...budgetLines(written, models),
+    `The ${kinds.join(' and ')} are in namespace ${namespace}; --namespace chooses another one.`,
+    ...(written.length === 0
+      ? []
+      : [
+          `The export has no values, so the keys have no proof: without ${namespace} in the chart value scope.unprovenHashes they wait with ProofRequired.`,
+        ]),
+    'Lines with ! need a decision; lines with - have no counterpart. Then:',
+    `  kubectl apply -f ${file}`,
+  ]
 }
 
-function keyLines(written: readonly Written[], models: ModelConversion): readonly string[] {
-  if (written.length === 0) return []
-  const hasBudget = written.some(({ manifest }) => manifest.spec.budgets !== undefined)
+function budgetLines(written: readonly Written[], models: ModelConversion): readonly string[] {
+  if (written.every(({ manifest }) => manifest.spec.budgets === undefined)) return []
   const free = models.written.filter(({ manifest }) => manifest.spec.pricing === undefined).map(({ manifest }) => manifest.spec.servedName)
   const names = free.length === 0 ? '' : ` Without pricing: ${free.join(', ')}.`
-  const prices = `Budgets are in money: a model without pricing in its ServedModel refuses the requests of keys with a budget.${names}`
-  const { namespace = '' } = written[0]?.manifest.metadata ?? {}
-  return [
-    ...(hasBudget ? [prices] : []),
-    `The ApiKeys are in namespace ${namespace}; --namespace chooses another one.`,
-    `The export has no values, so the keys have no proof: without ${namespace} in the chart value scope.unprovenHashes they wait with ProofRequired.`,
-  ]
+  return [`Budgets are in money: a model without pricing in its ServedModel refuses the requests of keys with a budget.${names}`]
 }
