@@ -63,6 +63,11 @@ describe('headgate import litellm', () => {
     })
   })
 
+  test('ends with 3 if pages of keys are missing, so that a script notices', async () => {
+    const page = JSON.stringify({ keys: [KEY], current_page: 1, total_pages: 2 })
+    expect(await headgate('import litellm k', { k: page })).toMatchObject({ code: 3, report: expect.stringContaining('1 of 2 pages') })
+  })
+
   test('writes YAML that kubectl reads as intended: an alias may be a word of YAML 1.1', async () => {
     const aliases = ['no', 'on', '12:30:00', '1e3', '~', '2027-01-01', '0x10', 'null']
     const keys = aliases.map((key_alias, index) => ({ ...KEY, key_alias, token: sha256(`sk-${index}`) }))

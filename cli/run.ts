@@ -103,7 +103,8 @@ Options:
   -h, --help                 print this text
 
 Exit codes: 0 every key was written; 1 the file cannot be used, nothing was written; 2 the command line is wrong;
-3 some keys, teams or models were not written, the report names them.
+3 some keys, teams or models were not written, or pages of keys are missing;
+the report names them.
 
 Example:
   curl -s -H "Authorization: Bearer $LITELLM_MASTER_KEY" "$LITELLM_URL/key/list?return_full_object=true&size=100" > keys.json
@@ -173,7 +174,8 @@ async function importLiteLLM(command: ImportCommand, around: Surroundings): Prom
   if (output === '-') around.print(yaml)
   else await done(() => around.writeFile(output, yaml), `--output ${output} cannot be written`, 'name a file in a folder that exists')
   around.report(reportOf(keys, output === '-' ? 'standard output' : output, teams, models))
-  return [keys, teams, models].some(({ refused }) => refused.length > 0) ? SOME_REFUSED : OK
+  const isWhole = keys.notes.length === 0 && [keys, teams, models].every(({ refused }) => refused.length === 0)
+  return isWhole ? OK : SOME_REFUSED
 }
 
 /** @returns undefined if the command names no file with keys */
