@@ -25,6 +25,16 @@ describe('records of one kind', () => {
     expect([records.has('a'), changed]).toEqual([false, ['a', 'a', 'a']])
   })
 
+  test('lose a record whose newer text in the mounted folder needs what this version lacks', () => {
+    const { records, changed } = map()
+    const unmet = (generation: number): string => JSON.stringify({ ...(JSON.parse(text('a', { generation })) as object), needs: ['later'] })
+    records.put('a', text('a', { generation: 2 }))
+    records.override([unmet(2)])
+    expect(records.has('a')).toBe(true)
+    records.override([unmet(3)])
+    expect([records.has('a'), changed]).toEqual([false, ['a', 'a']])
+  })
+
   test('keep the newer of two texts, since batches of a load and the log overlap', () => {
     const { records, changed } = map()
     records.put('a', text('a', { revision: 5, state: 'Suspended' }))

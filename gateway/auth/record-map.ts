@@ -2,7 +2,7 @@
  * Records of one kind by uid, as the projection has them. The last good record of a uid stays while a newer text cannot be read, unless that
  * text needs a feature that this version lacks.
  */
-import { hasUnmetNeeds } from '#contract/records/format.ts'
+import { hasUnmetNeeds, readWithoutNeeds } from '#contract/records/format.ts'
 import type { RecordLoad, RecordTable } from '../projection/projection-source.ts'
 
 interface Revised {
@@ -48,10 +48,12 @@ export class RecordMap<R extends Revised> implements RecordTable {
    */
   override(texts: readonly string[]): void {
     for (const text of texts) {
-      const record = this.#read(undefined, text)
+      const refused = readWithoutNeeds(text, this.#decode)
+      const record = refused ?? this.#read(undefined, text)
       const known = record && this.#records.get(record.uid)
       if (!record || !known || !supersedes(record, known)) continue
-      this.#records.set(record.uid, { ...record, revision: known.revision })
+      if (refused) this.#records.delete(record.uid)
+      else this.#records.set(record.uid, { ...record, revision: known.revision })
       this.#onChanged(record.uid)
     }
   }

@@ -111,6 +111,25 @@ describe('a file of another version of the operator', () => {
     ])
   })
 
+  test('with an entry that needs what this version lacks gives the entry without its values, and the text of such a record', async () => {
+    const { folder, files } = mounted()
+    const unmet = (text: string): string => JSON.stringify({ ...(JSON.parse(text) as object), needs: ['later'] })
+    folder.publish({ 'keyring/1-0': shard(entry('a'), entry('b')), 'models/1-0': shardOf(modelText('m')) })
+    await files.read()
+    const grown = unmet(modelText('m'))
+    folder.publish({
+      'keyring/1-0': shardOf(unmet(writeKeyringEntry(entry('a', { generation: 7 }))), writeKeyringEntry(entry('b'))),
+      'models/1-0': shardOf(grown),
+    })
+    const { entries, models, unreadable } = await files.read()
+    const values = entries?.map(({ uid, generation, verifiers }) => [uid, generation, verifiers.length])
+    expect(values).toEqual([
+      ['b', entry('b').generation, 1],
+      ['a', 7, 0],
+    ])
+    expect([models, unreadable]).toEqual([[grown], 1])
+  })
+
   test('with single entries of that version keeps their former state, and applies the others', async () => {
     const { folder, files } = mounted()
     folder.publish({ 'keyring/1-0': shard(entry('a'), entry('b')) })

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile, readlink, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { breathe } from '#platform/clock.ts'
-import { parseFormat, uidIn, UnknownVersion } from '#contract/records/format.ts'
+import { hasUnmetNeeds, parseFormat, readWithoutNeeds, uidIn, UnknownVersion } from '#contract/records/format.ts'
 import { type KeyringEntry, readKeyringEntry } from '#contract/records/keyring-entry.ts'
 import { ACCOUNTS_FOLDER, KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import { unpackShard } from '#contract/records/shard-text.ts'
@@ -32,14 +32,21 @@ const RECORD_TEXT: ShardEntryFormat<string> = {
     parseFormat(text)
     return text
   },
+  refused: (text) => text,
   idOf: (text) => uidIn(text) ?? '',
   idIn: uidIn,
+}
+
+/** The entry of a key that needs what this version lacks, without values: its former entry would admit what this one refuses. */
+function refusedEntry(text: string): KeyringEntry | undefined {
+  const entry = readWithoutNeeds(text, readKeyringEntry)
+  return entry && { ...entry, verifiers: [] }
 }
 
 /** A file that is absent, damaged or of another version removes nothing: the last good content of its shard stays in use. */
 export class KeyringFiles {
   readonly #dir: string
-  readonly #keyring = new ShardFiles<KeyringEntry>({ read: readKeyringEntry, idOf: ({ uid }) => uid, idIn: uidIn })
+  readonly #keyring = new ShardFiles<KeyringEntry>({ read: readKeyringEntry, refused: refusedEntry, idOf: ({ uid }) => uid, idIn: uidIn })
   readonly #models = new ShardFiles<string>(RECORD_TEXT)
   readonly #accounts = new ShardFiles<string>(RECORD_TEXT)
   #base: string
@@ -136,9 +143,19 @@ const PARSED_AT_ONCE = 100
 interface ShardEntryFormat<T> {
   /** @throws UnknownVersion for an entry of another version; any other error means damage */
   read(text: string): T
+  /** What an entry means whose needs this version does not support. @returns undefined if that cannot be read either */
+  refused(text: string): T | undefined
   idOf(value: T): string
   /** Reads the id of a text of any version. */
   idIn(text: string): string | undefined
+}
+
+interface Parsed<T> {
+  readonly values: readonly T[]
+  /** Ids of entries of another version. */
+  readonly foreign: readonly string[]
+  /** Those of them whose needs this version does not support, by id. */
+  readonly refused: ReadonlyMap<string, T>
 }
 
 /** Shard files of one kind with their last good content: a file that is absent, damaged or of another version removes nothing. */
@@ -181,17 +198,17 @@ class ShardFiles<T> {
   }
 
   async #take(name: string, bytes: Buffer, problems: string[]): Promise<readonly T[]> {
-    const { values, foreign } = await this.#parse(bytes)
+    const { values, foreign, refused } = await this.#parse(bytes)
     this.#foreign.set(name, foreign.length)
     if (foreign.length > 0) {
       await this.#keep(name, foreign)
       problems.push(
-        `${foreign.length} entries of keyring file ${name} were written by another version of the operator; their last good state stays in use: update the gateway`,
+        `${foreign.length} entries of keyring file ${name} were written by another version of the operator; their last good state stays in use, or their calls are refused: update the gateway`,
       )
     }
     for (const value of values) this.#kept.delete(this.#format.idOf(value))
     this.lastGood.set(name, bytes)
-    return [...values, ...foreign.flatMap((id) => this.#kept.get(id) ?? [])]
+    return [...values, ...foreign.flatMap((id) => refused.get(id) ?? this.#kept.get(id) ?? [])]
   }
 
   /** Keeps the last good values of entries that cannot be read any more. */
@@ -204,8 +221,9 @@ class ShardFiles<T> {
     }
   }
 
-  async #parse(bytes: Buffer): Promise<{ readonly values: readonly T[]; readonly foreign: readonly string[] }> {
+  async #parse(bytes: Buffer): Promise<Parsed<T>> {
     const values: T[] = []
+    const refused = new Map<string, T>()
     const foreign: string[] = []
     for (const [index, text] of (await unpackShard(bytes)).entries()) {
       if (index % PARSED_AT_ONCE === PARSED_AT_ONCE - 1) await breathe()
@@ -213,9 +231,12 @@ class ShardFiles<T> {
         values.push(this.#format.read(text))
       } catch (error) {
         if (!(error instanceof UnknownVersion)) throw error // half of a shard would miss revocations
-        foreign.push(this.#format.idIn(text) ?? '')
+        const id = this.#format.idIn(text) ?? ''
+        const value = hasUnmetNeeds(text) ? this.#format.refused(text) : undefined
+        foreign.push(id)
+        if (value !== undefined) refused.set(id, value)
       }
     }
-    return { values, foreign }
+    return { values, foreign, refused }
   }
 }

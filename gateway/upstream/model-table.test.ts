@@ -102,6 +102,31 @@ describe('a record', () => {
     expect(uidOf(table, 'shop', 'llama')).toBe('uid-1')
   })
 
+  it('that needs what this version lacks leaves the model without a server, so that its calls answer 503', () => {
+    const backends = [backendRecord({ endpoints: ['10.0.0.1:8000'] })]
+    const unmet = (changes: Partial<ModelRecord>): string => {
+      const text = encodeModelRecord(modelRecord({ allowedNamespaces: '*', revision: 9, backends, ...changes }))
+      return JSON.stringify({ ...(JSON.parse(text) as object), needs: ['later'] })
+    }
+    const table = tableOf({ backends })
+    expect(origins(table)).not.toEqual([])
+    expect(table.put('uid-1', unmet({ aliases: ['other'] }))).toBe(false)
+    expect([origins(table), namesOf(table)]).toEqual([[], ['llama', 'other']])
+    const load = table.load()
+    expect(load.put('uid-1', unmet({}))).toBe(false)
+    expect(load.put('uid-2', unmet({ uid: 'uid-2', servedName: 'fresh' }))).toBe(false)
+    load.commit()
+    expect([origins(table), namesOf(table)]).toEqual([[], ['fresh', 'llama']])
+    put(table, { revision: 10, backends })
+    expect(origins(table)).not.toEqual([])
+  })
+
+  it('whose need changes its fields too leaves the last good one without a server', () => {
+    const table = tableOf({ backends: [backendRecord({ endpoints: ['10.0.0.1:8000'] })] })
+    expect(table.put('uid-1', '{"v":1,"needs":["later"],"uid":"uid-1"}')).toBe(false)
+    expect([uidOf(table, 'shop', 'llama'), origins(table)]).toEqual(['uid-1', []])
+  })
+
   it('is served from the old load until the new one is committed', () => {
     const table = tableOf({ uid: 'a', servedName: 'a' }, { uid: 'b', servedName: 'b' }, { uid: 'c', servedName: 'c' })
     const load = table.load()

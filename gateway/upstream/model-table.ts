@@ -3,6 +3,7 @@ import { type AddressPolicy, type AddressRules, checkBackendUrl, checkEndpoint, 
 import { type Engine, ENGINES, REPORTS_ONE_ANSWER } from '#contract/values/call-routes.ts'
 import { forwardableHeaders, refusalOfCredentialHeader, refusalOfHeader } from '#contract/values/forward-headers.ts'
 import { isProven } from '#contract/records/credential-proof.ts'
+import { hasUnmetNeeds, readWithoutNeeds } from '#contract/records/format.ts'
 import { type BackendRecord, decodeModelRecord, type ModelRecord, type StreamUsage } from '#contract/records/model-record.ts'
 import { ModelNames, namedModel, type NamedModel } from '#policy/model-names.ts'
 import { folded } from '../dialects/request-shape.ts'
@@ -113,12 +114,13 @@ export class ModelTable implements RecordTable {
   }
 
   put(uid: string, text: string): boolean {
-    const entry = this.#read(uid, text)
+    const read = this.#read(uid, text)
+    const entry = read ?? unprogrammed(text, this.#rules, this.#entries.get(uid))
     if (entry === undefined) return false
-    if (entry.record.revision < (this.#entries.get(uid)?.record.revision ?? 0)) return true // batches of a load and the log overlap
-    this.delete(uid)
-    this.#add(uid, entry)
-    return true
+    const isOlder = entry.record.revision < (this.#entries.get(uid)?.record.revision ?? 0) // batches of a load and the log overlap
+    if (!isOlder) this.delete(uid)
+    if (!isOlder) this.#add(uid, entry)
+    return read !== undefined
   }
 
   delete(uid: string): void {
@@ -139,7 +141,8 @@ export class ModelTable implements RecordTable {
     return {
       put: (uid, text) => {
         const entry = this.#read(uid, text)
-        const kept = entry ?? entries.get(uid) ?? this.#entries.get(uid)
+        const former = entries.get(uid) ?? this.#entries.get(uid)
+        const kept = entry ?? unprogrammed(text, this.#rules, former) ?? former
         if (kept !== undefined) entries.set(uid, kept)
         return entry !== undefined
       },
@@ -170,6 +173,18 @@ export class ModelTable implements RecordTable {
       return undefined // of a newer version or damaged: the caller reports the record in its heartbeat, and the last good one stays
     }
   }
+}
+
+/**
+ * A model whose record needs what this version lacks: its names stay and none of its servers is called, so its calls answer 503. The record
+ * before may send to its servers what the new one must not.
+ * @param former the last good entry @returns undefined if the record has no such need
+ */
+function unprogrammed(text: string, policy: AddressPolicy, former: ModelEntry | undefined): ModelEntry | undefined {
+  if (!hasUnmetNeeds(text)) return undefined
+  const record = readWithoutNeeds(text, decodeModelRecord)
+  const entry = record ? modelEntry(record, policy, undefined) : former
+  return entry && { ...entry, backends: entry.backends.map((backend) => ({ ...backend, targets: [] })) }
 }
 
 /** Makes an entry. @param previous the entry that it replaces: endpoints that stay keep their health */

@@ -55,6 +55,17 @@ describe('a gateway without limits, beside this version', () => {
     expect(await answerOf(older, value)).toBe(503)
   })
 
+  it('refuses it from its mounted keyring if Redis is away when the key gets limits', async () => {
+    const grown = await stack.issueKey('grows-alone')
+    await untilEveryGateway(stack.gateways, grown, 200)
+    await stack.redis.stop()
+    await stack.kube.merge(stack.path('ApiKey', 'grows-alone'), { spec: { limits: { requestsPerMinute: 1_000_000 } } })
+    await untilEveryGateway([older], grown, 503)
+    await stack.redis.start()
+    await untilEveryGateway([stack.gateway], grown, 200)
+    await untilEveryGateway([older], grown, 503)
+  })
+
   it('learns that the key is suspended, and does not call it suspended when it works again', async () => {
     await stack.setState('grows', 'Suspended')
     await untilEveryGateway(stack.gateways, value, 401)

@@ -56,6 +56,19 @@ export function hasUnmetNeeds(text: string): boolean {
   }
 }
 
+/**
+ * Reads whose text has needs that this build does not support, in order to refuse calls of the object.
+ * @returns undefined for any other text, and if the need has changed the fields too
+ */
+export function readWithoutNeeds<T>(text: string, read: (text: string) => T): T | undefined {
+  if (!hasUnmetNeeds(text)) return undefined
+  try {
+    return read(JSON.stringify({ ...(JSON.parse(text) as object), needs: [] }))
+  } catch {
+    return undefined
+  }
+}
+
 /** The oldest version that this build writes: for readers that do not announce their versions. */
 export function oldestVersion(): number {
   return Math.min(...FORMAT.reads)
