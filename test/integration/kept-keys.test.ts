@@ -5,6 +5,7 @@ import { durableSpend } from '../support/durable-bytes.ts'
 import { untilEveryGateway } from '../support/gateway-answers.ts'
 import type { TestObject } from '../support/kube-admin.ts'
 import { openLab } from '../support/lab.ts'
+import { LyingProxy } from '../support/lying-proxy.ts'
 import type { Stack } from '../support/stack.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
 
@@ -64,6 +65,45 @@ describe('a key of a namespace that a typo leaves out of the list', () => {
     await restartWith({ WATCH_NAMESPACES: 'kept-shop', FORMER_NAMESPACES: 'kept-other' })
     await untilEveryGateway(stack.gateways, other, 401)
     await restartWith({})
+  })
+})
+
+describe('a key that a wrong list of the API server lacks', () => {
+  it('keeps its value and its spend, and works on', async () => {
+    const lied = await lab.stack({ namespaces: ['kept-lied'], operators: 0, gateways: 0 })
+    const proxy = await LyingProxy.start(lied.site.plane)
+    try {
+      const operator = await lied.addOperator({ apiServer: proxy.url })
+      await lied.addGateway()
+      await lied.publishGateways()
+      await lied.serveModel(MODEL, { maxOutputTokens: 64 })
+      const credential = await lied.issueKey('listed', { budgets: [BUDGET] })
+      const answer = async (): Promise<number> =>
+        (await ask(lab, lied.gateway.url, { credential, model: MODEL, fields: { max_tokens: 8 } })).status
+      const spent = async (): Promise<number> => {
+        const uid = (await lied.kube.get(lied.path('ApiKey', 'listed')))?.metadata.uid ?? ''
+        return [...((await durableSpend(lied)).get(uid)?.spent.values() ?? [])].reduce((a, b) => a + b, 0)
+      }
+      expect(await answer()).toBe(200)
+      await eventually(async () => expect(await spent()).toBeGreaterThan(0), SOON)
+      const before = await spent()
+
+      proxy.hide('listed')
+      await waitFor('a wrong list', () => proxy.lies > 0, { deadlineMs: 60_000 })
+      const since = performance.now()
+      await waitFor('some turns of the ledger', () => performance.now() - since > WATCHED_MS, { deadlineMs: 60_000 })
+      await eventually(async () => expect(await answer()).toBe(200), SOON)
+      await eventually(async () => expect(await spent()).toBeGreaterThan(before), SOON)
+
+      proxy.hide(undefined)
+      await lied.untilCondition('ApiKey', 'listed', 'Ready')
+      expect([await answer(), await lied.value('listed')]).toEqual([200, credential])
+      expect(await operator.metric('headgate_operator_orphans_total')).toBe(0)
+      const object = await lied.kube.get(lied.path('ApiKey', 'listed'))
+      expect(JSON.stringify(object)).not.toContain('SpendUncertain')
+    } finally {
+      proxy.close()
+    }
   })
 })
 
