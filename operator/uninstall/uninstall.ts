@@ -11,7 +11,7 @@ import { loadConfig, type OperatorConfig } from '../config.ts'
 import { connect, type Connections } from '../connect.ts'
 import { LEASE_NAME } from '#kube/leader.ts'
 import { leases, type Secret, secrets } from '#kube/resources.ts'
-import { knownInstallation } from '../shards/installation.ts'
+import { INSTALLATION_SECRET, knownInstallation } from '../shards/installation.ts'
 import { Progress } from './progress.ts'
 import { HELD, HELD_KINDS, releaseObjects } from './release-objects.ts'
 import { RECORDS_KEY } from '#contract/records/mounted-folder.ts'
@@ -35,7 +35,8 @@ Run this command before you remove Headgate. The Helm chart runs it in a pre-del
 
   --keep   keep the keyring: after a new installation the same keys work (default)
   --purge  delete the keyring, the records, the mounted credentials, the spend of budgets, the Lease and all data in Redis, too. If there are
-           accounts, their books, spend and usage stay: a new installation finds them
+           accounts, their books, spend and usage stay: a new installation finds them. If Redis does not answer, Secret hg-installation
+           stays, so that a later run or installation knows the data in Redis as its own
   --help   print this text
 
 The command reads the same environment variables as the operator. Its exit code is 0 even after an error: it prints each
@@ -87,25 +88,33 @@ function print(text: string): void {
 
 /** Tries each part on its own, and prints each part that cannot be deleted. */
 async function purge({ kube, own: redis }: Connections, { namespace, redisKeyPrefix }: OperatorConfig, progress: Progress): Promise<void> {
-  const attempt = async (what: string, remove: () => Promise<string>): Promise<void> => {
+  const attempt = async (what: string, remove: () => Promise<string>): Promise<boolean> => {
     progress.moved()
     try {
       print(`uninstall: ${await remove()}`)
+      return true
     } catch (error) {
       print(`uninstall: ${what} could not be deleted: ${messageOf(error)}`)
+      return false
     }
   }
-  await attempt('the data in Redis', async () => {
+  const isRedisEmpty = await attempt('the data in Redis', async () => {
     redis.belongsTo((await knownInstallation({ kube, namespace })) ?? '') // the data of another installation stay
     return `${await removeRedisKeys(redis, redisKeyPrefix, progress)} Redis keys were deleted`
   })
   await attempt('the Secrets of the operator', async () => {
     const all = (await kube.list(secrets, namespace, OWN_LABEL)).filter(({ metadata }) => OWN_SECRET.test(metadata.name))
     const areKept = (await Promise.all(all.map(hasBooks))).some(Boolean)
-    const own = all.filter(({ metadata }) => !areKept || !KEPT_WITH_BOOKS.test(metadata.name))
+    const isKept = ({ metadata: { name } }: Secret): boolean =>
+      (areKept && KEPT_WITH_BOOKS.test(name)) || (!isRedisEmpty && name === INSTALLATION_SECRET)
+    const own = all.filter((secret) => !isKept(secret))
     if (areKept)
       print(
         'uninstall: the books of accounts (Secrets hg-balances-* and hg-credits-*), their spend (hg-spend-*) and their usage (hg-usage-*, hg-history-*) are kept; a new installation in this namespace finds them',
+      )
+    if (!isRedisEmpty)
+      print(
+        `uninstall: Secret ${INSTALLATION_SECRET} is kept, because only its id tells which data in Redis are ours: run this command again, or install again in this namespace`,
       )
     await inParallel(own, CALLS, ({ metadata }) => kube.remove(secrets, { namespace, name: metadata.name }, { uid: metadata.uid ?? '' }))
     return `${own.length} Secrets of the operator were deleted`

@@ -4,6 +4,7 @@
  */
 import { describe, expect, it } from 'vitest'
 import { atOnce, numbered } from '../support/at-once.ts'
+import { redisKeys } from '#contract/redis/redis-keys.ts'
 import { chartRights, type RightsScope } from '../support/chart-rights.ts'
 import { keyringSecrets } from '../support/durable-bytes.ts'
 import { differences, untilEveryGateway } from '../support/gateway-answers.ts'
@@ -104,6 +105,29 @@ describe.each(['with a running leader', 'without an operator'] as const)('uninst
       await Promise.all(stack.gateways.map((gateway) => gateway.stop()))
       expect(await ownObjects(stack)).toEqual([])
       expect(await stack.redis.admin.keys('*')).toEqual(['somebody-elses'])
+    },
+    timeLimit(300_000),
+  )
+})
+
+describe('uninstall --purge while Redis is away', () => {
+  it(
+    'keeps the id of the installation and says so; once Redis answers, a second run finds the data and deletes both',
+    async () => {
+      const stack = await lab.stack({ gateways: 1, namespaces: ['exits-purge-away'] })
+      await issue(stack, 2)
+      await stack.operator.stop()
+      const meta = await stack.redis.admin.hgetall(redisKeys('hg').meta)
+      expect(meta['installation']).toMatch(/^[0-9a-f-]{36}$/)
+      await stack.redis.stop()
+      const { text } = await uninstall(stack, '--purge')
+      expect(await ownObjects(stack), text.slice(-2000)).toEqual(['hg-installation'])
+      expect(text).toMatch(/Secret hg-installation is kept, because only its id tells which data in Redis are ours: run this command again/)
+      await Promise.all(stack.gateways.map((gateway) => gateway.stop()))
+      await stack.redis.start()
+      await stack.redis.admin.hset(redisKeys('hg').meta, meta) // as a Redis with a disk has it
+      const again = await uninstall(stack, '--purge')
+      expect([await ownObjects(stack), await stack.redis.admin.keys('*')], again.text.slice(-2000)).toEqual([[], []])
     },
     timeLimit(300_000),
   )
