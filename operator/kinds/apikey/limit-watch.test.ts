@@ -4,7 +4,7 @@ import { apiKey } from '../../../test/support/objects.ts'
 import { acknowledgement } from '../../../test/support/records.ts'
 import { LIMITS_FEATURE } from '#contract/records/format.ts'
 import type { ApiKey } from '#api/apikey.ts'
-import { refKey } from '#kube/port.ts'
+import { refKey, refOf } from '#kube/port.ts'
 import type { LiveProcess } from '../../projection/store.ts'
 import type { ModelsListener } from '../served-model/projected-models.ts'
 import { LimitWatch } from './limit-watch.ts'
@@ -77,6 +77,21 @@ describe('keys that a change may affect', () => {
     scene.poll(old())
     expect(await scene.passed(999)).toEqual([])
     expect(await scene.passed(1)).toEqual(['shop/limited', 'bank/bank-limited'])
+  })
+
+  test('of one namespace need no look at the policies of the keys of others', async () => {
+    const scene = new Scene()
+    const looked: string[] = []
+    scene.keys = KEYS.map((key) => ({
+      ...key,
+      get spec() {
+        looked.push(refKey(refOf(key)))
+        return key.spec
+      },
+    }))
+    scene.changed(['bank'])
+    await scene.passed(1_000)
+    expect(new Set(looked)).toEqual(new Set(['bank/bank-limited']))
   })
 
   test('are keys of the changed namespaces, and many changes are collected into one', async () => {
