@@ -104,6 +104,18 @@ describe('headgate import litellm', () => {
     const client = new OpenAI({ apiKey: values.checkout, baseURL: `${stack.gateways[0]?.url ?? ''}/v1` })
     expect((await client.chat.completions.create({ ...ask, model: 'llama' })).choices).toHaveLength(1)
   })
+
+  it('makes ServedModels that the API server accepts, and the one of a hosted API waits for its Secret', async () => {
+    const args = ['dist/headgate.js', 'import', 'litellm', '--config', 'examples/litellm/config.yml', '-n', stack.namespace]
+    const { code, stdout } = await promisify(execFile)(process.execPath, args, { cwd: root }).then(
+      (ended) => ({ code: 0, ...ended }),
+      (error: { readonly code: number; readonly stdout: string }) => error,
+    )
+    const models = parseAllDocuments(stdout).map((document) => document.toJS() as TestObject)
+    expect([code, models.length]).toEqual([3, 3])
+    for (const model of models) await stack.kube.apply(model)
+    await stack.untilCondition('ServedModel', 'gpt-4-1-mini', 'Accepted', { status: 'False', reason: 'SecretNotFound' })
+  })
 })
 
 describe('the value of such a key', () => {
