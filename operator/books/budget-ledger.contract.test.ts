@@ -353,6 +353,27 @@ describe('a forged spend', () => {
     expect([await limits(), lossEvents()]).toEqual(['False SpendUncertain', 1])
   })
 
+  test('of a budget that was removed and is added again while no operator runs is restored and is no loss', async () => {
+    const ever: Budget = { ...MONTH, name: 'ever', window: 'Lifetime' }
+    await world.start()
+    const uid = await applied({ budgets: [MONTH, ever] })
+    ledger.spend(uid, FIELD, 3 * MICROS)
+    ledger.spend(uid, 'ever:Currency:Lifetime:0', 5 * MICROS)
+    await turns(10)
+    await applied({ budgets: [MONTH] })
+    await turns(10)
+    await ledger.forget([{ subject: uid, fields: ['ever:Currency:Lifetime:0'] }])
+    await world.stopProcesses()
+    await world.applyKey({ budgets: [MONTH, ever] })
+    await world.start()
+    await turns(10)
+    expect([ledger.window(uid, 'ever:Currency:Lifetime:0').spent, ledger.window(uid, FIELD).spent]).toEqual([5 * MICROS, 3 * MICROS])
+    expect([await limits(), lossEvents()]).toEqual(['True Enforceable', 0])
+    ledger.wipe()
+    await turns(10)
+    expect([await limits(), lossEvents()]).toEqual(['False SpendUncertain', 1])
+  })
+
   test('does not delay the suspension of a key while budgets cannot be seeded', async () => {
     await world.start()
     await applied()

@@ -55,7 +55,7 @@ interface Seen {
   heldBack: readonly string[]
   /** The highest amount of each budget, by its id: running calls may have begun under it. */
   readonly amounts: Map<string, number>
-  /** Ids of the budgets of the last read with all known spend; undefined before it. */
+  /** Ids of the budgets of the last read with all known spend, or of the first seed; undefined before both. */
   ids: ReadonlySet<string> | undefined
 }
 
@@ -96,6 +96,7 @@ export class SpendReader {
     if (uids.length === 0) return
     assertLeading()
     const returned = uids.filter((uid) => this.#returned(uid).length > 0)
+    const ids = uids.map((uid) => this.#deps.subjects.budgetsOf(uid)?.map(budgetID))
     const first = await store.seed(uids.map((uid) => without(this.#checkpointsOf(uid), this.#returned(uid))))
     const damaged = uids.filter((_, at) => first[at] === 'damaged')
     if (damaged.length > 0) {
@@ -103,6 +104,8 @@ export class SpendReader {
       await store.seed(damaged.map((uid) => this.#checkpointsOf(uid)))
     }
     if (returned.length > 0) await store.seed(returned.map((uid) => this.#checkpointsOf(uid)))
+    // a budget may be added again before the first read
+    for (const [at, uid] of uids.entries()) if (ids[at] !== undefined) this.#seenOf(uid).ids ??= new Set(ids[at])
     await this.#lost(uids.filter((_, at) => first[at] !== 'present'))
   }
 
