@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
@@ -22,13 +23,16 @@ export interface AgentResult {
   readonly files: Readonly<Record<string, string>>
 }
 
-/** @param modules the `node_modules` of the agents @param folder where the HOME is made */
+/**
+ * The HOME is outside of this repository: agents read the commits of a repository around them, and a scripted model finds its words in one.
+ * @param modules the `node_modules` of the agents
+ */
 export async function runAgent(
   agent: Agent,
   setting: AgentSetting,
-  { modules, folder, prompts, deadlineMs, number }: AgentTask,
+  { modules, prompts, deadlineMs, number }: AgentTask,
 ): Promise<AgentResult> {
-  const home = mkdtempSync(join(folder, 'home-'))
+  const home = mkdtempSync(join(tmpdir(), 'headgate-agent-'))
   const start = performance.now()
   try {
     mkdirSync(join(home, 'work'))
@@ -59,7 +63,6 @@ export async function runAgent(
 
 export interface AgentTask {
   readonly modules: string
-  readonly folder: string
   /** All but the first are for an agent that talks. */
   readonly prompts: readonly string[]
   readonly deadlineMs: number

@@ -83,7 +83,6 @@ async function runCase(run: Run, world: AgentWorld, agent: Agent, one: AgentCase
   const number = Math.floor(Math.random() * 1e6)
   const task = {
     modules: run.modules,
-    folder: run.folder,
     prompts: [one.prompt, ...(one.more ?? [])],
     deadlineMs: one.deadlineSeconds * MS,
     number,
