@@ -1,7 +1,7 @@
 /** The checker of Messages streams finds each broken rule, in every stream that a test reads. */
 import { createServer } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { checkStream, serversMayBreakGrammar, takeFaults } from '../support/checked-streams.ts'
+import { takeFaults } from '../support/checked-streams.ts'
 import { listening } from '../support/listening.ts'
 import { checkMessageStart, checkMessageStream, checkOneEnd } from '../support/message-grammar.ts'
 
@@ -120,11 +120,5 @@ describe('a stream that a test reads by fetch', () => {
       await reader?.cancel()
       expect(takeFaults()).toEqual(faults)
     }
-  })
-
-  it('may break rules where the test says so, but for its end', () => {
-    serversMayBreakGrammar()
-    expect(() => checkStream(text(7) + start() + end('end_turn'))).not.toThrow()
-    expect(() => checkStream(text(7) + start())).toThrow('the stream has the ends')
   })
 })

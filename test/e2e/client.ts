@@ -8,6 +8,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import OpenAI from 'openai'
 import { startStubModel } from '../../examples/stub-model/stub-model.ts'
+import { checkedFetch, takeFaults } from '../support/checked-streams.ts'
 import { runSteadyLoad } from './steady-load.ts'
 
 export interface Outcome {
@@ -56,7 +57,10 @@ async function count<T>(stream: AsyncIterable<T>, textOf: (event: T) => string):
 
 async function outcomeOf(call: string, run: Call, model: string): Promise<Outcome> {
   try {
-    return { call, status: 200, ...(await run(model)) }
+    const counted = await run(model)
+    const [fault] = takeFaults()
+    if (fault !== undefined) throw new Error(fault)
+    return { call, status: 200, ...counted }
   } catch (error) {
     const status = error instanceof OpenAI.APIError || error instanceof Anthropic.APIError ? (error.status ?? 0) : 0
     return { call, status, events: 0, characters: 0, message: error instanceof Error ? error.message : 'not an Error' }
@@ -82,6 +86,7 @@ function stay(): void {
   setInterval(() => undefined, 1 << 30)
 }
 
+globalThis.fetch = checkedFetch(globalThis.fetch)
 const [command, first = '', ...rest] = process.argv.slice(2)
 if (command === 'ask') await ask(first)
 else if (command === 'load') await load(first, rest)

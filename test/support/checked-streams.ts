@@ -2,36 +2,17 @@
  * Every stream of Messages that a test reads by `fetch`, and so by an SDK, is checked by the grammar. `checked-streams-setup.ts` installs the
  * check for the layers that have gateways; programs outside the test process install it themselves.
  */
-import { onTestFinished } from 'vitest'
-import { checkMessageStart, checkMessageStream, checkOneEnd } from './message-grammar.ts'
+import { checkMessageStart, checkMessageStream } from './message-grammar.ts'
 
 /** How a stream ended for its client. */
 type End = 'whole' | 'broken'
 
 const PATH = /\/v1\/messages$/
 const faults: string[] = []
-let brokenServers = 0
 
 /** Faults since the last call. */
 export function takeFaults(): string[] {
   return faults.splice(0)
-}
-
-/**
- * Lets the servers of Messages of the running test send streams that no server may send. Their bytes pass the gateway, so only the end is
- * checked: one `message_stop` or one `error`, and nothing after it.
- */
-export function serversMayBreakGrammar(): void {
-  brokenServers++
-  onTestFinished(() => void brokenServers--)
-}
-
-/** @param text of a stream of Messages as its client has read it @throws the rule that it breaks */
-export function checkStream(text: string, end: End = 'whole'): void {
-  if (end === 'broken') {
-    if (brokenServers === 0) checkMessageStart(text)
-  } else if (brokenServers > 0) checkOneEnd(text)
-  else checkMessageStream(text)
 }
 
 export function isMessageStream(path: string, contentType: string | null | undefined): boolean {
@@ -56,7 +37,8 @@ function noted(answer: Response, body: ReadableStream<Uint8Array>): Response {
   let text = ''
   const note = (end: End): void => {
     try {
-      checkStream(text + decoder.decode(), end)
+      if (end === 'whole') checkMessageStream(text + decoder.decode())
+      else checkMessageStart(text)
     } catch (error) {
       faults.push(`${String(error)} in the stream\n${text}`)
     }
