@@ -55,6 +55,9 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   readonly #unreadable = new Set<string>()
 
   /** @param deps default: composed from the context */
+  /** Whether the records in Redis were read: some are of models that this process does not watch. */
+  #isRedisRead = false
+
   constructor(context: OperatorContext, deps = createDeps(context)) {
     this.#deps = deps
     this.informer = deps.servedModels
@@ -95,8 +98,9 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   async prepare(): Promise<readonly ProjectionChange[]> {
     for (const model of this.informer.list()) this.#deps.registry.update(undefined, model)
     await Promise.all([this.#deps.mounted.load(), this.#deps.informers.namespaces?.synced]) // without the labels of namespaces, selectors would select none
-    const standing = await this.#standingRecords().catch(() => undefined) // without Redis nothing can be lost there
+    const standing = await this.#standingRecords().catch(() => undefined) // then `reached` reads them
     if (standing !== undefined) await this.#adopt(standing)
+    this.#isRedisRead = standing !== undefined
     const records: ProjectionChange[] = []
     await inTurns([...this.informer.list()], PER_TURN, (model) => {
       const observed = this.observe(refOf(model))
@@ -105,6 +109,13 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
       if (text !== undefined) records.push({ kind: 'model', op: 'put', id: uidOf(model), text })
     })
     return records
+  }
+
+  async reached(): Promise<void> {
+    if (this.#isRedisRead) return
+    const known = new Set([...this.informer.list()].map(uidOf))
+    for (const [uid, text] of await this.#standingRecords()) if (!known.has(uid)) this.#keepUnlessDeleted(uid, text)
+    this.#isRedisRead = true
   }
 
   start(): void {

@@ -46,6 +46,16 @@ describe('reconcile of a ServedModel', () => {
     return model
   }
 
+  test('of a namespace that is left out of the list keeps its record, also if Redis is away at the start', async () => {
+    await readyModel()
+    world.storeDown = true
+    await world.restart({ watchNamespaces: ['shpo'] })
+    world.storeDown = false
+    await world.pass(10)
+    await world.settle()
+    expect(await record()).toBeDefined()
+  })
+
   test('a model with a Service reaches the gateways with the addresses of its pods, and is Ready', async () => {
     await readyModel({ servedName: 'llama-3.1-8b', backends: [{ name: 'one', service: { name: 'llama', port: 8000 }, weight: 3 }] })
     expect(await record()).toMatchObject({
