@@ -381,8 +381,7 @@ export class SecretShards<Entry> {
   #start(shard: Shard<Entry>, kind: 'urgent' | 'others'): void {
     const { urgent, others } = this.#inFlight
     const hasRoom = urgent + others < ALL_WRITES && (kind === 'urgent' ? urgent < URGENT_WRITES : others < WRITES)
-    if (shard.writing || !hasRoom) return
-    this.#write(shard, kind).catch(() => undefined) // listeners receive the error
+    if (hasRoom && !shard.writing) this.#write(shard, kind).catch(() => undefined) // listeners receive the error
   }
 
   #write(shard: Shard<Entry>, kind: 'urgent' | 'others' = 'others'): Promise<void> {
