@@ -68,6 +68,8 @@ describe('an answer', () => {
   let failure: RowID | undefined
   let front: FrontGateway
   let credentials: readonly (string | undefined)[]
+  /** Of a key with one request a minute. */
+  let single: string
 
   beforeAll(async () => {
     front = await startFront({
@@ -81,6 +83,7 @@ describe('an answer', () => {
     })
     const limited = front.issue({ limits: { requestsPerMinute: 50, tokensPerMinute: 900 } })
     const priced = front.issue({ budgets: [budget()] })
+    single = front.issue({ limits: { requestsPerMinute: 1 } })
     credentials = [front.issue(), front.issue(), front.issue({ models: [['llama', 'theirs']] }), limited, priced, 'sk-other', undefined]
   })
   afterAll(() => front.stop())
@@ -91,7 +94,6 @@ describe('an answer', () => {
   ]
   const TYPES = ['application/json', 'application/json', 'text/plain', 'multipart/mixed; boundary=x'] as const
   const NOT_JSON = ['', '{', '[]', 'null', '"model"', '{"model":}', '{"model":"llama"', '\uFEFF{}'] as const
-  const seen = new Map<number, number>()
 
   const paths = ALL.flatMap((dialect) => [dialect.path, ...(dialect.otherPaths ?? [])].map((path) => ({ path, dialect })))
 
@@ -106,21 +108,66 @@ describe('an answer', () => {
     })
     const one = async ({ text: sent, at, type, failure: next }: typeof call extends fc.Arbitrary<infer T> ? T : never): Promise<void> => {
       failure = next
-      const credential = credentials[at]
-      const headers: Record<string, string> = credential === undefined ? {} : { authorization: `Bearer ${credential}` }
-      if (!dialect.isForm) headers['content-type'] = type
-      const body = dialect.isForm ? formOf(JSON.parse(sent) as object) : sent
-      const response = await fetch(front.base + path, { method: 'POST', headers, body })
-      seen.set(response.status, (seen.get(response.status) ?? 0) + 1)
-      expect(response.status).not.toBe(500)
-      expect(await undescribed(response, 'POST', path)).toBeUndefined()
+      const status = await described(path, {
+        credential: credentials[at],
+        type,
+        body: dialect.isForm ? formOf(JSON.parse(sent) as object) : sent,
+      })
+      expect(status).not.toBe(500)
     }
     await fc.assert(fc.asyncProperty(call, one), { numRuns: BODIES_PER_PATH })
   })
 
-  test('came with every status that these calls can cause', () => {
-    expect([...seen.keys()].toSorted((a, b) => a - b)).toEqual([200, 400, 401, 402, 403, 404, 413, 415, 429, 502, 503, 504, 529])
+  const CHAT = '/v1/chat/completions'
+  const HELLO = { model: 'llama', ...MESSAGES }
+  const THEIRS = { model: 'theirs', ...MESSAGES }
+
+  const WITH = { at: 0, body: HELLO as object | string, failure: undefined as RowID | undefined, type: 'application/json' }
+
+  test.each<Partial<typeof WITH> & { readonly status: number }>([
+    { status: 200 },
+    { status: 400, body: '{' },
+    { status: 401, at: 5 },
+    { status: 401, at: 6 },
+    { status: 402, at: 4 },
+    { status: 403, at: 2, body: { ...HELLO, model: 'audio' } },
+    { status: 404, at: 2, body: THEIRS },
+    { status: 413, failure: 'backendTooLarge' },
+    { status: 415, type: 'multipart/mixed; boundary=x' },
+    { status: 502, failure: 'backendError' },
+    { status: 503, failure: 'backendOverloaded' },
+    { status: 504, failure: 'backendTimeout' },
+  ])('of status $status is one that the document describes', async ({ status, ...change }) => {
+    const { at, body, type, failure: next } = { ...WITH, ...change }
+    failure = next
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    expect(await described(CHAT, { credential: credentials[at], type, body: text })).toBe(status)
   })
+
+  test('to a key without requests left, and of a busy server in the format of Anthropic, is one that the document describes', async () => {
+    const call = { type: 'application/json', body: JSON.stringify({ ...HELLO, max_tokens: 5 }) }
+    failure = undefined
+    expect([await described(CHAT, { credential: single, ...call }), await described(CHAT, { credential: single, ...call })]).toEqual([
+      200, 429,
+    ])
+    failure = 'backendOverloaded'
+    expect(await described('/v1/messages', { credential: credentials[0], ...call })).toBe(529)
+  })
+
+  interface Sent {
+    readonly credential: string | undefined
+    readonly type: string
+    readonly body: FormData | string
+  }
+
+  /** Sends a call whose answer the document must describe. @returns its status */
+  async function described(path: string, { credential, type, body }: Sent): Promise<number> {
+    const headers: Record<string, string> = credential === undefined ? {} : { authorization: `Bearer ${credential}` }
+    if (typeof body === 'string') headers['content-type'] = type
+    const response = await fetch(front.base + path, { method: 'POST', headers, body })
+    expect(await undescribed(response, 'POST', path)).toBeUndefined()
+    return response.status
+  }
 
   function formOf(fields: object): FormData {
     const form = new FormData()
