@@ -53,11 +53,10 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   readonly #deps: ServedModelDeps
   readonly #health = new BackendHealth()
   readonly #unreadable = new Set<string>()
-
-  /** @param deps default: composed from the context */
   /** Whether the records in Redis were read: some are of models that this process does not watch. */
   #isRedisRead = false
 
+  /** @param deps default: composed from the context */
   constructor(context: OperatorContext, deps = createDeps(context)) {
     this.#deps = deps
     this.informer = deps.servedModels
