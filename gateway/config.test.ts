@@ -18,7 +18,7 @@ describe('the settings of a gateway', () => {
   test('need only the place of Redis', () => {
     expect(loadConfig({ REDIS_URL })).toMatchObject({
       ...{ port: 8080, metricsPort: 9090, redisKeyPrefix: 'hg', podName: hostname(), coldStart: 'Keyring', accessLog: 'sample' },
-      ...{ maxBodyBytes: 32 * 2 ** 20, maxTranslatedAnswerBytes: 8 * 2 ** 20, apiKeyHeader: true, tokenHold: 'Declared', maxReplicas: 20 },
+      ...{ maxBodyBytes: 32 * 2 ** 20, maxTranslatedAnswerBytes: 32 * 2 ** 20, apiKeyHeader: true, tokenHold: 'Declared', maxReplicas: 20 },
       redis: { url: REDIS_URL, username: undefined, password: undefined, caFile: undefined },
     })
   })
