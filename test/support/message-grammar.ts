@@ -61,7 +61,8 @@ export function checkMessageStart(text: string): MessageEvent[] {
  * @throws unless a stream ends with exactly one `message_stop` or `error`
  */
 export function checkOneEnd(text: string): void {
-  const types = [...text.replace(/^\uFEFF/, '').matchAll(/^event: ?(.*)$/gm)].map(([, type = '']) => type.trim())
+  const parsed = [...splitEvents(Buffer.from(text.replace(/^\uFEFF/, '')))].map((bytes) => parseSseEvent(bytes)) // the last name of an event counts
+  const types = parsed.flatMap(({ event, data }) => (data === undefined ? [] : [event]))
   const ends = types.filter((type) => type === 'message_stop' || type === 'error')
   if (ends.length !== 1 || types.at(-1) !== ends[0])
     throw new Error(`the stream has the ends ${ends.join(', ')} and ends with ${types.at(-1)}`)
