@@ -292,11 +292,20 @@ describe('fields', () => {
       { type: 'function', function: { name: 'bare', parameters: { type: 'object', properties: {} } } },
     ])
     expect(fields).toMatchObject({ tool_choice: 'required', parallel_tool_calls: false })
-    expect(made({ tools: [TOOL], tool_choice: { type: 'tool', name: 'read' } }).fields.tool_choice).toEqual({
+    expect(made({ tools: [TOOL], tool_choice: { type: 'tool', name: 'read' } }, 'VLLM').fields.tool_choice).toEqual({
       type: 'function',
       function: { name: 'read' },
     })
     expect(made({ tools: [], tool_choice: { type: 'auto' } }).fields).not.toHaveProperty('tool_choice')
+  })
+
+  it('offer llama.cpp the named tool alone, since it takes no name', () => {
+    const asked = { tools: [TOOL, { name: 'bare' }], tool_choice: { type: 'tool', name: 'bare' } }
+    const { fields, headers } = made(asked, 'LlamaCpp')
+    const bare = { type: 'function', function: { name: 'bare', parameters: { type: 'object', properties: {} } } }
+    expect(fields).toMatchObject({ tools: [bare], tool_choice: 'required' })
+    expect(headers).toEqual(['x-headgate-adjusted', 'tools'])
+    expect(refusal({ ...asked, tools: [TOOL] }, 'LlamaCpp')).toMatch(/tool_choice\.name is the name of no tool of the request/)
   })
 
   it('pass sampling, stop sequences and a schema of the answer', () => {

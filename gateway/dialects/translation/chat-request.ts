@@ -29,7 +29,7 @@ export function chatRequest(body: JsonObject, { traits, tokensLeft }: ChatServer
   const tools = chatTools(body, changes)
   const fields = {
     messages,
-    ...(tools.length > 0 && { tools, ...toolChoice(body, traits, changes) }),
+    ...(tools.length > 0 && toolsAndChoice(tools, body, { traits, changes })),
     ...cap(body, tokensLeft, changes),
     ...sampling(body, traits, changes),
     ...thinking(body, traits, changes),
@@ -116,6 +116,22 @@ const CHOICES: ReadonlyMap<unknown, string> = new Map([
   ['any', 'required'],
   ['none', 'none'],
 ])
+
+interface ChoiceContext {
+  readonly traits: EngineTraits
+  readonly changes: Changes
+}
+
+/** Where the server cannot be told the name of a tool, the named tool is the only one of the request, and a call is required. */
+function toolsAndChoice(tools: readonly JsonObject[], body: JsonObject, { traits, changes }: ChoiceContext): JsonObject {
+  const choice = toolChoice(body, traits, changes)
+  const name = asObject(asObject(choice.tool_choice)?.function)?.name
+  if (name === undefined || traits.takesToolName) return { tools, ...choice }
+  const named = tools.filter((tool) => asObject(tool.function)?.name === name)
+  if (named.length === 0) throw invalid('tool_choice.name', 'is the name of no tool of the request')
+  if (named.length < tools.length) changes.adjust('tools')
+  return { ...choice, tools: named, tool_choice: 'required' }
+}
 
 function toolChoice(body: JsonObject, traits: EngineTraits, changes: Changes): JsonObject {
   if (body.tool_choice === undefined || body.tool_choice === null) return {}

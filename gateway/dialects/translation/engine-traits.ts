@@ -11,6 +11,8 @@ export interface EngineTraits {
   readonly takesEffort: boolean
   readonly takesTopK: boolean
   readonly takesParallelCalls: boolean
+  /** Whether `tool_choice` may name a tool. */
+  readonly takesToolName: boolean
   /** How many stop sequences the server takes. */
   readonly maxStops: number
   /** How the server counts the tokens of a prompt; undefined: it does not, and the gateway estimates them. */
@@ -28,17 +30,17 @@ const TEMPLATE_SWITCH = { chat_template_kwargs: { enable_thinking: false } }
 /** OpenAI and Azure take four stop sequences, and so does TGI unless it is told otherwise. */
 const CAUTIOUS = {
   ...{ reasoning: undefined, thinkingOff: undefined, takesEffort: false, takesTopK: false, takesParallelCalls: false },
-  ...{ maxStops: 4, tokenizer: undefined },
+  ...{ takesToolName: true, maxStops: 4, tokenizer: undefined },
 } as const satisfies EngineTraits
 const GENEROUS = {
   ...{ thinkingOff: TEMPLATE_SWITCH, takesEffort: true, takesTopK: true, takesParallelCalls: true },
-  maxStops: Infinity,
+  ...{ takesToolName: true, maxStops: Infinity },
 } as const
 
 export const ENGINE_TRAITS: Readonly<Record<Engine, EngineTraits>> = {
   VLLM: { ...GENEROUS, reasoning: 'reasoning', tokenizer: 'ChatTokenize' },
   SGLang: { ...GENEROUS, reasoning: 'reasoning_content', tokenizer: 'CountTokens' },
-  LlamaCpp: { ...GENEROUS, reasoning: 'reasoning_content', tokenizer: 'Template' },
+  LlamaCpp: { ...GENEROUS, reasoning: 'reasoning_content', takesToolName: false, tokenizer: 'Template' },
   Ollama: { ...CAUTIOUS, reasoning: 'reasoning', takesEffort: true, maxStops: Infinity },
   DeepSeek: { ...CAUTIOUS, reasoning: 'reasoning_content', thinkingOff: { thinking: { type: 'disabled' } }, maxStops: 16 },
   TGI: CAUTIOUS,
