@@ -60,22 +60,100 @@ describe('an ApiKey that another finalizer holds, while its deletion waits', () 
 })
 
 describe('an entry without its ApiKey', () => {
-  test('is refused from the takeover on, and ended when a live read has confirmed the deletion', async () => {
+  test('is refused by the first records of a takeover if live reads say that its ApiKey was deleted, and then ended', async () => {
     await world.issuedKey()
     await world.stopProcesses()
     await removeByForce()
-    world.refuse(
-      (call) => call.plural === 'apikeys' && (call.verb === 'list' || call.verb === 'get'),
-      new KubeError('Unreachable', 0, 'no answer'),
-    )
+    const atRead: string[] = []
+    world.beforeCall = async ({ verb, plural }) => {
+      if (verb === 'get' && plural === 'apikeys') atRead.push((await world.keyRecords())[0]?.state ?? '')
+    }
     await world.start()
-    expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked', verifiers: [{}] }]) // so that its clients get the reason
-    expect(await world.keyringEntries()).toMatchObject([{ deletedMs: null }])
+    expect(atRead).toEqual(['Active', 'Revoked']) // before the first records, and from the queue. Its clients get the reason
+    expect(await world.keyRecords()).toEqual([])
+    expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', deletedMs: expect.any(Number) }])
+  })
+
+  test.each([
+    ['no answer', new KubeError('Unreachable', 0, 'no answer')],
+    ['403', new KubeError('Forbidden', 403, 'no Role')],
+  ])('works on while its ApiKey cannot be read (%s), which is logged, and ends when a read confirms the deletion', async (_what, error) => {
+    await world.issuedKey()
+    await world.stopProcesses()
+    await removeByForce()
+    world.refuse((call) => call.plural === 'apikeys' && (call.verb === 'list' || call.verb === 'get'), error)
+    await world.start()
+    expect(await world.keyRecords()).toMatchObject([{ state: 'Active', verifiers: [{}] }])
+    expect(await world.keyringEntries()).toMatchObject([{ state: 'Active', deletedMs: null }])
+    expect(world.logs.join('\n')).toMatch(/without an ApiKey in the cache work on until it can be read/)
+    expect(world.logs.join('\n')).toMatch(/read-live failed/)
     world.beforeCall = () => undefined
     await world.pass(300)
     await world.settle()
     expect(await world.keyRecords()).toEqual([])
     expect(await world.keyringEntries()).toMatchObject([{ state: 'Revoked', deletedMs: expect.any(Number) }])
+  })
+
+  test.each(['at a takeover', 'while the operator runs'])(
+    'that a wrong list of the API server lacks %s is not refused for a moment',
+    async (when) => {
+      await world.issuedKey()
+      const present = await world.key()
+      const states: string[] = []
+      world.afterCall = async ({ verb, plural, namespace }) => {
+        if (verb === 'write' || verb === 'rebuild') for (const { state } of await world.keyRecords()) states.push(state)
+        if (plural === 'apikeys' && namespace === SHOP && verb === 'get') states.push('read')
+      }
+      if (when === 'at a takeover') {
+        await world.stopProcesses()
+        const list = world.objects.list.bind(world.objects)
+        world.objects.list = (resource, ...scope) => (resource.plural === 'apikeys' ? Promise.resolve([]) : list(resource, ...scope))
+        world.launch()
+      }
+      world.watches.miss(apiKeys, present)
+      await world.settle()
+      await world.pass(60)
+      await world.settle()
+      expect(states).toContain('read')
+      expect(states).not.toContain('Revoked')
+      expect(await world.keyRecords()).toMatchObject([{ state: 'Active' }])
+      expect(await world.keyringEntries()).toMatchObject([{ state: 'Active', deletedMs: null }])
+    },
+  )
+
+  test('is read live at once when its ApiKey leaves the cache, although it was read within the last minute', async () => {
+    await world.issuedKey()
+    world.watches.miss(apiKeys, await world.key())
+    await world.settle()
+    await world.objects.patch(apiKeys, BOT, [{ op: 'add', path: '/metadata/annotations', value: { note: 'the cache knows it again' } }])
+    await world.settle()
+    await removeByForce()
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+  })
+
+  test('is one of many whose finalizers were removed by force: all end, and reads of their namespace leave room for others', async () => {
+    const names = Array.from({ length: 120 }, (_, at) => `bot-${at}`)
+    await world.start()
+    for (const name of names) await world.applyKey({}, name)
+    await world.settle()
+    const reads = { now: 0, most: 0 }
+    world.beforeCall = async ({ verb, plural }) => {
+      if (verb !== 'get' || plural !== 'apikeys') return
+      reads.now += 1
+      reads.most = Math.max(reads.most, reads.now)
+      await world.sleep(20)
+      reads.now -= 1
+    }
+    for (const name of names) {
+      await world.objects.patch(apiKeys, { namespace: SHOP, name }, [{ op: 'remove', path: '/metadata/finalizers' }])
+      await world.objects.remove(apiKeys, { namespace: SHOP, name })
+    }
+    await world.settle()
+    expect(await world.keyRecords()).toEqual([])
+    expect((await world.keyringEntries()).filter(({ deletedMs }) => deletedMs === null)).toEqual([])
+    expect(reads.most).toBeGreaterThan(1)
+    expect(reads.most).toBeLessThanOrEqual(22) // two thirds of the runs of the queue
   })
 
   test('works again once a live read has found the ApiKey, if only the cache lacks it', async () => {
@@ -90,7 +168,7 @@ describe('an entry without its ApiKey', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
-  test('stays refused if a live read finds the ApiKey being deleted', async () => {
+  test('stays refused once a live read has found the ApiKey being deleted', async () => {
     await world.start()
     world.freezeWatch('Standbys')
     await world.settledKey()
@@ -98,6 +176,13 @@ describe('an entry without its ApiKey', () => {
     await world.objects.remove(apiKeys, BOT)
     await world.restart()
     expect(await world.keyRecords()).toMatchObject([{ state: 'Revoked' }])
+    world.refuse(
+      (call) => call.plural === 'apikeys' && (call.verb === 'list' || call.verb === 'get'),
+      new KubeError('Unreachable', 0, 'no answer'),
+    )
+    await world.restart()
+    expect(await world.keyRecords(), 'a later leader cannot read it').toMatchObject([{ state: 'Revoked' }])
+    world.beforeCall = () => undefined
     world.thawWatch()
     await world.settle()
     expect(await world.keyRecords()).toEqual([])

@@ -1,14 +1,16 @@
 /**
  * Reconciles keyring entries without an ApiKey: the finalizer was removed by force, the namespace is no longer watched, or the cache lags
- * behind. In a watched namespace such an entry does not authenticate: the operator projects it as revoked until a live read confirms the
- * deletion of its ApiKey, and then ends it. In other namespaces the entry stays as it is, unless the administrator has given the namespace up.
+ * behind. In a watched namespace the operator reads the ApiKey live and ends the entry if it was deleted. Until that read has succeeded the key
+ * works: a wrong list of the API server is no reason to refuse a good key. In other namespaces the entry stays as it is, unless the
+ * administrator has given the namespace up.
  */
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { ApiKey } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
-import type { ObjectRef } from '#kube/port.ts'
+import { type ObjectRef, uidOf } from '#kube/port.ts'
 import { type Check, firstAnswer, type Reconciled, type StepBase, type Wait } from '../../loop/reconciler.ts'
+import type { Level } from '../../loop/level.ts'
 import { findByUid } from '../kind.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { recordText } from './keyring-entry.ts'
@@ -21,7 +23,8 @@ const CONFIRM_AGAIN_MS = 60_000
 /** Maximum number of namespaces that a log line or a metric names. */
 const MAX_NAMED = 100
 
-type LiveState = 'Deleted' | 'Deleting' | 'Exists'
+/** What a live read says about the ApiKey of an entry. A deletion that has begun is final, whatever finalizers hold it. */
+export type LiveState = 'Deleted' | 'Deleting' | 'Exists'
 
 export interface ObservedOrphan {
   readonly entry: KeyringEntry
@@ -33,16 +36,17 @@ export interface ObservedOrphan {
   readonly now: number
 }
 
-type Step = StepBase & ({ readonly do: 'read-live' } | { readonly do: 'project' } | { readonly do: 'end' })
+type Step = StepBase & { readonly do: 'read-live' | 'revoke' | 'end' | 'project' }
 
 const CHECKS: ReadonlyArray<Check<ObservedOrphan, Step>> = [
   ({ isCommitting }) => (isCommitting ? { do: 'wait' } : undefined),
   ({ scope }) => (scope === 'Former' ? { do: 'end', level: 'urgent' } : undefined),
   ({ scope }) => (scope === 'Kept' ? { do: 'wait' } : undefined),
   ({ scope }) => (scope === 'NotSynced' ? { do: 'wait', forMs: CONFIRM_AGAIN_MS } : undefined),
-  ({ isProjected }) => (isProjected ? undefined : { do: 'project', level: 'urgent' }),
-  ({ confirmed }) => (confirmed === undefined ? { do: 'read-live', level: 'change' } : undefined),
-  ({ confirmed }) => (confirmed === 'Deleted' ? { do: 'end', level: 'urgent' } : { do: 'wait', forMs: CONFIRM_AGAIN_MS }),
+  ({ confirmed }) => (confirmed === undefined ? { do: 'read-live', level: 'urgent' } : undefined),
+  ({ confirmed }) => (confirmed === 'Deleted' ? { do: 'end', level: 'urgent' } : undefined),
+  ({ confirmed, entry }) => (confirmed === 'Deleting' && entry.state !== 'Revoked' ? { do: 'revoke', level: 'urgent' } : undefined),
+  ({ isProjected }) => (isProjected ? { do: 'wait', forMs: CONFIRM_AGAIN_MS } : { do: 'project', level: 'change' }),
 ]
 
 /**
@@ -83,7 +87,7 @@ export function reportKept({ keyring, settings, apiKeys: cache, metrics, log }: 
   )
 }
 
-/** The record of an entry without an ApiKey: revoked, but with its verifiers, so that the refusal gives the reason. */
+/** The record of an entry whose ApiKey was deleted: revoked, but with its verifiers, so that the refusal gives the reason. */
 export function refusedRecord(entry: KeyringEntry, version: number): string | undefined {
   return recordText({ ...entry, state: 'Revoked' }, version)
 }
@@ -97,9 +101,15 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
     return answer && answer.untilMs > deps.clock.monotonic() ? answer.state : undefined
   }
 
-  function wantedRecord(entry: KeyringEntry): string | undefined {
-    return confirmed.get(entry.uid)?.state === 'Exists' ? recordText(entry, deps.version()) : refusedRecord(entry, deps.version())
+  /** Sends an entry to the keyring and to the gateways at once. */
+  function replace(entry: KeyringEntry, level: Level): void {
+    keyring.commit(entry, level)
+    projection.want('key', entry.uid, recordOf(entry), level)
   }
+
+  const recordOf = (entry: KeyringEntry): string | undefined => recordText(entry, deps.version())
+
+  deps.apiKeys.subscribe((before) => void (before && confirmed.delete(uidOf(before)))) // a read is older than the event
 
   return {
     name: ORPHAN_QUEUE,
@@ -109,7 +119,7 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
         confirmed.delete(uid)
         return undefined
       }
-      const isPresent = projection.present('key', uid, wantedRecord(entry)) !== undefined
+      const isPresent = projection.present('key', uid, recordOf(entry)) !== undefined
       return {
         entry,
         isCommitting: keyring.state(uid) === 'Pending',
@@ -126,10 +136,10 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
         confirmed.set(entry.uid, { state: liveState(entry, live), untilMs: deps.clock.monotonic() + CONFIRM_AGAIN_MS })
         return
       }
-      if (step.do === 'project') return projection.want('key', entry.uid, wantedRecord(entry), step.level)
+      if (step.do === 'project') return projection.want('key', entry.uid, recordOf(entry), step.level)
+      if (step.do === 'revoke') return replace({ ...entry, state: 'Revoked', revision: projection.revision }, step.level)
       const tombstone = tombstoneOf(entry, deps.subjects.ledger?.storeTime() ?? now)
-      keyring.commit(tombstone, step.level)
-      projection.want('key', entry.uid, recordText(tombstone, deps.version()), step.level)
+      replace(tombstone, step.level)
       deps.subjects.ledger?.deleted(entry.uid)
       deps.metrics?.orphaned(1)
       deps.log.warn(
@@ -140,7 +150,8 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
   }
 }
 
-function liveState({ uid }: KeyringEntry, apiKey: ApiKey | undefined): LiveState {
+/** @param apiKey the answer of a live read by namespace and name */
+export function liveState({ uid }: Pick<KeyringEntry, 'uid'>, apiKey: ApiKey | undefined): LiveState {
   if (apiKey?.metadata.uid !== uid) return 'Deleted'
   return apiKey.metadata.deletionTimestamp === undefined ? 'Exists' : 'Deleting'
 }

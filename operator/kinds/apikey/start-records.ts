@@ -17,12 +17,12 @@ import { findByUid } from '../kind.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { isHashKey, restoredHashes } from './hash-source.ts'
 import { entryOf, recordText } from './keyring-entry.ts'
-import { refusedRecord, scopeOf } from './orphans.ts'
+import { liveState, refusedRecord, scopeOf } from './orphans.ts'
 import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
 
-/** Maximum number of concurrent reads of Secrets. */
+/** Maximum number of concurrent reads. */
 const READS = 32
-/** Longest time for reads of Secrets, ms. The reconcile of each remaining key recovers its entry. */
+/** Longest time for reads of Secrets, and for those of ApiKeys, ms. The reconcile of each remaining key goes on. */
 const READ_FOR_MS = 10_000
 /** Maximum number of entries per turn of the event loop. */
 const TURN = 500
@@ -30,32 +30,31 @@ const TURN = 500
 /** Longest wait of a start for restored entries to become durable, ms. */
 const RESTORED_WITHIN_MS = 5_000
 
-/** Restores lost entries, and reads live which keys without an ApiKey in the cache exist. The keyring must be loaded. */
+/** Restores lost entries, and reads live which keys without an ApiKey in the cache were deleted. The keyring must be loaded. */
 export async function prepareKeys(deps: ApiKeyDeps): Promise<readonly ProjectionChange[]> {
-  const existing = await recoverKeys(deps)
-  const mayExist = (namespace: string): boolean => ['NotSynced', 'Kept'].includes(scopeOf(namespace, deps))
-  return await startRecords(deps, ({ uid, namespace }) => mayExist(namespace) || existing.has(uid))
+  const { gone } = await recoverKeys(deps, orphansIn(deps))
+  return await startRecords(deps, ({ uid, namespace }) => scopeOf(namespace, deps) !== 'Former' && !gone.has(uid))
 }
 
 /** Restores lost entries at the first contact with Redis, if it did not answer at the start. @throws if Redis does not answer after all */
 export async function searchRedis(deps: ApiKeyDeps): Promise<void> {
-  await recoverKeys(deps)
+  await recoverKeys(deps, [])
   if (!deps.kept.isRedisRead) throw new Error('Redis does not answer, and its records may be the last copies of lost keyring entries')
 }
 
-/** @returns by uid, the ApiKeys that exist and are not in the cache */
-async function recoverKeys(deps: ApiKeyDeps): Promise<ReadonlyMap<string, ApiKey>> {
+/** @param orphans entries without an ApiKey in the cache, which are read live too */
+async function recoverKeys(deps: ApiKeyDeps, orphans: readonly KeyringEntry[]): Promise<LiveKeys> {
   const known = await recover(deps.apiKeys.list(), deps)
   const records = await unknownRecords(deps)
   const byScope = Map.groupBy(records ?? [], ({ namespace }) => scopeOf(namespace, deps))
   const unknown = [...(byScope.get('Watched') ?? []), ...(byScope.get('NotSynced') ?? [])]
   const kept = (byScope.get('Kept') ?? []).map(({ uid }) => uid)
-  const existing = await readExisting([...orphansIn(deps), ...unknown], deps)
-  const missed = unknown.flatMap(({ uid }) => existing.get(uid) ?? []) // by a cache whose watch was cut off
+  const live = await readLive([...orphans, ...unknown], deps)
+  const missed = unknown.flatMap(({ uid }) => live.existing.get(uid) ?? []) // by a cache whose watch was cut off
   const unseen = await recover(missed, deps)
   const open = [known, unseen].flatMap((recovery) => [...recovery.open, ...recovery.restored])
   deps.kept.set({ open: [...open, ...kept], isRedisRead: known.isRedisRead && unseen.isRedisRead && records !== undefined })
-  return existing
+  return live
 }
 
 /** Restores the entry of one key whose record in Redis is kept: the first write has failed, or the Secret could not be read. @throws KubeError */
@@ -89,35 +88,66 @@ function orphansIn(deps: ApiKeyDeps): readonly KeyringEntry[] {
   )
 }
 
+type Sought = Pick<KeyringEntry, 'uid' | 'namespace' | 'name'>
+
+/** What live reads say, by uid. A key that is in neither could not be read. */
+interface LiveKeys {
+  readonly existing: Map<string, ApiKey>
+  /** Keys whose ApiKey was deleted, or is being deleted. */
+  readonly gone: Set<string>
+}
+
 /**
- * Lists ApiKeys live, for keys whose ApiKey is not in the cache.
- * @returns by uid, the ApiKeys that exist and are not being deleted. The keys of a namespace that does not answer are refused until it does
+ * Reads live which keys exist that the cache lacks. A list shows thousands of them in few calls. What a list lacks is read one by one: a list
+ * may be wrong, and decides against no key. Keys that cannot be read work on, and their reconcile tries again.
  */
-async function readExisting(
-  keys: readonly Pick<KeyringEntry, 'uid' | 'namespace'>[],
-  { kube, settings, log }: ApiKeyDeps,
-): Promise<ReadonlyMap<string, ApiKey>> {
-  const isClusterWide = settings.watchNamespaces.length === 0
-  const namespaces = new Set(keys.map(({ namespace }) => (isClusterWide ? '' : namespace)))
-  const found = new Map<string, ApiKey>()
-  const list = async (namespace: string): Promise<void> => {
+async function readLive(keys: readonly Sought[], deps: ApiKeyDeps): Promise<LiveKeys> {
+  const live: LiveKeys = { existing: new Map(), gone: new Set() }
+  const isClusterWide = deps.settings.watchNamespaces.length === 0
+  const unlisted: Sought[] = []
+  const list = async ([namespace, some]: readonly [string, readonly Sought[]]): Promise<void> => {
     try {
-      for (const apiKey of await kube.list(apiKeys, namespace))
-        if (apiKey.metadata.deletionTimestamp === undefined) found.set(uidOf(apiKey), apiKey)
+      const listed = new Map((await deps.kube.list(apiKeys, namespace)).map((apiKey) => [uidOf(apiKey), apiKey]))
+      for (const key of some) if (!take(key, listed.get(key.uid), live)) unlisted.push(key)
     } catch (error) {
       const where = namespace === '' ? '' : ` of namespace ${namespace}`
-      log.warn(`keys${where} without an ApiKey in the cache are refused until it can be read (${messageOf(error)})`)
+      deps.log.warn(`keys${where} without an ApiKey in the cache work on until it can be read (${messageOf(error)})`)
     }
   }
-  await Promise.all([...namespaces].map(list))
-  return found
+  await Promise.all([...Map.groupBy(keys, ({ namespace }) => (isClusterWide ? '' : namespace))].map(list))
+  await readEach(unlisted, live, deps)
+  return live
+}
+
+async function readEach(keys: readonly Sought[], live: LiveKeys, { kube, clock, log }: ApiKeyDeps): Promise<void> {
+  const untilMs = clock.monotonic() + READ_FOR_MS
+  const failures: string[] = []
+  await inParallel(keys, READS, async (key) => {
+    if (clock.monotonic() >= untilMs) return void failures.push('the reads took too long')
+    try {
+      const apiKey = await kube.get(apiKeys, { namespace: key.namespace, name: key.name })
+      if (!take(key, apiKey, live)) live.gone.add(key.uid)
+    } catch (error) {
+      failures.push(messageOf(error))
+    }
+  })
+  if (failures.length > 0)
+    log.warn({ keys: failures.length }, `keys without an ApiKey in the cache work on until it can be read (${failures[0]})`)
+}
+
+/** @returns whether the ApiKey that was read is that of the key */
+function take({ uid }: Sought, apiKey: ApiKey | undefined, { existing, gone }: LiveKeys): boolean {
+  const state = liveState({ uid }, apiKey)
+  if (state === 'Deleting') gone.add(uid)
+  else if (state === 'Exists' && apiKey) existing.set(uid, apiKey)
+  return state !== 'Deleted'
 }
 
 interface RecordDeps extends Pick<ApiKeyDeps, 'keyring' | 'apiKeys' | 'version'> {
   readonly accounts: Pick<ApiKeyDeps['accounts'], 'ofKey'>
 }
 
-/** @param exists whether an ApiKey that the cache lacks exists, or may exist because its namespace is unreadable */
+/** @param exists whether an ApiKey that the cache lacks exists, or may exist because it could not be read */
 export async function startRecords(deps: RecordDeps, exists: (entry: KeyringEntry) => boolean): Promise<readonly ProjectionChange[]> {
   const records: ProjectionChange[] = []
   await inTurns(newestEntries(deps), TURN, (entry) => {
