@@ -104,6 +104,15 @@ describe('a translated plain answer', () => {
     expect(answered({ message: { content: '' } })).toMatchObject({ content: [], stop_reason: 'end_turn' })
   })
 
+  it('fails if the arguments of its calls together would become too many objects: they are texts, which no bound of the answer counts', () => {
+    const half = `{"a":[${'{},'.repeat(60_000)}{}]}` // of a brace and a comma each
+    const message = { tool_calls: [call('c1', half), call('c2', half)] }
+    expect(answered({ message: { tool_calls: [call('c1', half)] } }).content).toHaveLength(1)
+    expect(() => answered({ message })).toThrow('too many parts')
+    expect(() => answered({ message: { tool_calls: [call('c1', '"'), call('c2', half), call('c3', half)] } })).toThrow('too many parts')
+    expect(answered({ message: { tool_calls: [call('c1', JSON.stringify({ text: half + half }))] } }).content).toHaveLength(1)
+  })
+
   it.each(['abort', 'error'])('fails at finish_reason %s, without any, and at a call without a name', (finish) => {
     expect(() => answered({ message: { content: 'a' }, finish })).toThrow(UnreadableAnswer)
     expect(() => messageAnswer({ choices: [{ message: { content: 'a' } }] }, ASKED, 3)).toThrow(UnreadableAnswer)

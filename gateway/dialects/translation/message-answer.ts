@@ -1,6 +1,7 @@
 /** Answers in the format of the Messages API: its reasons to stop, its usage, and a whole message of a plain chat completion. */
 import { randomUUID } from 'node:crypto'
 import { asObject, type JsonObject } from '../json-body.ts'
+import { haveTooManyParts } from '../read-request.ts'
 import { UnreadableAnswer } from '../unreadable-answer.ts'
 import { settledUsage, type UsageReport } from '../usage.ts'
 import { type CallPiece, type Finish, pieceOf, usageOf } from './chat-answer.ts'
@@ -34,6 +35,7 @@ export function toolId(): string {
 export function messageAnswer(answer: JsonObject, asked: Asked, outputTokens: number): JsonObject {
   const piece = pieceOf(answer)
   if (piece?.finish === undefined) throw new UnreadableAnswer('the answer has no finish_reason')
+  checkArguments(piece.calls)
   const ids = new Set<string>()
   const calls = piece.calls.map((call) => toolUse(call, ids))
   const whole = calls.filter((call) => call !== undefined)
@@ -61,6 +63,14 @@ export function uniqueId(id: string | undefined, ids: Set<string>): string {
   const unique = id === undefined || ids.has(id) || NUMBERED.test(id) ? toolId() : id
   ids.add(unique)
   return unique
+}
+
+/**
+ * Arguments are texts within the answer, so no bound of its parts counts them: parsed, 30 MiB of empty objects would end the process.
+ * @throws UnreadableAnswer
+ */
+export function checkArguments(calls: ReadonlyArray<Pick<CallPiece, 'args'>>): void {
+  if (haveTooManyParts(calls.map(({ args }) => args))) throw new UnreadableAnswer('the arguments of its tool calls have too many parts')
 }
 
 /** The arguments of a call. Some servers send an empty text for a call without arguments. @returns undefined unless they are a JSON object */

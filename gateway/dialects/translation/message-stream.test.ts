@@ -92,6 +92,10 @@ describe('a translated stream', () => {
     const long = new MessageStream(ASKED)
     for (let mebibytes = 0; mebibytes < 4; mebibytes++) long.push(call(0, 'x'.repeat(2 ** 20), { id: 'c1' }), 1)
     expect(() => long.push(call(0, 'x'), 1)).toThrow('too long')
+    const parts = new MessageStream(ASKED)
+    parts.push(call(0, `[${'{},'.repeat(100_000)}0]`, { id: 'c1' }), 1)
+    parts.push(finish('tool_calls'), 1)
+    expect(() => parts.end(1)).toThrow('too many parts')
   })
 
   it('X5: keeps complete calls apart that all have the index 0', () => {

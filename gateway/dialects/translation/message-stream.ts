@@ -13,7 +13,7 @@ import { UnreadableAnswer } from '../unreadable-answer.ts'
 import { laterReport, type UsageReport } from '../usage.ts'
 import { type CallPiece, type ChatPiece, type Finish, pieceOf, usageOf } from './chat-answer.ts'
 import { JsonExtent } from './json-extent.ts'
-import { type Asked, inputOf, messageId, messageUsage, type Stop, stopOf, uniqueId } from './message-answer.ts'
+import { type Asked, checkArguments, inputOf, messageId, messageUsage, type Stop, stopOf, uniqueId } from './message-answer.ts'
 
 /** Characters of arguments that may wait for an earlier call. */
 const MAX_WAITING = 1024 * 1024
@@ -217,6 +217,7 @@ export class MessageStream {
 
   #end(outputTokens: number): void {
     if (this.#finish === undefined) throw new UnreadableAnswer('the stream has no finish_reason')
+    checkArguments(this.#calls)
     const isCut = this.#calls.some(({ args }) => inputOf(args) === undefined)
     const stop = stopOf(this.#finish, { asked: this.#asked, calls: this.#calls.length, isCut })
     this.#closeAll()
