@@ -25,6 +25,17 @@ describe('SseSplitter', () => {
     expect(text(whole)).toBe(text(chunk))
   })
 
+  test('short chunks of an unfinished event are copied together: an object for each byte would fill a pod', () => {
+    const splitter = new SseSplitter()
+    const chunk = Buffer.from('?')
+    splitter.push(Buffer.from('data: '))
+    for (const letter of 'ab'.repeat(2_000)) {
+      chunk.write(letter)
+      splitter.push(chunk)
+    }
+    expect([splitter.tailBytes, text(splitter.end())]).toEqual([4_006, `data: ${'ab'.repeat(2_000)}`])
+  })
+
   test.each([
     ['LF', '\n'],
     ['CRLF', '\r\n'],

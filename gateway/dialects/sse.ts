@@ -2,6 +2,7 @@
  * Splits server-sent events as bytes and decodes single events. No byte is changed. Lines end in LF, CRLF or CR (WHATWG HTML, "Interpreting
  * an event stream"); a chunk may be cut anywhere.
  */
+import { ChunkList } from '#platform/chunk-list.ts'
 import type { JsonObject } from './json-body.ts'
 
 const LF = 10
@@ -40,12 +41,11 @@ export function dataEvent(data: string): string {
  * results of `push` and `end` equals the input, byte for byte.
  */
 export class SseSplitter {
-  #tail: Buffer[] = []
-  #tailBytes = 0
+  readonly #tail = new ChunkList()
   #window: Buffer = EMPTY
 
   get tailBytes(): number {
-    return this.#tailBytes
+    return this.#tail.bytes
   }
 
   /** @returns all bytes up to the last event boundary; empty if no event is complete; usually the chunk itself, without a copy */
@@ -56,9 +56,7 @@ export class SseSplitter {
       this.#keep(chunk, probe)
       return EMPTY
     }
-    const whole = this.#tail.length === 0 ? chunk.subarray(0, cut) : Buffer.concat([...this.#tail, chunk.subarray(0, cut)])
-    this.#tail = []
-    this.#tailBytes = 0
+    const whole = this.#tail.bytes === 0 ? chunk.subarray(0, cut) : Buffer.concat([this.#tail.take(), chunk.subarray(0, cut)])
     this.#window = EMPTY
     if (cut < chunk.length) this.#keep(chunk.subarray(cut), chunk.subarray(cut))
     return whole
@@ -66,13 +64,12 @@ export class SseSplitter {
 
   /** @returns the rest at the end of the stream: an event without its boundary, or nothing */
   end(): Buffer {
-    return Buffer.concat(this.#tail)
+    return this.#tail.take()
   }
 
   #keep(bytes: Buffer, probe: Buffer): void {
     if (bytes.length === 0) return
-    this.#tail.push(bytes)
-    this.#tailBytes += bytes.length
+    this.#tail.add(bytes)
     this.#window = probe.subarray(-WINDOW_BYTES)
   }
 }

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { constantError, GatewayError, sharedError } from '../errors.ts'
+import { ChunkList } from '#platform/chunk-list.ts'
 import type { LoopShare } from '#platform/loop-share.ts'
 import { boundaryIn } from '../dialects/form-body.ts'
 import type { BodyHold } from './body-budget.ts'
@@ -47,26 +48,22 @@ export function readBody(
   { maxBytes, hold, loop, whose }: BodyBounds,
 ): Promise<Buffer | GatewayError | undefined> {
   return new Promise((resolve) => {
-    const chunks: Buffer[] = []
-    let bytes = 0
+    const chunks = new ChunkList()
     const take = (chunk: Buffer): void => {
-      bytes += chunk.length
+      const bytes = chunks.bytes + chunk.length
       const refusal = bytes > maxBytes ? tooLarge(maxBytes) : refusalToHold(hold, chunk.length, whose)
       if (refusal === undefined) {
-        chunks.push(chunk)
+        chunks.add(chunk)
         if (bytes > UNHURRIED_BYTES && loop.spend(chunk.length, 0)) waitForTurn(request, loop)
         return
       }
       request.off('data', take) // the error sender discards the rest
-      chunks.length = 0
+      chunks.clear()
       hold.release()
       resolve(refusal)
     }
     request.on('data', take)
-    request.on('end', () => {
-      resolve(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks, bytes))
-      chunks.length = 0 // the request stays in memory until its answer ends
-    })
+    request.on('end', () => resolve(chunks.take())) // empties the list, because the request stays in memory until its answer ends
     // Also fires after `end`, when resolving again has no effect. Without an `error` listener, `close` is the only event for an aborted upload.
     request.on('close', resolve.bind(undefined, undefined))
     if (request.headers.expect !== undefined && CONTINUE.test(request.headers.expect)) response.writeContinue()

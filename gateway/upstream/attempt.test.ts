@@ -75,17 +75,24 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
   return { result, attempt, target, ticker, clock, loop, response, controller, dispatched }
 }
 
-/** A stream whose backend has answered while the event loop has other work: its next large chunk waits. */
-function streamOnBusyLoop(): World & { written: () => string } {
-  const made = world(true)
-  const { attempt, loop, controller, response } = made
+/** A world that shows what the client gets. */
+function writing(stream: boolean): World & { written: () => string } {
+  const made = world(stream)
+  const { response } = made
   let text = ''
   response.write = (bytes: Buffer) => ((text += String(bytes)), true)
   response.end = ((bytes?: Buffer) => ((text += String(bytes ?? '')), response)) as ServerResponse['end']
+  return { ...made, written: () => text }
+}
+
+/** A stream whose backend has answered while the event loop has other work: its next large chunk waits. */
+function streamOnBusyLoop(): World & { written: () => string } {
+  const made = writing(true)
+  const { attempt, loop, controller } = made
   while (!loop.spend(65_536, 0));
   attempt.onRequestStart(controller)
   attempt.onResponseStart(controller, 200, { 'content-type': 'text/event-stream' })
-  return { ...made, written: () => text }
+  return made
 }
 
 function fakeController(): World['controller'] {
@@ -214,6 +221,20 @@ describe('one request to one server', () => {
     expect([attempt.job.body?.model, bodies.bytes]).toEqual(['llama', 5])
     attempt.onResponseData(controller, EVENT)
     expect([attempt.job.body, bodies.bytes]).toEqual([undefined, 0])
+  })
+
+  it.each([false, true])('copies short chunks of a plain answer together, whether it is written in another form or not: %s', (stream) => {
+    const { attempt, controller, written } = writing(stream)
+    const chunk = Buffer.from('?')
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'application/json' })
+    attempt.onResponseData(controller, Buffer.from('{'))
+    for (const letter of `"choices":[],"id":"${'ab'.repeat(400)}"}`) {
+      chunk.write(letter)
+      attempt.onResponseData(controller, chunk)
+    }
+    attempt.onResponseEnd()
+    expect(written()).toContain(`"id":"${'ab'.repeat(400)}"`)
   })
 
   it('informational answers do not count as answers', async () => {

@@ -3,6 +3,7 @@ import { AnswerUsage } from '../dialects/answer-usage.ts'
 import { answerTokens } from '../dialects/prompt-size.ts'
 import { settledUsage, tokensOfBytes, type Usage, type UsageReport } from '../dialects/usage.ts'
 import type { GatewayError } from '../errors.ts'
+import { ChunkList } from '#platform/chunk-list.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
 import { isError, type JsonObject, parseObject, readJson } from '../dialects/json-body.ts'
@@ -26,7 +27,7 @@ export class PlainRelay implements AnswerRelay {
   #found: AnswerUsage | undefined = undefined
   /** Of an answer that does not show what was cached. */
   readonly #hidden: HiddenCache | undefined
-  #chunks: Buffer[] = []
+  readonly #chunks = new ChunkList()
   #bytes = 0
   #report: UsageReport | undefined = undefined
   /** Tokens of the text of a whole answer without usage. */
@@ -46,13 +47,13 @@ export class PlainRelay implements AnswerRelay {
       this.#found?.add(chunk)
       return this.#host.write(this.#hidden?.push(chunk) ?? chunk)
     }
-    this.#chunks.push(chunk)
+    this.#chunks.add(chunk)
     if (this.#bytes > READ_WHOLE_BYTES) this.#pipe()
   }
 
   end(): void {
     if (this.isOpen) return this.#host.finish(this.#hidden?.end())
-    const bytes = this.#collected()
+    const bytes = this.#chunks.take()
     const body = readJson(bytes)
     if (body === undefined) return this.#endList(bytes)
     if (this.#isMetered) this.#meter(body.value)
@@ -92,7 +93,7 @@ export class PlainRelay implements AnswerRelay {
   }
 
   #pipe(): void {
-    const collected = this.#collected()
+    const collected = this.#chunks.take()
     const opening = this.#host.job.dialect.mayAnswerList ? OPENING : OPENING_BRACE
     if (!opening.test(collected.toString('latin1', 0, 64))) return this.#host.fail(backendBroken(NO_OBJECT))
     const shown = renamedStart(collected, this.#host.job.askedName)
@@ -110,13 +111,6 @@ export class PlainRelay implements AnswerRelay {
     const headers = returnedHeaders(this.#head.headers, 'application/json')
     if (length !== undefined) headers.push('content-length', String(length))
     this.#host.open(headers)
-  }
-
-  #collected(): Buffer {
-    const [first] = this.#chunks
-    const body = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks)
-    this.#chunks = []
-    return body
   }
 }
 
@@ -136,7 +130,7 @@ export class ErrorAnswer implements AnswerRelay {
   readonly isOpen = false
   readonly #host: RelayPort
   readonly #head: AnswerHead
-  readonly #chunks: Buffer[] = []
+  readonly #chunks = new ChunkList()
   #bytes = 0
 
   constructor(host: RelayPort, head: AnswerHead) {
@@ -146,13 +140,13 @@ export class ErrorAnswer implements AnswerRelay {
   }
 
   data(chunk: Buffer): void {
-    this.#chunks.push(chunk)
+    this.#chunks.add(chunk)
     this.#bytes += chunk.length
     if (this.#bytes > MAX_ERROR_BYTES) this.end()
   }
 
   end(): void {
-    const text = Buffer.concat(this.#chunks).toString('utf8')
+    const text = this.#chunks.take().toString('utf8')
     const { 'content-type': type = '', 'retry-after': retryAfter } = this.#head.headers
     const body = parseObject(text) ?? (type.startsWith('text/plain') ? text : undefined)
     const status = this.#head.status === 200 ? statusIn(body) : this.#head.status

@@ -1,5 +1,6 @@
 import type { AnswerCost, WholeAnswer } from '../dialects/whole-answer.ts'
 import { settledUsage, tokensOfBytes, type Usage } from '../dialects/usage.ts'
+import { ChunkList } from '#platform/chunk-list.ts'
 import { GatewayError, sharedError } from '../errors.ts'
 import { backendBroken, gatewayFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
@@ -20,7 +21,7 @@ export class WholeRelay implements AnswerRelay {
   readonly #head: AnswerHead
   /** Of a client that has asked for a stream. */
   readonly #stream: StreamRelay | undefined
-  #chunks: Buffer[] = []
+  readonly #chunks = new ChunkList()
   #bytes = 0
   /** Bytes that the budget of bodies counts. */
   #booked = 0
@@ -37,15 +38,13 @@ export class WholeRelay implements AnswerRelay {
 
   data(chunk: Buffer): void {
     this.#bytes += chunk.length
-    this.#chunks.push(chunk)
+    this.#chunks.add(chunk)
     if (this.#bytes > this.#host.maxAnswerBytes) this.#tooLarge()
     else if (this.#bytes > SMALL_BYTES) this.#book()
   }
 
   end(): void {
-    const [first] = this.#chunks
-    const bytes = this.#chunks.length === 1 && first !== undefined ? first : Buffer.concat(this.#chunks)
-    this.#chunks = []
+    const bytes = this.#chunks.take()
     const { job, translated } = this.#host
     const order = {
       isStream: this.#stream !== undefined,
@@ -85,12 +84,12 @@ export class WholeRelay implements AnswerRelay {
     this.#booked = this.#bytes
     if (taken === 'Taken') return
     if (taken === 'TooLarge') return this.#tooLarge()
-    this.#chunks = []
+    this.#chunks.clear()
     this.#host.fail(gatewayFailure(sharedError('bodiesFull')))
   }
 
   #tooLarge(): void {
-    this.#chunks = []
+    this.#chunks.clear()
     this.#host.fail(backendBroken(`its answer is too large to be ${this.#host.translated ? 'translated' : 'sent as a stream'}`))
   }
 

@@ -7,6 +7,7 @@ import { type JsonObject, parseObject } from '../dialects/json-body.ts'
 import type { CountEstimate } from '../dialects/prompt-size.ts'
 import { bytesFor, type RequestBody } from '../dialects/request-body.ts'
 import { ENGINE_TRAITS, type TokenizerRoute } from '../dialects/translation/engine-traits.ts'
+import { ChunkList } from '#platform/chunk-list.ts'
 import { NO_SLOT } from '#platform/intrusive-set.ts'
 import { type ForwardDeps, pickBackend } from './dispatch.ts'
 import type { ForwardJob, Outcome } from './forward-job.ts'
@@ -114,14 +115,12 @@ function asker({ exchange, model }: ForwardJob, { target, tokenizer, signal }: A
 }
 
 async function textOf(body: Dispatcher.ResponseData['body']): Promise<string | undefined> {
-  const chunks: Buffer[] = []
-  let bytes = 0
+  const chunks = new ChunkList()
   for await (const chunk of body as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes > MAX_ANSWER_BYTES) return undefined // leaving the loop ends the request
-    chunks.push(chunk)
+    chunks.add(chunk)
+    if (chunks.bytes > MAX_ANSWER_BYTES) return undefined // leaving the loop ends the request
   }
-  return Buffer.concat(chunks).toString('utf8')
+  return chunks.take().toString('utf8')
 }
 
 function whole(count: unknown): number | undefined {
