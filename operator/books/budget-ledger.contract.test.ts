@@ -5,6 +5,8 @@ import { OperatorWorld } from '../../test/support/operator-world.ts'
 import { MemoryProjection } from '../../standalone/memory-projection.ts'
 import type { ApiKeySpec } from '#api/apikey.ts'
 import { apiKeys } from '#api/resources.ts'
+import { refOf } from '#kube/port.ts'
+import { secrets } from '#kube/resources.ts'
 import { spendCodec } from '../shards/spend-entry.ts'
 
 type Budget = NonNullable<ApiKeySpec['budgets']>[number]
@@ -396,6 +398,58 @@ describe('a dead process', () => {
     await world.serve([])
     await turns(60)
     expect(ledger.calls.filter((call) => call.startsWith('reap'))).toEqual([`reap ${uid} 1`])
+  })
+})
+
+describe('a key that the keyring has lost, and that the cache of a new leader lacks', () => {
+  const EVER: Budget = { ...MONTH, name: 'ever', window: 'Lifetime' }
+  const LIFE = 'ever:Currency:Lifetime:0'
+  let uid: string
+
+  beforeEach(async () => {
+    await world.start()
+    world.freezeWatch('Standbys')
+    uid = await applied({ budgets: [EVER] })
+    ledger.spend(uid, LIFE, 5 * MICROS)
+    await turns(10)
+    await world.stopProcesses()
+    for (const shard of await world.shards('keyring')) await world.objects.remove(secrets, refOf(shard))
+  })
+
+  test.each(['the counts of gateways are still there', 'the counts of gateways are lost'])(
+    'has its spend when it is restored, although Redis was away at the start; afterwards %s',
+    async (what) => {
+      ledger.isDown = world.storeDown = true
+      await world.start()
+      await turns(120)
+      if (what.endsWith('lost')) ledger.wipe()
+      ledger.isDown = world.storeDown = false
+      await turns(20)
+      world.thawWatch()
+      await turns(20)
+      expect(await world.keyRecords()).toMatchObject([{ uid, state: 'Active' }])
+      expect(ledger.window(uid, LIFE).spent).toBe(5 * MICROS)
+      expect(await durable()).toEqual({ [uid]: { [LIFE]: 5 * MICROS } })
+    },
+  )
+
+  test('has its spend when it is restored from its Secret, although Redis was emptied before the start', async () => {
+    emptyRedis()
+    await world.start()
+    await turns(120)
+    world.thawWatch()
+    await world.settle()
+    expect(await world.keyRecords()).toMatchObject([{ uid, state: 'Active' }])
+    expect(ledger.window(uid, LIFE).spent).toBe(5 * MICROS)
+  })
+
+  test('loses its spend at the next check if it was deleted meanwhile', async () => {
+    await world.objects.patch(apiKeys, { namespace: SHOP, name: 'bot' }, [{ op: 'remove', path: '/metadata/finalizers' }])
+    await world.objects.remove(apiKeys, { namespace: SHOP, name: 'bot' })
+    await world.start()
+    await world.pass(700)
+    await turns(10)
+    expect([await world.keyRecords(), ledger.budgets.has(uid), await durable()]).toEqual([[], false, {}])
   })
 })
 

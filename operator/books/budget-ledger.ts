@@ -77,9 +77,7 @@ export class BudgetLedger {
   }
 
   start(): void {
-    const { checkpoint, subjects } = this.#deps
-    for (const uid of subjects.uids()) this.changed(uid)
-    for (const { uid } of [...checkpoint.entries()]) if (!subjects.mayExist(uid)) this.deleted(uid)
+    for (const uid of this.#deps.subjects.uids()) this.changed(uid)
     this.#scheduleTurn()
   }
 
@@ -103,8 +101,14 @@ export class BudgetLedger {
     this.#sweep.deleted(uid, this.#deps.clock.monotonic())
   }
 
+  /**
+   * Drops the spend of subjects that were deleted while no operator ran, and reads the Secrets again. Not at the start: a lost key may be restored
+   * later, and the cache of a new leader may be old.
+   */
   check(): void {
-    this.#deps.checkpoint.check()
+    const { checkpoint, subjects } = this.#deps
+    for (const { uid } of [...checkpoint.entries()]) if (!subjects.mayExist(uid)) this.deleted(uid)
+    checkpoint.check()
   }
 
   get unreadable(): number {

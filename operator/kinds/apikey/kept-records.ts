@@ -22,6 +22,11 @@ export class KeptRecords {
     return entry === undefined || entry.deletedMs === null
   }
 
+  /** Whether Redis may have a record of a key that is not in the keyring. */
+  mayHave(uid: string): boolean {
+    return !this.#isRedisRead || this.has(uid)
+  }
+
   /** Takes the result of a search. */
   set({ open, isRedisRead }: { readonly open: Iterable<string>; readonly isRedisRead: boolean }): void {
     this.#uids.clear()

@@ -8,13 +8,11 @@ import { findCondition } from '#api/condition-list.ts'
 import { apiKeys } from '#api/resources.ts'
 import type { Namespace } from '#kube/resources.ts'
 import { OutageLog } from '#platform/outage-log.ts'
-import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
-import { ACCOUNT_INDEX, type Accounts, isBalanceExhausted } from '../../accounts/accounts.ts'
+import { ACCOUNT_INDEX, isBalanceExhausted } from '../../accounts/accounts.ts'
 import type { Level } from '../../loop/level.ts'
 import { Keyring, NamespaceShareFull } from '../../shards/keyring.ts'
 import { shardsDeps } from '../../shards/secret-shards.ts'
-import type { SubjectKind } from '../../books/subject-ledger.ts'
 import { inTurns } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
@@ -32,6 +30,7 @@ import { apply } from './apply.ts'
 import { nextEndMs, urgencyOf } from './keyring-entry.ts'
 import { ageOf, observe } from './observe.ts'
 import type { FailureTopic, Observed } from './observed.ts'
+import { keySubjects } from './key-subjects.ts'
 import { prepareKeys, searchRedis } from './start-records.ts'
 import type { Step } from './step.ts'
 import { hasStandIn, isStandIn, settleStandIn, standInFor } from './unread-keys.ts'
@@ -87,7 +86,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     accounts.attachKeys(this.#deps.keyring)
     this.others = [createOrphans(this.#deps)]
     this.#keyringOutage = new OutageLog('the keyring', context.log, context.clock)
-    context.subjects.add(this.#subjects())
+    context.subjects.add(keySubjects(this.#deps))
     this.#deps.keyring.onSettled((uid, error) => this.#settled(uid, error))
   }
 
@@ -193,19 +192,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     this.#enqueueOrphans()
     reportKept(this.#deps)
     this.#reportUnreadable()
-  }
-
-  #subjects(): SubjectKind {
-    const { keyring, accounts, apiKeys: cache, shownUsage, enqueueKey } = this.#deps
-    const newest = (uid: string): KeyringEntry | undefined => keyring.pending(uid) ?? keyring.get(uid)
-    return {
-      uids: () => Array.from(keyring.entries(), ({ uid }) => uid),
-      budgetsOf: (uid) => budgetsOf(newest(uid), accounts),
-      mayExist: (uid) =>
-        newest(uid)?.deletedMs === null || keyring.isUnreadable(uid) || keyring.isDamaged(uid) || findByUid(uid, cache) !== undefined,
-      onRead: (uid, usage) => shownUsage.read(uid, usage),
-      onDoubt: (uid) => void enqueueKey(uid, 'background'),
-    }
   }
 
   *#changed(before: ApiKey | undefined, after: ApiKey | undefined): Iterable<Wake> {
@@ -327,15 +313,6 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 function freesPlace({ spec, status }: ApiKey, after: ApiKey | undefined): boolean {
   if (status?.keyID === undefined || spec.state === 'Revoked') return false
   return after === undefined || after.spec.state === 'Revoked'
-}
-
-/**
- * Budgets of a key. A key with an account always has a list, perhaps an empty one, so that its budgets are started with it: a plan may add some
- * at any time, for thousands of keys at once.
- */
-function budgetsOf(entry: KeyringEntry | undefined, accounts: Accounts): readonly BudgetRecord[] | undefined {
-  if (entry?.deletedMs !== null) return undefined
-  return entry.account === undefined ? entry.budgets : effective(entry, accounts.planOfAccount(entry.account)).budgets
 }
 
 /** Keys with an account, by their namespace. */

@@ -57,7 +57,7 @@ function ownState({ metadata }: ApiKey, { keyring, projection, memory, kept, vau
     isConfirmedLive: memory.isConfirmedLive(uid, metadata.resourceVersion),
     entry,
     isCommitting: keyring.state(uid) === 'Pending',
-    mayBeInRedis: !kept.isRedisRead || kept.has(uid),
+    mayBeInRedis: kept.mayHave(uid),
     isUnreadable: keyring.isUnreadable(uid),
     hasStandIn: hasStandIn({ projection }),
     verifier,
