@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { tableOf } from '../bench/part.ts'
-import { ModelServerPart, UPSTREAM_MODEL } from '../support/model-server-part.ts'
+import { ENDS_AFTER_CALL, ModelServerPart, UPSTREAM_MODEL } from '../support/model-server-part.ts'
 import { CONVERSATIONS } from '../support/sdk-cases/conversations.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
 import { CUT_MODEL, ScriptedModel } from './scripted-model.ts'
@@ -16,6 +16,7 @@ const ROOT = join(import.meta.dirname, '../..')
 const NAMESPACE = 'sdks'
 const CHAT = 'sdk-model'
 const TRANSLATED = 'sdk-translated'
+const CALLER = 'sdk-caller'
 const EMBEDDINGS = 'sdk-embedder'
 const SCRIPTED = 'sdk-scripted'
 
@@ -39,7 +40,11 @@ interface Where {
   readonly MODEL: string
   /** Speaks Messages directly, and is translated behind the gateway. */
   readonly TRANSLATED_MODEL: string
-  /** A file with the requests of the transcript. */
+  /** Makes the calls of tools that a conversation demands; translated behind the gateway, too. */
+  readonly CALLER_MODEL: string
+  /** A server of Messages that serves `CALLER_MODEL`. */
+  readonly CALLER_URL: string
+  /** A file with the transcript: requests, and the number of calls in each answer. */
   readonly CONVERSATIONS: string
   readonly EMBEDDINGS_MODEL: string
   readonly SCRIPTED_MODEL: string
@@ -64,14 +69,15 @@ export async function runSdks({ name, argv }: SdkProgram): Promise<number> {
 }
 
 async function startServers(folder: string, parts: AsyncDisposableStack): Promise<Where> {
-  const [chat, embeddings, scripted] = await Promise.all([
+  const [chat, caller, embeddings, scripted] = await Promise.all([
     ModelServerPart.start(folder, '127.0.0.1'),
+    ModelServerPart.startCaller(folder, '127.0.0.1', ENDS_AFTER_CALL),
     ModelServerPart.start(folder, '127.0.0.1', 'embeddings'),
     ScriptedModel.start(),
   ])
-  for (const server of [chat, embeddings, scripted]) parts.defer(() => server.stop())
+  for (const server of [chat, caller, embeddings, scripted]) parts.defer(() => server.stop())
   const conversations = join(folder, 'conversations.json')
-  writeFileSync(conversations, JSON.stringify(CONVERSATIONS.map(({ request }) => request)))
+  writeFileSync(conversations, JSON.stringify(CONVERSATIONS.map(({ request, calls }) => ({ request, calls }))))
   return {
     OPENAI_URL: `${chat.url}/v1`,
     ANTHROPIC_URL: chat.url,
@@ -80,6 +86,8 @@ async function startServers(folder: string, parts: AsyncDisposableStack): Promis
     API_KEY: 'none-needed',
     MODEL: UPSTREAM_MODEL,
     TRANSLATED_MODEL: UPSTREAM_MODEL,
+    CALLER_MODEL: UPSTREAM_MODEL,
+    CALLER_URL: caller.url,
     CONVERSATIONS: conversations,
     EMBEDDINGS_MODEL: UPSTREAM_MODEL,
     SCRIPTED_MODEL: SCRIPTED,
@@ -101,7 +109,13 @@ async function startGateway(folder: string, servers: Where, parts: AsyncDisposab
   const key = { apiVersion, kind: 'ApiKey', metadata: { name: 'cases', namespace }, spec: { models: ['*'] } }
   mkdirSync(join(folder, 'manifests'), { recursive: true })
   const translated = model(TRANSLATED, servers.OPENAI_URL, UPSTREAM_MODEL, 'Translate')
-  const real = [model(CHAT, servers.OPENAI_URL, UPSTREAM_MODEL), translated, model(EMBEDDINGS, servers.EMBEDDINGS_URL, UPSTREAM_MODEL)]
+  const caller = model(CALLER, servers.CALLER_URL, UPSTREAM_MODEL, 'Translate')
+  const real = [
+    model(CHAT, servers.OPENAI_URL, UPSTREAM_MODEL),
+    translated,
+    caller,
+    model(EMBEDDINGS, servers.EMBEDDINGS_URL, UPSTREAM_MODEL),
+  ]
   const scripted = [model(SCRIPTED, servers.SCRIPTED_URL), model(CUT_MODEL, servers.SCRIPTED_URL)]
   const list = { apiVersion: 'v1', kind: 'List', items: [...real, ...scripted, key] }
   writeFileSync(join(folder, 'manifests/all.json'), JSON.stringify(list))
@@ -119,6 +133,8 @@ async function startGateway(folder: string, servers: Where, parts: AsyncDisposab
     API_KEY: program.credential(`${namespace}/cases`),
     MODEL: CHAT,
     TRANSLATED_MODEL: TRANSLATED,
+    CALLER_MODEL: CALLER,
+    CALLER_URL: baseURL.replace(/\/v1$/, ''),
     CONVERSATIONS: servers.CONVERSATIONS,
     EMBEDDINGS_MODEL: EMBEDDINGS,
     SCRIPTED_MODEL: SCRIPTED,

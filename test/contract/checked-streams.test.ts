@@ -29,9 +29,10 @@ const WHOLE: Readonly<Record<string, string>> = {
   nothing: start() + end('end_turn', { input_tokens: 3, output_tokens: 0 }),
   'arguments that were cut off': start() + calls(0, '{"a"') + end('max_tokens'),
   'a failure in the middle of a block': start() + opens(0, { type: 'text', text: '' }) + error,
-  'the stream of another server, which has no ping, no usage and an empty block':
+  'the stream of another server, which has no ping, no usage, an empty block and open blocks side by side':
     start({ id: 'other' }) +
     opens(0, { type: 'text', text: '' }) +
+    calls(1, '{}') +
     stops(0) +
     event('message_delta', { delta: { stop_reason: 'end_turn' } }) +
     event('message_stop'),

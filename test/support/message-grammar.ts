@@ -87,7 +87,8 @@ class Grammar {
   #events = 0
   #hasStarted = false
   readonly #blocks: Block[] = []
-  #open: Block | undefined
+  /** By index. llama-server ends all blocks after its last call, so several may be open in a stream of another server. */
+  readonly #open = new Map<number, Block>()
   #stopReason: string | undefined
   #ended: string | undefined
   readonly #rules: Readonly<Record<string, (event: MessageEvent) => void>> = {
@@ -125,28 +126,31 @@ class Grammar {
 
   #openBlock({ index, content_block: block }: MessageEvent): void {
     if (this.#stopReason !== undefined) throw new Error('a block starts after message_delta')
-    if (this.#open) throw new Error('a block starts while another one is open')
+    if (this.#isOwn && this.#open.size > 0) throw new Error('a block starts while another one is open')
     if (index !== this.#blocks.length) throw new Error(`block ${this.#blocks.length} has the index ${index}`)
     if (block?.type === 'tool_use' && !(block.id && block.name)) throw new Error(`the call in block ${index} has no id or no name`)
-    this.#open = { kind: String(block?.type), deltas: [] }
-    this.#blocks.push(this.#open)
+    const opened = { kind: String(block?.type), deltas: [] }
+    this.#open.set(index, opened)
+    this.#blocks.push(opened)
   }
 
   #delta({ index, delta }: MessageEvent): void {
-    if (!this.#open || index !== this.#blocks.length - 1) throw new Error(`a delta of block ${index}, which is not open`)
+    const block = this.#open.get(index ?? -1)
+    if (!block) throw new Error(`a delta of block ${index}, which is not open`)
     const type = String(delta?.type)
-    if (!DELTAS[this.#open.kind]?.includes(type)) throw new Error(`a ${type} in a block of kind ${this.#open.kind}`)
-    this.#open.deltas.push({ ...delta })
+    if (!DELTAS[block.kind]?.includes(type)) throw new Error(`a ${type} in a block of kind ${block.kind}`)
+    block.deltas.push({ ...delta })
   }
 
-  #close({ index }: MessageEvent): void {
-    if (!this.#open || index !== this.#blocks.length - 1) throw new Error(`block ${index} stops and is not open`)
-    if (this.#isOwn) checkOwnBlock(this.#open, index)
-    this.#open = undefined
+  #close({ index = -1 }: MessageEvent): void {
+    const block = this.#open.get(index)
+    if (!block) throw new Error(`block ${index} stops and is not open`)
+    if (this.#isOwn) checkOwnBlock(block, index)
+    this.#open.delete(index)
   }
 
   #messageDelta({ delta, usage }: MessageEvent): void {
-    if (this.#open) throw new Error('message_delta comes while a block is open')
+    if (this.#open.size > 0) throw new Error('message_delta comes while a block is open')
     if (this.#stopReason !== undefined) throw new Error('a second message_delta')
     if (typeof delta?.stop_reason !== 'string') throw new Error('message_delta has no stop_reason')
     this.#stopReason = delta.stop_reason

@@ -13,6 +13,9 @@ export const UPSTREAM_MODEL = 'tiny'
 const PURPOSES = { chat: [], embeddings: ['--embedding', '--pooling', 'mean'], rerank: ['--reranking', '--pooling', 'rank'] } as const
 type Purpose = keyof typeof PURPOSES
 
+/** Biases the token that ends an answer, so that a caller ends an answer as soon as the demanded call is complete. */
+export const ENDS_AFTER_CALL = ['--logit-bias', '2+100']
+
 export class ModelServerPart {
   readonly ip: string
   readonly port: number
@@ -48,11 +51,14 @@ export class ModelServerPart {
     return part
   }
 
-  /** Starts one with a model that makes calls of tools where the request demands one. An answer may fill the whole context. */
-  static async startCaller(folder: string, ip: string): Promise<ModelServerPart> {
+  /**
+   * Starts one with a model that makes calls of tools where the request demands one. An answer may fill the whole context.
+   * @param more arguments, which replace earlier ones
+   */
+  static async startCaller(folder: string, ip: string, more: readonly string[] = []): Promise<ModelServerPart> {
     const model = join(folder, 'caller.gguf')
     execFileSync('python3', [join(import.meta.dirname, '../parts/make-tiny-gguf.py'), model, '--calls'], { stdio: 'ignore' })
-    return await ModelServerPart.start(folder, ip, 'chat', ['--model', model, '--parallel', '1'])
+    return await ModelServerPart.start(folder, ip, 'chat', ['--model', model, '--parallel', '1', ...more])
   }
 
   async start(): Promise<void> {

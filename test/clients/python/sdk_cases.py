@@ -2,7 +2,8 @@
 
 Runs each case once and prints one line of JSON for each: its name, and facts that have to be the same directly and through the gateway (no ids, no
 model name, no sampled text), or the error. The environment says where: OPENAI_URL (with /v1), ANTHROPIC_URL, EMBEDDINGS_URL (with /v1), API_KEY,
-MODEL, TRANSLATED_MODEL (the same server, which the gateway translates for), CONVERSATIONS (a file with requests), EMBEDDINGS_MODEL.
+MODEL, TRANSLATED_MODEL (the same server, which the gateway translates for), CALLER_URL and CALLER_MODEL (a server that makes the calls of tools that a
+request demands; translated, too), CONVERSATIONS (a file with requests, and the number of calls in each answer), EMBEDDINGS_MODEL.
 """
 import asyncio
 import contextlib
@@ -28,6 +29,8 @@ EMBEDDINGS_URL = os.environ["EMBEDDINGS_URL"]
 KEY = os.environ["API_KEY"]
 MODEL = os.environ["MODEL"]
 TRANSLATED_MODEL = os.environ["TRANSLATED_MODEL"]
+CALLER_URL = os.environ["CALLER_URL"]
+CALLER_MODEL = os.environ["CALLER_MODEL"]
 CONVERSATIONS = json.loads(pathlib.Path(os.environ["CONVERSATIONS"]).read_text())
 EMBEDDINGS_MODEL = os.environ["EMBEDDINGS_MODEL"]
 
@@ -45,6 +48,7 @@ oai = openai.OpenAI(api_key=KEY, base_url=OPENAI_URL, max_retries=MAX_RETRIES)
 oai_async = openai.AsyncOpenAI(api_key=KEY, base_url=OPENAI_URL, max_retries=MAX_RETRIES)
 oai_embeddings = openai.OpenAI(api_key=KEY, base_url=EMBEDDINGS_URL, max_retries=MAX_RETRIES)
 ant = anthropic.Anthropic(auth_token=KEY, base_url=ANTHROPIC_URL, max_retries=MAX_RETRIES)
+ant_caller = anthropic.Anthropic(auth_token=KEY, base_url=CALLER_URL, max_retries=MAX_RETRIES)
 ant_async = anthropic.AsyncAnthropic(auth_token=KEY, base_url=ANTHROPIC_URL, max_retries=MAX_RETRIES)
 
 cases = {}
@@ -162,22 +166,27 @@ def rebuilt(message):
 def conversations(ask):
     """Asks each twice: the second time the server has the prompt in its cache, so a model at temperature 0 writes the same words both ways."""
     facts = []
-    for request in CONVERSATIONS:
+    for conversation in CONVERSATIONS:
+        request, calls = conversation["request"], conversation["calls"]
+        client, model = (ant_caller, CALLER_MODEL) if calls > 0 else (ant, TRANSLATED_MODEL)
         fields = {name: value for name, value in request.items() if name != "temperature"}
-        both = [ask(model=TRANSLATED_MODEL, extra_body={"temperature": request["temperature"]}, **fields) for _ in range(2)]
+        both = [ask(client, model=model, extra_body={"temperature": request["temperature"]}, **fields) for _ in range(2)]
+        made = sum(block.type == "tool_use" for block in both[1].content)
+        if made != calls:
+            raise AssertionError(f"{made} calls of tools instead of {calls}: {both[1].content}")
         facts.append(rebuilt(both[1]))
     return facts
 
 
-@case("anthropic, 40 conversations, plain, translated")
+@case("anthropic, 48 conversations, plain, translated")
 def _():
-    return conversations(ant.messages.create)
+    return conversations(lambda client, **fields: client.messages.create(**fields))
 
 
-@case("anthropic, 40 conversations, streamed, translated")
+@case("anthropic, 48 conversations, streamed, translated")
 def _():
-    def ask(**fields):
-        with ant.messages.stream(**fields) as stream:
+    def ask(client, **fields):
+        with client.messages.stream(**fields) as stream:
             return stream.get_final_message()
 
     return conversations(ask)
