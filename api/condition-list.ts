@@ -50,7 +50,7 @@ export function sameStatus(a: object, b: object | undefined): boolean {
   return b !== undefined && isSame(a, b)
 }
 
-/** Compares without a copy: every look at an object compares its status. */
+/** Compares without a copy: every reconcile of an object compares its status. */
 function isSame(a: unknown, b: unknown): boolean {
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return a === b
   if (Array.isArray(a) !== Array.isArray(b)) return false

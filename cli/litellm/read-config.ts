@@ -85,7 +85,7 @@ export function readConfig(content: string): ModelFile {
   }
 }
 
-/** Uses of anchors in a file: some for each model, and too few for a file that grows without bound when it is read. */
+/** Maximum number of aliases in a file: enough for some in each model, and too few for a file that grows without bound when it is read. */
 const MAX_ALIASES = 10_000
 
 /**

@@ -27,7 +27,7 @@ export type AnswerTo<T> =
   | { readonly result: Omit<T, 'body'>; readonly body: Omit<RequestBody, 'bytes'>; readonly bytes: OwnBytes }
   | { readonly row: RowID; readonly params: ErrorParams }
 
-/** Of an order to read; of an order to translate, one for each translation; of an answer. */
+/** The result of an order: of the body that was read, of each translation, or of the answer. */
 export type BodyAnswer = AnswerTo<ReadRequest> | ReadonlyArray<AnswerTo<Translation>> | SentAnswer
 
 /** A whole answer whose bytes are transferred. */

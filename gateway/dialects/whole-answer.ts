@@ -27,7 +27,7 @@ export interface AnswerCost {
   readonly writtenTokens?: number | undefined
 }
 
-/** `Error`: the server reports an error. `Unreadable`: the answer has no such form. */
+/** `Error`: the server reports an error. `Unreadable`: the answer cannot be written in the form that the client expects. */
 export type WholeAnswer =
   | ({ readonly kind: 'Answer'; readonly bytes: Buffer } & AnswerCost)
   | { readonly kind: 'Error'; readonly body: JsonObject | undefined }

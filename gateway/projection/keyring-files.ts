@@ -37,7 +37,7 @@ const RECORD_TEXT: ShardEntryFormat<string> = {
   idIn: uidIn,
 }
 
-/** The entry of a key that needs what this version lacks, without values: its former entry would admit what this one refuses. */
+/** The entry of a key whose needs this version does not support, without values: the former entry would admit calls that this one refuses. */
 function refusedEntry(text: string): KeyringEntry | undefined {
   const entry = readWithoutNeeds(text, readKeyringEntry)
   return entry && { ...entry, verifiers: [] }
@@ -143,7 +143,7 @@ const PARSED_AT_ONCE = 100
 interface ShardEntryFormat<T> {
   /** @throws UnknownVersion for an entry of another version; any other error means damage */
   read(text: string): T
-  /** What an entry means whose needs this version does not support. @returns undefined if that cannot be read either */
+  /** Reads an entry whose needs this version does not support, in order to refuse its calls. @returns undefined if the entry cannot be read */
   refused(text: string): T | undefined
   idOf(value: T): string
   /** Reads the id of a text of any version. */
@@ -154,7 +154,7 @@ interface Parsed<T> {
   readonly values: readonly T[]
   /** Ids of entries of another version. */
   readonly foreign: readonly string[]
-  /** Those of them whose needs this version does not support, by id. */
+  /** Entries of another version whose needs this version does not support, by id. */
   readonly refused: ReadonlyMap<string, T>
 }
 

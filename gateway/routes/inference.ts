@@ -49,7 +49,7 @@ interface Call {
 interface Admitted {
   readonly job: ForwardJob
   readonly held: HeldCall | undefined
-  /** Of a count of tokens. */
+  /** The gateway's own count, for a call that asks for the tokens of a message. */
   readonly count: CountEstimate | undefined
 }
 

@@ -101,7 +101,7 @@ export interface RelayPort {
   write(bytes: Buffer): void
   /** Ends the answer. @param last its rest; a text has only ASCII */
   finish(last?: Buffer | string): void
-  /** Writes a plain answer in another form: at once if it is small. @param done is not called if the attempt has ended meanwhile */
+  /** Writes a plain answer in another form: at once if it is small. @param done is not called if the attempt has ended before */
   writeAnswer(bytes: Buffer, order: AnswerOrder, done: (answer: WholeAnswer | GatewayError) => void): void
   /** Lets go of the body of the request. No second attempt is possible then. */
   dropBody(): void

@@ -176,8 +176,8 @@ export class ModelTable implements RecordTable {
 }
 
 /**
- * A model whose record needs what this version lacks: its names stay and none of its servers is called, so its calls answer 503. The record
- * before may send to its servers what the new one must not.
+ * A model whose record needs what this version lacks: the names of the model stay, and none of its servers is called, so its calls answer 503.
+ * The former record may send to the servers what the new record forbids.
  * @param former the last good entry @returns undefined if the record has no such need
  */
 function unprogrammed(text: string, policy: AddressPolicy, former: ModelEntry | undefined): ModelEntry | undefined {

@@ -11,7 +11,7 @@ import type { ForwardJob, RelayPort } from './forward-job.ts'
 const SALTED: ReadonlySet<CallRoute> = new Set(['chat/completions', 'completions', 'responses'])
 
 /**
- * Of each tenant another, the same in all pods. Only the installation can compute it, since the operator makes the key in the record from a secret.
+ * Each tenant has a salt of its own, the same in all pods. Only the installation can compute it, since the operator makes the key in the record from a secret.
  * @param route the route of the server, which a translation changes
  */
 export function saltOf({ model, dialect, tenant }: ForwardJob, route = dialect.route): string | undefined {

@@ -57,7 +57,7 @@ export function isOwnCount({ routes }: ModelEntry, dialect: Route): boolean {
 /** Statuses of a server that lacks the route. */
 const LACKING: ReadonlySet<number | undefined> = new Set([404, 405, 501])
 
-/** Whether the gateway answers a count itself after all: the server has no such route, or nobody has answered in time. */
+/** Whether the gateway answers a count itself after all: the server has no such route, or no server has answered in time. */
 export function isUncounted({ row, backendStatus }: GatewayError): boolean {
   if (row.id === 'noBackend' || row.id === 'backendTimeout') return true
   return LACKING.has(backendStatus) && row.id !== 'backendModelNotFound'

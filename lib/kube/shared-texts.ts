@@ -1,6 +1,6 @@
-/** More texts than this are forgotten, all at once: those that are frequent come back at once. */
+/** Maximum number of kept texts. Then all are forgotten, and the frequent ones return at once. */
 const MAX_TEXTS = 8_192
-/** Longer texts are hardly ever equal, bytes. */
+/** Maximum length of a kept text, characters: longer texts are rarely equal. */
 const LONGEST = 256
 
 /** Returns one string for equal texts, so that thousands of parsed objects do not each keep a copy. */

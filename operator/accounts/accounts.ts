@@ -265,7 +265,10 @@ export class Accounts {
     return object !== undefined && selects(selector, { ...object.metadata.labels, [NAME_LABEL]: namespace })
   }
 
-  /** Whose turn an item takes: a key with an account that of the account, a Credit that of its Credits, a model that of the models of its namespace, any other that of its namespace. */
+  /**
+   * The tenant whose turn an item takes. A key with an account takes the turn of the account, a Credit that of the account's Credits, a ServedModel
+   * that of the models of its namespace, and any other item that of its namespace.
+   */
   tenantOf({ kind, ref }: Item): string {
     if (kind === servedModels.kind) return modelsTenant(ref.namespace)
     const isCredit = kind === credits.kind

@@ -25,7 +25,7 @@ export function spendIn(read: LedgerBalance): AccountSpend | undefined {
   return mergeSpend({ ...known, spent: largestParts([...spent].filter(([, amount]) => amount > 0)) }, NO_SPEND)
 }
 
-/** Of too many parts, or of parts with too long names, the largest ones. */
+/** Keeps the largest parts if there are too many, or if their names are too long together. */
 function largestParts(parts: ReadonlyArray<readonly [key: string, amount: number]>): ReadonlyMap<string, number> {
   if (parts.length <= MAX_PARTS && lengthOf(parts) <= MAX_PART_NAMES) return new Map(parts)
   const kept = parts.toSorted(([, a], [, b]) => b - a).slice(0, MAX_PARTS)

@@ -76,7 +76,7 @@ export interface Kind<T extends KubeObject = KubeObject, Observed = unknown, Ste
   readonly revision?: number
   /** Called when the caches are filled, and again after an error. Loads durable state. @returns every record that must be in the projection @throws KubeError; the caller tries again */
   prepare?(): Promise<readonly ProjectionChange[]>
-  /** Called at the first contact with Redis, before records that nobody wants are deleted there. @throws if Redis fails; the caller tries again */
+  /** Called at the first contact with Redis, before unwanted records are deleted there. @throws if Redis fails; the caller tries again */
   reached?(): Promise<void>
   start?(): void
   /** Writes all changes that are not durable yet. */

@@ -19,7 +19,7 @@ export function creditsTenant(uid: string): string {
   return `${CREDITS}${uid}`
 }
 
-/** Share of the ServedModels of a namespace in the turns of the queue: thousands of them delay no status of its keys. */
+/** Share of the ServedModels of a namespace in the turns of the queue, so that thousands of models do not delay the statuses of the namespace's keys. */
 export function modelsTenant(namespace: string): string {
   return `${MODELS}${namespace}`
 }

@@ -14,9 +14,9 @@ const SECRET_BYTES = 32
 const CURRENCY_ENTRY = 'currency'
 
 export interface Installation {
-  /** No secret: Redis, logs and annotations of Accounts have it. */
+  /** Not secret: Redis, logs and annotations of Accounts contain the id. */
   readonly id: string
-  /** Keys what nobody outside the installation may compute. */
+  /** Key of HMACs that nobody outside the installation may compute, such as the keys of cache salts. */
   readonly secret: string
 }
 
@@ -31,7 +31,7 @@ export async function knownInstallation({ kube, namespace }: InstallationDeps): 
   return present && idOf(present)
 }
 
-/** @returns what the first start creates @throws KubeError */
+/** @returns the id and the secret, which the first start creates @throws KubeError */
 export async function readInstallation({ kube, namespace }: InstallationDeps): Promise<Installation> {
   const present = await kube.get(secrets, { namespace, name: INSTALLATION_SECRET })
   const known: Partial<Installation> = present ? entriesOf(present) : {}

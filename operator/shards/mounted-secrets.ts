@@ -33,7 +33,7 @@ export interface MountedModel {
   readonly credentials: readonly string[]
 }
 
-/** What does not fit into the share of its namespace. Only the other models of the namespace can make room. */
+/** Why a model is not mounted whose namespace has used up its share. Only other models of the namespace can make room. */
 export class NamespaceMountFull extends Error {}
 
 /** Credentials that do not fit into the share of their namespace. */
@@ -186,7 +186,7 @@ export class MountedSecrets {
     queueMicrotask(() => this.#settled(uid, [uid], refusal))
   }
 
-  /** Tells the first waiting model that fits: it takes the room, and then the next one is told. Thousands may wait. */
+  /** Notifies the first waiting model that fits, because thousands may wait. When that model has taken its room, the next one is notified. */
   #offerRoom(namespace: string): void {
     const waiting = this.#waiting.get(namespace)
     if (waiting === undefined) return

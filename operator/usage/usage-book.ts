@@ -42,8 +42,8 @@ export function noClosedUsage(name: string): ClosedUsage {
 }
 
 /**
- * Adds what was taken from the store, or marks the day on which the store lost data. Others than gateways may have written it: a day that has
- * not begun would never close, and invented keys would fill the Secret, so rows of keys that were never known count without a key.
+ * Adds what was taken from the store, or marks the day on which the store lost data. Clients other than gateways may have written the rows. A day
+ * that has not begun would never close, so its rows count on today. Invented keys would fill the Secret, so rows of unknown keys count without a key.
  * @param closed the last closed day: later rows of it count on the day after
  * @param nameOf `namespace/name` of a key; undefined if the key is unknown
  */

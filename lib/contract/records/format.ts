@@ -57,7 +57,7 @@ export function hasUnmetNeeds(text: string): boolean {
 }
 
 /**
- * Reads whose text has needs that this build does not support, in order to refuse calls of the object.
+ * Reads a text whose needs this build does not support, as if it had none: the reader refuses the calls of the object.
  * @returns undefined for any other text, and if the need has changed the fields too
  */
 export function readWithoutNeeds<T>(text: string, read: (text: string) => T): T | undefined {

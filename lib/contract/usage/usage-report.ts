@@ -91,7 +91,7 @@ export function usageField({ day, key, model }: Omit<DatedUsageRow, 'counts'>): 
   return `${day}\n${key}\n${model}`
 }
 
-/** Longest uid of a key and longest name of a model, characters: a row becomes durable. */
+/** Longest uid of a key and longest name of a model, characters: rows become durable, so their size is bounded. */
 const MAX_KEY = 128
 const MAX_MODEL = 253
 

@@ -1,6 +1,6 @@
 import type { Keyring } from '../../shards/keyring.ts'
 
-/** Records in Redis that stay although no entry of the keyring wants them: their keys were lost with a part of the keyring. */
+/** Records that stay in Redis without an entry of the keyring, because the entries of their keys were lost. */
 export class KeptRecords {
   readonly #keyring: Pick<Keyring, 'newest'>
   /** Keys that are not restored yet, or not durably. */

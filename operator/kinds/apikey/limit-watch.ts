@@ -86,7 +86,7 @@ export class LimitWatch {
     this.#dirty = new Set()
     this.#cancel = undefined
     void inTurns([...this.#deps.apiKeys.list()], TURN, (apiKey) => {
-      if (dirty?.has(namespaceOf(apiKey)) === false) return // first: a tenant's models must not make the operator read the keys of all others
+      if (dirty?.has(namespaceOf(apiKey)) === false) return // first, so that the models of one tenant do not make the operator derive the policies of all other keys
       const isAffected = apiKey.spec.accountRef !== undefined || isHashKey(apiKey) || isLimited(policyOf(apiKey))
       if (isAffected) this.#deps.enqueue(apiKeys.kind, refOf(apiKey), 'background')
     })

@@ -64,7 +64,7 @@ function modelRecord({ model, publishing, selectedNamespaces, secret }: ModelSur
   }
 }
 
-/** Nobody who only reads manifests can compute it, and it tells nothing about that of another model. */
+/** Key of the salts of one model. A reader of manifests cannot compute the key, and the key tells nothing about those of other models. */
 function saltKey(secret: string, uid: string): string {
   return createHmac('sha256', secret).update(`cache-salt ${uid}`).digest('hex')
 }

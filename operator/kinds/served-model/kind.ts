@@ -97,7 +97,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   async prepare(): Promise<readonly ProjectionChange[]> {
     for (const model of this.informer.list()) this.#deps.registry.update(undefined, model)
     await Promise.all([this.#deps.mounted.load(), this.#deps.informers.namespaces?.synced]) // without the labels of namespaces, selectors would select none
-    const standing = await this.#standingRecords().catch(() => undefined) // then `reached` reads them
+    const standing = await this.#standingRecords().catch(() => undefined) // if Redis does not answer, `reached` reads them
     if (standing !== undefined) await this.#adopt(standing)
     this.#isRedisRead = standing !== undefined
     const records: ProjectionChange[] = []

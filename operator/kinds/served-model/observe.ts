@@ -64,7 +64,7 @@ function observeModel(ref: ObjectRef, model: ServedModel, deps: ServedModelDeps)
   return { ...around, state: 'Present', ref, desired, coldStart, text, projection, mounted, status, unread, ...timing }
 }
 
-/** The record of a cold start. A record without endpoints is its own. */
+/** The encoded record of a cold start, which has no endpoints: the record itself if it has none. */
 function coldStartText(
   record: ModelRecord | undefined,
   text: string | undefined,
@@ -74,7 +74,7 @@ function coldStartText(
   return encodeModelRecord(proven(coldStartRecord(record), model, deps), deps.version())
 }
 
-/** Identity of a model's entries in the mounted Secrets: the record of a cold start, and the check sums of credentials. */
+/** Identity of a model's entries in the mounted Secrets: the record of a cold start, and the checksums of the credentials. */
 function mountKey(coldStart: string | undefined, { backends }: Pick<ModelSurroundings, 'backends'>): string {
   return JSON.stringify([coldStart, backends.map(({ credential }) => (credential.state === 'Found' ? credential.sum : null))])
 }
@@ -111,11 +111,11 @@ function observeMounted({ uid, namespace }: ModelId, key: string, { memory, moun
   return { key, isCurrent: last?.key === key && retryInMs > 0, retryInMs, forMs }
 }
 
-/** A model beyond the share of its namespace makes no tries: thousands may wait, and `hasRoom` changes only with an event. */
+/** A model that exceeds the share of its namespace is not tried again after a time: thousands may wait, and only an event changes `hasRoom`. */
 function retryMountInMs(refusal: Error | undefined, forMs: number, hasRoom: () => boolean): number {
   if (refusal === undefined) return Infinity
   if (refusal instanceof NamespaceMountFull) return hasRoom() ? 0 : Infinity
-  return isKubeError(refusal, 'Conflict') ? 0 : Math.max(0, MOUNT_RETRY_MS - forMs) // after a conflict another process has written: at once
+  return isKubeError(refusal, 'Conflict') ? 0 : Math.max(0, MOUNT_RETRY_MS - forMs) // a conflict: another process has written, so the retry is due at once
 }
 
 function observeSurroundings(model: ServedModel, deps: ServedModelDeps): ModelSurroundings {

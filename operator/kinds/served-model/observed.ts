@@ -100,7 +100,10 @@ export interface ObservedModel extends ModelSurroundings {
   readonly coldStart: string | undefined
   readonly text: string | undefined
   readonly projection: ObservedProjection
-  /** Whether the mounted Secrets were handed this model and these credentials, ms until a refused handover is repeated, and ms since the last one. */
+  /**
+   * `key` identifies the model's entries in the mounted Secrets. `isCurrent`: the Secrets were given these entries. `retryInMs`: time until refused
+   * entries are given again. `forMs`: time since entries were given.
+   */
   readonly mounted: { readonly key: string; readonly isCurrent: boolean; readonly retryInMs: number; readonly forMs: number }
   /** A credential that must be read before the record can be derived. */
   readonly unread: CredentialRef | undefined
