@@ -12,6 +12,8 @@ import { spendCodec } from '../shards/spend-entry.ts'
 type Budget = NonNullable<ApiKeySpec['budgets']>[number]
 
 const MONTH: Budget = { name: 'month', amount: '25', unit: 'Currency', window: 'Month', timeZone: 'UTC', onExceeded: 'Block' }
+const EVER: Budget = { ...MONTH, name: 'ever', window: 'Lifetime' }
+const EVER_FIELD = 'ever:Currency:Lifetime:0'
 const FIELD = `month:Currency:Month:${Date.UTC(2026, 0, 1)}`
 const MICROS = 1_000_000
 
@@ -55,6 +57,19 @@ async function spentKey(amount: number): Promise<string> {
   const uid = await applied()
   ledger.spend(uid, FIELD, amount * MICROS)
   await turns(10)
+  return uid
+}
+
+/** The uid of a key of a started operator: both budgets have spent, `EVER` was removed, and the ledger has forgotten it. */
+async function forgotten(): Promise<string> {
+  await world.start()
+  const uid = await applied({ budgets: [MONTH, EVER] })
+  ledger.spend(uid, FIELD, 3 * MICROS)
+  ledger.spend(uid, EVER_FIELD, 5 * MICROS)
+  await turns(10)
+  await applied({ budgets: [MONTH] })
+  await turns(10)
+  await ledger.forget([{ subject: uid, fields: [EVER_FIELD] }])
   return uid
 }
 
@@ -337,18 +352,10 @@ describe('a forged spend', () => {
   })
 
   test('of a budget that was removed and is added again is restored and is no loss, though the ledger had forgotten it', async () => {
-    const ever: Budget = { ...MONTH, name: 'ever', window: 'Lifetime' }
-    await world.start()
-    const uid = await applied({ budgets: [MONTH, ever] })
-    ledger.spend(uid, FIELD, 3 * MICROS)
-    ledger.spend(uid, 'ever:Currency:Lifetime:0', 5 * MICROS)
+    const uid = await forgotten()
+    await applied({ budgets: [MONTH, EVER] })
     await turns(10)
-    await applied({ budgets: [MONTH] })
-    await turns(10)
-    await ledger.forget([{ subject: uid, fields: ['ever:Currency:Lifetime:0'] }])
-    await applied({ budgets: [MONTH, ever] })
-    await turns(10)
-    expect([ledger.window(uid, 'ever:Currency:Lifetime:0').spent, ledger.window(uid, FIELD).spent]).toEqual([5 * MICROS, 3 * MICROS])
+    expect([ledger.window(uid, EVER_FIELD).spent, ledger.window(uid, FIELD).spent]).toEqual([5 * MICROS, 3 * MICROS])
     expect([await limits(), lossEvents()]).toEqual(['True Enforceable', 0])
     ledger.wipe()
     await turns(10)
@@ -356,20 +363,12 @@ describe('a forged spend', () => {
   })
 
   test('of a budget that was removed and is added again while no operator runs is restored and is no loss', async () => {
-    const ever: Budget = { ...MONTH, name: 'ever', window: 'Lifetime' }
-    await world.start()
-    const uid = await applied({ budgets: [MONTH, ever] })
-    ledger.spend(uid, FIELD, 3 * MICROS)
-    ledger.spend(uid, 'ever:Currency:Lifetime:0', 5 * MICROS)
-    await turns(10)
-    await applied({ budgets: [MONTH] })
-    await turns(10)
-    await ledger.forget([{ subject: uid, fields: ['ever:Currency:Lifetime:0'] }])
+    const uid = await forgotten()
     await world.stopProcesses()
-    await world.applyKey({ budgets: [MONTH, ever] })
+    await world.applyKey({ budgets: [MONTH, EVER] })
     await world.start()
     await turns(10)
-    expect([ledger.window(uid, 'ever:Currency:Lifetime:0').spent, ledger.window(uid, FIELD).spent]).toEqual([5 * MICROS, 3 * MICROS])
+    expect([ledger.window(uid, EVER_FIELD).spent, ledger.window(uid, FIELD).spent]).toEqual([5 * MICROS, 3 * MICROS])
     expect([await limits(), lossEvents()]).toEqual(['True Enforceable', 0])
     ledger.wipe()
     await turns(10)
