@@ -150,6 +150,11 @@ function reportOf(report: UsageReport): UsageReport | undefined {
   return Object.values(report).some((count) => count !== undefined) ? report : undefined
 }
 
+/** Whether a server that reports an error reports work, too. */
+export function reportsWork(report: UsageReport = {}): boolean {
+  return Object.values(report).some((count) => count !== undefined && count > 0)
+}
+
 /** Whether a report says that the whole prompt has to do with a cache. Its 0 is then a count, and replaces an earlier estimate. */
 function hasOnlyCached({ freshTokens, cacheReadTokens, cacheWrittenTokens }: UsageReport): boolean {
   return freshTokens === 0 && Boolean(cacheReadTokens || cacheWrittenTokens)

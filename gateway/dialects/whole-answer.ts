@@ -30,7 +30,7 @@ export interface AnswerCost {
 /** `Error`: the server reports an error. `Unreadable`: the answer cannot be written in the form that the client expects. */
 export type WholeAnswer =
   | ({ readonly kind: 'Answer'; readonly bytes: Buffer } & AnswerCost)
-  | { readonly kind: 'Error'; readonly body: JsonObject | undefined }
+  | ({ readonly kind: 'Error'; readonly body: JsonObject | undefined } & AnswerCost)
   | ({ readonly kind: 'Unreadable'; readonly reason: string; readonly cause?: string } & AnswerCost)
 
 /** A larger error is not read. */
@@ -40,14 +40,20 @@ export function wholeAnswer(bytes: Buffer, dialect: Dialect, order: AnswerOrder)
   if (hasTooManyParts(bytes)) return { kind: 'Unreadable', reason: 'its answer has too many parts' }
   const answer = parseObject(bytes.toString('utf8'))
   if (answer === undefined) return { kind: 'Unreadable', reason: 'its answer is not a JSON object' }
-  if (isError(answer)) return { kind: 'Error', body: bytes.length > MAX_ERROR_BYTES ? undefined : answer }
-  return written(answer, dialect, order)
+  const translator = order.asked && TRANSLATORS[dialect.route]
+  const cost = costOf(answer, (translator ?? dialect).events)
+  if (isError(answer)) return { kind: 'Error', body: bytes.length > MAX_ERROR_BYTES ? undefined : answer, ...cost }
+  return written(answer, cost, { dialect, order })
 }
 
-function written(answer: JsonObject, dialect: Dialect, order: AnswerOrder): WholeAnswer {
+interface Form {
+  readonly dialect: Dialect
+  readonly order: AnswerOrder
+}
+
+function written(answer: JsonObject, cost: AnswerCost, { dialect, order }: Form): WholeAnswer {
   const { asked, isStream } = order
   const translator = asked && TRANSLATORS[dialect.route]
-  const cost = costOf(answer, (translator ?? dialect).events)
   try {
     const text = translator ? translated(answer, translator, { asked, isStream, ...cost }) : dialect.streamOf?.(answer, order)
     if (text === undefined) return { kind: 'Unreadable', reason: 'its answer is not a stream', ...cost }

@@ -7,9 +7,10 @@ import { unsentExchange } from '../../test/support/unsent-exchange.ts'
 import { backendRecord, modelRecord } from '../../test/support/upstream-harness.ts'
 import { GatewayError } from '../errors.ts'
 import { chatCompletions } from '../dialects/chat-completions.ts'
+import type { WholeAnswer } from '../dialects/whole-answer.ts'
 import { BodyBudget } from '../http/body-budget.ts'
 import { LoopShare } from '#platform/loop-share.ts'
-import { Attempt } from './attempt.ts'
+import { Attempt, type AttemptDeps } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
 import type { AttemptResult, ForwardJob } from './forward-job.ts'
 import { modelEntry, targetsOf, type Target } from './model-table.ts'
@@ -30,10 +31,16 @@ interface World {
   readonly dispatched: Dispatcher.DispatchOptions[]
 }
 
+/** What is around an attempt. */
+interface Around {
+  readonly nameFailure?: Error
+  readonly answers?: AttemptDeps['answers']
+}
+
 const EVENT = Buffer.from(`data: {"choices":[{"index":0,"delta":{"content":"${'x'.repeat(10_000)}"}}]}\n\n`)
 
 /** An attempt whose pool only records requests; the test plays undici. */
-function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFailure?: Error): World {
+function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], { nameFailure, answers = sharedBodyReader }: Around = {}): World {
   const ticker = new Ticker(1_000_000)
   const clock = new ManualClock()
   const loop = new LoopShare(clock, () => clock.monotonic())
@@ -66,7 +73,7 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], nameFail
   const pools = { of: () => ({ dispatch }) as Pool }
   const names = { failure: () => nameFailure }
   if (nameFailure) health.connectFailed(target.health)
-  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), maxAnswerBytes: 1_000, answers: sharedBodyReader }
+  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), maxAnswerBytes: 1_000, answers }
   const controller = fakeController()
   const { promise: result, resolve } = Promise.withResolvers<AttemptResult & { wasAborted: boolean }>()
   const onResult = (given: AttemptResult): void => resolve({ ...given, wasAborted: controller.abortedWith !== undefined })
@@ -128,7 +135,7 @@ describe('one request to one server', () => {
   })
 
   it('to a server whose name was recently not found is refused without a connection', async () => {
-    const { result, dispatched, target, ticker } = world(false, undefined, new Error('getaddrinfo ENOTFOUND'))
+    const { result, dispatched, target, ticker } = world(false, undefined, { nameFailure: new Error('getaddrinfo ENOTFOUND') })
     expect(await result).toMatchObject({ kind: 'failed', isRetryable: true, error: { row: { number: 26 } } })
     expect([dispatched.length, target.health.inFlight, ticker.size]).toEqual([0, 0, 1]) // 1: the probe of the ejected server
   })
@@ -336,5 +343,19 @@ describe('a call whose key has ended', () => {
     expect(await result).toMatchObject({ kind: 'failed', error: suspended, isRetryable: false })
     expect(controller.abortedWith).toBeInstanceOf(Error)
     expect(target.health.isUp).toBe(true)
+  })
+
+  it('is refused even if its answer is being written in another form: what comes of that is dropped', async () => {
+    const { promise: writing, resolve } = Promise.withResolvers<WholeAnswer>()
+    const { attempt, result, controller, ticker, response, target } = world(true, () => suspended, { answers: { answer: () => writing } })
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'application/json' })
+    attempt.onResponseData(controller, Buffer.from('{"choices":[]}'))
+    attempt.onResponseEnd()
+    ticker.tick()
+    expect(await result).toMatchObject({ kind: 'failed', error: suspended, usage: { isEstimated: true } })
+    resolve({ kind: 'Answer', bytes: Buffer.from('data: [DONE]') })
+    await writing
+    expect([response.headersSent, response.destroyed, target.health.inFlight]).toEqual([false, false, 0])
   })
 })

@@ -124,7 +124,7 @@ describe('a stream where a plain answer was asked for', () => {
   it.each<[string, Dialect['path'], object, Partial<BackendRecord>]>([
     ['chat completions', CHAT, HELLO, {}],
     ['Messages', MESSAGES, { ...HELLO, max_tokens: 9 }, { routes: ['messages'] }],
-    ['Messages that are translated', MESSAGES, { ...HELLO, max_tokens: 9 }, {}],
+    ['Messages that are translated', MESSAGES, { ...HELLO, max_tokens: 9 }, { routes: ['chat/completions'] }],
   ])('of %s is stopped, and costs what such calls usually cost', async (_, path, body, changes) => {
     const { answer, outcome, servers } = await call(path, body, (response) => void sse(response).write(chunk('hello') + DONE), changes)
     expect([answer.status, outcome?.error?.row.id]).toEqual([502, 'backendError'])

@@ -1,7 +1,7 @@
 import { isAscii } from 'node:buffer'
 import { AnswerUsage } from '../dialects/answer-usage.ts'
 import { answerTokens } from '../dialects/prompt-size.ts'
-import { settledUsage, tokensOfBytes, type Usage, type UsageReport } from '../dialects/usage.ts'
+import { reportsWork, settledUsage, tokensOfBytes, type Usage, type UsageReport } from '../dialects/usage.ts'
 import type { GatewayError } from '../errors.ts'
 import { ChunkList } from '#platform/chunk-list.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
@@ -30,6 +30,8 @@ export class PlainRelay implements AnswerRelay {
   readonly #chunks = new ChunkList()
   #bytes = 0
   #report: UsageReport | undefined = undefined
+  /** Whether the server has reported an error and no work. */
+  #isRefused = false
   /** Tokens of the text of a whole answer without usage. */
   #writtenTokens: number | undefined = undefined
 
@@ -57,7 +59,10 @@ export class PlainRelay implements AnswerRelay {
     const body = readJson(bytes)
     if (body === undefined) return this.#endList(bytes)
     if (this.#isMetered) this.#meter(body.value)
-    if (isError(body.value)) return this.#host.refused({ status: statusIn(body.value), body: body.value })
+    if (isError(body.value)) {
+      this.#isRefused = !reportsWork(this.#report)
+      return this.#host.refused({ status: statusIn(body.value), body: body.value })
+    }
     const renamed = renamedBody(body, this.#host.job.askedName)
     const shown = this.#hidden ? withoutCached(renamed) : renamed
     this.#open(shown.length)
@@ -73,7 +78,7 @@ export class PlainRelay implements AnswerRelay {
   }
 
   usage(inputTokens: number): Usage | undefined {
-    if (!this.#isMetered || this.#bytes === 0) return undefined
+    if (!this.#isMetered || this.#bytes === 0 || this.#isRefused) return undefined
     const length = Number(this.#head.headers['content-length'] ?? 0) // the backend has produced the whole answer, even if the client left
     const { events, hasOutput } = this.#host.job.dialect
     const outputTokens = this.#writtenTokens ?? tokensOfBytes(Math.max(this.#bytes, length))

@@ -1,5 +1,5 @@
 import type { AnswerCost, WholeAnswer } from '../dialects/whole-answer.ts'
-import { settledUsage, tokensOfBytes, type Usage } from '../dialects/usage.ts'
+import { reportsWork, settledUsage, tokensOfBytes, type Usage } from '../dialects/usage.ts'
 import { ChunkList } from '#platform/chunk-list.ts'
 import { GatewayError, sharedError } from '../errors.ts'
 import { backendBroken, gatewayFailure, statusIn } from './backend-error.ts'
@@ -26,7 +26,7 @@ export class WholeRelay implements AnswerRelay {
   /** Bytes that the budget of bodies counts. */
   #booked = 0
   #cost: AnswerCost = {}
-  /** Whether the server has reported an error: it has done no work then. */
+  /** Whether the server has reported an error and no work. */
   #isRefused = false
 
   constructor(host: RelayPort, head: AnswerHead, stream: StreamRelay | undefined) {
@@ -68,11 +68,11 @@ export class WholeRelay implements AnswerRelay {
 
   #answered(answer: WholeAnswer | GatewayError): void {
     if (answer instanceof GatewayError) return this.#host.fail(gatewayFailure(answer))
+    this.#cost = answer
     if (answer.kind === 'Error') {
-      this.#isRefused = true
+      this.#isRefused = !reportsWork(answer.report)
       return this.#host.refused({ status: statusIn(answer.body), body: answer.body })
     }
-    this.#cost = answer
     if (answer.kind === 'Unreadable') return this.#host.fail(backendBroken(answer.reason, { cause: answer.cause }))
     this.#send(hidesCached(this.#host) ? withoutCached(answer.bytes) : answer.bytes)
   }

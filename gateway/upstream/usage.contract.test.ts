@@ -298,6 +298,34 @@ describe('a call costs nothing', () => {
     expect(gateway.refused[0]?.usage).toBeUndefined()
   })
 
+  describe.each<[string, typeof CHAT, object]>([
+    ['a plain call', CHAT, HELLO],
+    ['a stream', CHAT, HELLO_STREAM],
+    ['a translated call', MESSAGES, { ...HELLO, max_tokens: 9 }],
+  ])('%s', (_, path, body) => {
+    const refused = async (more: object): Promise<Usage | undefined> => {
+      const error = { message: 'bad', code: 400 }
+      const options = { tickMs: 60_000, backend: { routes: ['chat/completions' as const] } }
+      const { gateway } = await gatewayTo(json(200, { error, ...more }), options)
+      gateway.job = { inputTokens: PROMPT_TOKENS }
+      expect((await gateway.post(path, body)).status).toBe(400)
+      expect(gateway.refused).toHaveLength(1)
+      return gateway.refused[0]?.usage
+    }
+
+    it.each<[string, object]>([
+      ['no usage', {}],
+      ['null', { usage: null }],
+      ['a usage of 0', { usage: { prompt_tokens: 0, completion_tokens: 0 } }],
+    ])('whose server answers an error in a 200, with %s', async (_usage, more) => {
+      expect(await refused(more)).toBeUndefined()
+    })
+
+    it('unless the error comes with the work of the server', async () => {
+      expect(await refused({ usage })).toEqual(REPORTED)
+    })
+  })
+
   it.each<[string, object, Reply]>([
     ['a plain answer', HELLO, json(200, { choices: [], usage })],
     ['a stream', HELLO_STREAM, (response) => sse(response).end(chunk('a', 'stop') + USAGE_CHUNK + DONE)],
