@@ -20,6 +20,17 @@ describe('bytes of request bodies', () => {
     ])
   })
 
+  test('that are in memory already are booked whatever the bound, until the hold ends, and keep the next body out', () => {
+    const budget = new BodyBudget(LIMITS)
+    const hold = budget.open(key('a'))
+    hold.take(30)
+    hold.replace(60)
+    expect([budget.bytes, budget.open(key('a')).take(1)]).toEqual([60, 'KeyFull'])
+    hold.release()
+    hold.replace(60)
+    expect([budget.bytes, budget.open(key('a')).take(1)]).toEqual([0, 'Taken'])
+  })
+
   test('of all keys together are bounded', () => {
     const budget = new BodyBudget(LIMITS)
     const holds = ['a', 'b', 'c'].map((name) => budget.open(key(name)))

@@ -93,6 +93,11 @@ export class BodyHold {
     return 'Taken'
   }
 
+  /** Books bytes that are in memory already, instead of all others and whether or not there is room: the next body has to wait for it. */
+  replace(bytes: number): void {
+    if (this.#isOpen) this.#add(bytes - this.#bytes)
+  }
+
   /** Returns all bytes. More may be taken afterwards, for an answer that is kept as a whole. */
   empty(): void {
     this.#add(-this.#bytes)

@@ -8,7 +8,7 @@ import { backendRecord, modelRecord } from '../../test/support/upstream-harness.
 import { GatewayError } from '../errors.ts'
 import { chatCompletions } from '../dialects/chat-completions.ts'
 import type { WholeAnswer } from '../dialects/whole-answer.ts'
-import { BodyBudget } from '../http/body-budget.ts'
+import { BodyBudget, type BodyLimits } from '../http/body-budget.ts'
 import { LoopShare } from '#platform/loop-share.ts'
 import { Attempt, type AttemptDeps } from './attempt.ts'
 import { BackendHealth } from './backend-health.ts'
@@ -73,7 +73,7 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], { nameFa
   const pools = { of: () => ({ dispatch }) as Pool }
   const names = { failure: () => nameFailure }
   if (nameFailure) health.connectFailed(target.health)
-  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), maxAnswerBytes: 1_000, answers }
+  const deps = { pools, names, ticker, loop, health, forwarded: forwardedHeaders(), maxAnswerBytes: 200_000, answers }
   const controller = fakeController()
   const { promise: result, resolve } = Promise.withResolvers<AttemptResult & { wasAborted: boolean }>()
   const onResult = (given: AttemptResult): void => resolve({ ...given, wasAborted: controller.abortedWith !== undefined })
@@ -83,8 +83,8 @@ function world(stream = false, reasonToEnd?: ForwardJob['reasonToEnd'], { nameFa
 }
 
 /** A world that shows what the client gets. */
-function writing(stream: boolean): World & { written: () => string } {
-  const made = world(stream)
+function writing(stream: boolean, around?: Around): World & { written: () => string } {
+  const made = world(stream, undefined, around)
   const { response } = made
   let text = ''
   response.write = (bytes: Buffer) => ((text += String(bytes)), true)
@@ -242,6 +242,37 @@ describe('one request to one server', () => {
     }
     attempt.onResponseEnd()
     expect(written()).toContain(`"id":"${'ab'.repeat(400)}"`)
+  })
+
+  it('books an answer that was written in another form, even if that is longer than the share of its key', () => {
+    const bytes = Buffer.alloc(150_000)
+    const { attempt, controller } = writing(true, { answers: { answer: () => ({ kind: 'Answer', bytes }) } })
+    const bodies = new BodyBudget({ process: 2 ** 20, large: 2 ** 20, perTenant: 2 ** 20, perKey: 100_000 })
+    const hold = bodies.open({ tenant: 'shop', key: 'key' })
+    attempt.job.exchange.bodyHold = hold
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'application/json' })
+    attempt.onResponseData(controller, Buffer.alloc(90_000))
+    expect(bodies.bytes).toBe(90_000)
+    attempt.onResponseEnd()
+    expect(bodies.bytes).toBe(150_000)
+    hold.release()
+    expect(bodies.bytes).toBe(0)
+  })
+
+  it.each<[string, Partial<BodyLimits>, string]>([
+    ['its key', { perKey: 100_000 }, 'tooManyBodies'],
+    ['its tenant', { perTenant: 100_000 }, 'tooManyBodies'],
+    ['the process', { large: 100_000 }, 'bodiesFull'],
+  ])('is refused with the row of the share that an answer read whole has filled: that of %s', async (_, limits, row) => {
+    const { attempt, controller, result } = world(true)
+    const bodies = new BodyBudget({ process: 2 ** 20, large: 2 ** 20, perTenant: 2 ** 20, perKey: 2 ** 20, ...limits })
+    bodies.open({ tenant: 'shop', key: 'key' }).take(50_000)
+    attempt.job.exchange.bodyHold = bodies.open({ tenant: 'shop', key: 'key' })
+    attempt.onRequestStart(controller)
+    attempt.onResponseStart(controller, 200, { 'content-type': 'application/json' })
+    attempt.onResponseData(controller, Buffer.alloc(90_000))
+    expect(await result).toMatchObject({ kind: 'failed', isRetryable: false, error: { row: { id: row } } })
   })
 
   it('informational answers do not count as answers', async () => {

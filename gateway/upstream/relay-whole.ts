@@ -1,7 +1,9 @@
 import type { AnswerCost, WholeAnswer } from '../dialects/whole-answer.ts'
 import { reportsWork, settledUsage, tokensOfBytes, type Usage } from '../dialects/usage.ts'
 import { ChunkList } from '#platform/chunk-list.ts'
-import { GatewayError, sharedError } from '../errors.ts'
+import { GatewayError } from '../errors.ts'
+import { refusalToHold } from '../http/read-body.ts'
+import { whoseTenant } from '../http/shares.ts'
 import { backendBroken, gatewayFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
 import { hidesCached, withoutCached } from './prompt-cache.ts'
@@ -80,12 +82,13 @@ export class WholeRelay implements AnswerRelay {
   /** Books what exceeds a small answer. Its first bytes replace the body of the request. */
   #book(): void {
     if (this.#booked === 0) this.#host.dropBody()
-    const taken = this.#host.job.exchange.bodyHold?.take(this.#bytes - this.#booked) ?? 'Taken'
+    const { exchange, tenant = '' } = this.#host.job
+    const refusal = exchange.bodyHold && refusalToHold(exchange.bodyHold, this.#bytes - this.#booked, whoseTenant(tenant))
     this.#booked = this.#bytes
-    if (taken === 'Taken') return
-    if (taken === 'TooLarge') return this.#tooLarge()
+    if (refusal === undefined) return
+    if (refusal.row.id === 'bodyTooLarge') return this.#tooLarge()
     this.#chunks.clear()
-    this.#host.fail(gatewayFailure(sharedError('bodiesFull')))
+    this.#host.fail(gatewayFailure(refusal))
   }
 
   #tooLarge(): void {
@@ -99,9 +102,6 @@ export class WholeRelay implements AnswerRelay {
       this.#host.open([...returnedHeaders(this.#head.headers, 'application/json'), 'content-length', String(bytes.length)])
       this.#host.finish(bytes)
     }
-    if (this.#booked === 0) return
-    const { bodyHold } = this.#host.job.exchange
-    bodyHold?.empty()
-    bodyHold?.take(bytes.length) // until a slow client has it
+    if (this.#booked > 0) this.#host.job.exchange.bodyHold?.replace(bytes.length) // until a slow client has it
   }
 }

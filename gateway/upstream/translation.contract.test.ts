@@ -193,13 +193,14 @@ describe('a message for a server of chat completions', () => {
   })
 
   it.each([
-    { room: 400_000, perKey: 400_000, status: 200 },
-    { room: 150_000, perKey: 400_000, status: 529 },
-    { room: 400_000, perKey: 150_000, status: 502 }, // no later attempt would have room
+    { room: 400_000, perTenant: 400_000, perKey: 400_000, status: 200 },
+    { room: 150_000, perTenant: 400_000, perKey: 400_000, status: 529 },
+    { room: 400_000, perTenant: 150_000, perKey: 400_000, status: 429 },
+    { room: 400_000, perTenant: 400_000, perKey: 150_000, status: 502 }, // no later attempt would have room
   ])(
-    'takes room among the bodies while a large answer is read: $status of $room bytes, $perKey a key',
-    async ({ room, perKey, status }) => {
-      const bodies = new BodyBudget({ process: 2 * room, large: room, perTenant: room, perKey })
+    'takes room among the bodies while a large answer is read: $status of $room bytes, $perTenant a tenant, $perKey a key',
+    async ({ room, perTenant, perKey, status }) => {
+      const bodies = new BodyBudget({ process: 2 * room, large: room, perTenant, perKey })
       const { gateway } = await gatewayTo(
         (response, received) => {
           const [exchange] = gateway.exchanges
