@@ -1,10 +1,15 @@
+import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { Keyring } from '../../shards/keyring.ts'
+
+/** A key, as its record names it. */
+export type RecordedKey = Pick<KeyringEntry, 'uid' | 'namespace' | 'name'>
 
 /** Records that stay in Redis without an entry of the keyring, because the entries of their keys were lost. */
 export class KeptRecords {
   readonly #keyring: Pick<Keyring, 'newest'>
   /** Keys that are not restored yet, or not durably. */
   readonly #uids = new Set<string>()
+  #unread: readonly RecordedKey[] = []
   /** Whether this process has searched Redis for lost keys. Until then any record may be the last copy of a key. */
   #isRedisRead = false
 
@@ -27,11 +32,18 @@ export class KeptRecords {
     return !this.#isRedisRead || this.has(uid)
   }
 
+  /** Keys that are kept because no live read has said yet whether their ApiKeys exist. */
+  get unread(): readonly RecordedKey[] {
+    return this.#unread.filter(({ uid }) => this.#uids.has(uid) && this.#keyring.newest(uid) === undefined)
+  }
+
   /** Takes the result of a search. */
-  set({ open, isRedisRead }: { readonly open: Iterable<string>; readonly isRedisRead: boolean }): void {
+  set(found: { readonly open: Iterable<string>; readonly unread: readonly RecordedKey[]; readonly isRedisRead: boolean }): void {
     this.#uids.clear()
-    for (const uid of open) this.#uids.add(uid)
-    this.#isRedisRead = isRedisRead
+    for (const uid of found.open) this.#uids.add(uid)
+    for (const { uid } of found.unread) this.#uids.add(uid)
+    this.#unread = found.unread
+    this.#isRedisRead = found.isRedisRead
   }
 
   /** The ApiKey was deleted, or Redis has no record of the key. */

@@ -7,6 +7,7 @@ import { effective } from '#policy/effective.ts'
 import { findCondition } from '#api/condition-list.ts'
 import { apiKeys } from '#api/resources.ts'
 import type { Namespace } from '#kube/resources.ts'
+import { messageOf } from '#platform/message-of.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import { ACCOUNT_INDEX, isBalanceExhausted } from '../../accounts/accounts.ts'
@@ -31,7 +32,7 @@ import { nextEndMs, urgencyOf } from './keyring-entry.ts'
 import { ageOf, observe } from './observe.ts'
 import type { FailureTopic, Observed } from './observed.ts'
 import { keySubjects } from './key-subjects.ts'
-import { prepareKeys, searchRedis } from './start-records.ts'
+import { prepareKeys, searchAgain, searchRedis } from './start-records.ts'
 import type { Step } from './step.ts'
 import { hasStandIn, isStandIn, settleStandIn, standInFor } from './unread-keys.ts'
 import { UsedValues } from './used-values.ts'
@@ -181,13 +182,16 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     return []
   }
 
-  /** Drops tombstones, reads the keyring Secrets again and searches for orphans. */
+  /** Drops tombstones, reads the keyring Secrets again and searches for orphans and lost keys. */
   check(): void {
-    const { keyring, usedValues, subjects, clock } = this.#deps
+    const { keyring, usedValues, subjects, clock, log } = this.#deps
     keyring.check()
     usedValues.check()
     const nowMs = subjects.ledger ? subjects.ledger.storeTime() : clock.now() // the clock of this leader may be days ahead
     if (nowMs !== undefined) keyring.expireTombstones(nowMs)
+    searchAgain(this.#deps).catch((error: unknown) =>
+      log.warn(`lost keys cannot be searched (${messageOf(error)}); tried again in ten minutes`),
+    )
     if (hasStandIn(this.#deps)) settleStandIn(this.#deps)
     this.#enqueueOrphans()
     reportKept(this.#deps)

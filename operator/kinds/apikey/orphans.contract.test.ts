@@ -232,6 +232,33 @@ describe('an entry without its ApiKey', () => {
     expect(await condition('Ready')).toBe('True Ready')
   })
 
+  test.each(['exists', 'was deleted'])(
+    'whose keyring entry was lost too keeps its record until a live read says whether its ApiKey exists: it %s',
+    async (what) => {
+      await world.start()
+      world.freezeWatch('Standbys')
+      const value = await world.settledKey()
+      await world.stopProcesses()
+      for (const shard of await world.shards('keyring')) await world.objects.remove(secrets, refOf(shard))
+      if (what === 'was deleted') await removeByForce()
+      world.refuse(
+        (call) => call.plural === 'apikeys' && (call.verb === 'list' || call.verb === 'get'),
+        new KubeError('Unreachable', 0, 'no answer'),
+      )
+      await world.start()
+      await world.pass(700)
+      await world.settle()
+      const working = [{ state: 'Active', verifiers: [{ hash: hashCredential(value) }] }]
+      expect(await world.keyRecords()).toMatchObject(working)
+      world.beforeCall = () => undefined
+      await world.pass(700)
+      await world.settle()
+      const isThere = what === 'exists'
+      expect(await world.keyRecords()).toMatchObject(isThere ? working : [])
+      expect(await world.keyringEntries()).toMatchObject(isThere ? [{ deletedMs: null }] : [])
+    },
+  )
+
   test('of a namespace that the operator may not read continues to work: its ApiKey may exist', async () => {
     await world.issuedKey()
     world.refusedNamespaces.add(SHOP)

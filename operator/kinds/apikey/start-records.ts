@@ -16,6 +16,7 @@ import type { ProjectionChange, ProjectionStore } from '../../projection/store.t
 import { findByUid } from '../kind.ts'
 import type { ApiKeyDeps } from './kind.ts'
 import { isHashKey, restoredHashes } from './hash-source.ts'
+import type { RecordedKey } from './kept-records.ts'
 import { entryOf, recordText } from './keyring-entry.ts'
 import { liveState, refusedRecord, scopeOf } from './orphans.ts'
 import { type ObservedSecret, observeSecret, secretName } from './user-secret.ts'
@@ -51,10 +52,24 @@ async function recoverKeys(deps: ApiKeyDeps, orphans: readonly KeyringEntry[]): 
   const kept = (byScope.get('Kept') ?? []).map(({ uid }) => uid)
   const live = await readLive([...orphans, ...unknown], deps)
   const missed = unknown.flatMap(({ uid }) => live.existing.get(uid) ?? []) // by a cache whose watch was cut off
+  const unread = unknown.filter(({ uid }) => !live.existing.has(uid) && !live.gone.has(uid))
   const unseen = await recover(missed, deps)
   const open = [known, unseen].flatMap((recovery) => [...recovery.open, ...recovery.restored])
-  deps.kept.set({ open: [...open, ...kept], isRedisRead: known.isRedisRead && unseen.isRedisRead && records !== undefined })
+  deps.kept.set({ open: [...open, ...kept], unread, isRedisRead: known.isRedisRead && unseen.isRedisRead && records !== undefined })
   return live
+}
+
+/** Reads again the ApiKeys of records that are kept because no read has succeeded. Restores their entries, or removes the records of deleted keys. */
+export async function searchAgain(deps: ApiKeyDeps): Promise<void> {
+  const { kept, keyring, projection } = deps
+  const { unread } = kept
+  const live = await readLive(unread, deps)
+  await recover([...live.existing.values()], deps)
+  for (const { uid } of unread) {
+    if (!live.gone.has(uid) || keyring.newest(uid) !== undefined) continue
+    kept.forget(uid)
+    if (!keyring.isUnreadable(uid)) projection.want('key', uid, undefined, 'urgent')
+  }
 }
 
 /** Restores the entry of one key whose record in Redis is kept: the first write has failed, or the Secret could not be read. @throws KubeError */
@@ -88,8 +103,6 @@ function orphansIn(deps: ApiKeyDeps): readonly KeyringEntry[] {
   )
 }
 
-type Sought = Pick<KeyringEntry, 'uid' | 'namespace' | 'name'>
-
 /** What live reads say, by uid. A key that is in neither could not be read. */
 interface LiveKeys {
   readonly existing: Map<string, ApiKey>
@@ -101,11 +114,11 @@ interface LiveKeys {
  * Reads live which keys exist that the cache lacks. A list shows thousands of them in few calls. What a list lacks is read one by one: a list
  * may be wrong, and decides against no key. Keys that cannot be read work on, and their reconcile tries again.
  */
-async function readLive(keys: readonly Sought[], deps: ApiKeyDeps): Promise<LiveKeys> {
+async function readLive(keys: readonly RecordedKey[], deps: ApiKeyDeps): Promise<LiveKeys> {
   const live: LiveKeys = { existing: new Map(), gone: new Set() }
   const isClusterWide = deps.settings.watchNamespaces.length === 0
-  const unlisted: Sought[] = []
-  const list = async ([namespace, some]: readonly [string, readonly Sought[]]): Promise<void> => {
+  const unlisted: RecordedKey[] = []
+  const list = async ([namespace, some]: readonly [string, readonly RecordedKey[]]): Promise<void> => {
     try {
       const listed = new Map((await deps.kube.list(apiKeys, namespace)).map((apiKey) => [uidOf(apiKey), apiKey]))
       for (const key of some) if (!take(key, listed.get(key.uid), live)) unlisted.push(key)
@@ -119,7 +132,7 @@ async function readLive(keys: readonly Sought[], deps: ApiKeyDeps): Promise<Live
   return live
 }
 
-async function readEach(keys: readonly Sought[], live: LiveKeys, { kube, clock, log }: ApiKeyDeps): Promise<void> {
+async function readEach(keys: readonly RecordedKey[], live: LiveKeys, { kube, clock, log }: ApiKeyDeps): Promise<void> {
   const untilMs = clock.monotonic() + READ_FOR_MS
   const failures: string[] = []
   await inParallel(keys, READS, async (key) => {
@@ -136,7 +149,7 @@ async function readEach(keys: readonly Sought[], live: LiveKeys, { kube, clock, 
 }
 
 /** @returns whether the ApiKey that was read is that of the key */
-function take({ uid }: Sought, apiKey: ApiKey | undefined, { existing, gone }: LiveKeys): boolean {
+function take({ uid }: RecordedKey, apiKey: ApiKey | undefined, { existing, gone }: LiveKeys): boolean {
   const state = liveState({ uid }, apiKey)
   if (state === 'Deleting') gone.add(uid)
   else if (state === 'Exists' && apiKey) existing.set(uid, apiKey)
