@@ -15,6 +15,7 @@ import { type Claim, isMarked, MARK_ANNOTATION, markFor } from '../../accounts/c
 import { LiveReads } from '../../accounts/live-reads.ts'
 import { RecordedKind } from '../recorded-kind.ts'
 import { type RecordState, recordState } from '../../accounts/record-state.ts'
+import { inParallel } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
@@ -29,6 +30,8 @@ import { type AccountStep, BOOK_RETRY_MS, differInBalanceAlone, FIND_AGAIN_MS, n
 const KIND = accountResource.kind
 /** Delay of a status that counts keys, ms: many may change at once. */
 const COUNT_AFTER_MS = 5_000
+/** Maximum number of concurrent reads of a start. */
+const READS = 32
 /** Reasons of conditions that are no Events of an Account: the manifest asks for it, or a crossing writes its own. */
 const SILENT: ReadonlySet<string> = new Set(['Suspended', 'BalanceExhausted'])
 
@@ -111,15 +114,17 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     this.expectGateways(KIND, ref, account, record)
   }
 
-  /** Records without an Account count as deleted only after a live read: the cache of a new leader may be older than the record. */
+  /** Records without an Account count as deleted only after live reads: the cache of a new leader may be older than the record, and a list may be wrong. */
   async prepare(): Promise<readonly ProjectionChange[]> {
     const { accounts, kube } = this.context
     const present = new Map([...this.informer.list()].map((account) => [uidOf(account), account]))
     const others = [...accounts.records.all('account')].filter(({ uid, state }) => state !== 'Deleted' && !present.has(uid))
     const live = others.length === 0 ? [] : await kube.list(accountResource, '')
     const existing = new Set(live.map(uidOf))
+    const unlisted = others.filter(({ uid }) => !existing.has(uid))
+    const found = await inParallel(unlisted, READS, ({ name }) => kube.get(accountResource, { namespace: '', name }))
     this.#end(
-      others.filter(({ uid }) => !existing.has(uid)),
+      unlisted.filter(({ uid }, at) => found[at]?.metadata.uid !== uid),
       { isStart: true },
     )
     return this.startRecords(present.values(), (account) => this.#textOf(account))

@@ -49,6 +49,17 @@ describe('an Account and its keys', () => {
     await world.settle()
   }
 
+  /** What the gateways had of accounts after each write. */
+  const recordsOverTime = (): Set<string> => {
+    const seen = new Set<string>()
+    world.afterCall = async ({ verb }) => {
+      if (verb !== 'write' && verb !== 'rebuild') return
+      const [record] = await accountRecords()
+      seen.add(record === undefined ? 'None' : `${record.state} ${record.plan === null ? 'without' : 'with'} a plan`)
+    }
+    return seen
+  }
+
   test('are Ready: the key names the account by its uid, and the account names its plan', async () => {
     expect(await issued()).toMatch(/^sk-/)
     const [record] = await accountRecords()
@@ -250,6 +261,19 @@ describe('an Account and its keys', () => {
     await world.start()
     expect(await accountRecords()).toMatchObject([{ state: 'Deleted' }])
     expect([await ready(), await accepted()]).toEqual(['False NotAccepted', 'False AccountNotFound'])
+  })
+
+  test('an Account that a list of the API server lacks at a takeover is not refused for a moment', async () => {
+    await issued()
+    await world.stopProcesses()
+    const states = recordsOverTime()
+    const list = world.objects.list.bind(world.objects)
+    world.objects.list = (resource, ...scope) => (resource.plural === 'accounts' ? Promise.resolve([]) : list(resource, ...scope))
+    world.launch()
+    world.watches.miss(accounts, await live())
+    await world.settle()
+    expect([...states].filter((text) => text !== 'Active with a plan')).toEqual([])
+    expect(await accountRecords()).toMatchObject([{ state: 'Active' }])
   })
 
   describe('the books of a name', () => {
