@@ -5,8 +5,8 @@ import { decodePlanRecord, type PlanRecord } from '#contract/records/plan-record
 import { account, namespace, plan, SHOP } from '../../../test/support/objects.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { accounts, apiKeys, plans } from '#api/resources.ts'
-import { uidOf } from '#kube/port.ts'
-import { namespaces } from '#kube/resources.ts'
+import { refOf, uidOf } from '#kube/port.ts'
+import { namespaces, secrets } from '#kube/resources.ts'
 import { MARK_ANNOTATION, REOPEN_ANNOTATION } from '../../accounts/claim.ts'
 
 type AccountSpec = NonNullable<Parameters<typeof account>[1]>
@@ -274,6 +274,51 @@ describe('an Account and its keys', () => {
     await world.settle()
     expect([...states].filter((text) => text !== 'Active with a plan')).toEqual([])
     expect(await accountRecords()).toMatchObject([{ state: 'Active' }])
+  })
+
+  describe('whose Secrets hg-accounts-* are lost', () => {
+    const lose = async (set: 'accounts' | 'keyring'): Promise<void> => {
+      for (const shard of await world.shards(set)) await world.objects.remove(secrets, refOf(shard))
+    }
+
+    test.each(['answers', 'is away'])('have their records at every moment of the next start, while Redis %s', async (redis) => {
+      const value = await issued()
+      await world.stopProcesses()
+      await lose('accounts')
+      const states = recordsOverTime()
+      world.storeDown = redis === 'is away'
+      await world.start()
+      world.storeDown = false
+      await world.pass(10)
+      await world.settle()
+      expect([...states].filter((text) => text !== 'Active with a plan')).toEqual([])
+      expect([await ready(), await world.value()]).toEqual(['True Ready', value])
+    })
+
+    test.each(['answers', 'is away'])(
+      'keep a key that the keyring has lost too, and whose Secret was deleted, while Redis %s',
+      async (redis) => {
+        await issued()
+        const former = await keyRecord()
+        await world.objects.remove(secrets, { namespace: SHOP, name: 'bot' })
+        await world.settle()
+        await world.stopProcesses()
+        await lose('accounts')
+        await lose('keyring')
+        const lacking: string[] = []
+        world.afterCall = async ({ verb }) => {
+          if ((verb === 'write' || verb === 'rebuild') && (await keyRecord()) === undefined) lacking.push(verb)
+        }
+        world.storeDown = redis === 'is away'
+        await world.start()
+        world.storeDown = false
+        await world.pass(10)
+        await world.settle()
+        expect(lacking).toEqual([])
+        expect(await keyRecord()).toMatchObject({ state: 'Active', verifiers: [{ id: former?.verifiers[0]?.id }] })
+        expect(await world.keyringEntries()).toMatchObject([{ account: former?.account, deletedMs: null }])
+      },
+    )
   })
 
   describe('the books of a name', () => {

@@ -218,9 +218,10 @@ export async function recoverEntries(apiKeys: Iterable<ApiKey>, deps: RecoverDep
   const records = read ?? new Map<string, KeyRecord>()
   const candidates = lost.filter((apiKey) => apiKey.status?.keyID !== undefined || records.has(uidOf(apiKey)))
   const untilMs = deps.clock.monotonic() + READ_FOR_MS
-  const open = new Set<string>()
+  const open = new Set(candidates.filter((apiKey) => isAccountUnknown(apiKey, deps)).map(uidOf))
   const restored: string[] = []
-  await inParallel(candidates, READS, async (apiKey) => {
+  const restorable = candidates.filter((apiKey) => !open.has(uidOf(apiKey)))
+  await inParallel(restorable, READS, async (apiKey) => {
     const record = records.get(uidOf(apiKey))
     const byStatus = verifiersByStatus(apiKey, record, deps.clock.now())
     const from = record === undefined ? 'its manifest' : 'Redis'
@@ -310,11 +311,15 @@ async function secretOf(apiKey: ApiKey, { kube, settings: { publicURL } }: Recov
   }
 }
 
+/** Whether an entry would have no account: that of the manifest is not known by its uid yet. */
+function isAccountUnknown(apiKey: ApiKey, { accounts }: RecoverDeps): boolean {
+  return apiKey.spec.accountRef !== undefined && accounts.ofKey(apiKey)?.uid === undefined
+}
+
 function restore(apiKey: ApiKey, verifiers: readonly KeyringVerifier[], from: string, deps: RecoverDeps): boolean {
   const { keyring, accounts, version } = deps
   const account = accounts.ofKey(apiKey)
-  const isAccountUnknown = apiKey.spec.accountRef !== undefined && account?.uid === undefined // the entry would have no account
-  if (verifiers.length === 0 || isAccountUnknown) return false
+  if (verifiers.length === 0) return false
   keyring.commit(entryOf(apiKey, { account, verifiers, revision: keyring.revision, version: version() }), 'change', { isRestored: true })
   deps.recordEvent(apiKey, 'KeyringRestored', `The keyring had lost the key; it was restored from ${from}. The key works on.`)
   return true

@@ -93,8 +93,15 @@ class Plans extends RecordedKind<Plan> implements Kind<Plan, Observed, PlanStep>
     if (observed.state === 'Present') this.expectGateways(KIND, ref, observed.plan, observed.record)
   }
 
-  /** Plans that were deleted keep their last record while an account uses it. */
+  /**
+   * Plans that were deleted keep their last record while an account uses it. Records that the Secrets have lost are there again before the kind
+   * Account names them: gateways refuse the keys of an account without a plan.
+   */
   async prepare(): Promise<readonly ProjectionChange[]> {
+    const { records } = this.context.accounts
+    for (const plan of this.informer.list())
+      if (records.textOf(uidOf(plan)) === undefined && !records.isUnreadable(uidOf(plan)))
+        records.set(uidOf(plan), this.#textOf(plan), 'change')
     return this.startRecords(this.informer.list(), (plan) => this.#textOf(plan))
   }
 
