@@ -1,7 +1,7 @@
 /** Tenants of one model server that try to learn what is in its cache. */
 import { describe, expect, it } from 'vitest'
 import { CHAT, chunk, DONE, HELLO, HELLO_STREAM, Harness, json, MESSAGES, sse, startBackend } from '../../test/support/upstream-harness.ts'
-import { HiddenCache, withoutCached } from './prompt-cache.ts'
+import { HiddenCache, withoutCached } from '../dialects/cached-counts.ts'
 
 const USAGE = { prompt_tokens: 4711, completion_tokens: 1, total_tokens: 4712, prompt_tokens_details: { cached_tokens: 4096 } }
 const OK = { id: 'c1', object: 'chat.completion', model: 'llama', choices: [], usage: USAGE, timings: { cache_n: 4096, prompt_n: 615 } }
