@@ -3,6 +3,7 @@
  * server has not sent. Pure, so any thread may make it.
  */
 import type { BackendEvents } from './backend-events.ts'
+import { withoutCached } from './cached-counts.ts'
 import type { Dialect, StreamOrder } from './dialect.ts'
 import { isError, type JsonObject, parseObject } from './json-body.ts'
 import { answerTokens } from './prompt-size.ts'
@@ -16,6 +17,8 @@ import type { UsageReport } from './usage.ts'
 export interface AnswerOrder extends StreamOrder {
   /** Whether the client has asked for a stream. */
   readonly isStream: boolean
+  /** Whether the client may not learn what the server had cached; `asked` says it of a translation. */
+  readonly hidesCached?: boolean
   /** Of an answer in another format than the client's. */
   readonly asked?: Asked | undefined
 }
@@ -57,7 +60,8 @@ function written(answer: JsonObject, cost: AnswerCost, { dialect, order }: Form)
   try {
     const text = translator ? translated(answer, translator, { asked, isStream, ...cost }) : dialect.streamOf?.(answer, order)
     if (text === undefined) return { kind: 'Unreadable', reason: 'its answer is not a stream', ...cost }
-    return { kind: 'Answer', bytes: Buffer.from(text), ...cost }
+    const bytes = Buffer.from(text)
+    return { kind: 'Answer', bytes: order.hidesCached === true ? withoutCached(bytes) : bytes, ...cost }
   } catch (cause) {
     return { kind: 'Unreadable', reason: 'its answer cannot be translated', cause: whyUnreadable(cause), ...cost }
   }

@@ -1,5 +1,6 @@
 /** Tenants of one model server that try to learn what is in its cache. */
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { sharedBodyReader } from '../../test/support/shared-body-reader.ts'
 import { CHAT, chunk, DONE, HELLO, HELLO_STREAM, Harness, json, MESSAGES, sse, startBackend } from '../../test/support/upstream-harness.ts'
 import { HiddenCache, withoutCached } from '../dialects/cached-counts.ts'
 
@@ -13,6 +14,8 @@ const ANTHROPIC = {
 }
 const SHARED = { allowedNamespaces: ['shop', 'other'] }
 const SALTED = { ...SHARED, cacheSalt: 'ab'.repeat(32) }
+
+beforeAll(() => sharedBodyReader.start())
 
 async function gatewayFor(answer: Parameters<typeof startBackend>[0], model: object, tenant?: string) {
   const backend = await startBackend(answer)
@@ -48,6 +51,15 @@ describe('what a server had cached', () => {
     const { gateway } = await gatewayFor(json(200, large), SHARED)
     const { text } = await gateway.post(CHAT, HELLO)
     expect(JSON.parse(text)).toEqual(JSON.parse(large.replaceAll('4096', '0').replace('"prompt_n":615', '"prompt_n":0')))
+  })
+
+  it.each([1, 300_000])('is not shown in a plain answer of %i characters that becomes a stream', async (characters) => {
+    const choices = [{ index: 0, message: { role: 'assistant', content: 'x'.repeat(characters) }, finish_reason: 'stop' }]
+    const { gateway } = await gatewayFor(json(200, { ...OK, choices }), SHARED)
+    const { text } = await gateway.post(CHAT, { ...HELLO_STREAM, stream_options: { include_usage: true } })
+    expect(text).toMatch(/"cached_tokens":0 {3}.*\n\ndata: \[DONE\]/s)
+    expect(text).not.toContain('4096')
+    expect(gateway.outcomes[0]?.usage).toMatchObject({ cachedInputTokens: 4096, isEstimated: false })
   })
 
   it('of a model of one namespace, or with a salt, is shown', async () => {

@@ -6,7 +6,6 @@ import { refusalToHold } from '../http/read-body.ts'
 import { whoseTenant } from '../http/shares.ts'
 import { backendBroken, gatewayFailure, statusIn } from './backend-error.ts'
 import type { AnswerHead, AnswerRelay, RelayPort } from './forward-job.ts'
-import { withoutCached } from '../dialects/cached-counts.ts'
 import { hidesCached } from './prompt-cache.ts'
 import type { StreamRelay } from './relay-stream.ts'
 import { returnedHeaders } from './upstream-headers.ts'
@@ -53,6 +52,7 @@ export class WholeRelay implements AnswerRelay {
       isStream: this.#stream !== undefined,
       wantsUsage: job.wantsUsage === true,
       model: job.askedName,
+      hidesCached: hidesCached(this.#host),
       asked: translated?.asked,
     }
     this.#host.writeAnswer(bytes, order, (answer) => this.#answered(answer))
@@ -77,7 +77,7 @@ export class WholeRelay implements AnswerRelay {
       return this.#host.refused({ status: statusIn(answer.body), body: answer.body })
     }
     if (answer.kind === 'Unreadable') return this.#host.fail(backendBroken(answer.reason, { cause: answer.cause }))
-    this.#send(hidesCached(this.#host) ? withoutCached(answer.bytes) : answer.bytes)
+    this.#send(answer.bytes)
   }
 
   /** Books what exceeds a small answer. Its first bytes replace the body of the request. */
