@@ -125,6 +125,23 @@ describe('one request to one server', () => {
     expect(target.health.inFlight).toBe(0)
   })
 
+  it.each([true, false])(
+    'counts against its server when its total time has passed, unless the server has ended its answer: %s',
+    async (hasEnded) => {
+      const { promise: never } = Promise.withResolvers<WholeAnswer>()
+      const { attempt, result, controller, ticker, target } = world(true, undefined, { answers: { answer: () => never } })
+      attempt.onRequestStart(controller)
+      attempt.onResponseStart(controller, 200, { 'content-type': 'application/json' })
+      for (let tick = 0; tick < 11; tick++) {
+        if (tick < 9) attempt.onResponseData(controller, Buffer.from(' '))
+        if (tick === 9 && hasEnded) attempt.onResponseEnd()
+        ticker.tick()
+      }
+      expect(await result).toMatchObject({ kind: 'failed', error: { row: { number: 33 } } })
+      expect(target.health.failures).toBe(hasEnded ? 0 : 1)
+    },
+  )
+
   it('is aborted as soon as it is sent if the client left during the connect', async () => {
     const { attempt, result, controller, ticker } = world()
     attempt.clientClosed()

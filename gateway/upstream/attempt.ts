@@ -342,7 +342,8 @@ export class Attempt implements Dispatcher.DispatchHandler, Ticked, RelayPort, D
   }
 
   #timedOut(what: Exclude<Overdue, 'client'>): void {
-    this.fail(timedOut(what, this.job.dialect.timeouts ? undefined : true))
+    const isBackendFailure = this.job.dialect.timeouts || this.#hasBackendEnded ? undefined : true // an ended answer waits for the gateway
+    this.fail(timedOut(what, isBackendFailure))
   }
 
   /** Stops the work of the server before the result is known, because the result may start another attempt. */
