@@ -5,6 +5,7 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { z } from 'zod'
+import { ChunkList } from '#platform/chunk-list.ts'
 import type { Log } from '#platform/log.ts'
 import { messageOf } from '#platform/message-of.ts'
 import { minorOf } from './minor-units.ts'
@@ -117,13 +118,13 @@ function parsed<T>(schema: z.ZodType<T>, body: Buffer): T | undefined {
 
 /** @returns undefined if it is longer than `most` bytes */
 async function bodyOf(request: IncomingMessage, most: number): Promise<Buffer | undefined> {
-  const chunks: Buffer[] = []
+  const chunks = new ChunkList()
   let bytes = 0
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length
-    if (bytes <= most) chunks.push(chunk) // the rest is read and dropped: a loop that ends early would close the connection without an answer
+    if (bytes <= most) chunks.add(chunk) // the rest is read and dropped: a loop that ends early would close the connection without an answer
   }
-  return bytes > most ? undefined : Buffer.concat(chunks)
+  return bytes > most ? undefined : chunks.take()
 }
 
 function serving({ log }: ServerDeps, answerTo: (request: IncomingMessage) => Promise<Answer>): Server {
