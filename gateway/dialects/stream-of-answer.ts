@@ -10,7 +10,7 @@ export function chatStream(answer: JsonObject, order: StreamOrder): string {
   return chunks({ ...answer, object: 'chat.completion.chunk', choices }, order)
 }
 
-/** The chunks of a completion have the shape of the completion. @throws UnreadableAnswer */
+/** A completion as one chunk. A chunk of this route has the fields of a whole completion. @throws UnreadableAnswer */
 export function completionStream(answer: JsonObject, order: StreamOrder): string {
   return chunks({ ...answer, choices: listIn(answer, 'choices') }, order)
 }

@@ -154,7 +154,7 @@ interface Parsed<T> {
   readonly values: readonly T[]
   /** Ids of entries of another version. */
   readonly foreign: readonly string[]
-  /** Entries of another version whose needs this version does not support, by id. */
+  /** Entries of another version that need features which this version lacks, by id. */
   readonly refused: ReadonlyMap<string, T>
 }
 

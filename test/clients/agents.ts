@@ -48,7 +48,7 @@ const claudeCode: Agent = {
 const FORCED_TOOLS = 'Bash,Edit,Read,Write'
 const STREAM_JSON = ['--verbose', '--input-format', 'stream-json', '--output-format', 'stream-json']
 
-/** Claude Code, in a conversation of which it says everything. */
+/** Claude Code in a conversation of several turns. It prints every event of the conversation as JSON. */
 export const claudeCodeTalking: Agent = {
   ...claudeCode,
   args: () => ['--print', ...STREAM_JSON, '--tools', FORCED_TOOLS, '--allowedTools', FORCED_TOOLS],

@@ -16,7 +16,7 @@ const HI: CountedRequest = { kind: 'prose', body: { messages: [{ role: 'user', c
 
 const bytesOf = ({ body }: CountedRequest): Buffer => Buffer.from(JSON.stringify({ model: 'llama', ...body }))
 
-/** By a gateway that has learned nothing of the model. */
+/** The estimate of a gateway that has seen no answer of the model yet. */
 function estimateOf(request: CountedRequest): number {
   const bytes = bytesOf(request)
   return countedPrompt(promptSize({ ...request.body }, bytes.length), { ratio: 1 }).tokens

@@ -1,4 +1,4 @@
-/** Prompts of chat completions as model servers render them, and their tokens by real tokenizers. The templates are those of published models. */
+/** Renders chat completions to prompts by the templates of published models, written from memory, and counts their tokens with real tokenizers. */
 import { getEncoding, type Tiktoken } from 'js-tiktoken'
 
 interface Called {

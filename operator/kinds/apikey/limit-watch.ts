@@ -86,7 +86,8 @@ export class LimitWatch {
     this.#dirty = new Set()
     this.#cancel = undefined
     void inTurns([...this.#deps.apiKeys.list()], TURN, (apiKey) => {
-      if (dirty?.has(namespaceOf(apiKey)) === false) return // first, so that the models of one tenant do not make the operator derive the policies of all other keys
+      // First: deriving the policies of all keys would make one tenant's changes of models slow for everybody.
+      if (dirty?.has(namespaceOf(apiKey)) === false) return
       const isAffected = apiKey.spec.accountRef !== undefined || isHashKey(apiKey) || isLimited(policyOf(apiKey))
       if (isAffected) this.#deps.enqueue(apiKeys.kind, refOf(apiKey), 'background')
     })
