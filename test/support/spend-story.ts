@@ -10,6 +10,8 @@ import { OperatorWorld } from './operator-world.ts'
 
 /** Time without a failure after which everything is durable and restored, s. */
 const IDLE_SECONDS = 14
+/** The operator's check, after which a new leader drops the spend of keys that were deleted before it led, s. */
+const CHECK_SECONDS = 610
 /** After this time the remains of deleted keys are removed once more, s. */
 const LEFT_OVER_SECONDS = 100
 
@@ -65,6 +67,7 @@ export class SpendStory {
       assert.ok(spent <= (this.#spent.get(uid) ?? 0), `nothing counts twice: ${spent} for ${this.#spent.get(uid) ?? 0}`)
       assert.equal(durable.get(uid) ?? 0, spent, 'spend is durable')
     }
+    await this.#world.pass(CHECK_SECONDS)
     await this.#turns(LEFT_OVER_SECONDS)
     await this.#nothingIsLeft()
     const written = this.#world.writes.length
