@@ -11,9 +11,9 @@ export class LiveReads {
     this.#deps = deps
   }
 
-  /** Whether the object may be older than its record: to trust it would lift a suspension. */
-  isStale({ metadata }: KubeObject, former: { readonly generation: number } | undefined): boolean {
-    if (former === undefined || (metadata.generation ?? 0) >= former.generation) return false
+  /** Whether the object may be older than its record: to trust it would lift a suspension, or the end of a deleted Account. */
+  isStale({ metadata }: KubeObject, former: { readonly generation: number; readonly state?: string } | undefined): boolean {
+    if (former === undefined || !isOlder(metadata, former)) return false
     const confirmed = this.#confirmed.get(metadata.uid ?? '')
     return confirmed === undefined || confirmed !== metadata.resourceVersion
   }
@@ -30,4 +30,8 @@ export class LiveReads {
     this.#confirmed.set(live.metadata.uid ?? '', live.metadata.resourceVersion)
     this.#deps.ownWrites.remember(live)
   }
+}
+
+function isOlder({ generation = 0 }: KubeObject['metadata'], former: { readonly generation: number; readonly state?: string }): boolean {
+  return former.state === 'Deleted' || generation < former.generation
 }

@@ -276,6 +276,20 @@ describe('an Account and its keys', () => {
     expect(await accountRecords()).toMatchObject([{ state: 'Active' }])
   })
 
+  test('a deleted Account stays refused when a standby takes over that has missed the deletion', async () => {
+    await issued()
+    world.freezeWatch('Standbys', 'accounts')
+    await world.objects.remove(accounts, ACME)
+    await world.settle()
+    const states = recordsOverTime()
+    await world.restart()
+    expect([...states].filter((text) => !text.startsWith('Deleted'))).toEqual([])
+    world.thawWatch()
+    await world.settle()
+    expect(await accountRecords()).toMatchObject([{ state: 'Deleted' }])
+    expect([await ready(), await accepted()]).toEqual(['False NotAccepted', 'False AccountNotFound'])
+  })
+
   describe('whose Secrets hg-accounts-* are lost', () => {
     const lose = async (set: 'accounts' | 'keyring'): Promise<void> => {
       for (const shard of await world.shards(set)) await world.objects.remove(secrets, refOf(shard))

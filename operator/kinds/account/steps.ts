@@ -32,7 +32,7 @@ export function nextStep(observed: Observed): Answer {
 
 export function reportStep(observed: Observed): AccountStep | undefined {
   // another installation writes the status of its own account
-  if (observed.state === 'Deleted' || observed.claim === 'Foreign') return undefined
+  if (observed.state === 'Deleted' || observed.isStale || observed.claim === 'Foreign') return undefined
   if (sameStatus(statusOf(observed), observed.account.status)) return undefined
   return { do: 'write-status', level: 'background' }
 }
