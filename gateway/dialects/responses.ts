@@ -4,6 +4,7 @@ import type { Dialect } from './dialect.ts'
 import type { JsonObject } from './json-body.ts'
 import { promptSize } from './prompt-size.ts'
 import { invalid, MULTIPLIERS } from './request-shape.ts'
+import { responseStream } from './stream-of-answer.ts'
 
 /** OpenAI Responses. Codex speaks nothing else. Stored responses stay with the server: the gateway has no route to read one. */
 export const responses: Dialect = {
@@ -18,6 +19,7 @@ export const responses: Dialect = {
   caps: ['max_output_tokens'],
   framing: responsesFraming,
   events: responsesEvents,
+  streamOf: responseStream,
   wrongPrompt: (body) => {
     const { input, background } = body
     if (background === true) return invalid('background', 'must be false: nobody would learn what the call has cost')

@@ -21,9 +21,10 @@ function chunks({ usage, ...answer }: JsonObject, { model, wantsUsage }: StreamO
   return dataEvent(JSON.stringify(chunk)) + counts + dataEvent('[DONE]')
 }
 
+/** Clients put the calls of a stream together by their index. In a plain answer some servers send null, or the same one for all. */
 function deltaOf({ tool_calls: calls, ...message }: JsonObject): JsonObject {
   if (!Array.isArray(calls)) return message
-  return { ...message, tool_calls: calls.map((call, index) => ({ index, ...asObject(call) })) }
+  return { ...message, tool_calls: calls.map((call, index) => ({ ...asObject(call), index })) }
 }
 
 /** A message as its events: each block in one piece. @throws UnreadableAnswer */
@@ -60,6 +61,70 @@ function contentOf(block: JsonObject): [JsonObject, JsonObject[]] {
     { type: 'signature_delta', signature: signature ?? '' },
   ]
   return [{ ...block, thinking: '', signature: '' }, deltas]
+}
+
+const ENDS: ReadonlySet<unknown> = new Set(['completed', 'incomplete', 'failed'])
+
+/** A response as its events: each text and each list of arguments in one piece. @throws UnreadableAnswer */
+export function responseStream(answer: JsonObject, { model }: StreamOrder): string {
+  const { status = 'completed' } = answer
+  if (!ENDS.has(status)) throw new UnreadableAnswer('its answer is not complete')
+  const response = { ...answer, model, status }
+  const begun = { ...response, status: 'in_progress', output: [], usage: null }
+  const events: readonly TypedEvent[] = [
+    { type: 'response.created', response: begun },
+    { type: 'response.in_progress', response: begun },
+    ...listIn(answer, 'output').flatMap(itemEvents),
+    { type: `response.${String(status)}`, response },
+  ]
+  return events.map((event, number) => typedEvent({ ...event, sequence_number: number })).join('')
+}
+
+/** A message and a call begin empty, and their content follows. An item of another kind begins whole. */
+function itemEvents(item: JsonObject, output_index: number): TypedEvent[] {
+  const at = { item_id: item.id, output_index }
+  const [empty, content] = itemContent(item, at)
+  return [
+    { type: 'response.output_item.added', output_index, item: empty },
+    ...content,
+    { type: 'response.output_item.done', output_index, item },
+  ]
+}
+
+function itemContent(item: JsonObject, at: JsonObject): [JsonObject, TypedEvent[]] {
+  if (item.type === 'message') {
+    const parts = listIn(item, 'content').flatMap((part, content_index) => partEvents(part, { ...at, content_index }))
+    return [{ ...item, status: 'in_progress', content: [] }, parts]
+  }
+  if (item.type !== 'function_call') return [item, []]
+  const { arguments: args = '', name } = item
+  const calls = [
+    { type: 'response.function_call_arguments.delta', ...at, delta: args },
+    { type: 'response.function_call_arguments.done', ...at, name, arguments: args },
+  ]
+  return [{ ...item, status: 'in_progress', arguments: '' }, calls]
+}
+
+function partEvents(part: JsonObject, at: JsonObject): TypedEvent[] {
+  const [empty, content] = partContent(part, at)
+  return [{ type: 'response.content_part.added', ...at, part: empty }, ...content, { type: 'response.content_part.done', ...at, part }]
+}
+
+function partContent(part: JsonObject, at: JsonObject): [JsonObject, TypedEvent[]] {
+  const { type, text, refusal, logprobs = [] } = part
+  if (type === 'output_text') {
+    const deltas = [
+      { type: 'response.output_text.delta', ...at, delta: text, logprobs },
+      { type: 'response.output_text.done', ...at, text, logprobs },
+    ]
+    return [{ ...part, text: '' }, deltas]
+  }
+  if (type !== 'refusal') return [part, []]
+  const deltas = [
+    { type: 'response.refusal.delta', ...at, delta: refusal },
+    { type: 'response.refusal.done', ...at, refusal },
+  ]
+  return [{ ...part, refusal: '' }, deltas]
 }
 
 /** @throws UnreadableAnswer unless the field is a list of objects */

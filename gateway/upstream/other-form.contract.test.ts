@@ -1,4 +1,5 @@
 /** A server that answers in one piece where a stream was asked for, or the reverse: its work is paid for once, and never asked for again. */
+import OpenAI from 'openai'
 import { describe, expect, it } from 'vitest'
 import { checkMessageStream } from '../../test/support/message-grammar.ts'
 import {
@@ -7,6 +8,7 @@ import {
   chunk,
   DONE,
   type FakeBackend,
+  gatewayTo,
   Harness,
   HELLO,
   HELLO_STREAM,
@@ -33,6 +35,9 @@ const COMPLETION = {
   usage: COUNTS,
 }
 const PROMPT = { model: 'llama', prompt: 'hi', stream: true }
+const QUESTION = { model: 'llama', input: 'hi', stream: true }
+const RESPONSE_COUNTS = { input_tokens: 11, output_tokens: 4 }
+const TEXT = { type: 'output_text', text: 'hello', annotations: [] }
 const PAID = { inputTokens: 11, outputTokens: 4, isEstimated: false }
 
 interface Called {
@@ -105,17 +110,81 @@ describe('a plain answer where a stream was asked for', () => {
     expect(outcome).toMatchObject({ usage: PAID, error: undefined })
   })
 
+  it.each(['completed', 'incomplete', 'failed'] as const)('is the events of a response, which is %s', async (status) => {
+    const output = [
+      { type: 'reasoning', id: 'r', summary: [{ type: 'summary_text', text: 'hm' }] },
+      { type: 'message', id: 'm', role: 'assistant', status: 'completed', content: [TEXT, { type: 'refusal', refusal: 'no' }] },
+      { type: 'function_call', id: 'f', call_id: 'c1', name: 'read', arguments: '{"path":"a"}', status: 'completed' },
+    ]
+    const whole = { id: 'r1', object: 'response', created_at: 1, model: 'up', status, error: null, output, usage: RESPONSE_COUNTS }
+    const { answer, outcome } = await call('/v1/responses', QUESTION, json(200, whole), { routes: ['responses'] })
+    const events = dataOf(answer).map((data) => JSON.parse(data) as Record<string, unknown>)
+    expect(events.map(({ sequence_number: number }) => number)).toEqual(events.map((_, index) => index))
+    expect(events.map(({ type, delta }) => (delta === undefined ? type : [type, delta]))).toEqual([
+      ...['response.created', 'response.in_progress', 'response.output_item.added', 'response.output_item.done'],
+      ...['response.output_item.added', 'response.content_part.added', ['response.output_text.delta', 'hello']],
+      ...['response.output_text.done', 'response.content_part.done', 'response.content_part.added'],
+      ...[['response.refusal.delta', 'no'], 'response.refusal.done', 'response.content_part.done', 'response.output_item.done'],
+      ...['response.output_item.added', ['response.function_call_arguments.delta', '{"path":"a"}']],
+      ...['response.function_call_arguments.done', 'response.output_item.done', `response.${status}`],
+    ])
+    expect(events[0]).toMatchObject({ response: { id: 'r1', model: 'llama', status: 'in_progress', output: [], usage: null } })
+    expect(events.at(-1)?.response).toEqual({ ...whole, model: 'llama' })
+    expect(answer.text.startsWith('event: response.created\ndata: ')).toBe(true)
+    expect(outcome).toMatchObject({ usage: PAID, error: undefined })
+  })
+
+  it("is what OpenAI's SDK rebuilds as the same response", async () => {
+    const call = { type: 'function_call', id: 'f', call_id: 'c1', name: 'read', arguments: '{"path":"a"}', status: 'completed' }
+    const output = [{ type: 'message', id: 'm', role: 'assistant', status: 'completed', content: [TEXT] }, call]
+    const whole = { id: 'r1', object: 'response', created_at: 1, model: 'llama', error: null, output, usage: RESPONSE_COUNTS }
+    const { gateway } = await gatewayTo(json(200, whole), { backend: { routes: ['responses'] } })
+    const client = new OpenAI({ baseURL: `http://127.0.0.1:${gateway.port}/v1`, apiKey: 'sk-test', maxRetries: 0 })
+    const stream = client.responses.stream({ model: 'llama', input: 'hi' })
+    const texts: string[] = []
+    stream.on('response.output_text.delta', ({ delta }) => void texts.push(delta))
+    const rebuilt = await stream.finalResponse()
+    expect([rebuilt, texts]).toMatchObject([{ id: 'r1', status: 'completed', output, usage: RESPONSE_COUNTS }, ['hello']])
+  })
+
+  it.each([
+    ['of a response that still runs', { status: 'queued', output: [], usage: RESPONSE_COUNTS }],
+    ['of a response without output', { id: 'r1', usage: RESPONSE_COUNTS }],
+  ])('%s is an error, which is paid for', async (_, whole) => {
+    const { answer, outcome } = await call('/v1/responses', QUESTION, json(200, whole), { routes: ['responses'] })
+    expect([answer.status, outcome?.error?.row.id, outcome?.usage]).toMatchObject([502, 'backendError', PAID])
+  })
+
+  it.each([null, -1, 0])('has a number for each call, whatever number the server gives all of them: %s', async (index) => {
+    const message = { role: 'assistant', content: null, tool_calls: CALLS.map((one) => ({ ...one, index })) }
+    const whole = { ...COMPLETION, choices: [{ index: 0, message, finish_reason: 'tool_calls' }] }
+    const { answer } = await call(CHAT, HELLO_STREAM, json(200, whole))
+    const { choices } = JSON.parse(String(dataOf(answer)[0])) as { choices: { delta: { tool_calls: { index: number }[] } }[] }
+    expect(choices[0]?.delta.tool_calls.map((one) => one.index)).toEqual([0, 1])
+  })
+
+  it.each([{ id: '0' }, { index: 0 }, { id: '0', index: 0 }, {}])('keeps all calls of a translated answer apart: %s', async (same) => {
+    const message = {
+      role: 'assistant',
+      content: null,
+      tool_calls: CALLS.map(({ type, function: named }) => ({ type, function: named, ...same })),
+    }
+    const whole = { ...COMPLETION, choices: [{ index: 0, message, finish_reason: 'tool_calls' }] }
+    const { answer } = await call(MESSAGES, { ...HELLO_STREAM, max_tokens: 9 }, json(200, whole), { routes: ['chat/completions'] })
+    const events = checkMessageStream(answer.text)
+    const inputs = events.flatMap(({ index, delta }) => (delta?.partial_json === undefined ? [] : [[index, delta.partial_json]]))
+    expect(inputs).toEqual([
+      [0, '{"path":"a"}'],
+      [1, '{}'],
+    ])
+    expect(events.at(-2)).toMatchObject({ delta: { stop_reason: 'tool_use' } })
+  })
+
   it.each<[string, Dialect['path'], object, unknown]>([
-    [
-      'of a response',
-      '/v1/responses',
-      { model: 'llama', input: 'hi', stream: true },
-      { output: [], usage: { input_tokens: 11, output_tokens: 4 } },
-    ],
     ['without choices', CHAT, HELLO_STREAM, { id: 'c1', usage: COUNTS }],
     ['of choices that are none', CHAT, HELLO_STREAM, { choices: ['x'], usage: COUNTS }],
   ])('%s is an error, which is paid for', async (_, path, body, whole) => {
-    const { answer, outcome } = await call(path, body, json(200, whole), { routes: ['responses', 'chat/completions'] })
+    const { answer, outcome } = await call(path, body, json(200, whole), { routes: ['chat/completions'] })
     expect([answer.status, outcome?.error?.row.id, outcome?.usage]).toMatchObject([502, 'backendError', PAID])
   })
 })

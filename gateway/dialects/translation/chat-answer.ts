@@ -30,11 +30,13 @@ export function pieceOf(answer: JsonObject): ChatPiece | undefined {
   const choices: unknown = answer.choices
   const choice = Array.isArray(choices) ? asObject(choices[0]) : undefined
   if (choice === undefined) return undefined
-  const message = asObject(choice.delta) ?? asObject(choice.message) ?? {}
+  const delta = asObject(choice.delta)
+  const message = delta ?? asObject(choice.message) ?? {}
+  const calls = Array.isArray(message.tool_calls) ? message.tool_calls.map(callOf) : []
   return {
     reasoning: textOf(message.reasoning_content) || textOf(message.reasoning),
     text: contentText(message.content) || textOf(message.refusal),
-    calls: Array.isArray(message.tool_calls) ? message.tool_calls.map(callOf) : [],
+    calls: delta ? calls : calls.map((call, index) => ({ ...call, index })), // a plain answer has each call once, whatever its index
     finish: finishOf(choice),
   }
 }
