@@ -3,7 +3,7 @@
  * turns a GatewayError into bytes. A test holds the table in `docs/contract.md` equal to this one.
  *
  * Placeholders in messages: `<id>` is the model as the client wrote it; the others are `<field>`, `<reason>`, `<state>`, `<allow>`,
- * `<target>`, `<tokens>`, `<max>`, `<words>`, `<budget>`, `<whose>` and `<wait>`. Text of clients and backends passes through `safeText`.
+ * `<target>`, `<tokens>`, `<input>`, `<cap>`, `<max>`, `<words>`, `<budget>`, `<whose>` and `<wait>`. Text of clients and backends passes through `safeText`.
  */
 
 /** Error format of a client. The path alone decides it, never a header. */
@@ -25,6 +25,9 @@ export interface ErrorParams {
   readonly tokens?: number | undefined
   /** Row 30: size of the context window in tokens, if the backend named it. */
   readonly maxTokens?: number | undefined
+  /** Row 30, if the prompt fits and a smaller cap would: tokens of the prompt, and the cap of the answer. */
+  readonly input?: number | undefined
+  readonly cap?: number | undefined
   /** Row 30: the cleaned words of the backend. */
   readonly words?: string | undefined
   /** Row 30: `n_prompt_tokens` and `n_ctx` of the backend (llama.cpp), which clients read beside the message. */
@@ -73,6 +76,8 @@ interface RowText {
   readonly anthropic: string
   /** Beginning of the message. Clients may match it. */
   readonly starts: string | ByFormat<string>
+  /** Replaces `starts` if all its values are known. */
+  readonly better?: ByFormat<string | undefined>
   /** Replaces `starts` while one of its values is unknown; by default, the constant part of `starts` does. */
   readonly bare?: string | ByFormat<string>
   readonly then?: string | ByFormat<string>
@@ -86,6 +91,7 @@ export interface ErrorRow extends Pick<RowText, 'number' | 'causedBy' | 'when' |
   readonly status: ByFormat<number>
   readonly openai: { readonly type: string; readonly code: string | null; readonly param: string | null }
   readonly starts: ByFormat<string>
+  readonly better: ByFormat<string | undefined> | undefined
   readonly bare: ByFormat<string>
   readonly then: ByFormat<string>
   /** N: `x-should-retry: false`, the SDKs make one request. */
@@ -110,6 +116,12 @@ const BUSY = { openai: 503, anthropic: 529 } as const
 const OVERFLOW = {
   openai: "This model's maximum context length is <max> tokens",
   anthropic: 'prompt is too long: <tokens> tokens > <max> maximum', // Claude Code matches it and compacts
+} as const
+/** Claude Code matches these words and lowers `max_tokens`. Compacting would not help. */
+const CAP_OVERFLOW = {
+  openai: undefined,
+  anthropic:
+    'input length and `max_tokens` exceed context limit: <input> + <cap> > <max>, decrease input length or `max_tokens` and try again',
 } as const
 const OVERFLOW_BARE = { openai: "This model's maximum context length is exceeded", anthropic: 'prompt is too long for this model' } as const
 
@@ -154,7 +166,7 @@ const ROWS = {
   backendOverloaded: { number: 27, causedBy: 'backend', when: 'backend answers 429 or 503', status: BUSY, openai: [SU, 'server_is_overloaded'], anthropic: 'overloaded_error', starts: 'Backend overloaded', headers: 'R=1' },
   backendAuth: { number: 28, causedBy: 'backend', when: 'backend refuses our credential', status: 502, openai: [SE, 'upstream_auth'], anthropic: AE, starts: 'Backend error', then: ': it refused the credential of the gateway', headers: 'N' },
   backendRejected: { number: 29, causedBy: 'client', when: 'backend answers 400, 422 or another 4xx', status: 400, openai: [IR, null, '<field>'], anthropic: IR, starts: '<reason>', bare: 'The backend rejected the request', headers: 'N' },
-  contextOverflow: { number: 30, causedBy: 'client', when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, bare: OVERFLOW_BARE, then: { openai: '. <reason>', anthropic: '. The model server says: <words>' }, headers: 'N' },
+  contextOverflow: { number: 30, causedBy: 'client', when: 'prompt longer than the context', status: 400, openai: [IR, 'context_length_exceeded', 'messages'], anthropic: IR, starts: OVERFLOW, better: CAP_OVERFLOW, bare: OVERFLOW_BARE, then: { openai: '. <reason>', anthropic: '. The model server says: <words>' }, headers: 'N' },
   backendTooLarge: { number: 31, causedBy: 'client', when: 'backend answers 413', status: 413, openai: [IR], anthropic: 'request_too_large', starts: 'Request too large', then: ' for the backend', headers: 'N' },
   backendModelNotFound: { number: 39, causedBy: 'backend', when: 'backend does not know the model', status: 404, openai: [IR, 'model_not_found', 'model'], anthropic: NF, starts: 'model <id> is not available on its backend', then: '; ask the platform team to check upstreamModel in its ServedModel', headers: 'N' },
   backendError: { number: 32, causedBy: 'backend', when: 'backend answers otherwise, resets or sends what cannot be read', status: 502, openai: [SE, 'upstream_error'], anthropic: AE, starts: 'Backend error', then: ': <reason>' },
@@ -241,7 +253,7 @@ export function sharedError(id: RowID): GatewayError {
 
 /** Builds the message of an answer in the given format. The rest of a message is left out when one of its values is missing. */
 export function errorMessage(row: ErrorRow, params: ErrorParams, format: ErrorFormat): string {
-  const starts = fill(row.starts[format], params) ?? row.bare[format]
+  const starts = fill(row.better?.[format], params) ?? fill(row.starts[format], params) ?? row.bare[format]
   return starts + (fill(row.then[format], params) ?? '')
 }
 
@@ -274,14 +286,17 @@ const RETRY_WORDS = /overloaded|malformed json|"code": ?429/gi
 const PARAM_OF: Readonly<Record<string, keyof ErrorParams>> = { id: 'model', max: 'maxTokens' }
 
 /** Fills the placeholders of a template. @returns undefined when a value is missing */
-function fill(template: string, params: ErrorParams): string | undefined {
-  if (!template.includes('<')) return template
+function fill(template: string | undefined, params: ErrorParams): string | undefined {
+  if (!template?.includes('<')) return template
   let complete = true
-  const text = template.replace(/<(id|field|reason|state|allow|target|tokens|max|words|budget|whose|wait)>/g, (_, name: string) => {
-    const value = placeholder(name, params)
-    if (value === undefined) complete = false
-    return value ?? ''
-  })
+  const text = template.replace(
+    /<(id|field|reason|state|allow|target|tokens|input|cap|max|words|budget|whose|wait)>/g,
+    (_, name: string) => {
+      const value = placeholder(name, params)
+      if (value === undefined) complete = false
+      return value ?? ''
+    },
+  )
   return complete ? text : undefined
 }
 
@@ -302,6 +317,7 @@ function readRow(id: RowID, { number, causedBy, when, anthropic, ...text }: RowT
     status: perFormat(text.status),
     openai: { type, code, param },
     starts: perFormat(text.starts),
+    better: text.better,
     bare: perFormat(text.bare ?? (typeof text.starts === 'string' ? text.starts.replace(/:? ?<.*$/, '') : text.starts)),
     then: perFormat(text.then ?? ''),
     noRetry: flags.includes('N'),

@@ -138,7 +138,10 @@ function toError(answer: BackendAnswer, names: Names): GatewayError {
 
 function paramsOf(row: RowID, status: number, { text, fields }: Said, names: Names): ErrorParams {
   const reason = cleanReason(text, names)
-  if (row === 'contextOverflow') return { ...overflowParams(contextOverflow(text, fields)), ...overflowWords(reason, fields) }
+  if (row === 'contextOverflow') {
+    const overflow = contextOverflow(text, fields)
+    return { ...overflowParams(overflow), ...capOverflow(text, overflow), ...overflowWords(reason, fields) }
+  }
   if (row === 'backendModelNotFound' || row === 'loopDetected') return { model: names.askedName }
   if (row === 'backendError') return { reason: reason ?? 'it reported a failure' }
   if (row !== 'backendRejected') return {}
@@ -150,6 +153,28 @@ function paramsOf(row: RowID, status: number, { text, fields }: Said, names: Nam
 function overflowParams({ tokens = 0, maxTokens = Infinity }: Overflow = {}): ErrorParams {
   const known = maxTokens < Infinity ? { maxTokens } : {}
   return tokens > maxTokens ? { ...known, tokens, reason: `However, you requested ${tokens} tokens` } : known
+}
+
+/**
+ * How servers name the tokens of a prompt and the cap of its answer apart. vLLM's "at least" stands before a number that the cap has cut, so the true
+ * prompt may be too long by itself.
+ */
+const CAP_TEXTS: readonly RegExp[] = [
+  /your request has (?<input>\d+) input tokens \((?<cap>\d+) > \d+ - \d+\)/i, // vLLM
+  /\((?<input>\d+) in the messages, (?<cap>\d+) in the completion\)/i, // OpenAI, older vLLM, DeepSeek
+  /requested (?<cap>\d+) output tokens and your prompt contains (?<input>\d+) input tokens/i, // vLLM since its renderers
+  /(?<input>\d+) tokens from the input messages and (?<cap>\d+) tokens for the completion/i, // SGLang
+  /Given: (?<input>\d+) `inputs` tokens and (?<cap>\d+) `max_new_tokens`/i, // TGI
+]
+/** Tokens that are left for an answer, below which Claude Code does not lower its cap: 3,000, and a margin of 1,000. It has to compact then. */
+const MIN_LEFT = 4_000
+
+/** @returns nothing unless the cap alone is too large */
+function capOverflow(text: string, { maxTokens = 0 }: Overflow = {}): ErrorParams {
+  let match: RegExpExecArray | null = null
+  for (const pattern of CAP_TEXTS) match ??= pattern.exec(text)
+  const [input = Infinity, cap = 0] = [count(match?.groups?.input), count(match?.groups?.cap)]
+  return maxTokens - input >= MIN_LEFT && input + cap > maxTokens ? { input, cap } : {}
 }
 
 /** What the server says beside the sizes, unless its words are those of the gateway. */

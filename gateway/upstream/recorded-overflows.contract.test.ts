@@ -1,6 +1,6 @@
 /**
  * Overflows of the context in the words of model servers, as public issues and sources show them, for a client of messages. Claude Code compacts
- * if an error says "prompt is too long", and computes by how much if the sizes follow.
+ * if an error says "prompt is too long", and computes by how much if the sizes follow. It lowers `max_tokens` if that alone is too large.
  */
 import { describe, expect, it, test } from 'vitest'
 import { type Answer, DONE, gatewayTo, HELLO, json, MESSAGES, type Reply, sse } from '../../test/support/upstream-harness.ts'
@@ -24,10 +24,10 @@ const OVERFLOWS: readonly Overflow[] = [
     [122_946, 16_384],
   ],
   [
-    'vLLM, max_tokens alone (MinerU#4868)',
+    'vLLM, max_tokens alone, and too little is left',
     400,
     openai(
-      "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 8192 tokens and your request has 1210 input tokens (8192 > 8192 - 1210).",
+      "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 8192 tokens and your request has 4193 input tokens (8192 > 8192 - 4193).",
       'BadRequestError',
       400,
     ),
@@ -78,14 +78,6 @@ const OVERFLOWS: readonly Overflow[] = [
     [345_516, 262_144],
   ],
   [
-    'SGLang with the answer (sglang, tokenizer_manager.py)',
-    400,
-    flat(
-      "Requested token count exceeds the model's maximum context length of 64000 tokens. You requested a total of 71897 tokens: 7897 tokens from the input messages and 64000 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.",
-    ),
-    [71_897, 64_000],
-  ],
-  [
     'SGLang, its scheduler (sglang, managers/utils.py)',
     400,
     flat(
@@ -128,6 +120,49 @@ const OVERFLOWS: readonly Overflow[] = [
     { StatusCode: 400, Status: '400 Bad Request', error: 'prompt too long; exceeded max context length by 4 tokens' },
   ],
   [
+    'Anthropic',
+    400,
+    { type: 'error', error: { type: 'invalid_request_error', message: 'prompt is too long: 213462 tokens > 200000 maximum' } },
+    [213_462, 200_000],
+  ],
+]
+
+/** Overflows by the cap of the answer alone. @param sizes of prompt, cap and context */
+const CAPPED: readonly (readonly [
+  from: string,
+  status: number,
+  body: object,
+  sizes: readonly [input: number, cap: number, max: number],
+])[] = [
+  [
+    'vLLM, max_tokens alone (MinerU#4868)',
+    400,
+    openai(
+      "'max_tokens' or 'max_completion_tokens' is too large: 8192. This model's maximum context length is 8192 tokens and your request has 1210 input tokens (8192 > 8192 - 1210).",
+      'BadRequestError',
+      400,
+    ),
+    [1_210, 8_192, 8_192],
+  ],
+  [
+    'vLLM since its renderers, a prompt that it has counted whole',
+    400,
+    openai(
+      "This model's maximum context length is 128000 tokens. However, you requested 127000 output tokens and your prompt contains 1001 input tokens, for a total of 128001 tokens. Please reduce the length of the input prompt or the number of requested output tokens.",
+      'BadRequestError',
+      400,
+    ),
+    [1_001, 127_000, 128_000],
+  ],
+  [
+    'SGLang with the answer (sglang, tokenizer_manager.py)',
+    400,
+    flat(
+      "Requested token count exceeds the model's maximum context length of 64000 tokens. You requested a total of 71897 tokens: 7897 tokens from the input messages and 64000 tokens for the completion. Please reduce the number of tokens in the input messages or the completion to fit within the limit.",
+    ),
+    [7_897, 64_000, 64_000],
+  ],
+  [
     'DeepSeek (fast-agent#621)',
     400,
     openai(
@@ -135,13 +170,17 @@ const OVERFLOWS: readonly Overflow[] = [
       'invalid_request_error',
       'invalid_request_error',
     ),
-    [131_134, 131_072],
+    [122_942, 8_192, 131_072],
   ],
   [
-    'Anthropic',
-    400,
-    { type: 'error', error: { type: 'invalid_request_error', message: 'prompt is too long: 213462 tokens > 200000 maximum' } },
-    [213_462, 200_000],
+    'TGI',
+    422,
+    {
+      error:
+        'Input validation error: `inputs` tokens + `max_new_tokens` must be <= 32768. Given: 5000 `inputs` tokens and 32000 `max_new_tokens`',
+      error_type: 'validation',
+    },
+    [5_000, 32_000, 32_768],
   ],
 ]
 
@@ -177,6 +216,28 @@ describe.each([
       expect(messageOf(answer)).toMatch(COMPACTS)
       expect(messageOf(answer).endsWith(wordsOf(body)), messageOf(answer)).toBe(true)
       expect(COMPACTS_BY.exec(messageOf(answer))?.slice(1).map(Number)).toEqual(sizes)
+    }
+  })
+})
+
+/** Claude Code sets `max_tokens` to what the context leaves, less 1,000, and calls again. */
+const LOWERS = /input length and `max_tokens` exceed context limit: (\d+) \+ (\d+) > (\d+)/
+
+describe.each([
+  ['Translate', 'chat/completions'],
+  ['Native', 'messages'],
+])('X11 through %s Claude Code lowers max_tokens after an overflow by it alone, in the words of', (_way, route) => {
+  it.each(CAPPED.map(([from, status, body, sizes]) => ({ from, status, body, sizes })))('$from', async ({ status, body, sizes }) => {
+    for (const [reply, stream] of [
+      [json(status, body), false],
+      [json(status, body), true],
+      [streamed(body), true],
+    ] as const) {
+      const answer = await call(reply, route, stream)
+      expect([answer.status, answer.row, answer.headers['x-should-retry']]).toEqual([400, 'contextOverflow', 'false'])
+      expect(LOWERS.exec(messageOf(answer))?.slice(1).map(Number)).toEqual(sizes)
+      expect(messageOf(answer)).not.toMatch(/prompt is too long/i)
+      expect(messageOf(answer).endsWith(wordsOf(body)), messageOf(answer)).toBe(true)
     }
   })
 })

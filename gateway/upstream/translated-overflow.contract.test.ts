@@ -17,9 +17,11 @@ const streaming =
   (response) =>
     sse(response).end(text)
 
-describe('X11 an overflow keeps the words of the server, after the words by which Claude Code compacts', () => {
+describe('X11 an overflow keeps the words of the server, after the words by which Claude Code compacts or lowers max_tokens', () => {
   const LONG = 'prompt is too long: 5000 tokens > 4096 maximum. The model server says: '
   const BARE = 'prompt is too long for this model. The model server says: '
+  const LOWER =
+    'input length and `max_tokens` exceed context limit: 30 + 5000 > 4096, decrease input length or `max_tokens` and try again. The model server says: '
   const VLLM =
     "This model's maximum context length is 4096 tokens. However, you requested 5000 tokens (4990 in the messages, 10 in the completion)."
   const LLAMA = 'request (5000 tokens) exceeds the available context size (4096 tokens), try increasing it'
@@ -33,7 +35,7 @@ describe('X11 an overflow keeps the words of the server, after the words by whic
 
   const SHAPES: [string, number, object, { message: string; n_prompt_tokens?: number; n_ctx?: number }][] = [
     ['vLLM', 400, { error: { message: VLLM, type: 'BadRequestError', param: null, code: 400 } }, { message: LONG + VLLM }],
-    ['vLLM, an answer that does not fit', 400, { error: { message: FIT, type: 'BadRequestError', code: 400 } }, { message: BARE + FIT }],
+    ['vLLM, an answer that does not fit', 400, { error: { message: FIT, type: 'BadRequestError', code: 400 } }, { message: LOWER + FIT }],
     ['SGLang', 400, { object: 'error', message: SGLANG, type: 'BadRequestError', param: null, code: 400 }, { message: LONG + SGLANG }],
     [
       'llama.cpp',
