@@ -89,6 +89,7 @@ export class Operator {
     this.#accounts = new Accounts(deps, {
       installation: () => this.#installation.id,
       enqueueKey: (ref, level) => this.#queue.add({ kind: apiKeys.kind, ref }, level),
+      ownWrites: this.#ownWrites,
       live: () => this.#acknowledgements.live,
     })
     this.#usage = this.#createUsage()

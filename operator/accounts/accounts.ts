@@ -13,6 +13,7 @@ import type { AccountRecord } from '#contract/records/account-record.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
 import { createdMs, type Informer, namespaceOf, type ObjectRef, refOf, uidOf } from '#kube/port.ts'
 import { slicesOf } from '#kube/indexes.ts'
+import type { OwnWrites } from '#kube/own-writes.ts'
 import type { Namespace } from '#kube/resources.ts'
 import { mayHaveBudgets } from '#contract/records/limits-record.ts'
 import { formatSum, parseSum } from '#contract/values/signed-micros.ts'
@@ -33,6 +34,7 @@ import { AccountRecords } from './account-records.ts'
 import { BalanceKeeper } from './balance-keeper.ts'
 import { beginsBooks, type Claim, claimOf, isAccepted } from './claim.ts'
 import { CreditBooks } from './credit-books.ts'
+import { refresh } from './live-reads.ts'
 import { PublishedCredits } from './published-credits.ts'
 
 /** ApiKeys by the name of their account. */
@@ -89,6 +91,7 @@ export interface AccountsContext {
   /** Identity of this installation; known from the start of the kinds on. */
   readonly installation: () => string
   readonly enqueueKey: (apiKey: ObjectRef, level: Level) => void
+  readonly ownWrites: OwnWrites
   /** Gateway processes with a heartbeat. */
   readonly live: () => readonly LiveProcess[]
 }
@@ -148,10 +151,15 @@ export class Accounts {
     return this.#currency
   }
 
-  /** Reads books and records, before any kind starts. @throws KubeError */
+  /**
+   * Reads books and records, and the Accounts that are older in the cache than in their records, before any kind starts: a key must not work
+   * again because the cache of a standby still admits its namespace. @throws KubeError
+   */
   async load(): Promise<void> {
     if (!this.#deps.settings.hasAccounts) return
     await Promise.all([this.#namespaces?.synced, this.#claim(), this.records.load(), this.#holdCurrency()])
+    const formerOf = (account: Account): AccountRecord | undefined => this.records.get('account', uidOf(account))
+    await refresh(accounts, this.informer.list(), formerOf, { kube: this.#deps.kube, ownWrites: this.#context.ownWrites })
   }
 
   /** Begins to follow the spend of all accounts, once the store of the gateways was taken over. */
@@ -221,8 +229,9 @@ export class Accounts {
   /** The account of an ApiKey; undefined if there is no Account of that name. */
   ofKey(apiKey: ApiKey): KeyAccount | undefined {
     const name = apiKey.spec.accountRef?.name
-    const account = name === undefined ? undefined : this.informer.get({ namespace: '', name })
-    if (account === undefined) return undefined
+    const cached = name === undefined ? undefined : this.informer.get({ namespace: '', name })
+    if (cached === undefined) return undefined
+    const account = this.#context.ownWrites.newest(cached)
     const record = this.#acceptedRecord(account)
     const claim = this.claimOf(account)
     return {

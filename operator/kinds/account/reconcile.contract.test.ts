@@ -290,6 +290,19 @@ describe('an Account and its keys', () => {
     expect([await ready(), await accepted()]).toEqual(['False NotAccepted', 'False AccountNotFound'])
   })
 
+  test('a key of a namespace that is admitted no more stays stopped when a standby takes over that has missed the edit', async () => {
+    await issued()
+    world.freezeWatch('Standbys', 'accounts')
+    await edit({ namespaces: { matchLabels: { team: 'none' } } })
+    const seen = new Set<string | undefined>()
+    world.afterCall = async ({ verb }) => {
+      if (verb === 'write' || verb === 'rebuild') seen.add((await keyRecord())?.state)
+    }
+    await world.restart()
+    expect([...seen]).toEqual(['Suspended'])
+    expect(await accepted()).toBe('False NamespaceNotAllowed')
+  })
+
   describe('whose Secrets hg-accounts-* are lost', () => {
     const lose = async (set: 'accounts' | 'keyring'): Promise<void> => {
       for (const shard of await world.shards(set)) await world.objects.remove(secrets, refOf(shard))
