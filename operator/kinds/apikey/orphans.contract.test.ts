@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
+import { decodeKeyRecord } from '#contract/records/key-record.ts'
 import { hashCredential } from '#contract/values/credential.ts'
 import { SHOP } from '../../../test/support/objects.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
@@ -303,3 +304,34 @@ describe('an entry without its ApiKey', () => {
     expect(await world.keyRecords()).toEqual([])
   })
 })
+
+test('a key that was restored, and deleted by force before its ApiKey was in the cache, stays deleted when Redis goes back to an older state', async () => {
+  await world.start()
+  world.freezeWatch('Standbys')
+  await world.settledKey()
+  const records = await world.keyRecords()
+  await world.stopProcesses()
+  for (const shard of await world.shards('keyring')) await world.objects.remove(secrets, refOf(shard))
+  await world.start()
+  expect(await world.keyRecords()).toMatchObject(records.map(({ uid }) => ({ uid, state: 'Active' })))
+  const former = await copyOf(world)
+  await removeByForce()
+  await world.pass(61)
+  await world.settle()
+  expect(await world.keyRecords()).toEqual([])
+  await world.pass(90_000)
+  await world.settle()
+  expect(await world.keyringEntries()).toEqual([])
+  world.memory = former
+  await world.settle()
+  expect(await world.keyRecords()).toEqual([])
+})
+
+/** A Redis that has all records as of now, at an older revision than the operator knows. */
+async function copyOf({ memory, clock, texts }: OperatorWorld): Promise<MemoryProjection> {
+  const copy = new MemoryProjection({ now: () => clock.now() })
+  const { epoch, revision, fence, installation } = (await memory.meta())!
+  const records = (await texts.call(world, 'key')).map((text) => ({ kind: 'key', op: 'put', id: decodeKeyRecord(text).uid, text }) as const)
+  await copy.rebuild({ fence, installation }, epoch, revision, records)
+  return copy
+}

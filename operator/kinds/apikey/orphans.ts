@@ -140,6 +140,7 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
       if (step.do === 'revoke') return replace({ ...entry, state: 'Revoked', revision: projection.revision }, step.level)
       const tombstone = tombstoneOf(entry, deps.subjects.ledger?.storeTime() ?? now)
       replace(tombstone, step.level)
+      deps.kept.forget(entry.uid) // otherwise a record of the key would be kept again when the tombstone is dropped
       deps.subjects.ledger?.deleted(entry.uid)
       deps.metrics?.orphaned(1)
       deps.log.warn(
