@@ -156,7 +156,7 @@ export class Accounts {
    * again because the cache of a standby still admits its namespace. @throws KubeError
    */
   async load(): Promise<void> {
-    if (!this.#deps.settings.hasAccounts) return
+    if (!this.#deps.settings.hasAccounts) return await this.books.read() // their names, whose spend must stay
     await Promise.all([this.#namespaces?.synced, this.#claim(), this.records.load(), this.#holdCurrency()])
     const formerOf = (account: Account): AccountRecord | undefined => this.records.get('account', uidOf(account))
     await refresh(accounts, this.informer.list(), formerOf, { kube: this.#deps.kube, ownWrites: this.#context.ownWrites })
@@ -367,6 +367,7 @@ export class Accounts {
   }
 
   check(): void {
+    if (!this.#deps.settings.hasAccounts) return // nothing is claimed: a token in a Secret may be higher after the Lease was deleted
     for (const part of [this.books, this.credits, this.records]) part.check()
   }
 

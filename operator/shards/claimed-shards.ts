@@ -22,6 +22,11 @@ export class ClaimedShards<Entry> extends SecretShards<Entry> {
     this.#isClaimedWhole = options.isClaimedWhole ?? false
   }
 
+  /** Reads the set for a process that writes nothing to it. @throws KubeError if the Secrets cannot be read */
+  async read(): Promise<void> {
+    await super.load()
+  }
+
   /**
    * Reads the set and claims it. A higher fencing token is left from a Lease that was deleted, or a newer leader exists; then raising the
    * token fails.
