@@ -3,6 +3,7 @@ import { hashCredential } from '#contract/values/credential.ts'
 import { apiKey, secret, servedModel, service, SHOP, slice } from '../test/support/objects.ts'
 import type { WorldCall } from '../test/support/operator-process.ts'
 import { OperatorWorld } from '../test/support/operator-world.ts'
+import { FINALIZER } from '#api/apikey.ts'
 import { apiKeys, servedModels } from '#api/resources.ts'
 import { endpointSlices, secrets, services } from '#kube/resources.ts'
 
@@ -71,6 +72,18 @@ describe('the operator', () => {
     test('the status of a single key is written, because a storm may last for minutes', async () => {
       expect(await describedAfterMs(1, 'Frozen')).toBeLessThan(4_000)
     })
+  })
+
+  test('an uninstall releases an ApiKey whose finalizer the watch has not delivered yet', async () => {
+    const { operator } = await world.start()
+    world.afterCall = ({ verb, plural }) => {
+      if (verb === 'patch' && plural === 'apikeys') world.freezeWatch()
+    }
+    await world.applyKey()
+    await world.settle()
+    expect((await world.key()).metadata.finalizers).toEqual([FINALIZER])
+    expect(await world.during(operator.release())).toEqual({ released: 1, failed: 0 })
+    expect((await world.key()).metadata.finalizers ?? []).toEqual([])
   })
 
   test('a restart reads no issued Secret, because thousands of reads would delay every new key', async () => {

@@ -142,7 +142,9 @@ export class Operator {
     this.#blocked = 'Headgate is being uninstalled; this operator does nothing any more'
     const kinds = this.#controllers.map(({ api, kind }) => ({ kind: api, informer: kind.informer }))
     await Promise.all(kinds.map(({ informer }) => informer.synced)) // a leader that has just started knows no object yet
-    const listed = kinds.map(({ kind, informer }) => ({ kind, objects: [...informer.list()] }))
+    // the watch may not have delivered the finalizers that the last runs have set
+    const newest = (object: KubeObject): KubeObject => this.#ownWrites.newest(object)
+    const listed = kinds.map(({ kind, informer }) => ({ kind, objects: Array.from(informer.list(), newest) }))
     return await releaseEvery(listed, this.#deps, onProgress)
   }
 
@@ -248,7 +250,7 @@ export class Operator {
   #scheduleCheck(): void {
     this.#cancelCheck = this.#deps.clock.after(CHECK_EVERY_MS, () => {
       this.#subjects.ledger?.check()
-      this.#usage.check()
+      if (this.#deps.settings.hasAccounts) this.#usage.check()
       for (const { kind } of this.#controllers) kind.check?.()
       this.#reportUnreadable()
       this.#scheduleCheck()
