@@ -237,14 +237,6 @@ describe('a gateway that follows', () => {
     await eventually(() => expect([world.state(a), world.follower.lacksKeys]).toEqual(['Active', false]))
   })
 
-  test('sends few heartbeats however many revisions come, and the last one has the newest', async () => {
-    const { world } = await following()
-    const before = world.source.beats.length
-    for (let i = 0; i < 300; i++) await world.write(put(issuedKey(`k${i}`)))
-    await eventually(() => expect(world.source.beats.at(-1)?.revision).toBe(310))
-    expect(world.source.beats.length - before).toBeLessThan(100)
-  })
-
   test('loads everything again when the log has a gap', async () => {
     const { world, a } = await following()
     world.source.trimmedBelow = 12
@@ -304,7 +296,7 @@ describe('a gateway whose store fails', () => {
 
   test('reports for how long it may have missed changes', async () => {
     const { world } = await following()
-    expect(world.follower.unreadForMs).toBeLessThan(5_000)
+    await eventually(() => expect(world.follower.unreadForMs).toBeLessThan(5_000))
     world.source.down = true
     await eventually(() => expect(world.follower.unreadForMs).toBeGreaterThan(5_000))
     world.source.down = false

@@ -12,6 +12,8 @@ import { Prober, type ProbeQuality } from './prober.ts'
 
 /** Median during a storm ÷ median without one. */
 const RATIO: Bound = { must: 2 }
+/** Of the 99th percentile of first payments without a storm, ms: docs/money.md promises a second. */
+export const PAID_MS: Bound = { must: 1_000 }
 const PROBES = 20
 /** Time between two probes outside of a storm of Credits, ms. */
 const PAUSE_MS = 100
@@ -38,6 +40,8 @@ export interface StormReport extends ProbeQuality {
   readonly seconds: readonly number[]
   readonly edits: number
   readonly phases: readonly Phase[]
+  /** First payments without a storm, 99th percentile, ms. */
+  readonly paidMs: number
   readonly ratios: ReadonlyArray<{ readonly what: string; readonly value: number; readonly bound: Bound }>
   readonly operatorPeakMib: number
 }
@@ -121,7 +125,8 @@ class CreditStorm {
       { what: `the end of a key, ${name}`, value: median(ended) / median(usual?.ended ?? []), bound: RATIO },
     ])
     const operatorPeakMib = memoryMib(this.#parts.stack.operator.process.pid).peak
-    return { credits: this.#credits, seconds: this.#seconds, edits: this.#edits, phases, ratios, operatorPeakMib }
+    const paidMs = quantile(usual?.paid ?? [], 0.99)
+    return { credits: this.#credits, seconds: this.#seconds, edits: this.#edits, phases, paidMs, ratios, operatorPeakMib }
   }
 
   /** First payments of accounts of their own, and ends of keys, in turn. @param id unique */
@@ -197,7 +202,7 @@ function keyOf(key: KeyName, account: string): TestObject {
   return keyManifest(key, { accountRef: { name: account } })
 }
 
-export function stormLines({ credits, seconds, edits, phases, ratios, operatorPeakMib, ...quality }: StormReport): string[] {
+export function stormLines({ credits, seconds, edits, phases, paidMs, ratios, operatorPeakMib, ...quality }: StormReport): string[] {
   const ms = (values: readonly number[], share: number): string => quantile(values, share).toFixed(0)
   const rows = phases.map(({ name, paid, ended }) => ({
     '': name,
@@ -211,6 +216,7 @@ export function stormLines({ credits, seconds, edits, phases, ratios, operatorPe
     `${credits} Credits of one account applied at once, ${WIDTH} calls in flight: all Booked after ${seconds.map((one) => one.toFixed(1)).join(', ')} s; ${edits} edits of another account`,
     "paid: from the API server's answer to the first Credit of an account until every gateway admits its key. ended: until every gateway answers 401.",
     ...tableOf(rows),
+    `  a first payment without a storm, p99 ${shown(paidMs, PAID_MS, 'ms', 0)}`,
     ...ratios.map(({ what, value, bound }) => `  ${what} ÷ usual ${shown(value, bound, '', 2)}`),
     `  resolution ${quality.resolutionMs.toFixed(0)} ms; ended keys admitted again: ${quality.admittedAgain}; operator at most ${operatorPeakMib.toFixed(0)} MiB`,
   ]

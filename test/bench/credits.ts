@@ -5,7 +5,7 @@
 import { CHART_HEAP } from '../support/chart-operator.ts'
 import { atOnce, numbered } from '../support/at-once.ts'
 import type { Stack } from '../support/stack.ts'
-import { creditStorm, type StormReport, stormLines } from './credit-storm.ts'
+import { creditStorm, PAID_MS, type StormReport, stormLines } from './credit-storm.ts'
 import { clonesOf } from './gateways.ts'
 import { accountManifest, creditManifest, CreditWatch, paymentManifest, planManifest } from './many-credits.ts'
 import { WIDTH, withControlPlane, withStack } from './many-keys.ts'
@@ -56,8 +56,8 @@ async function stormOn(site: BenchSite): Promise<StormReport> {
   )
 }
 
-const isMissed = ({ ratios, admittedAgain }: StormReport): boolean =>
-  ratios.some(({ bound, value }) => breaks(bound, value)) || admittedAgain > 0
+const isMissed = ({ paidMs, ratios, admittedAgain }: StormReport): boolean =>
+  breaks(PAID_MS, paidMs) || ratios.some(({ bound, value }) => breaks(bound, value)) || admittedAgain > 0
 
 const bytesOf = ({ empty, restarted, credits }: Books): number => (restarted.bytes - empty.bytes) / credits
 

@@ -100,7 +100,7 @@ function cloneInto(folder: string): void {
 async function printedBy(program: ChildProcess): Promise<string> {
   let output = ''
   for (const stream of [program.stdout, program.stderr]) stream?.setEncoding('utf8').on('data', (text: string) => void (output += text))
-  await waitFor('a key that is ready', () => READY.test(output) || program.exitCode !== null, { deadlineMs: 15_000 })
+  await waitFor('a key that is ready', () => READY.test(output) || program.exitCode !== null)
   const [, url = ''] = PRINTED_URL.exec(output) ?? []
   if (url === '') throw new Error(`make run has not started:\n${output}`)
   return url

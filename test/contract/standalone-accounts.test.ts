@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts'
 const EXAMPLES = join(import.meta.dirname, '../../examples/accounts')
 const [WEB, BATCH] = ['demo/acme-web', 'demo/acme-batch']
 
-describe('make run with a plan, an account and two keys', { timeout: 60_000 }, () => {
+describe('make run with a plan, an account and two keys', () => {
   let cwd = ''
   const running: StandaloneProcess[] = []
 
@@ -34,7 +34,7 @@ describe('make run with a plan, an account and two keys', { timeout: 60_000 }, (
     renameSync(join(cwd, 'next'), path)
   }
   const answers = (program: StandaloneProcess, key: string, model = 'llama') =>
-    expect.poll(() => program.chat(program.credential(key), model), { timeout: 30_000, interval: 20 })
+    expect.poll(() => program.chat(program.credential(key), model), { interval: 20 })
 
   it('enforces the plan for each key, and follows edits of plan and account', async () => {
     const program = await start()
@@ -69,7 +69,7 @@ describe('make run with a plan, an account and two keys', { timeout: 60_000 }, (
     const again = await start()
     expect(await usage(again)).toEqual(expect.arrayContaining(expected))
     await again.chat(again.credential(WEB), 'llama')
-    await expect.poll(() => usage(again), { timeout: 30_000 }).toContainEqual([WEB, 2, 0])
+    await expect.poll(() => usage(again)).toContainEqual([WEB, 2, 0])
   })
 
   it('limits both keys together', async () => {

@@ -15,7 +15,7 @@ const modelManifest = (name: string, backend: string, more = ''): string =>
 const keyManifest = (name: string, spec: string): string =>
   `${HEAD} ApiKey\nmetadata: { name: ${name}, namespace: demo }\nspec:\n  ${spec.replaceAll('; ', '\n  ')}\n`
 
-describe('what make run says', { timeout: 60_000 }, () => {
+describe('what make run says', () => {
   let cwd = ''
   const running: StandaloneProcess[] = []
 

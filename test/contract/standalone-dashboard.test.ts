@@ -8,7 +8,7 @@ import { temporaryFolder } from '../support/temporary-folder.ts'
 const EXAMPLES = join(import.meta.dirname, '../../examples/standalone')
 const EMAIL = 'maya@fernwood.example'
 
-describe('the dashboard of make run', { timeout: 60_000 }, () => {
+describe('the dashboard of make run', () => {
   let cwd = ''
   const running: StandaloneProcess[] = []
   beforeEach(() => {
@@ -28,7 +28,7 @@ describe('the dashboard of make run', { timeout: 60_000 }, () => {
   const verified = async (browser: FormBrowser): Promise<string> => {
     await browser.post('/sign-up', { email: EMAIL, password: PASSWORD })
     const mail = (): string => readdirSync(join(cwd, '.headgate/mail')).find((name) => name.endsWith('-verify.eml')) ?? ''
-    await expect.poll(mail, { timeout: 20_000, interval: 50 }).not.toBe('')
+    await expect.poll(mail).not.toBe('')
     const text = readFileSync(join(cwd, '.headgate/mail', mail()), 'utf8')
       .replaceAll('=\n', '')
       .replaceAll('=3D', '=')
@@ -37,17 +37,17 @@ describe('the dashboard of make run', { timeout: 60_000 }, () => {
     return (await browser.get('/api/me')).json().installation.apiURL
   }
   const balance = (browser: FormBrowser) =>
-    expect.poll(async () => (await browser.get('/api/export')).json().account?.status?.balance?.amount, { timeout: 20_000, interval: 50 })
+    expect.poll(async () => (await browser.get('/api/export')).json().account?.status?.balance?.amount)
 
   it('signs people up by a mail in a file, and gives them an Account that is ready, with a welcome Credit', async () => {
     const browser = await start()
     await browser.post('/sign-up', { email: EMAIL, password: PASSWORD })
-    await expect.poll(async () => (await browser.get('/dev/mail')).text, { timeout: 20_000, interval: 50 }).toContain(EMAIL)
+    await expect.poll(async () => (await browser.get('/dev/mail')).text).toContain(EMAIL)
     const [id = ''] = /[^/"]*-verify(?=")/.exec((await browser.get('/dev/mail')).text) ?? []
     const [link = ''] = /http:[^"]*\/verify\?token=[^"]*/.exec((await browser.get(`/dev/mail/${id}`)).text) ?? []
     expect((await browser.post('/verify', { token: tokenOf(link) })).location).toBe('/')
     await expect
-      .poll(async () => (await browser.get('/api/me')).json().account, { timeout: 20_000, interval: 50 })
+      .poll(async () => (await browser.get('/api/me')).json().account)
       .toMatchObject({
         state: 'Active',
         plan: 'default',
@@ -56,7 +56,7 @@ describe('the dashboard of make run', { timeout: 60_000 }, () => {
     await balance(browser).toBe('5.00')
     const mails = () => readdirSync(join(cwd, '.headgate/mail')).filter((name) => !name.startsWith('.'))
     const names = [expect.stringMatching(/-verify\.eml$/), expect.stringMatching(/-credit-added\.eml$/)]
-    await expect.poll(mails, { timeout: 20_000, interval: 50 }).toEqual(names)
+    await expect.poll(mails).toEqual(names)
   })
 
   it('keeps people, sessions and Accounts over a restart, and gives no second Credit', async () => {
@@ -77,25 +77,25 @@ describe('the dashboard of make run', { timeout: 60_000 }, () => {
       const body = JSON.stringify({ model: 'llama', max_tokens: 8, messages: [{ role: 'user', content: 'Hello' }] })
       return (await fetch(`${apiURL}/v1/chat/completions`, { method: 'POST', headers, body })).status
     }
-    const answers = (value: string) => expect.poll(async () => await call(value), { timeout: 20_000, interval: 50 })
+    const answers = (value: string) => expect.poll(async () => await call(value))
     const form = { name: 'docs-search', models: ['llama'], budget: { amount: '2', window: 'Month' }, requestsPerMinute: 60 }
     const { key, value } = (await browser.call('POST', '/api/keys', { ...form, attempt: 'the-only-attempt' })).json()
     await answers(value).toBe(200)
     const view = async () => (await browser.get(`/api/keys/${key.id}`)).json()
-    await expect.poll(async () => (await view()).state, { timeout: 20_000, interval: 50 }).toBe('Active')
+    await expect.poll(async () => (await view()).state).toBe('Active')
     const replaced = (await browser.call('POST', `/api/keys/${key.id}/replace`, { overlapSeconds: 0 })).json()
     await answers(replaced.value).toBe(200)
     await answers(value).toBe(401)
     await browser.call('POST', `/api/keys/${key.id}/revoke`, { name: form.name })
     await answers(replaced.value).toBe(401)
-    await expect.poll(view, { timeout: 20_000, interval: 50 }).toMatchObject({ state: 'Revoked', programmed: { ready: 1, total: 1 } })
+    await expect.poll(view).toMatchObject({ state: 'Revoked', programmed: { ready: 1, total: 1 } })
   })
 
   it('shows the movements of the balance, and the line that tops it up', async () => {
     const browser = await start()
     await verified(browser)
     const billing = async () => (await browser.get('/api/billing')).json()
-    await expect.poll(async () => (await billing()).balance, { timeout: 20_000, interval: 50 }).toBe('5.00')
+    await expect.poll(async () => (await billing()).balance).toBe('5.00')
     const { account, movements, payments } = await billing()
     expect(movements).toMatchObject([{ type: 'Grant', reference: 'welcome', amount: '5.00', balance: '5.00' }])
     expect(payments).toEqual({

@@ -12,7 +12,7 @@ const STATUS = join(ROOT, 'standalone/status.ts')
 const READY = /first-key is ready:/
 const NOBODY = 65_534
 
-describe('make run', { timeout: 60_000 }, () => {
+describe('make run', () => {
   let home = ''
   let cwd = ''
   const running: StandaloneProcess[] = []
@@ -59,7 +59,7 @@ describe('make run', { timeout: 60_000 }, () => {
   }
   const called = (program: StandaloneProcess): Promise<unknown> =>
     expect
-      .poll(async () => (await fetch((await program.baseURL()).replace('/v1', '/metrics'))).text(), { timeout: 5_000, interval: 20 })
+      .poll(async () => (await fetch((await program.baseURL()).replace('/v1', '/metrics'))).text(), { interval: 20 })
       .toMatch(/headgate_\w*(in_flight|active)\w* 1/)
 
   it('ends on Ctrl-C with a goodbye that says what stays and how to start again', async () => {

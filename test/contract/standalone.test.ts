@@ -16,7 +16,7 @@ const EXAMPLES = join(import.meta.dirname, '../../examples/standalone')
 const KEY = 'demo/first-key'
 const READY = /curl http\S+ \\\n\s+-H "Authorization: Bearer \$\(cat \.headgate\/secrets\/demo\/first-key\/SERVICE_API_KEY\)"/
 
-describe('make run', { timeout: 60_000 }, () => {
+describe('make run', () => {
   let cwd = ''
   const running: StandaloneProcess[] = []
 
@@ -44,7 +44,7 @@ describe('make run', { timeout: 60_000 }, () => {
     renameSync(join(cwd, 'next'), manifest(name))
   }
   const answers = (program: StandaloneProcess, credential: string, model = 'llama') =>
-    expect.poll(() => program.chat(credential, model), { timeout: 30_000, interval: 20 })
+    expect.poll(() => program.chat(credential, model), { interval: 20 })
 
   it('turns the examples into a working key, and applies each edit of a manifest to the key', async () => {
     const { program, credential } = await startReady()
@@ -58,7 +58,7 @@ describe('make run', { timeout: 60_000 }, () => {
     await answers(program, credential).toBe(200)
     rmSync(manifest('apikey.yaml'))
     await answers(program, credential).toBe(401)
-    await expect.poll(() => existsSync(join(cwd, '.headgate/secrets', KEY)), { timeout: 30_000 }).toBe(false)
+    await expect.poll(() => existsSync(join(cwd, '.headgate/secrets', KEY))).toBe(false)
   })
 
   it('counts the limits of a key, and refuses the request after the last one until its minute is over', async () => {
@@ -108,7 +108,7 @@ describe('make run', { timeout: 60_000 }, () => {
       const { budgets } = (await (await fetch(url, { headers })).json()) as { budgets: { used: number }[] }
       return budgets[0]?.used
     }
-    await expect.poll(used, { timeout: 30_000, interval: 100 }).toBe(tokens)
+    await expect.poll(used, { interval: 100 }).toBe(tokens)
   }
 
   it('serves both SDK routes, models, health and metrics on one port', async () => {
@@ -148,7 +148,7 @@ describe('make run', { timeout: 60_000 }, () => {
     const next = start()
     await next.printed(/ApiKey demo\/first-key: its manifest apikey\.yaml was deleted; the key is revoked/)
     await answers(next, credential).toBe(401)
-    await expect.poll(() => readdirSync(join(cwd, '.headgate/secrets/demo')), { timeout: 30_000 }).toEqual(['limited-key'])
+    await expect.poll(() => readdirSync(join(cwd, '.headgate/secrets/demo'))).toEqual(['limited-key'])
   })
 
   it('keeps the last good version of an invalid manifest and names file, field and remedy', async () => {
@@ -245,7 +245,7 @@ describe('make run', { timeout: 60_000 }, () => {
     expect(await program.chat(credential, 'llama')).toBe(200)
   })
 
-  it('deletes nothing because MANIFESTS names another folder, until PRUNE_ALL says so', { timeout: 60_000 }, async () => {
+  it('deletes nothing because MANIFESTS names another folder, until PRUNE_ALL says so', async () => {
     const { program, credential } = await startReady()
     await program.stop('SIGKILL')
     mkdirSync(join(cwd, 'other'))

@@ -34,7 +34,7 @@ const MAX_CALLS = 40
 /** How often SDKs ask again. */
 const RETRIES = 2
 /** Longest wait for the figures of a page that has been opened, ms. */
-const LOADED_MS = 5_000
+const LOADED_MS = 15_000
 /** Heading of the overview, before and after the first call of the account. */
 const OVERVIEW = /^(.+ to your first answer|Overview)$/
 /** Pods of the gateway, as the chart has them. */

@@ -64,18 +64,18 @@ async function ask(name: string): Promise<readonly Outcome[]> {
 async function startClient(name: string, secret: string): Promise<void> {
   const pod = readFileSync(join(MANIFESTS, 'client.yaml'), 'utf8')
   await cluster.apply(pod.replace('name: client,', `name: ${name},`).replace('name: SECRET', `name: ${secret}`))
-  await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', `pod/${name}`, '--timeout=60s')
+  await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', `pod/${name}`, '--timeout=180s')
   const value = await cluster.kubectl('-n', namespace, 'get', 'secret', secret, '-o', 'jsonpath={.data.SERVICE_API_KEY}')
   issued.push(Buffer.from(value, 'base64').toString('utf8'))
 }
 
 async function untilReady(...objects: readonly string[]): Promise<void> {
-  for (const object of objects) await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', '--timeout=60s', object)
+  for (const object of objects) await cluster.kubectl('-n', namespace, 'wait', '--for=condition=Ready', '--timeout=180s', object)
 }
 
 async function untilReplaced(gateways: number): Promise<void> {
   const deployment = 'deployment/headgate-gateway'
-  await cluster.kubectl('-n', 'headgate', 'rollout', 'status', deployment, '--timeout=120s')
+  await cluster.kubectl('-n', 'headgate', 'rollout', 'status', deployment, '--timeout=180s')
   const left = () => pods('-n', 'headgate', '-l', 'app.kubernetes.io/component=gateway')
   await expect.poll(async () => (await left()).length, { timeout: 120_000, interval: 500 }).toBe(gateways)
 }
@@ -96,7 +96,7 @@ async function edit(spec: Readonly<Record<string, unknown>>): Promise<void> {
 
 async function eventually(status: number): Promise<void> {
   const statuses = async () => (await ask(servedName)).map((outcome) => outcome.status)
-  await expect.poll(statuses, { timeout: 60_000, interval: 200 }).toEqual([status, status, status, status])
+  await expect.poll(statuses, { timeout: 120_000, interval: 200 }).toEqual([status, status, status, status])
 }
 
 function expectAll(outcomes: readonly Outcome[], status: number): void {
@@ -114,7 +114,7 @@ async function createNamespaces(target: Cluster): Promise<void> {
 
 describe('headgate on a real node', () => {
   it('is installed by helm from nothing, with every pod Ready under the restricted profile', async () => {
-    await timed('helm install', () => cluster.helm('install', ...INSTALL, '--wait', '--timeout', '120s'))
+    await timed('helm install', () => cluster.helm('install', ...INSTALL, '--wait', '--timeout', '240s'))
     const all = await pods('-n', 'headgate')
     expect(all.map(({ metadata }) => metadata.labels?.['app.kubernetes.io/component'] ?? '').toSorted()).toEqual([
       'gateway',
@@ -168,7 +168,7 @@ describe('headgate on a real node', () => {
 
   it('answers both SDKs, plain and streamed, in a pod whose only configuration is its Secret, through nginx in front', async () => {
     await startClient('client', secretName)
-    await cluster.kubectl('-n', 'front', 'wait', '--for=condition=Available', 'deployment/front', '--timeout=60s')
+    await cluster.kubectl('-n', 'front', 'wait', '--for=condition=Available', 'deployment/front', '--timeout=180s')
     expect(issued[0]).toMatch(/^sk-hg1[0-9A-Za-z]{59}$/)
 
     const outcomes = await ask(servedName)
@@ -191,7 +191,7 @@ describe('headgate on a real node', () => {
 
   it('keeps the passwords of the trial Redis over an upgrade, and restarts no pod', async () => {
     const before = (await pods('-n', 'headgate')).map(({ metadata }) => metadata.name).toSorted()
-    await timed('helm upgrade', () => cluster.helm('upgrade', ...INSTALL, '--wait', '--timeout', '120s'))
+    await timed('helm upgrade', () => cluster.helm('upgrade', ...INSTALL, '--wait', '--timeout', '240s'))
     expect((await pods('-n', 'headgate')).map(({ metadata }) => metadata.name).toSorted()).toEqual(before)
     expectAll(await ask(servedName), 200)
   })
@@ -224,12 +224,12 @@ describe('headgate on a real node', () => {
 
   it('answers from gateways that started while Redis was down, and follows changes again when an empty Redis starts', async () => {
     const scale = (replicas: number) => cluster.kubectl('-n', 'headgate', 'scale', 'statefulset/headgate-redis', `--replicas=${replicas}`)
-    const rollout = (what: string) => cluster.kubectl('-n', 'headgate', 'rollout', 'status', what, '--timeout=90s')
+    const rollout = (what: string) => cluster.kubectl('-n', 'headgate', 'rollout', 'status', what, '--timeout=180s')
     await edit({ limits: null }) // while Redis is down, gateways refuse a key with limits unless its spec says LocalShare
     await untilReady(`apikey/${key.metadata.name}`)
     await readLogs()
     await scale(0)
-    await cluster.kubectl('-n', 'headgate', 'wait', '--for=delete', 'pod/headgate-redis-0', '--timeout=60s')
+    await cluster.kubectl('-n', 'headgate', 'wait', '--for=delete', 'pod/headgate-redis-0', '--timeout=180s')
     await timed('gateways cold-started without Redis', async () => {
       await cluster.kubectl('-n', 'headgate', 'delete', 'pods', '-l', 'app.kubernetes.io/component=gateway')
       await rollout('deployment/headgate-gateway')
@@ -246,10 +246,10 @@ describe('headgate on a real node', () => {
   })
 
   it('answers the same client with 401 once kubectl delete has returned', async () => {
-    await timed('kubectl delete apikey', () => cluster.kubectl('-n', namespace, 'delete', 'apikey', key.metadata.name, '--timeout=60s'))
+    await timed('kubectl delete apikey', () => cluster.kubectl('-n', namespace, 'delete', 'apikey', key.metadata.name, '--timeout=180s'))
     expectAll(await ask(servedName), 401)
     await expect
-      .poll(() => cluster.kubectl('-n', namespace, 'get', 'secrets', '-o', 'name'), { timeout: 20_000 })
+      .poll(() => cluster.kubectl('-n', namespace, 'get', 'secrets', '-o', 'name'), { timeout: 120_000 })
       .not.toContain(`/${secretName}\n`)
   })
 

@@ -96,7 +96,7 @@ async function publishedSchemas(): Promise<Readonly<Record<string, unknown>>> {
   const areAll = (schemas: object) =>
     API_KINDS.every(({ resource }) => Object.keys(schemas).some((name) => name.endsWith(`.${resource.kind}`)))
   return await vi.waitUntil(async () => [await read()].find((schemas) => schemas !== undefined && areAll(schemas)), {
-    timeout: 20_000,
+    timeout: 90_000,
     interval: 100,
   })
 }

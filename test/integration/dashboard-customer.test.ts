@@ -41,7 +41,7 @@ const INVOICES: KeyFields = {
   tokensPerMinute: '90,000',
 }
 /** Longest wait for the figures of a page that has been opened, ms. */
-const LOADED_MS = 3_000
+const LOADED_MS = 15_000
 /** Calls that a loss of Redis may take from the usage, ms. */
 const MAX_LOST_MS = 10_000
 const lab = openLab()

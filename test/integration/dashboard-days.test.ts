@@ -21,7 +21,7 @@ const EMAIL = 'maya@fernwood.example'
 const MODEL = 'daily-chat'
 const DAY_MS = 86_400_000
 /** Longest wait for the figures of a page that has been opened, ms. */
-const LOADED_MS = 3_000
+const LOADED_MS = 15_000
 const lab = openLab()
 const folder = temporaryFolderOfFile()
 const withoutBrowser = missingBrowser()

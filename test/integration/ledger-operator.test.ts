@@ -22,7 +22,7 @@ const MICROS = 1_000_000
 const LIFE = { name: 'life', amount: '25', unit: 'Currency', window: 'Lifetime', onExceeded: 'Block' } as const
 const FIELD = 'life:Currency:Lifetime:0'
 /** Spend is durable, and lost spend is restored, within 10 s on a quiet machine. */
-const SOON = { deadlineMs: 60_000, everyMs: 100 }
+const SOON = { everyMs: 100 }
 /** Maximum bytes of a key that counts as sound. */
 const MAX_BYTES = 4_194_304
 const LARGE = 'x'.repeat(16 * 1024 * 1024)
@@ -247,7 +247,7 @@ describe('a Headgate whose gateways count in Redis', () => {
     await eventually(async () => expect(await spendSecrets(stack)).toHaveLength(1), SOON)
     expect((await apiKey('bot')).status.lastUsedTime).toMatch(/:00:00Z$/)
     await spend(ledger, bot, 20 * MICROS)
-    await stack.untilCondition('ApiKey', 'bot', 'BudgetExhausted', { deadlineMs: 20_000 })
+    await stack.untilCondition('ApiKey', 'bot', 'BudgetExhausted')
     const verdict = await ledger.reserve([bot], { tokens: 0, holdByUnit: { Currency: 1, Tokens: 0 } })
     expect(verdict).toMatchObject({ outcome: 'refused', limit: 'budgetSpent' })
   })
@@ -387,7 +387,7 @@ async function untilStill<T>(look: () => Promise<T>): Promise<T> {
 
 async function eventualValue<T>(check: () => Promise<T>): Promise<T> {
   let result: { readonly value: T } | undefined
-  await eventually(async () => void (result = { value: await check() }), { deadlineMs: 60_000, everyMs: 100 })
+  await eventually(async () => void (result = { value: await check() }), SOON)
   if (result === undefined) throw new Error('never')
   return result.value
 }

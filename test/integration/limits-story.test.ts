@@ -42,14 +42,10 @@ function edit(name: string, spec: Readonly<Record<string, unknown>>): Promise<un
 }
 
 async function shown(name: string, isShown: (object: TestObject) => boolean): Promise<TestObject> {
-  return waitFor(
-    `the status of ${name}`,
-    async () => {
-      const object = await stack.kube.get(stack.path('ApiKey', name))
-      return object && isShown(object) ? object : undefined
-    },
-    { deadlineMs: 90_000 },
-  )
+  return waitFor(`the status of ${name}`, async () => {
+    const object = await stack.kube.get(stack.path('ApiKey', name))
+    return object && isShown(object) ? object : undefined
+  })
 }
 
 async function durableMicros(uid: string): Promise<number> {
@@ -102,7 +98,7 @@ describe('a budget of a manifest', () => {
     const { metadata } = (await stack.kube.get(stack.path('ApiKey', 'survivor'))) ?? {}
     await waitFor('the spend to be durable', async () => (await durableMicros(String(metadata?.uid))) === spent * 1_000_000)
     await stack.redis.admin.flushall()
-    await waitFor('an answer', async () => (await ask(credential)).status === 200, { deadlineMs: 60_000 })
+    await waitFor('an answer', async () => (await ask(credential)).status === 200)
     expect(Number((await ownKey(credential)).budgets[0]?.used)).toBeGreaterThanOrEqual(spent)
     await stack.untilCondition('ApiKey', 'survivor', 'LimitsEnforceable', { status: 'False', reason: 'SpendUncertain' })
   })

@@ -34,7 +34,7 @@ afterAll(() => payments?.close())
 async function accountOf(name: string): Promise<Payer> {
   const namespaces = { matchLabels: { 'kubernetes.io/metadata.name': stack.namespace } }
   await stack.apply('Account', name, { planRef: { name: 'default' }, billing: 'Prepaid', namespaces })
-  const { metadata } = await stack.untilCondition('Account', name, 'Programmed', { deadlineMs: 20_000 })
+  const { metadata } = await stack.untilCondition('Account', name, 'Programmed')
   return { name, uid: String(metadata.uid) }
 }
 

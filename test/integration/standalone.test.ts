@@ -169,7 +169,7 @@ describe('make run with real parts', () => {
     })
     let screen = ''
     terminal.stdout.setEncoding('utf8').on('data', (text: string) => (screen += text.replaceAll('\r', '')))
-    await expect.poll(() => screen, { timeout: 20_000 }).toMatch(/limited-key is ready:[^]*done; echo\n\n$/)
+    await expect.poll(() => screen).toMatch(/limited-key is ready:[^]*done; echo\n\n$/)
     expect(screen).not.toMatch(/^\{/m)
     const credential = readFileSync(join(cwd, '.headgate/secrets/demo/first-key/SERVICE_API_KEY'), 'utf8')
     expect(screen).not.toContain(credential)

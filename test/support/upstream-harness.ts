@@ -251,7 +251,7 @@ export async function readAll(stream: AsyncIterable<Buffer>): Promise<Buffer> {
 }
 
 /** Waits until `check` holds; for states that raise no event. The deadline only catches hangs. */
-export async function until(check: () => boolean, deadlineMs = 5_000): Promise<void> {
+export async function until(check: () => boolean, deadlineMs = 60_000): Promise<void> {
   const end = Date.now() + deadlineMs
   while (!check()) {
     if (Date.now() > end) throw new Error(`waited ${deadlineMs} ms in vain for ${check.toString()}`)
