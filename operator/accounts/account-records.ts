@@ -6,14 +6,24 @@ import type { AccountRecord } from '#contract/records/account-record.ts'
 import { MOUNTED_SHARDS } from '#contract/records/mounted-folder.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
 import { RECORDS } from '#contract/records/record-kinds.ts'
+import type { Clock } from '#platform/clock.ts'
 import type { Level } from '../loop/level.ts'
 import { MultiMap } from '../shards/multi-map.ts'
 import { SecretShards, type SecretShardsDeps, type SettledListener } from '../shards/secret-shards.ts'
 import { ACCOUNTS_SET, type RecordEntry } from '../shards/sets.ts'
 
+/** Time after which a refused record is tried again, ms. */
+const RETRY_MS = 10_000
+
 /** Kinds of records in these Secrets. */
 export type AccountRecordKind = 'account' | 'plan'
 type RecordIn<K extends AccountRecordKind> = K extends 'account' ? AccountRecord : PlanRecord
+
+export interface RecordRefusal {
+  readonly message: string
+  /** ms until the next try; 0: now. */
+  readonly retryInMs: number
+}
 
 export interface AccountRecordsDeps extends SecretShardsDeps {
   /** Default: the number that the chart mounts. */
@@ -25,13 +35,15 @@ export class AccountRecords {
   readonly #decoded = new WeakMap<RecordEntry, AccountRecord | PlanRecord | undefined>()
   /** uids by kind and name: also of objects that were deleted. */
   readonly #named = new MultiMap<string>()
-  /** Why the newest record of an object is not durable, by uid. */
-  readonly #refused = new Map<string, Error>()
+  readonly #clock: Clock
+  /** Why the newest record of an object is not durable, by uid; `untilMs` monotonic: when it may be tried again. */
+  readonly #refused = new Map<string, { readonly error: Error; readonly untilMs: number }>()
 
   constructor(deps: AccountRecordsDeps) {
     const shards = new SecretShards<RecordEntry>({ ...ACCOUNTS_SET, ...deps, shards: deps.shards ?? MOUNTED_SHARDS })
+    this.#clock = deps.clock
     shards.onSettled((uid, error) => {
-      if (error) this.#refused.set(uid, error)
+      if (error) this.#refused.set(uid, { error, untilMs: deps.clock.monotonic() + RETRY_MS })
       else this.#refused.delete(uid)
       const entry = error && shards.newest(uid)
       if (entry) this.#index(entry) // a refused removal: the record is still there
@@ -78,9 +90,13 @@ export class AccountRecords {
     return this.#shards.isUnreadable(uid)
   }
 
-  /** Why the newest record is not durable. */
-  refusal(uid: string): Error | undefined {
-    return this.#refused.get(uid)
+  /** Why the wanted text is not durable, also while it is tried again. @param text undefined: no record */
+  refusal(uid: string, text: string | undefined): RecordRefusal | undefined {
+    const refused = this.#refused.get(uid)
+    const isDurable = this.textOf(uid) === text && this.#shards.state(uid) === 'Durable'
+    return isDurable
+      ? undefined
+      : refused && { message: refused.error.message, retryInMs: Math.max(0, refused.untilMs - this.#clock.monotonic()) }
   }
 
   /** @param text undefined removes the record */

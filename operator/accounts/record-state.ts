@@ -4,12 +4,10 @@ import type { StepBase, Wait } from '../loop/reconciler.ts'
 import { isSettled, progressOf, type RecordProgress } from '../projection/programmed.ts'
 import type { Acknowledgements } from '../projection/acknowledgements.ts'
 import type { Projection } from '../projection/projection.ts'
-import type { AccountRecordKind, AccountRecords } from './account-records.ts'
+import type { AccountRecordKind, AccountRecords, RecordRefusal } from './account-records.ts'
 
 /** Longest wait for the gateways before the status is written, ms. The wait lets one write report the result. */
 const STATUS_WAIT_MS = 1_000
-/** Time after which a refused write of the Secrets is tried again, ms. */
-const RETRY_MS = 10_000
 
 export interface RecordState extends RecordProgress {
   /** The wanted text; undefined if the gateways must not have a record. */
@@ -17,8 +15,8 @@ export interface RecordState extends RecordProgress {
   /** Whether the Secrets hold or will hold exactly this text. */
   readonly isStored: boolean
   readonly isProjecting: boolean
-  /** Why the text is not durable. */
-  readonly refusal: string | undefined
+  /** Why the newest text is not durable. */
+  readonly refusal: RecordRefusal | undefined
 }
 
 export type RecordStep = StepBase & { readonly do: 'publish' | 'project' }
@@ -36,7 +34,7 @@ export function recordState(kind: AccountRecordKind, uid: string, wanted: string
   return {
     wanted,
     isStored: accounts.records.textOf(uid) === wanted,
-    refusal: accounts.records.refusal(uid)?.message,
+    refusal: accounts.records.refusal(uid, wanted),
     projected,
     isProjecting: projection.isPending(kind, uid),
     confirmation: projected && acknowledgements.confirmation(projected.revision, uid),
@@ -45,8 +43,13 @@ export function recordState(kind: AccountRecordKind, uid: string, wanted: string
 }
 
 /** Sends a changed record to the Secrets and to the gateways at once: a suspension waits neither for etcd nor for Redis. */
-export function publishStep(state: RecordState, level: Level): RecordStep | undefined {
-  return state.isStored || state.refusal !== undefined ? undefined : { do: 'publish', level }
+export function publishStep({ isStored, refusal }: RecordState, level: Level): RecordStep | undefined {
+  return isStored || (refusal?.retryInMs ?? 0) > 0 ? undefined : { do: 'publish', level }
+}
+
+/** Whether a text is written to the Secrets once more, after a refusal: the gateways have it. */
+export function isRepeated({ refusal, projected }: RecordState): boolean {
+  return refusal !== undefined && projected !== undefined
 }
 
 export function projectStep({ wanted, projected, isProjecting, storeAvailable }: RecordState): RecordStep | undefined {
@@ -64,7 +67,7 @@ export function awaitGateways({ wanted, projected, isProjecting, storeAvailable,
 
 /** Waits for acknowledgements, for Redis or for the next try of a refused write. */
 export function awaitEvents(state: RecordState): Wait | undefined {
-  if (state.refusal !== undefined) return { do: 'wait', forMs: RETRY_MS }
+  if (state.refusal !== undefined && !state.isStored) return { do: 'wait', forMs: state.refusal.retryInMs }
   return state.wanted !== undefined && !isSettled(state) ? { do: 'wait' } : undefined
 }
 
@@ -77,7 +80,10 @@ interface Outcome {
 export function programmedOf(state: RecordState, noun: string): Outcome {
   if (state.wanted === undefined) return { reason: 'NotAccepted', message: `Gateways have no record of the ${noun}.` }
   if (state.refusal !== undefined)
-    return { reason: 'RecordsFull', message: `The newest edit is not durable (${state.refusal}). The operator tries again by itself.` }
+    return {
+      reason: 'RecordsFull',
+      message: `The newest edit is not durable (${state.refusal.message}). The operator tries again by itself.`,
+    }
   return progressOf(state, noun)
 }
 

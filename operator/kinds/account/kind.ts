@@ -14,7 +14,7 @@ import { ACCOUNT_INDEX, PLAN_INDEX } from '../../accounts/accounts.ts'
 import { type Claim, isMarked, MARK_ANNOTATION, markFor } from '../../accounts/claim.ts'
 import { LiveReads } from '../../accounts/live-reads.ts'
 import { RecordedKind } from '../recorded-kind.ts'
-import { type RecordState, recordState } from '../../accounts/record-state.ts'
+import { isRepeated, type RecordState, recordState } from '../../accounts/record-state.ts'
 import { inParallel } from '../../loop/in-parallel.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
@@ -30,6 +30,8 @@ import { type AccountStep, BOOK_RETRY_MS, differInBalanceAlone, FIND_AGAIN_MS, n
 const KIND = accountResource.kind
 /** Delay of a status that counts keys, ms: many may change at once. */
 const COUNT_AFTER_MS = 5_000
+/** Time after which the refused record of a deleted Account is written again, ms. */
+const RECORD_RETRY_MS = 10_000
 /** Maximum number of concurrent reads of a start. */
 const READS = 32
 /** Reasons of conditions that are no Events of an Account: the manifest asks for it, or a crossing writes its own. */
@@ -66,9 +68,11 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     this.#usage = new AccountUsage(context)
     this.#balances = new AccountBalances(context)
     accounts.books.onSettled((name, error) => this.#booked(name, error))
-    accounts.records.onSettled((uid) => {
+    accounts.records.onSettled((uid, error) => {
       const account = findByUid(uid, this.informer)
-      if (account) context.enqueue(KIND, refOf(account), 'background')
+      if (account) return context.enqueue(KIND, refOf(account), 'background')
+      const { name } = (error && accounts.records.get('account', uid)) ?? {}
+      if (name !== undefined) context.enqueueAfter(KIND, { namespace: '', name }, RECORD_RETRY_MS, 'change')
     })
   }
 
@@ -252,6 +256,7 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     const uid = uidOf(account)
     if (claim !== 'Damaged') accounts.records.set(uid, record.wanted, step.level)
     this.#project(step, observed)
+    if (isRepeated(record)) return
     const now = accounts.records.get('account', uid)
     if (claim === 'Owned' && differInBalanceAlone(former, now)) return // neither budgets nor what the keys report has changed
     subjects.ledger?.changed(accounts.books.ledgerName(account.metadata.name))

@@ -5,9 +5,10 @@ import { decodePlanRecord, type PlanRecord } from '#contract/records/plan-record
 import { account, namespace, plan, SHOP } from '../../../test/support/objects.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { accounts, apiKeys, plans } from '#api/resources.ts'
-import { refOf, uidOf } from '#kube/port.ts'
+import { KubeError, refOf, uidOf } from '#kube/port.ts'
 import { namespaces, secrets } from '#kube/resources.ts'
 import { MARK_ANNOTATION, REOPEN_ANNOTATION } from '../../accounts/claim.ts'
+import { ACCOUNTS_SET } from '../../shards/sets.ts'
 
 type AccountSpec = NonNullable<Parameters<typeof account>[1]>
 
@@ -47,6 +48,12 @@ describe('an Account and its keys', () => {
   const edit = async (spec: AccountSpec): Promise<void> => {
     await applyAccount(spec)
     await world.settle()
+  }
+
+  /** The durable records of accounts and plans. */
+  const durable = async (): Promise<string> => {
+    const shards = await Promise.all((await world.shards('accounts')).map(({ data }) => ACCOUNTS_SET.codec(() => 1).decode(data ?? {})))
+    return shards.flatMap(({ entries }) => entries.map(({ text }) => text)).join('\n')
   }
 
   /** What the gateways had of accounts after each write. */
@@ -301,6 +308,45 @@ describe('an Account and its keys', () => {
     await world.restart()
     expect([...seen]).toEqual(['Suspended'])
     expect(await accepted()).toBe('False NamespaceNotAllowed')
+  })
+
+  test('a record that its Secret refused is written as soon as the Secret takes it', async () => {
+    await issued()
+    const isOfRecords = ({ verb, name }: { verb: string; name: string }): boolean => verb === 'update' && name.startsWith('hg-accounts-')
+    world.refuse(isOfRecords, new KubeError('Other', 500, 'etcd is full'))
+    await edit({ state: 'Suspended' })
+    await applyPlan({ models: ['a'] })
+    await world.pass(60)
+    await world.settle()
+    expect(await accountRecords()).toMatchObject([{ state: 'Suspended' }])
+    const programmed = async () => [
+      await world.condition(accounts, 'acme', 'Programmed'),
+      await world.condition(plans, 'pro', 'Programmed'),
+    ]
+    expect(await programmed()).toEqual(['False RecordsFull', 'False RecordsFull'])
+    const writes = world.writes.length
+    await world.pass(60)
+    await world.settle()
+    expect(world.writes.slice(writes).filter((write) => !write.startsWith('update secrets hg-accounts-'))).toEqual([])
+    world.beforeCall = () => undefined
+    await world.pass(20)
+    await world.settle()
+    expect(await programmed()).toEqual(['True Programmed', 'True Programmed'])
+    expect(await durable()).toMatch(/"Suspended"/)
+    expect(await durable()).toMatch(/"models":\["a"\]/)
+  })
+
+  test('the end of a deleted Account that its Secret refused is written as soon as the Secret takes it', async () => {
+    await issued()
+    world.refuse(({ verb, name }) => verb === 'update' && name.startsWith('hg-accounts-'), new KubeError('Other', 500, 'etcd is full'))
+    await world.objects.remove(accounts, ACME)
+    await world.settle()
+    expect(await accountRecords()).toMatchObject([{ state: 'Deleted' }])
+    expect(await durable()).toMatch(/"Active"/)
+    world.beforeCall = () => undefined
+    await world.pass(20)
+    await world.settle()
+    expect(await durable()).toMatch(/"Deleted"/)
   })
 
   describe('whose Secrets hg-accounts-* are lost', () => {

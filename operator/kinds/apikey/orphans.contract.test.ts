@@ -328,10 +328,10 @@ test('a key that was restored, and deleted by force before its ApiKey was in the
 })
 
 /** A Redis that has all records as of now, at an older revision than the operator knows. */
-async function copyOf({ memory, clock, texts }: OperatorWorld): Promise<MemoryProjection> {
-  const copy = new MemoryProjection({ now: () => clock.now() })
-  const { epoch, revision, fence, installation } = (await memory.meta())!
-  const records = (await texts.call(world, 'key')).map((text) => ({ kind: 'key', op: 'put', id: decodeKeyRecord(text).uid, text }) as const)
+async function copyOf(of: OperatorWorld): Promise<MemoryProjection> {
+  const copy = new MemoryProjection({ now: () => of.now })
+  const { epoch, revision, fence, installation } = (await of.memory.meta())!
+  const records = (await of.texts('key')).map((text) => ({ kind: 'key', op: 'put', id: decodeKeyRecord(text).uid, text }) as const)
   await copy.rebuild({ fence, installation }, epoch, revision, records)
   return copy
 }

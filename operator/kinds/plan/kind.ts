@@ -11,7 +11,7 @@ import { tightensPlan } from '#policy/effective.ts'
 import { ACCOUNT_INDEX, PLAN_INDEX } from '../../accounts/accounts.ts'
 import { LiveReads } from '../../accounts/live-reads.ts'
 import { RecordedKind } from '../recorded-kind.ts'
-import { recordState } from '../../accounts/record-state.ts'
+import { isRepeated, recordState } from '../../accounts/record-state.ts'
 import { itemKey } from '../../loop/item.ts'
 import type { Level } from '../../loop/level.ts'
 import type { ProjectionChange } from '../../projection/store.ts'
@@ -86,7 +86,7 @@ class Plans extends RecordedKind<Plan> implements Kind<Plan, Observed, PlanStep>
     projection.want('plan', uid, observed.record.wanted, step.level)
     if (step.do === 'project') return
     accounts.records.set(uid, observed.record.wanted, step.level)
-    this.#enqueueAccounts(observed)
+    if (!isRepeated(observed.record)) this.#enqueueAccounts(observed)
   }
 
   waits(ref: ObjectRef, observed: Observed): void {
