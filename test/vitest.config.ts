@@ -76,7 +76,6 @@ export default defineConfig({
       }),
       project('e2e', {
         include: ['test/e2e/**/*.test.ts'],
-        setupFiles: CHECKED_STREAMS,
         testTimeout: 300_000,
         hookTimeout: 600_000,
         fileParallelism: false,

@@ -1,7 +1,10 @@
 /** The checker of Messages streams finds each broken rule, in every stream that a test reads. */
-import { createServer } from 'node:http'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { createServer, type ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { takeFaults } from '../support/checked-streams.ts'
+import { checkedFetch } from '../e2e/checked-fetch.ts'
+import { checkedStreamsEnv, takeFaults } from '../support/checked-streams.ts'
 import { listening } from '../support/listening.ts'
 import { checkMessageStart, checkMessageStream, checkOneEnd } from '../support/message-grammar.ts'
 
@@ -92,34 +95,77 @@ describe('the grammar', () => {
   )
 })
 
-describe('a stream that a test reads by fetch', () => {
+describe('a stream that a gateway writes', () => {
+  const id = 'req_1'
+  const ids = { 'x-request-id': id, 'request-id': id }
   let url = ''
-  let sent = ''
-  const server = createServer((_, response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(sent))
+  let write: (response: ServerResponse) => unknown = () => undefined
+  let headers: Readonly<Record<string, string>> = ids
+  const server = createServer((_, response) => write(response.writeHead(200, { ...headers, 'content-type': 'text/event-stream' })))
 
   beforeEach(async () => {
-    url = `http://127.0.0.1:${await listening(server)}/v1/messages`
+    headers = ids
+    url = `http://127.0.0.1:${await listening(server)}/v1/messages?beta=true`
   })
   afterEach(() => new Promise((resolve) => server.close(resolve).closeAllConnections()))
 
-  it('is checked at its end, and arrives unchanged', async () => {
-    sent = start() + text(0, 'grüße 🐟') + end('end_turn')
-    const answer = await fetch(url)
-    expect([answer.url, await answer.text(), takeFaults()]).toEqual([url, sent, []])
-    sent = start() + text(1)
-    expect([await (await fetch(url)).text(), takeFaults()]).toEqual([sent, [expect.stringContaining('block 0 has the index 1')]])
+  const get = async (address = url): Promise<string> => (await fetch(address)).text().catch(() => 'broken')
+
+  it('is checked, cut anywhere, and arrives unchanged', async () => {
+    const stream = start() + text(0, 'grüße 🐟') + end('end_turn')
+    write = async (response) => {
+      for (const byte of Buffer.from(stream)) response.write(Buffer.from([byte]))
+      response.end()
+    }
+    expect([await get(), takeFaults()]).toEqual([stream, []])
+    write = (response) => response.end(start() + text(1))
+    expect([await get(), takeFaults()]).toEqual([
+      start() + text(1),
+      [expect.stringMatching(/block 0 has the index 1 in the stream\nevent: m/)],
+    ])
+    write = (response) => response.end(Buffer.from(start() + text(0, 'é')).toString('latin1'), 'latin1')
+    expect([await get(), takeFaults()]).toEqual([start() + text(0, 'é'), [expect.stringMatching(/neither message_stop nor error[^]*é/)]])
   })
 
-  it('is checked as far as it was read', async () => {
-    for (const [stream, faults] of [
-      [start() + text(0), []],
+  it('is checked as far as it was written', async () => {
+    for (const [written, faults] of [
+      [`${start()}${text(0)}event: `, []],
       [start() + start(), [expect.stringContaining('a second message_start')]],
     ] as const) {
-      sent = stream
-      const reader = (await fetch(url)).body?.getReader()
-      await reader?.read()
-      await reader?.cancel()
-      expect(takeFaults()).toEqual(faults)
+      write = (response) => response.write(written, () => response.destroy())
+      expect([await get(), takeFaults()]).toEqual(['broken', faults])
+    }
+  })
+
+  it('is none of another path or another server', async () => {
+    write = (response) => response.end(start())
+    await get(url.replace('messages', 'completions'))
+    headers = { 'request-id': id }
+    await get()
+    expect(takeFaults()).toEqual([])
+  })
+
+  it('is checked in a program, also in one that is killed at once', async () => {
+    const program = `require('node:http').createServer((_, response) => response
+      .writeHead(200, { ...${JSON.stringify(ids)}, 'content-type': 'text/event-stream' }).write(${JSON.stringify(start() + start())}))
+      .listen(0, function () { console.log(this.address().port) })`
+    const child = spawn(process.execPath, ['-e', program], { env: checkedStreamsEnv(), stdio: ['ignore', 'pipe', 'inherit'] })
+    const [port] = (await once(child.stdout, 'data')) as [Buffer]
+    const { body } = await fetch(`http://127.0.0.1:${port.toString().trim()}/v1/messages`)
+    await body?.getReader().read()
+    child.kill('SIGKILL')
+    await once(child, 'close')
+    expect(takeFaults()).toEqual([expect.stringContaining('a second message_start')])
+  })
+
+  it('fails for a client in a container at the first wrong event', async () => {
+    const checked = checkedFetch(fetch)
+    headers = {}
+    write = (response) => response.end(start() + text(0) + end('end_turn'))
+    expect(await (await checked(url)).text()).toBe(start() + text(0) + end('end_turn'))
+    for (const stream of [start() + text(1), start()]) {
+      write = (response) => response.end(stream)
+      await expect((await checked(url)).text()).rejects.toThrow(/block 0 has the index 1|neither/)
     }
   })
 })

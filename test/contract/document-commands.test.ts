@@ -8,6 +8,7 @@ import { cpSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { checkedStreamsEnv } from '../support/checked-streams.ts'
 import { type Command, commandsOf, ROOT } from '../support/documents.ts'
 import { temporaryFolderOfFile } from '../support/temporary-folder.ts'
 import { waitFor } from '../support/wait-for.ts'
@@ -35,7 +36,7 @@ describe('the commands that the documents give a reader to paste', () => {
 
   beforeAll(async () => {
     cloneInto(folder)
-    const env = { PATH: process.env['PATH'], HOME: process.env['HOME'], PORT: '0', DASHBOARD: '0' }
+    const env = { ...checkedStreamsEnv(), PATH: process.env['PATH'], HOME: process.env['HOME'], PORT: '0', DASHBOARD: '0' }
     program = spawn('bash', ['-c', `exec ${START}`], { cwd: folder, env, stdio: ['ignore', 'pipe', 'pipe'] })
     url = await printedBy(program)
   })

@@ -5,6 +5,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { afterEach, expect, test } from 'vitest'
 import { writeKeyringEntry } from '#contract/records/keyring-entry.ts'
+import { checkedStreamsEnv } from '../support/checked-streams.ts'
 import { packShard } from '../support/pack-shard.ts'
 import { freePorts } from '../support/free-port.ts'
 import { KeyringFolder } from '../support/keyring-folder.ts'
@@ -34,6 +35,7 @@ async function start(env: NodeJS.ProcessEnv, openFiles?: number): Promise<Starte
   const [program = '', ...args] = openFiles === undefined ? node : ['sh', '-c', `ulimit -n ${openFiles} && exec "$@"`, 'sh', ...node]
   const child = spawn(program, args, {
     env: {
+      ...checkedStreamsEnv(),
       PATH: process.env.PATH,
       REDIS_URL: NOBODY,
       PORT: String(port),

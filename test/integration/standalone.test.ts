@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, inject, it } from 'vitest'
+import { checkedStreamsEnv } from '../support/checked-streams.ts'
 import { RedisPart } from '../support/redis-part.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
 import { temporaryFolder } from '../support/temporary-folder.ts'
@@ -162,7 +163,7 @@ describe('make run with real parts', () => {
 
   it('on a terminal writes lines for people, the command last, and a goodbye on Ctrl-C', async () => {
     const main = join(import.meta.dirname, '../../standalone/main.ts')
-    const env = { PATH: process.env['PATH'], PORT: '0', MANIFESTS: 'manifests', TERM: 'dumb' }
+    const env = { ...checkedStreamsEnv(), PATH: process.env['PATH'], PORT: '0', MANIFESTS: 'manifests', TERM: 'dumb' }
     const terminal = spawn('python3', ['-c', 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]) >> 8)', process.execPath, main], {
       cwd,
       env,

@@ -1,16 +1,27 @@
-/** Loaded before each test file of the layers that have gateways: a test fails if it, or a hook before it, has read a stream of wrong grammar. */
-import { afterAll, afterEach, expect } from 'vitest'
-import { checkedFetch, takeFaults } from './checked-streams.ts'
+/**
+ * Loaded before each test file of the layers that have gateways: a test fails if a gateway has written a stream of wrong grammar since the
+ * test before it, in this process or in a program that the file has started.
+ */
+import { mkdirSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { afterAll, afterEach, expect, inject } from 'vitest'
+import { checkAnswers, notesFolder, STREAMS_FILE, takeFaults } from './checked-streams.ts'
+import type { LabAddress } from './integration-setup.ts'
+import { temporaryFolderOfFile } from './temporary-folder.ts'
 
-const INSTALLED = Symbol.for('headgate.checkedFetch')
+const INSTALLED = Symbol.for('headgate.checkedStreams')
+
+const lab = inject('lab') as LabAddress | undefined // the other layers have none
+const folder = lab === undefined ? temporaryFolderOfFile() : notesFolder(lab.folder)
+mkdirSync(folder, { recursive: true })
+process.env[STREAMS_FILE] = join(folder, `${basename(expect.getState().testPath ?? 'test')}-${process.pid}`)
 
 const expectNone = (): void => expect(takeFaults()).toEqual([])
 
 // files of a layer that is not isolated share one process
 if (!(INSTALLED in globalThis)) {
-  const original = globalThis.fetch
   Object.assign(globalThis, { [INSTALLED]: true })
-  globalThis.fetch = checkedFetch(original)
+  checkAnswers()
 }
 afterEach(expectNone)
 afterAll(expectNone)

@@ -9,6 +9,7 @@ import { encodePlanRecord, type PlanRecord } from '#contract/records/plan-record
 import type { LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import type { ModelPricing, ModelRecord } from '#contract/records/model-record.ts'
 import { startStubModel, type StubModel } from '../../examples/stub-model/stub-model.ts'
+import { checkedStreamsEnv } from './checked-streams.ts'
 import { freePorts } from './free-port.ts'
 import { LedgerRedis, type RedisClock } from './ledger-redis.ts'
 import type { LimitedGatewayConfig, ProjectedRecord } from './limited-gateway.ts'
@@ -316,7 +317,7 @@ function limitedProcess(config: LimitedGatewayConfig & { readonly admissions: st
   const process = new ManagedProcess({
     name: config.pod,
     argv: [globalThis.process.execPath, ...preload, join(here, 'limited-gateway.ts'), JSON.stringify(config)],
-    env: { CLOCK_SHIFT_MS: String(shiftMs) },
+    env: { ...checkedStreamsEnv(), CLOCK_SHIFT_MS: String(shiftMs) },
     logFile: join(folder, `${config.pod}.log`),
   })
   const url = (port: number): string => `http://127.0.0.1:${port}`

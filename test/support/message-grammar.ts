@@ -1,5 +1,5 @@
 /** The grammar of a Messages stream, as clients rely on it. Every stream that a test reads can be checked by it. */
-import { parseSseEvent, splitEvents } from '../../gateway/dialects/sse.ts'
+import { parseSseEvent, splitEvents, SseSplitter } from '../../gateway/dialects/sse.ts'
 
 export interface MessageEvent {
   readonly type: string
@@ -32,28 +32,50 @@ const DELTAS: Readonly<Record<string, readonly string[]>> = {
   tool_use: ['input_json_delta'],
 }
 
-export function messageEvents(text: string): MessageEvent[] {
-  return [...splitEvents(Buffer.from(text))].flatMap((bytes) => {
-    const { event, data } = parseSseEvent(bytes)
-    if (data === undefined) return []
-    const value = JSON.parse(data) as MessageEvent
-    if (event !== value.type) throw new Error(`the event ${event} has data of type ${value.type}`)
-    return [value]
-  })
+const PATH = /\/v1\/messages$/
+
+export function isMessageStream(path: string, contentType: string | null | undefined): boolean {
+  return PATH.test(path) && contentType?.startsWith('text/event-stream') === true
+}
+
+/** Checks a stream while it grows. */
+export class MessageCheck {
+  readonly #grammar = new Grammar()
+  readonly #splitter = new SseSplitter()
+
+  /** @returns the events that are whole now. @throws the first rule that they break */
+  push(bytes: Buffer): MessageEvent[] {
+    return this.#take(this.#splitter.push(bytes))
+  }
+
+  /** @returns the last event if it lacks its empty line. @throws the rule that the end breaks */
+  end(): MessageEvent[] {
+    const events = this.#take(this.#splitter.end())
+    this.#grammar.end()
+    return events
+  }
+
+  #take(whole: Buffer): MessageEvent[] {
+    return [...splitEvents(whole)].flatMap((bytes) => {
+      const { event, data } = parseSseEvent(bytes)
+      if (data === undefined) return []
+      const value = JSON.parse(data) as MessageEvent
+      if (event !== value.type) throw new Error(`the event ${event} has data of type ${value.type}`)
+      this.#grammar.take(value)
+      return [value]
+    })
+  }
 }
 
 /** @throws the first rule that a complete stream breaks. A stream that ends with `error` has no `message_stop` */
 export function checkMessageStream(text: string): MessageEvent[] {
-  const events = messageEvents(text)
-  checked(events).end()
-  return events
+  const check = new MessageCheck()
+  return [...check.push(Buffer.from(text)), ...check.end()]
 }
 
 /** Checks the whole events of a stream that its client has left, or that has lost its gateway. @throws the first rule that they break */
 export function checkMessageStart(text: string): MessageEvent[] {
-  const events = messageEvents(text.slice(0, text.lastIndexOf('\n\n') + 2))
-  checked(events)
-  return events
+  return new MessageCheck().push(Buffer.from(text))
 }
 
 /**
@@ -68,18 +90,18 @@ export function checkOneEnd(text: string): void {
     throw new Error(`the stream has the ends ${ends.join(', ')} and ends with ${types.at(-1)}`)
 }
 
-function checked(events: readonly MessageEvent[]): Grammar {
-  const grammar = new Grammar()
-  for (const event of events) grammar.take(event)
-  return grammar
-}
-
 /** Ids that the gateway gives to translated answers. Streams of other servers break some rules that clients can live with. */
 const OWN_ID = /^msg_[0-9a-f]{32}$/
 
+/** What the rules need to know of a block: a stream may be longer than the memory of its gateway. */
 interface Block {
   readonly kind: string
-  readonly deltas: MessageDelta[]
+  deltas: number
+  hasEmptyDelta: boolean
+  signatures: number
+  lastDelta: string
+  /** Of a call. */
+  json: string
 }
 
 class Grammar {
@@ -129,7 +151,7 @@ class Grammar {
     if (this.#isOwn && this.#open.size > 0) throw new Error('a block starts while another one is open')
     if (index !== this.#blocks.length) throw new Error(`block ${this.#blocks.length} has the index ${index}`)
     if (block?.type === 'tool_use' && !(block.id && block.name)) throw new Error(`the call in block ${index} has no id or no name`)
-    const opened = { kind: String(block?.type), deltas: [] }
+    const opened = { kind: String(block?.type), deltas: 0, hasEmptyDelta: false, signatures: 0, lastDelta: '', json: '' }
     this.#open.set(index, opened)
     this.#blocks.push(opened)
   }
@@ -139,7 +161,11 @@ class Grammar {
     if (!block) throw new Error(`a delta of block ${index}, which is not open`)
     const type = String(delta?.type)
     if (!DELTAS[block.kind]?.includes(type)) throw new Error(`a ${type} in a block of kind ${block.kind}`)
-    block.deltas.push({ ...delta })
+    block.deltas += 1
+    block.hasEmptyDelta ||= isEmpty({ ...delta })
+    block.signatures += type === 'signature_delta' ? 1 : 0
+    block.lastDelta = type
+    block.json += delta?.partial_json ?? ''
   }
 
   #close({ index = -1 }: MessageEvent): void {
@@ -187,10 +213,9 @@ function checkOwnUsage({
 }
 
 /** Has content; thinking has one signature, at its end. */
-function checkOwnBlock({ kind, deltas }: Block, index: number): void {
-  if (deltas.length === 0 || deltas.some(isEmpty)) throw new Error(`block ${index} has nothing, or an empty delta`)
-  const signatures = deltas.filter(({ type }) => type === 'signature_delta').length
-  if (kind === 'thinking' && (signatures !== 1 || deltas.length < 2 || deltas.at(-1)?.type !== 'signature_delta'))
+function checkOwnBlock({ kind, deltas, hasEmptyDelta, signatures, lastDelta }: Block, index: number): void {
+  if (deltas === 0 || hasEmptyDelta) throw new Error(`block ${index} has nothing, or an empty delta`)
+  if (kind === 'thinking' && (signatures !== 1 || deltas < 2 || lastDelta !== 'signature_delta'))
     throw new Error(`the thinking in block ${index} does not end with its only signature`)
 }
 
@@ -198,9 +223,9 @@ function isEmpty({ type, text = '', thinking = '', partial_json: json = '' }: Me
   return type !== 'signature_delta' && text + thinking + json === ''
 }
 
-function isComplete({ deltas }: Block): boolean {
+function isComplete({ json }: Block): boolean {
   try {
-    const value: unknown = JSON.parse(deltas.map(({ partial_json: json = '' }) => json).join(''))
+    const value: unknown = JSON.parse(json)
     return typeof value === 'object' && value !== null && !Array.isArray(value)
   } catch {
     return false

@@ -2,6 +2,7 @@
 import { appendFileSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Program as ProgramName } from '../../build.ts'
+import { checkedStreamsEnv } from './checked-streams.ts'
 import { freePorts } from './free-port.ts'
 import { ManagedProcess, type Ending } from './managed-process.ts'
 import { waitFor } from './wait-for.ts'
@@ -35,7 +36,11 @@ export class Program {
     this.process = new ManagedProcess({
       name: spec.pod,
       argv: [process.execPath, '--enable-source-maps', bundle],
-      env: { POD_NAME: spec.pod, PORT: String(port), METRICS_PORT: String(metricsPort), USAGE_PORT: String(usagePort), ...spec.env },
+      env: {
+        ...(spec.program === 'gateway' ? checkedStreamsEnv() : {}),
+        ...{ POD_NAME: spec.pod, PORT: String(port), METRICS_PORT: String(metricsPort), USAGE_PORT: String(usagePort) },
+        ...spec.env,
+      },
       logFile: join(spec.folder, 'logs', `${spec.pod}.log`),
     })
   }

@@ -3,6 +3,7 @@ import { spawn, type ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { checkedStreamsEnv } from './checked-streams.ts'
 
 const MAIN = join(import.meta.dirname, '../../standalone/main.ts')
 const PATIENCE_MS = 150_000 // only catches hangs
@@ -21,7 +22,8 @@ export class StandaloneProcess {
    */
   constructor(cwd: string, env: Readonly<Record<string, string>> = {}, user: { readonly uid?: number; readonly gid?: number } = {}) {
     this.#cwd = cwd
-    const own = { PATH: process.env['PATH'], PORT: '0', DASHBOARD: '0', MANIFESTS: 'manifests', ...env }
+    const checked = user.uid === undefined ? checkedStreamsEnv() : {} // another user may not write into our folder
+    const own = { ...checked, PATH: process.env['PATH'], PORT: '0', DASHBOARD: '0', MANIFESTS: 'manifests', ...env }
     this.#child = spawn(process.execPath, [MAIN], { cwd, env: own, stdio: ['ignore', 'pipe', 'pipe'], ...user })
     this.#exited = once(this.#child, 'close')
     for (const stream of [this.#child.stdout, this.#child.stderr]) {

@@ -10,6 +10,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent } from 'undici'
 import { CALL_ROUTES } from '#contract/values/call-routes.ts'
 import { startStubModel } from '../../../examples/stub-model/stub-model.ts'
+import { checkedStreamsEnv } from '../checked-streams.ts'
 import { freePorts } from '../free-port.ts'
 import { imageFlags } from '../image-flags.ts'
 import { ManagedProcess } from '../managed-process.ts'
@@ -174,6 +175,7 @@ export class AttackedGateway {
     const node = [process.execPath, ...imageFlags('gateway'), ...probe, join(folder, 'dist/gateway.js')]
     const argv = ['unshare', '--mount', 'sh', '-c', inCgroup, 'sh', CGROUP, resolvConf, 'taskset', '-c', String(GATEWAY_CORE), ...node]
     const fixed = {
+      ...checkedStreamsEnv(),
       POD_NAME: 'attacked',
       NODE_ENV: 'production',
       HEAP_FILE: this.#heapFile,
