@@ -14,8 +14,11 @@ const SERVERS = {
   plain: ['--ctx-size', String(CONTEXT_TOKENS)],
   /** Has a template with tools, which `ForcedModel` needs. */
   forced: ['--ctx-size', String(CONTEXT_TOKENS), '--chat-template-file', TEMPLATE],
-  /** Claude Code's first prompts fit, and the later ones of a conversation do not. The bias is for the token that ends an answer, so answers are short. */
-  small: ['--ctx-size', '30000', '--logit-bias', '2+3'],
+  /**
+   * Claude Code's first prompts fit, and the later ones of a conversation do not. The bias is for the token that ends an answer, so answers are short.
+   * The grammar keeps answers from being empty: Claude Code calls an empty summary a failure.
+   */
+  small: ['--ctx-size', '30000', '--logit-bias', '2+3', '--grammar', 'root ::= [a-z]+'],
 } as const
 
 type Name = keyof typeof SERVERS
