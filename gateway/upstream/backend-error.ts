@@ -160,20 +160,20 @@ function overflowParams({ tokens = 0, maxTokens = Infinity }: Overflow = {}): Er
  * prompt may be too long by itself.
  */
 const CAP_TEXTS: readonly RegExp[] = [
-  /your request has (?<input>\d+) input tokens \((?<cap>\d+) > \d+ - \d+\)/i, // vLLM
-  /\((?<input>\d+) in the messages, (?<cap>\d+) in the completion\)/i, // OpenAI, older vLLM, DeepSeek
-  /requested (?<cap>\d+) output tokens and your prompt contains (?<input>\d+) input tokens/i, // vLLM since its renderers
-  /(?<input>\d+) tokens from the input messages and (?<cap>\d+) tokens for the completion/i, // SGLang
-  /Given: (?<input>\d+) `inputs` tokens and (?<cap>\d+) `max_new_tokens`/i, // TGI
+  /your request has (?<input>\d{1,12}) input tokens \((?<cap>\d{1,12}) > \d+ - \d+\)/i, // vLLM
+  /\((?<input>\d{1,12}) in the messages, (?<cap>\d{1,12}) in the completion\)/i, // OpenAI, older vLLM, DeepSeek
+  /requested (?<cap>\d{1,12}) output tokens and your prompt contains (?<input>\d{1,12}) input tokens/i, // vLLM since its renderers
+  /(?<input>\d{1,12}) tokens from the input messages and (?<cap>\d{1,12}) tokens for the completion/i, // SGLang
+  /Given: (?<input>\d{1,12}) `inputs` tokens and (?<cap>\d{1,12}) `max_new_tokens`/i, // TGI
 ]
 /** Tokens that are left for an answer, below which Claude Code does not lower its cap: 3,000, and a margin of 1,000. It has to compact then. */
 const MIN_LEFT = 4_000
 
 /** @returns nothing unless the cap alone is too large */
 function capOverflow(text: string, { maxTokens = 0 }: Overflow = {}): ErrorParams {
-  let match: RegExpExecArray | null = null
-  for (const pattern of CAP_TEXTS) match ??= pattern.exec(text)
-  const [input = Infinity, cap = 0] = [count(match?.groups?.input), count(match?.groups?.cap)]
+  const found = CAP_TEXTS.map((pattern) => pattern.exec(text)).find((match) => match !== null)?.groups
+  if (found === undefined) return {}
+  const [input, cap] = [Number(found.input), Number(found.cap)]
   return maxTokens - input >= MIN_LEFT && input + cap > maxTokens ? { input, cap } : {}
 }
 
