@@ -40,6 +40,14 @@ describe('a translated plain answer', () => {
     ])
   })
 
+  it('X3: has the digits of a number that no double holds: the rounded id would be that of something else', () => {
+    const args = '{"id":1234567890123456789,"at":-9007199254740993,"x":0.1234567890123456789,"n":12,"s":"1234567890123456789"}'
+    const { content } = answered({ message: { content: null, tool_calls: [call('c1', args)] }, finish: 'tool_calls' })
+    expect(JSON.stringify(content)).toContain(
+      '{"id":1234567890123456789,"at":-9007199254740993,"x":0.12345678901234568,"n":12,"s":"1234567890123456789"}',
+    )
+  })
+
   it.each([null, '', undefined])('X4: has no empty block beside a call where the text is %j', (content) => {
     const message = { content, reasoning_content: '', tool_calls: [call('c1', '{}')] }
     expect(answered({ message, finish: 'tool_calls' }).content).toEqual([use('c1', {})])
