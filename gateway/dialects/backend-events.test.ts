@@ -12,6 +12,8 @@ describe('OpenAI streams', () => {
     ['data: {"error":{"message":"boom","code":500}}\n\n', 'error'],
     ['data: {"object":"error","message":"boom","code":400}\n\n', 'error'],
     ['data: {"error":null,"choices":[]}\n\n', 'content'],
+    ['data: {"error":{"message":"boom"},"choices":[{"delta":{"content":""},"finish_reason":"error"}]}\n\n', 'error'],
+    ['data: {"error":null,"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n', 'finish'],
     ['event: error\ndata: {"message":"boom"}\n\n', 'error'],
     ['data: {"choices":[{"delta":{"content":{"error":1}}}]}\n\n', 'content'],
     ['data: "error\n\n', 'content'],

@@ -14,7 +14,7 @@ import { anthropicUsage, openaiUsage, responsesUsage, type TextKey, type UsageRe
  */
 export type EventKind = 'start' | 'content' | 'finish' | 'end' | 'error' | 'failed' | 'comment' | 'drop'
 
-interface EventUsage {
+export interface EventUsage {
   readonly report: UsageReport
   /** Whether the event contains nothing else: OpenAI's last chunk, with an empty list of choices. */
   readonly isAlone: boolean
@@ -77,12 +77,16 @@ const TRANSCRIPT_DONE = /"type"\s*:\s*"transcript\.text\.done"/
 const STOP_REASON = /"stop_reason"\s*:\s*"/
 
 function openaiKind(event: Buffer, text: string): EventKind {
-  if (FINISH_REASON.test(text)) return 'finish'
-  if (text.startsWith('data: {') && !text.includes('"error"')) return 'content' // the usual frame; it needs no parsing
+  const hasFinish = FINISH_REASON.test(text)
+  if (!text.includes('"error"')) {
+    if (hasFinish) return 'finish'
+    if (text.startsWith('data: {')) return 'content' // the usual frame; it needs no parsing
+  }
   const { event: name, data, hasFields } = parseSseEvent(event)
   if (!data) return hasFields ? 'drop' : 'comment'
   if (data.trim() === '[DONE]') return 'end'
-  return name === 'error' || hasError(data) ? 'error' : 'content'
+  if (name === 'error' || hasError(data)) return 'error' // OpenRouter sends its error beside a reason to stop
+  return hasFinish ? 'finish' : 'content'
 }
 
 function anthropicKind(event: Buffer, text: string): EventKind {

@@ -1,7 +1,7 @@
-import type { BackendEvents, EventKind } from '../dialects/backend-events.ts'
+import type { BackendEvents, EventKind, EventUsage } from '../dialects/backend-events.ts'
 import type { ClientFraming } from '../dialects/dialect.ts'
 import type { AnswerStream } from '../dialects/translation/translators.ts'
-import { type Usage, UsageTally } from '../dialects/usage.ts'
+import { reportsWork, type Usage, UsageTally } from '../dialects/usage.ts'
 import { type ErrorFormat, errorMessage, GatewayError, type RowID } from '../errors.ts'
 import { parseSseEvent, splitEvents, SseSplitter } from '../dialects/sse.ts'
 import { backendBroken, statusIn } from './backend-error.ts'
@@ -177,10 +177,14 @@ export class StreamRelay implements AnswerRelay {
   #meter(event: Buffer, latin1: string): boolean {
     if (this.#tally === undefined) return false
     this.#tally.addEvent(latin1)
-    const usage = this.#events.usageOf(event, latin1)
-    if (usage === undefined) return false
-    this.#tally.addReport(usage.report)
-    return usage.isAlone && this.#host.addsUsage
+    return this.#report(event, latin1)?.isAlone === true && this.#host.addsUsage
+  }
+
+  /** Counts the usage that an event reports. */
+  #report(event: Buffer, latin1?: string): EventUsage | undefined {
+    const usage = this.#tally && this.#events.usageOf(event, latin1)
+    if (usage) this.#tally?.addReport(usage.report)
+    return usage
   }
 
   /** @returns whether an event of this kind may contain the name of the model */
@@ -227,7 +231,7 @@ export class StreamRelay implements AnswerRelay {
 
   /** The last event of a response that failed: its usage counts, and the gateway's own frame has its words. @param before as of `#errorEvent` */
   #failedEvent(event: Buffer, before: readonly Buffer[]): void {
-    this.#meter(event, event.toString('latin1'))
+    this.#report(event)
     this.#pass(Buffer.concat(before))
     this.#hasEvent = true // the server has worked, even if this is the first event
     const body = asObject(parseObject(parseSseEvent(event).data ?? '')?.response)
@@ -237,6 +241,7 @@ export class StreamRelay implements AnswerRelay {
   /** @param before earlier events of the same chunk */
   #errorEvent(event: Buffer, before: readonly Buffer[]): void {
     this.#pass(Buffer.concat(before))
+    if (reportsWork(this.#report(event)?.report)) this.#hasEvent = true
     const body = parseObject(parseSseEvent(event).data ?? '')
     this.#host.refused({ status: statusIn(body), body })
   }

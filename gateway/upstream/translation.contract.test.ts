@@ -118,12 +118,15 @@ describe('a message for a server of chat completions', () => {
   })
 
   it('X25: ends with one error event where the server reports an error or breaks off', async () => {
-    const failures = [`data: ${JSON.stringify({ error: { message: 'the model broke', code: 500 } })}\n\n${DONE}`, '']
+    const error = { message: 'the model broke', code: 500 }
+    const beside = { error, choices: [{ index: 0, delta: { content: '' }, finish_reason: 'error' }] } // OpenRouter
+    const failures = [`data: ${JSON.stringify({ error })}\n\n${DONE}`, `data: ${JSON.stringify(beside)}\n\n${DONE}`, '']
     for (const failure of failures) {
       const { answer, gateway } = await call(streaming(chunk('hel') + failure), { stream: true })
       const events = checkMessageStream(answer.text)
       expect(events.map(({ type }) => type).filter((type) => type === 'error' || type === 'message_stop')).toEqual(['error'])
       expect(gateway.outcomes[0]?.error?.row.id).toBe('streamBroken')
+      if (failure !== '') expect(answer.text).toContain('the model broke')
       expect(gateway.outcomes[0]?.usage?.outputTokens).toBeGreaterThan(0)
     }
   })

@@ -145,6 +145,15 @@ describe('a stream that ends early', () => {
     expect(gateway.outcomes[0]).toMatchObject({ usage: estimated(30), wasSent: true, error: { row: { number: 35 } } })
   })
 
+  it.each<[string, number, Reply]>([
+    ['after text', 200, after(30, (response) => response.end(`data: ${JSON.stringify({ error: { message: 'dead' }, usage })}\n\n`))],
+    ['as its first event', 502, (response) => sse(response).end(`data: ${JSON.stringify({ error: { message: 'dead' }, usage })}\n\n`)],
+  ])('by an error event costs what that event reports: %s', async (_where, status, reply) => {
+    const gateway = await metered(reply)
+    expect((await gateway.post(CHAT, HELLO_STREAM)).status).toBe(status)
+    expect([...gateway.outcomes, ...gateway.refused].map((outcome) => outcome.usage)).toEqual([REPORTED])
+  })
+
   it('#33736 by a shutdown costs the relayed text', async () => {
     const gateway = await metered(after(5, () => undefined))
     const answer = await gateway.open(CHAT, HELLO_STREAM)
