@@ -100,14 +100,17 @@ describe('a gateway', () => {
     const left = gateway.leave(1_000, 60_000).then((ms) => (leftMs = ms))
     expect(gateway.health.isReady()).toBe(false)
     const began = performance.now()
+    let [longestMs, calledMs] = [0, began]
+    const isLeft = (): boolean => leftMs !== undefined && longestMs < 800 // after a second without a call, the wait may end
     while (performance.now() - began < 1_500) {
       const served = await ask()
       streams.pop()?.end('data: [DONE]\n\n')
       await served.text()
-      expect([served.status, leftMs]).toEqual([200, undefined])
+      const nowMs = performance.now()
+      ;[longestMs, calledMs] = [Math.max(longestMs, nowMs - calledMs), nowMs]
+      expect([served.status, isLeft()]).toEqual([200, false])
     }
     await left
-    expect(leftMs).toBeLessThan(59_700)
   })
 
   test('that leaves serves the next call on a connection whose stream outlasts the time for its endpoint', async () => {
@@ -130,9 +133,8 @@ describe('a gateway', () => {
     await started()
     let leftMs: number | undefined
     const left = gateway.leave(300, 60_000).then((ms) => (leftMs = ms))
-    for (const began = performance.now(); leftMs === undefined && performance.now() - began < 5_000;)
-      await (await fetch(`${url}/nothing`)).text()
-    expect(leftMs).toBeGreaterThan(55_000)
+    while (leftMs === undefined) await (await fetch(`${url}/nothing`)).text()
+    expect(leftMs, 'of a minute that calls may take').toBeGreaterThan(0)
     await left
   })
 
