@@ -144,11 +144,14 @@ export class BudgetLedger {
     }
   }
 
-  /** Loads the function library before the first projection. Never throws: the next turn tries again. */
+  /** Loads the function library and reads the time of the store before the first projection. Never throws: the next turn tries again. */
   async prepareBefore(): Promise<void> {
-    await this.#prepare().catch((error: unknown) =>
-      this.#deps.outage.failed(`the functions of limits cannot be loaded: ${messageOf(error)}`),
-    )
+    try {
+      await this.#prepare()
+      await this.#time.read()
+    } catch (error) {
+      this.#deps.outage.failed(`the functions of limits cannot be loaded: ${messageOf(error)}`)
+    }
   }
 
   async #prepare(): Promise<void> {

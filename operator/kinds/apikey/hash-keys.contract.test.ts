@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { hashCredential } from '#contract/values/credential.ts'
+import { FakeLedgerStore } from '../../../test/support/fake-ledger-store.ts'
 import { SHOP } from '../../../test/support/objects.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { MemoryProjection } from '../../../standalone/memory-projection.ts'
@@ -119,6 +120,42 @@ test('a hint that an edit sets to the whole value is not shown, and the key cont
 })
 
 describe('rotation', () => {
+  test.each([3, -3])('keeps the overlap under a leader whose clock is %d days ahead of that of the store', async (days) => {
+    const { now, clock } = world
+    const store = { now: () => now - began + clock.monotonic() }
+    const began = clock.monotonic()
+    world.ledger = new FakeLedgerStore(store.now)
+    await imported(OLD)
+    world.now += days * 24 * HOUR * 1_000
+    await applied(NEW, HOUR)
+    await world.restart()
+    const admittedByStore = async (): Promise<number> =>
+      (await world.keyRecords()).flatMap(({ verifiers }) => verifiers).filter(({ expiresMs }) => (expiresMs ?? Infinity) > store.now())
+        .length
+    expect(await admittedByStore()).toBe(2)
+    await after(HOUR / 2)
+    expect(await admittedByStore()).toBe(2)
+    await after(HOUR)
+    expect([await admittedByStore(), await inKeyring()]).toEqual([1, [hashCredential(NEW)]])
+    const calls = world.writes.length
+    await after(10)
+    expect(world.writes.length).toBe(calls)
+  })
+
+  test('that began under a right clock keeps its overlap when a leader takes over whose clock is days ahead', async () => {
+    const { now, clock } = world
+    const began = clock.monotonic()
+    world.ledger = new FakeLedgerStore(() => now - began + clock.monotonic())
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    world.now += 3 * 24 * HOUR * 1_000
+    await world.restart()
+    await after(60)
+    expect((await inKeyring()).toSorted()).toEqual([hashCredential(OLD), hashCredential(NEW)].toSorted())
+    await after(HOUR)
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+  })
+
   test('back to a value that still works keeps the id of the value, and gives the other value the overlap', async () => {
     await imported(OLD)
     const id = (await world.key()).status?.keyID

@@ -109,8 +109,10 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     this.#deps.acknowledgements.expect(itemKey({ kind: KIND, ref }), observed.projected.revision, uidOf(observed.apiKey), programmed)
   }
 
+  /** By the clock of this process, which may differ from the time by which values end. */
   nextChangeAtMs({ entry, now }: Observed): number | undefined {
-    return nextEndMs(entry, now)
+    const endMs = nextEndMs(entry, now)
+    return endMs === undefined ? undefined : endMs - now + this.#deps.clock.now()
   }
 
   failed(ref: ObjectRef, step: Step, error: KubeError): void {

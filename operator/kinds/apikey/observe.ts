@@ -48,9 +48,14 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
   }
 }
 
-function ownState({ metadata }: ApiKey, { keyring, projection, memory, kept, vault, clock, version }: ApiKeyDeps) {
+/** The time by which values end, ms since 1970: that of the store, since the clock of a leader may be wrong by days. */
+export function timeOf({ subjects, clock }: Pick<ApiKeyDeps, 'subjects' | 'clock'>): number {
+  return subjects.ledger?.storeTime() ?? clock.now()
+}
+
+function ownState({ metadata }: ApiKey, deps: ApiKeyDeps) {
+  const { keyring, projection, memory, kept, vault, version } = deps
   const { uid = '', generation = 0 } = metadata
-  const now = clock.now()
   const entry = keyring.pending(uid) ?? keyring.get(uid)
   const verifier = currentVerifier(entry)
   return {
@@ -65,7 +70,7 @@ function ownState({ metadata }: ApiKey, { keyring, projection, memory, kept, vau
     isSecretWritable: memory.isSecretWritable(uid),
     holdsCredential: verifier !== undefined && vault.get(verifier.id) !== undefined,
     version: version(),
-    now,
+    now: timeOf(deps),
     revisionInMs: memory.revisionInMs(uid),
     failures: memory.failures(uid),
   } satisfies Partial<Observed>
@@ -158,11 +163,11 @@ function valueState(
   entry: KeyringEntry | undefined,
   deps: ApiKeyDeps,
 ): Pick<Observed, 'isDuplicate' | 'mayBeUnproven' | 'valueUse' | 'unrecordedHashes' | 'isNamedElsewhere'> {
-  const { usedValues, apiKeys, clock } = deps
+  const { usedValues, apiKeys } = deps
   const namespace = namespaceOf(apiKey)
   const source = hashSource(apiKey)
   const taken = (entry?.verifiers ?? []).filter(({ origin }) => origin === 'Hash')
-  const working = taken.filter((one) => isAliveAt(one, clock.now())).map(({ hash }) => hash)
+  const working = taken.filter((one) => isAliveAt(one, timeOf(deps))).map(({ hash }) => hash)
   const isElsewhere = ({ metadata }: ApiKey): boolean => metadata.namespace !== namespace && metadata.deletionTimestamp === undefined
   return {
     isDuplicate: isDuplicate(apiKey, entry, deps),
