@@ -296,6 +296,14 @@ describe('desired record of a ServedModel', () => {
     expect(conflict('llama').problems).toMatchObject([{ reason: 'NameConflict', isBlocking: true }])
   })
 
+  test('an owner of several lost names is named once', () => {
+    const lostNames = [...['a', 'b'].map((name) => ({ name, winner: 'shop/old' })), { name: 'c', winner: 'shop/older' }]
+    expect(desiredModel(around({}, [up()], { lostNames })).problems[0]?.message).toBe(
+      '"a", "b" belong to ServedModel shop/old, which is older; "c" belongs to ServedModel shop/older, which is older. ' +
+        'Choose another name or alias; the other names of this model work.',
+    )
+  })
+
   test('the record of a cold start has Services instead of endpoints, so new pods do not change the record', () => {
     const some = desiredModel(around({}, [up()])).record
     const none = desiredModel(around({}, [up('one', { service: { found: true, ready: [], total: 0 } })])).record

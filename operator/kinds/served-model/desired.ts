@@ -200,9 +200,16 @@ function publishingRefused({ model, publishing }: ModelSurroundings): Problem | 
 
 function nameConflict({ model, lostNames }: ModelSurroundings): Problem | undefined {
   if (lostNames.length === 0) return undefined
-  const names = lostNames.map(({ name, winner }) => `"${name}" belongs to ServedModel ${winner}, which is older`).join('; ')
+  const names = Array.from(
+    Map.groupBy(lostNames, ({ winner }) => winner),
+    ([winner, lost]) => `${quoted(lost)} ${lost.length === 1 ? 'belongs' : 'belong'} to ServedModel ${winner}, which is older`,
+  ).join('; ')
   const message = `${names}. Choose another name or alias; the other names of this model work.`
   return { reason: 'NameConflict', message, isBlocking: lostNames.some(({ name }) => name === servedName(model)) }
+}
+
+function quoted(names: ModelSurroundings['lostNames']): string {
+  return names.map(({ name }) => `"${name}"`).join(', ')
 }
 
 /** Comes last: the others say who can call the model. */
