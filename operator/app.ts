@@ -21,7 +21,7 @@ import { refOf, retryAfterMs, type KubeObject } from '#kube/port.ts'
 import type { Reconcile } from './loop/reconciler.ts'
 import { WorkQueue } from './loop/work-queue.ts'
 import { BackOff, SPREAD } from '#platform/back-off.ts'
-import { type Item, itemOf, mostStatuses } from './loop/item.ts'
+import { type Item, itemOf, statusBounds } from './loop/item.ts'
 import type { Level } from './loop/level.ts'
 import { resync } from './loop/resync.ts'
 import type { OperatorDeps } from './operator-deps.ts'
@@ -84,7 +84,7 @@ export class Operator {
       held,
       metrics: metrics?.queue,
       tenantOf: (item) => this.#accounts.tenantOf(item),
-      mostInBackground: mostStatuses,
+      boundsOf: statusBounds,
     })
     this.#accounts = new Accounts(deps, {
       installation: () => this.#installation.id,

@@ -60,11 +60,6 @@ export class Capacity {
     if (tally.all === 0) this.#byTenant.delete(tenant)
   }
 
-  /** Runs of one tenant at level background. */
-  inBackground(tenant: string): number {
-    return this.#byTenant.get(tenant)?.background ?? 0
-  }
-
   /** Whether a tenant must leave the free slots of a level to other tenants. @param depth items that wait at a level */
   isFull(tenant: string, level: Level, depth: (level: Level) => number): boolean {
     const { all, background } = this.#byTenant.get(tenant) ?? { all: 0, background: 0 }

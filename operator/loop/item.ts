@@ -24,12 +24,28 @@ export function modelsTenant(namespace: string): string {
   return `${MODELS}${namespace}`
 }
 
+/** A bound of runs at level background. */
+export interface Bound {
+  /** Tenants with a bound of the same name share its places, in turns. */
+  readonly name: string
+  /** Number of places. A place rests after each run for as long as the run took, so a slow API server is asked for less. */
+  readonly most: number
+}
+
+/** For the models of one namespace, and of all: a namespace behind a slow webhook must leave places to the others. */
+const MOST_MODELS = { ofOne: 1, ofAll: 3 }
+
 /**
- * Maximum number of statuses of one tenant that are written at once. A Credit or ServedModel takes effect before its status says so, and each
- * status takes the API server longer than a new object: more at once delay the Secrets, and so the keys, of all other tenants.
+ * Bounds of the statuses of a tenant. A Credit or ServedModel takes effect before its status says so, and each status takes the API server more
+ * than twice as long as a new object: more at once delay the Secrets, and so the keys, of all other tenants.
  */
-export function mostStatuses(tenant: string): number {
-  return tenant.startsWith(CREDITS) || tenant.startsWith(MODELS) ? 2 : Infinity
+export function statusBounds(tenant: string): readonly Bound[] {
+  if (tenant.startsWith(CREDITS)) return [{ name: tenant, most: 2 }]
+  if (!tenant.startsWith(MODELS)) return []
+  return [
+    { name: tenant, most: MOST_MODELS.ofOne },
+    { name: MODELS, most: MOST_MODELS.ofAll },
+  ]
 }
 
 /** `<kind> <namespace>/<name>`: identity of an item in queues. */

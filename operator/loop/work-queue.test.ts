@@ -253,7 +253,7 @@ describe('the end of a run', () => {
 })
 
 test('a tenant with a bound takes no more runs in the background, and as many as there are at other levels', async () => {
-  queue = new WorkQueue({ clock, workers: 8, kinds, mostInBackground: (tenant) => (tenant === 'shop' ? 1 : Infinity) })
+  queue = new WorkQueue({ clock, workers: 8, kinds, boundsOf: (tenant) => (tenant === 'shop' ? [{ name: tenant, most: 1 }] : []) })
   for (const name of ['a', 'b', 'c']) queue.add(item(name), 'background')
   for (const name of ['d', 'e']) queue.add(item(name), 'change')
   queue.start()
@@ -263,6 +263,38 @@ test('a tenant with a bound takes no more runs in the background, and as many as
   expect(runs.splice(0)).toEqual(['b background'])
   await end('b')
   expect(runs).toEqual(['c background'])
+})
+
+test('tenants that share a bound take its places in turns', async () => {
+  queue = new WorkQueue({ clock, workers: 8, kinds, boundsOf: () => [{ name: 'models', most: 2 }] })
+  const of = (namespace: string, name: string): Item => ({ kind: 'ApiKey', ref: { namespace, name } })
+  for (const name of ['a1', 'a2', 'a3', 'a4']) queue.add(of('a', name), 'background')
+  for (const name of ['b1', 'b2']) queue.add(of('b', name), 'background')
+  queue.start()
+  const taken = [await take(), await take(), await take()]
+  expect(taken.map((some) => some.length)).toEqual([2, 2, 2])
+  expect(taken.flat()).toEqual(['a1', 'b1', 'a2', 'b2', 'a3', 'a4'].map((name) => `${name} background`))
+})
+
+test('a place of a tenant with a bound rests for as long as its run took: a slow API server is asked for less', async () => {
+  const starts: number[] = []
+  const run: Reconcile = async () => {
+    starts.push(clock.monotonic() - startedAtMs)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    clock.after(callMs, resolve)
+    await promise
+    return {}
+  }
+  const startedAtMs = clock.monotonic()
+  let callMs = 10
+  queue = new WorkQueue({ clock, kinds: { ApiKey: run }, boundsOf: () => [{ name: 'all', most: 2 }] })
+  for (let at = 0; at < 8; at += 1) queue.add(item(`key-${at}`), 'background')
+  queue.start()
+  await clock.advance(30)
+  expect(starts.splice(0)).toEqual([0, 0, 20, 20])
+  callMs = 100
+  await clock.advance(250)
+  expect(starts).toEqual([40, 40, 240, 240])
 })
 
 describe('beside a namespace whose calls take 10 s each', () => {

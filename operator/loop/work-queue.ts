@@ -1,7 +1,7 @@
 import { type Cancel, type Clock, sleep } from '#platform/clock.ts'
 import { Capacity } from './capacity.ts'
 import type { OperatorMetrics } from '../metrics.ts'
-import { itemKey, type Item } from './item.ts'
+import { type Bound, itemKey, type Item } from './item.ts'
 import { highest, LEVELS, type Level } from './level.ts'
 import { PriorityQueue } from './priority-queue.ts'
 import type { Reconcile, Requeue } from './reconciler.ts'
@@ -16,8 +16,8 @@ export interface WorkQueueOptions {
   readonly kinds: Readonly<Record<string, Reconcile>>
   /** Whose turn an item takes; default: of its namespace. */
   readonly tenantOf?: ((item: Item) => string) | undefined
-  /** Maximum number of runs of a tenant at once at level background; default: as many as there are. */
-  readonly mostInBackground?: ((tenant: string) => number) | undefined
+  /** The bounds of a tenant's runs at level background; default: none. */
+  readonly boundsOf?: ((tenant: string) => readonly Bound[]) | undefined
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number
   /** Levels that start one run per 100 ms at most, although workers are free, and one per 10 ms of tenants with little work there. */
@@ -30,6 +30,8 @@ const HELD_FOR_MS = 20
 const HELD_RUN_EVERY_MS = 100
 /** The same for tenants with a small part of what waits at the level: they did not cause the hold. */
 const SMALL_RUN_EVERY_MS = 10
+/** A place of a bound rests for as long as its run took. Shorter rests are left out, and none is longer, ms. */
+const [SHORTEST_REST_MS, LONGEST_REST_MS] = [1, 1_000]
 /** A tenant has a small part if it has at most one of so many items. */
 const SMALL_PART = 10
 
@@ -56,6 +58,8 @@ export class WorkQueue {
   /** Items to add later, each with one timer. */
   readonly #delayed = new Map<string, Delayed>()
   readonly #processing = new Map<string, Taken>()
+  /** Places of bounds that run or rest. */
+  readonly #places = new Map<string, number>()
   /** Items added while they are worked on. */
   readonly #again = new Map<string, { readonly level: Level; readonly sinceMs: number }>()
   /** Aborted when the queue is closed and no run is left. */
@@ -181,6 +185,7 @@ export class WorkQueue {
       this.#delayed.delete(itemKey(item))
       this.#processing.set(itemKey(item), { level, tenant, atMs })
       this.#capacity.started(level, tenant)
+      for (const bound of this.#boundsAt(level, tenant)) this.#place(bound, 1)
       this.#lastMs[level] = atMs
       if (!held.has(level)) this.#startedMs[level] = atMs
       this.#options.metrics?.waited(level, (atMs - sinceMs) / 1000)
@@ -200,13 +205,14 @@ export class WorkQueue {
     const seconds = (clock.monotonic() - atMs) / 1000
     metrics?.reconciled(item.kind, outcome, seconds, end.failure === 'bug')
     metrics?.worked(seconds)
-    this.#done(item, level, tenant)
+    this.#done(item, { level, tenant, atMs })
   }
 
-  #done(item: Item, level: Level, tenant: string): void {
+  #done(item: Item, { level, tenant, atMs }: Taken): void {
     const key = itemKey(item)
     this.#processing.delete(key)
     this.#capacity.ended(level, tenant)
+    this.#rest(this.#boundsAt(level, tenant), this.#options.clock.monotonic() - atMs)
     const again = this.#again.get(key)
     this.#again.delete(key)
     if (again) this.#ready.add(item, again.level, again.sinceMs)
@@ -216,7 +222,27 @@ export class WorkQueue {
 
   #isFull(tenant: string, level: Level): boolean {
     if (this.#capacity.isFull(tenant, level, (each) => this.#ready.depth(each))) return true
-    return level === 'background' && this.#capacity.inBackground(tenant) >= (this.#options.mostInBackground?.(tenant) ?? Infinity)
+    return this.#boundsAt(level, tenant).some(({ name, most }) => (this.#places.get(name) ?? 0) >= most)
+  }
+
+  #boundsAt(level: Level, tenant: string): readonly Bound[] {
+    return (level === 'background' && this.#options.boundsOf?.(tenant)) || []
+  }
+
+  #place({ name }: Bound, change: 1 | -1): void {
+    const places = (this.#places.get(name) ?? 0) + change
+    if (places > 0) this.#places.set(name, places)
+    else this.#places.delete(name)
+  }
+
+  /** A run without a call of the API server takes no time, and its places do not rest. */
+  #rest(bounds: readonly Bound[], forMs: number): void {
+    const leave = (): void => bounds.forEach((bound) => this.#place(bound, -1))
+    if (bounds.length === 0 || forMs < SHORTEST_REST_MS) return leave()
+    this.#options.clock.after(Math.min(forMs, LONGEST_REST_MS), () => {
+      leave()
+      this.#dispatchSoon()
+    })
   }
 
   /** Levels that may start no run now, of any tenant or of those with a large part of what waits there. Read again after 20 ms. */
