@@ -83,6 +83,12 @@ export class BodyHold {
 
   /** @param bytes below 0: gives back a part */
   take(bytes: number): Taken {
+    if (!this.#isOpen) return 'ProcessFull' // bytes that arrive after the end of the call
+    if (bytes <= 0) this.#add(bytes) // also where others hold more than their bound, by `replace`
+    return bytes <= 0 ? 'Taken' : this.#takeMore(bytes)
+  }
+
+  #takeMore(bytes: number): Taken {
     const { large, perKey, perTenant, process } = this.#budget.limits
     if (this.#bytes + bytes > perKey) return 'TooLarge'
     if (this.#key.held + bytes > perKey) return 'KeyFull'
