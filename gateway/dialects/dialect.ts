@@ -25,6 +25,8 @@ export interface StreamOrder {
   readonly model: string
   /** Whether the client has asked for the usage. */
   readonly wantsUsage: boolean
+  /** Of the plain answer. */
+  readonly bytes?: number
 }
 
 /** The gateway's own bytes in a stream to the client. Implementations have no state: one object serves all requests. */

@@ -63,18 +63,25 @@ function contentOf(block: JsonObject): [JsonObject, JsonObject[]] {
   return [{ ...block, thinking: '', signature: '' }, deltas]
 }
 
+/** A text stands in five events of a response, so that a larger answer, in bytes, would fill the memory of its thread. */
+const MAX_RESPONSE_BYTES = 4 * 1024 * 1024
+/** Items and their parts together: each becomes up to five events. */
+const MAX_RESPONSE_PARTS = 1_000
 const ENDS: ReadonlySet<unknown> = new Set(['completed', 'incomplete', 'failed'])
 
 /** A response as its events: each text and each list of arguments in one piece. @throws UnreadableAnswer */
-export function responseStream(answer: JsonObject, { model }: StreamOrder): string {
+export function responseStream(answer: JsonObject, { model, bytes = 0 }: StreamOrder): string {
   const { status = 'completed' } = answer
   if (!ENDS.has(status)) throw new UnreadableAnswer('its answer is not complete')
+  const items = listIn(answer, 'output')
+  const parts = items.reduce((sum, { content }) => sum + (Array.isArray(content) ? content.length : 0), items.length)
+  if (bytes > MAX_RESPONSE_BYTES || parts > MAX_RESPONSE_PARTS) throw new UnreadableAnswer('its answer is too large to be sent as a stream')
   const response = { ...answer, model, status }
   const begun = { ...response, status: 'in_progress', output: [], usage: null }
   const events: readonly TypedEvent[] = [
     { type: 'response.created', response: begun },
     { type: 'response.in_progress', response: begun },
-    ...listIn(answer, 'output').flatMap(itemEvents),
+    ...items.flatMap(itemEvents),
     { type: `response.${String(status)}`, response },
   ]
   return events.map((event, number) => typedEvent({ ...event, sequence_number: number })).join('')

@@ -1,7 +1,8 @@
 /** A server that answers in one piece where a stream was asked for, or the reverse: its work is paid for once, and never asked for again. */
 import OpenAI from 'openai'
-import { describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { checkMessageStream } from '../../test/support/message-grammar.ts'
+import { sharedBodyReader } from '../../test/support/shared-body-reader.ts'
 import {
   type Answer,
   CHAT,
@@ -65,6 +66,9 @@ async function call(path: Dialect['path'], body: object, reply: Reply, changes: 
 }
 
 const dataOf = ({ text }: Answer): string[] => [...splitEvents(Buffer.from(text))].map((event) => parseSseEvent(event).data ?? '')
+
+/** Large answers are written in the worker. */
+beforeAll(() => sharedBodyReader.start())
 
 describe('a plain answer where a stream was asked for', () => {
   it.each([true, false])('is one chunk of a chat completion, and its usage only for a client that wants it: %s', async (wants) => {
@@ -150,9 +154,17 @@ describe('a plain answer where a stream was asked for', () => {
   it.each([
     ['of a response that still runs', { status: 'queued', output: [], usage: RESPONSE_COUNTS }],
     ['of a response without output', { id: 'r1', usage: RESPONSE_COUNTS }],
+    ['of a response of 1,001 parts', { output: [{ type: 'message', content: Array(1_000).fill(TEXT) }], usage: RESPONSE_COUNTS }],
   ])('%s is an error, which is paid for', async (_, whole) => {
     const { answer, outcome } = await call('/v1/responses', QUESTION, json(200, whole), { routes: ['responses'] })
     expect([answer.status, outcome?.error?.row.id, outcome?.usage]).toMatchObject([502, 'backendError', PAID])
+  })
+
+  it('of a response of 5 MiB is an error, which is paid for: a text would stand in five events', async () => {
+    const whole = { output: [], instructions: 'x'.repeat(5 * 2 ** 20), usage: RESPONSE_COUNTS }
+    const { gateway } = await gatewayTo(json(200, whole), { tickMs: 200, backend: { routes: ['responses'] } })
+    expect((await gateway.post('/v1/responses', QUESTION)).status).toBe(502)
+    expect(gateway.refused[0]).toMatchObject({ usage: PAID, error: { row: { id: 'backendError' } } })
   })
 
   it.each([null, -1, 0])('has a number for each call, whatever number the server gives all of them: %s', async (index) => {

@@ -52,6 +52,7 @@ export class WholeRelay implements AnswerRelay {
       isStream: this.#stream !== undefined,
       wantsUsage: job.wantsUsage === true,
       model: job.askedName,
+      bytes: bytes.length,
       hidesCached: hidesCached(this.#host),
       asked: translated?.asked,
     }
