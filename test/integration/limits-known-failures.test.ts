@@ -151,7 +151,7 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
     )
   }
 
-  /** As an SDK does: a call that Redis did not answer in 50 ms is sent again, since the machine may be shared. */
+  /** As an SDK does: a call that Redis did not answer in time is sent again, since the machine may be shared. */
   async function admitted(key: IssuedKey, question: Question, gateway?: (typeof limits.gateways)[number]): Promise<Answer> {
     const answer = await limits.call(key, question, gateway)
     if (answer.status !== 503 || !answer.text.includes('limits cannot be checked')) return answer
@@ -161,10 +161,17 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
 
   async function expectAllFree(key: IssuedKey): Promise<void> {
     await eventually(async () => expect(await limits.permits(key)).toBe(0))
-    const next = fullSet(key, 'delay=700')
-    await eventually(async () => expect(await limits.permits(key)).toBe(SET.length))
-    for (const gateway of limits.gateways) expect((await limits.call(key, { format }, gateway)).status).toBe(429)
-    expect((await Promise.all(next)).map(({ status }) => status)).toEqual(SET.map(() => 200))
+    for (let delayMs = 700; ; delayMs *= 4) {
+      let isOver = false
+      const next = Promise.all(fullSet(key, `delay=${delayMs}`)).finally(() => (isOver = true))
+      await waitFor('all permits to be taken', async () => isOver || (await limits.permits(key)) === SET.length, { everyMs: 5 })
+      const others = await Promise.all(limits.gateways.map((gateway) => admitted(key, { format }, gateway)))
+      const wasOver = isOver
+      expect((await next).map(({ status }) => status)).toEqual(SET.map(() => 200))
+      if (wasOver) continue // the machine was too busy for the calls to meet
+      expect(others.map(({ status }) => status)).toEqual(limits.gateways.map(() => 429))
+      return
+    }
   }
 
   const OVERLOADED = { openai: 503, anthropic: 529 }[format]

@@ -25,6 +25,9 @@ import { waitFor } from './wait-for.ts'
 const PRICING = { inputPerMillion: 1_000_000, outputPerMillion: 1_000_000, cachedInputPerMillion: 1_000_000 }
 const LEDGER = ledgerFunctions('hg')
 
+/** Wait of a call for Redis: on a busy machine Redis may need longer than the half second by default, and the call would get 503. */
+export const PATIENT_MS = '5000'
+
 const FREE = { inputPerMillion: 0, outputPerMillion: 0, cachedInputPerMillion: 0 }
 
 /** Model with a price; `free` has the price 0, `unpriced` none, and `twice` a dead endpoint beside the good one. */
@@ -100,7 +103,7 @@ export class LimitedAnswers {
     const programs: Program[] = []
     for (let i = 0; i < gateways; i += 1) {
       const set = typeof env === 'function' ? env(redis, i) : { ...redis.envFor('gateway'), ...env }
-      const own = { DEREGISTRATION_SECONDS: '0', ACCESS_LOG: 'errors', ...set }
+      const own = { DEREGISTRATION_SECONDS: '0', ACCESS_LOG: 'errors', LIMITS_WAIT_MS: PATIENT_MS, ...set }
       const spec = { program: 'gateway', pod: `${name}-${i}`, ip: lab.address.ip, folder: lab.folder, env: own } as const
       programs.push(await Program.prepare(spec))
     }

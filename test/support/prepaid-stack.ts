@@ -5,6 +5,7 @@ import { type Answer, ask, type Question } from './ask.ts'
 import { CountingModel, type Reported } from './counting-model.ts'
 import { conditionOf, objectPath, type TestObject } from './kube-admin.ts'
 import type { Lab } from './lab.ts'
+import { PATIENT_MS } from './limited-answers.ts'
 import type { Program } from './program.ts'
 import type { Stack } from './stack.ts'
 import { eventually, waitFor } from './wait-for.ts'
@@ -63,7 +64,10 @@ export class PrepaidStack {
 
   static async open(lab: Lab, gateways: number): Promise<PrepaidStack> {
     const plane = await lab.ownControlPlane() // one installation of a cluster has accounts
-    const stack = await lab.stack({ gateways, operatorEnv: { ACCOUNTS: 'true', BILLING_CURRENCY: CURRENCY } }, plane)
+    const stack = await lab.stack(
+      { gateways, operatorEnv: { ACCOUNTS: 'true', BILLING_CURRENCY: CURRENCY }, gatewayEnv: { LIMITS_WAIT_MS: PATIENT_MS } },
+      plane,
+    )
     const model = await CountingModel.start(lab.address.ip)
     const backends = [{ name: 'counting', url: model.url, messages: 'Native' }]
     const pricing = { inputPerMillion: '1', cachedInputPerMillion: '1', outputPerMillion: '2000' }
