@@ -39,7 +39,7 @@ export const SHA256_HEX = '^(sha256:)?[0-9a-f]{64}$'
 /** `kubectl get` shows the hint in a column, so it has no control characters. */
 export const HINT = '^[^\\x00-\\x1F\\x7F]*$'
 /** Longest hint, characters. */
-export const MAX_HINT = 16
+const MAX_HINT = 16
 
 const hash = z.strictObject({
   sha256: matching(SHA256_HEX, 71).describe(

@@ -6,7 +6,7 @@ import { z } from 'zod'
 import { shownText } from './manifest-error.ts'
 
 /** Maximum number of entries of any map in a spec. */
-export const MAX_MAP_ENTRIES = 16
+const MAX_MAP_ENTRIES = 16
 
 /**
  * Free text. Its length is counted in Unicode code points, as in the API server. zod's own `max` counts UTF-16 units: with a limit of 63 it

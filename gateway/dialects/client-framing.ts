@@ -20,8 +20,8 @@ export const anthropicFraming: ClientFraming = {
 }
 
 /**
- * Responses: each event has a type and a number; the backend's terminal event is required. After a failure the first event is for Codex, which shows its text
- * and ignores the second, and the second is for SDKs, which throw its text.
+ * Responses: each event has a type and a number; the backend's terminal event is required. A failure is two events: `response.failed` for Codex, which
+ * shows its text and ignores `error`; and `error` for SDKs, which throw its text.
  */
 export const responsesFraming: ClientFraming = {
   keepAlive: () => COMMENT,

@@ -1,4 +1,4 @@
-/** All dialects. A new one needs its own file, one row here, and its path in `CALL_ROUTES`. */
+/** All dialects. `docs/extending.md` says how to add one. */
 import { chatCompletions } from './chat-completions.ts'
 import { completions } from './completions.ts'
 import { countTokens } from './count-tokens.ts'

@@ -4,7 +4,7 @@ import type { Dialect } from './dialect.ts'
 import { promptSize } from './prompt-size.ts'
 import { invalid } from './request-shape.ts'
 
-/** OpenAI audio speech: the sound of a text. Servers report no usage with it, so it costs its input and the price of a request. */
+/** OpenAI audio speech: the sound of a text. Servers report no usage for speech, so a call costs its input and the price per request. */
 export const speech: Dialect = {
   route: 'audio/speech',
   path: '/v1/audio/speech',

@@ -72,7 +72,7 @@ export class ObjectCache<T extends KubeObject> {
     this.#notify(before, undefined)
   }
 
-  /** Removes an object from memory, without a word to the listeners. */
+  /** Removes an object from memory without notifying the listeners. */
   forget(ref: ObjectRef): void {
     const object = this.get(ref)
     if (object === undefined) return

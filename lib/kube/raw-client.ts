@@ -21,7 +21,7 @@ import type { KubeCall, Transport } from './transport.ts'
 import { watchEvents, type WatchEvent } from './watch-events.ts'
 
 /** Field manager of all writes. */
-export const FIELD_MANAGER = 'headgate-operator'
+const FIELD_MANAGER = 'headgate-operator'
 
 /** Asks for the metadata of the written object alone. Every supported version of the API server can answer with it. */
 const METADATA_ONLY = 'application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1'

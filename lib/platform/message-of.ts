@@ -1,4 +1,4 @@
-/** @returns the message of whatever was thrown */
+/** @returns the message of a thrown value */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
 }

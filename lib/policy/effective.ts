@@ -28,7 +28,7 @@ export interface SubjectPolicy {
   readonly limits: Limits
   /** The owner of each limit. */
   readonly limitedBy: Readonly<Partial<Record<keyof Limits, LimitOwner>>>
-  /** All count. */
+  /** All of them apply. */
   readonly budgets: readonly OwnedBudget[]
   /** Policy for requests that cannot be counted. */
   readonly onStoreUnavailable: 'FailClosed' | 'LocalShare'

@@ -1,4 +1,4 @@
-/** What the kinds Account and Plan do alike with their records: the texts of a start, the wait for gateways, and records without an object. */
+/** Shared by the kinds Account and Plan, which handle their records alike: the texts of a start, the wait for gateways, and records without an object. */
 import { findCondition } from '#api/condition-list.ts'
 import type { Condition } from '#api/metadata.ts'
 import { type KubeObject, type ObjectRef, uidOf } from '#kube/port.ts'

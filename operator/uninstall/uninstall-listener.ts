@@ -48,7 +48,7 @@ export function readResult(annotations: Annotations, requestID: string): Release
   return id === requestID ? { released: Number(released), failed: Number(failed) } : undefined
 }
 
-export function encodeProgress(id: string, { done, total }: ReleaseProgress): string {
+function encodeProgress(id: string, { done, total }: ReleaseProgress): string {
   return `${id} ${done} ${total}`
 }
 

@@ -8,9 +8,9 @@ import type { ClosedUsage, KeyNames, OpenUsage, UsagePeriods, UsageRows } from '
 
 const DAY_MS = 86_400_000
 /** Days that stay apart, today included. */
-export const KEPT_DAYS = 35
+const KEPT_DAYS = 35
 /** Months stay for this many days. */
-export const KEPT_MONTHS_DAYS = 400
+const KEPT_MONTHS_DAYS = 400
 /** Largest number of models of one key on one day. */
 const MAX_MODELS = 32
 /** Name under which further models are counted. No ServedModel has this name: it has a capital. */

@@ -27,7 +27,7 @@ export function messageId(): string {
   return `msg_${randomUUID().replaceAll('-', '')}`
 }
 
-export function toolId(): string {
+function toolId(): string {
   return `toolu_${randomUUID().replaceAll('-', '').slice(0, 24)}`
 }
 

@@ -1,7 +1,7 @@
 /**
- * Binds the credential of a model server to the addresses of the server. Records stand in Redis; credentials do not. The operator, which has read
- * in the credential's Secret where the credential may go, makes a proof with the credential itself as the key. So nobody who can write in Redis
- * can have a credential sent to another address: such a person lacks the key (decision 39).
+ * Binds the credential of a model server to the addresses of the server. Redis holds records, but no credentials. The credential's Secret tells the
+ * operator which addresses may receive the credential, and the operator makes a proof with the credential itself as the key. A person who can write
+ * to Redis lacks this key, and so cannot redirect a credential to another address (decision 39).
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import type { BackendRecord } from './model-record.ts'

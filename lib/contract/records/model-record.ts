@@ -143,7 +143,7 @@ const pricing = z.object({
 const modelBody = z.object({
   ...recordFields,
   namespace: namespaceField,
-  /** The oldest object wins a name. */
+  /** The oldest object owns a name. */
   createdMs: timeField,
   servedName: modelName,
   aliases: z.array(modelName).max(16),

@@ -30,7 +30,7 @@ const backendHealth = z.object({ up: z.int().nonnegative(), total: z.int().nonne
 /** Maximum number of unreadable uids in an acknowledgement. A list of this length may be incomplete, so it proves nothing. */
 export const MAX_UNREADABLE_RECORDS = 64
 /** Maximum number of backends in an acknowledgement. */
-export const MAX_REPORTED_BACKENDS = 200
+const MAX_REPORTED_BACKENDS = 200
 /** A longer acknowledgement is dropped by the operator. */
 export const MAX_ACKNOWLEDGEMENT_BYTES = 65_536
 

@@ -63,7 +63,7 @@ export function hashesOf(apiKey: ApiKey): readonly KeyHash[] {
 }
 
 /** Whether the hint is the value itself, which every reader of the manifest can see. */
-export function isHintTheValue(source: HashSource): boolean {
+function isHintTheValue(source: HashSource): boolean {
   return source.hint !== '' && hashCredential(source.hint) === source.hash
 }
 

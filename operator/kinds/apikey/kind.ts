@@ -224,7 +224,7 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     if (oldest) yield { ref: oldest, level: 'background' }
   }
 
-  /** An Account that admits other namespaces changes the keys themselves; any other edit, and its balance, change at most what they report. */
+  /** A changed namespace selector of an Account changes the keys themselves; any other edit, or a new balance, changes at most their statuses. */
   *#onAccount(before: Account | undefined, after: Account | undefined): Iterable<Wake> {
     const facts = (account: Account | undefined): string => JSON.stringify([account?.spec, account && isBalanceExhausted(account)])
     const selector = (account: Account | undefined): string => JSON.stringify(account?.spec.namespaces)

@@ -72,7 +72,7 @@ interface ReportDeps extends ScopeDeps {
   readonly log: Pick<ApiKeyDeps['log'], 'warn'>
 }
 
-/** Says which namespaces are kept, those with most keys first, and how to end that. */
+/** Logs the namespaces whose keys are kept, those with most keys first, and how to end their keys. */
 export function reportKept({ keyring, settings, apiKeys: cache, metrics, log }: ReportDeps): void {
   const kept = [...keyring.entries()].filter(
     ({ deletedMs, namespace }) => deletedMs === null && scopeOf(namespace, { settings, apiKeys: cache }) === 'Kept',

@@ -1,4 +1,7 @@
-/** When the ApiKey of a revoked key may go. Pure. Only keys that people made in the dashboard go by themselves: other ones are somebody's manifests, and would come back. */
+/**
+ * Decides when the ApiKey of a revoked key is deleted. Pure. The operator deletes only ApiKeys that people made in the dashboard: GitOps would create
+ * others again from their manifests.
+ */
 import type { ApiKey } from '#api/apikey.ts'
 import { CREATED_BY_DASHBOARD, CREATED_BY_LABEL } from '#api/metadata.ts'
 
@@ -20,8 +23,8 @@ export function retiresAtMs(apiKey: ApiKey, rule: RetirementRule | undefined): n
 }
 
 /**
- * The key whose ApiKey goes first if the account has no room for another one: the one that was revoked first. One at a time, since a deletion that is
- * under way makes room, too.
+ * The ApiKey to delete if the account has no room for another one: the one that was revoked first. One at a time, since a deletion in progress makes
+ * room, too.
  */
 export function firstToRetire(keys: Iterable<ApiKey>, rule: RetirementRule | undefined): ApiKey | undefined {
   if (rule === undefined) return undefined

@@ -111,8 +111,8 @@ interface LiveKeys {
 }
 
 /**
- * Reads live which keys exist that the cache lacks. A list shows thousands of them in few calls. What a list lacks is read one by one: a list
- * may be wrong, and decides against no key. Keys that cannot be read work on, and their reconcile tries again.
+ * Reads live whether keys that the cache lacks still exist. A list covers thousands of ApiKeys in few calls. An ApiKey that the list lacks is read by
+ * its name, because a list may be wrong and must not end a key. Keys that cannot be read continue to work, and their reconcile tries again.
  */
 async function readLive(keys: readonly RecordedKey[], deps: ApiKeyDeps): Promise<LiveKeys> {
   const live: LiveKeys = { existing: new Map(), gone: new Set() }

@@ -53,7 +53,7 @@ export function statusOf(observed: Observed): ApiKeyStatus {
   }
 }
 
-export function shownStatus({ apiKey, entry, plan, usage }: Observed): ShownStatus {
+function shownStatus({ apiKey, entry, plan, usage }: Observed): ShownStatus {
   return usageStatus(apiKey.status, effective(entry ?? {}, plan).budgets, usage)
 }
 
@@ -248,7 +248,7 @@ function readyOf(observed: Observed, { accepted, issued, programmed, exhausted }
   return exhausted ?? unpriced(observed) ?? { reason: 'Ready', message: 'The key works on every gateway.' }
 }
 
-/** The text has no amount: the balance of an account is nothing that its keys show. */
+/** The message has no amount: the status of a key must not show the balance of its account. */
 function balanceExhausted({ account }: Observed): OtherConditions['exhausted'] {
   if (account?.isBalanceExhausted !== true) return undefined
   const message =

@@ -81,8 +81,8 @@ const LIVING: readonly KeyCheck[] = [
 ]
 
 /**
- * Reads the ApiKey live if the cache is older than the entry: a standby's watch may have been cut off. To trust the cache would lift a
- * suspension or a deletion. A live read with an older generation is trusted: the cluster was restored from a backup.
+ * Reads the ApiKey live if the cache is older than the entry: a standby's watch may have been cut off. Trusting the cache would lift
+ * a suspension or a deletion. A live read with an older generation is trusted: the cluster was restored from a backup.
  */
 function readStale(observed: Observed): Answer {
   return isStale(observed) ? { do: 'read-live', level: 'change' } : undefined

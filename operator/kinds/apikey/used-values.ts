@@ -1,6 +1,6 @@
 /**
- * Which hashes the namespaces have used: a hash that one namespace has used is never another namespace's without a proof, and a revoked hash
- * works no more in its own namespace. Durable, and never deleted.
+ * Records which namespace has used which hash. Another namespace gets a used hash only with a proof, and a revoked hash no longer works in its own
+ * namespace. Durable, and never deleted.
  */
 import type { KeyHash } from '#contract/values/credential.ts'
 import type { Level } from '../../loop/level.ts'

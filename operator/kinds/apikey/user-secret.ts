@@ -8,10 +8,10 @@ import type { ApiKey } from '#api/apikey.ts'
 import type { Secret } from '#kube/resources.ts'
 
 /** Annotations that bind a Secret to one generation of a key. */
-export const KEY_ID_ANNOTATION = 'headgate.dev/key-id'
-export const GENERATION_ANNOTATION = 'headgate.dev/generation'
+const KEY_ID_ANNOTATION = 'headgate.dev/key-id'
+const GENERATION_ANNOTATION = 'headgate.dev/generation'
 const TEMPLATE_ANNOTATION = 'headgate.dev/template'
-export const CREDENTIAL_ENTRY = 'SERVICE_API_KEY'
+const CREDENTIAL_ENTRY = 'SERVICE_API_KEY'
 /** Data key of the same value, only if the spec asks for it. */
 const ANTHROPIC_ENTRY = 'ANTHROPIC_API_KEY'
 

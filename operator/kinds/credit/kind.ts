@@ -89,7 +89,7 @@ class Credits implements Kind<Credit, Observed, CreditStep> {
     return findCondition(status?.conditions, 'Booked')?.status !== 'True'
   }
 
-  /** To read an entry takes time, so a Credit that is Booked is not compared again: neither its spec nor its entry ever changes. */
+  /** Reading an entry takes time, so a Booked Credit is not compared again: neither its spec nor its entry ever changes. */
   #bookedOf(credit: Credit, wanted: CreditEntry): CreditEntry | undefined {
     const { credits } = this.#context.accounts
     return !this.isUnproven(credit) && credits.has(wanted.id) ? wanted : credits.entryOf(wanted.id)
@@ -107,7 +107,7 @@ class Credits implements Kind<Credit, Observed, CreditStep> {
     return account !== undefined && isMeant(uidOf(account)) ? 'Unclaimed' : 'Absent'
   }
 
-  /** While further Credits of the account come, its sum is never the one that gateways have. */
+  /** While more Credits of the account arrive, gateways never have its latest sum, so each Credit is looked up among the published ones first. */
   #isPublished({ account, id }: CreditEntry): boolean {
     const { accounts, projection } = this.#context
     const record = accounts.recordOf(account)

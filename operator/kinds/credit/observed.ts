@@ -3,8 +3,9 @@ import type { Credit } from '#api/credit.ts'
 import type { CreditEntry } from '../../shards/credit-entry.ts'
 
 /**
- * What the books of the account say to a Credit that names it. Open: they take it. Unclaimed: an Account of the name exists, and has
- * no books yet. Absent: no account of the name has had any. OfAnother: they belong to another Account than `accountRef.uid` says. Unreadable: a newer operator wrote them, or they are damaged.
+ * State of the books of the account that a Credit names. Open: they accept the Credit. Unclaimed: an Account of the name exists, and has no books
+ * yet. Absent: no Account of the name ever had books. OfAnother: they belong to another Account than `accountRef.uid` says. Unreadable: a newer
+ * operator wrote them, or they are damaged.
  */
 export type BooksState = 'Open' | 'Unclaimed' | 'Absent' | 'OfAnother' | 'Unreadable'
 

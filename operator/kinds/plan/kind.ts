@@ -134,7 +134,7 @@ class Plans extends RecordedKind<Plan> implements Kind<Plan, Observed, PlanStep>
     ownWrites.remember(await kube.applyStatus(plans, { ...plan, metadata: identityOf(plan), status: statusOf(observed) }))
   }
 
-  /** Accounts that wait for the plan, and the keys of all its accounts, whose statuses show what holds. */
+  /** Accounts that wait for the plan, and the keys of all its accounts, whose statuses show the limits in effect. */
   #enqueueAccounts({ plan }: ObservedPlan): void {
     const { accounts, enqueue } = this.context
     for (const account of accounts.informer.byIndex(PLAN_INDEX, plan.metadata.name)) {

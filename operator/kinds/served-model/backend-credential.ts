@@ -3,7 +3,7 @@ import { hash } from 'node:crypto'
 import type { Secret } from '#kube/resources.ts'
 
 /** Gateways send only Secrets with this label (value "true") to backends. Otherwise the author of a model could send any Secret anywhere. */
-export const UPSTREAM_AUTH_LABEL = 'headgate.dev/upstream-auth'
+const UPSTREAM_AUTH_LABEL = 'headgate.dev/upstream-auth'
 /** Annotation of the Secret: hosts and origins, separated by commas. */
 export const UPSTREAM_HOSTS_ANNOTATION = 'headgate.dev/upstream-hosts'
 /** The operator reads this many entries and ignores the others. */

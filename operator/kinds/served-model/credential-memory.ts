@@ -13,7 +13,7 @@ const READ_EVERY_MS = 600_000
 const RETRY_EVERY_MS = 10_000
 const SPREAD = 0.1
 /** Gateways may use the former credential for this time, ms: a changed Secret takes about a minute to reach their files. */
-export const FORMER_FOR_MS = 600_000
+const FORMER_FOR_MS = 600_000
 
 interface Remembered {
   /** The last good read; undefined while there has been none. */
