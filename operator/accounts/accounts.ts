@@ -64,8 +64,8 @@ export interface KeyAccount {
   readonly isBalanceExhausted: boolean
   /** Whether a budget of money or a balance refuses models without a price. */
   readonly needsPrices: boolean
-  /** Whether the account admits the namespace of the key. */
-  readonly admitsNamespace: boolean
+  /** Whether the account admits the namespace of the key; undefined while nobody knows: the key stays as it is. */
+  readonly admitsNamespace: boolean | undefined
   /** Whether the address of the owner waits for its verification. */
   readonly isPending: boolean
   readonly planName: string
@@ -265,13 +265,15 @@ export class Accounts {
     return uid === undefined ? undefined : this.planOf(this.records.get('account', uid))
   }
 
-  /** Whether an account admits keys of a namespace. Without the right to read labels a selector may use the name of the namespace alone. */
-  admits({ spec: { namespaces: selector } }: Account, namespace: string): boolean {
+  /** Whether an account admits keys of a namespace; undefined if it asks for labels while the namespaces cannot be listed. */
+  admits({ spec: { namespaces: selector } }: Account, namespace: string): boolean | undefined {
     if (selector === undefined) return false
-    if (this.#namespaces === undefined)
-      return keysOf(selector).every((key) => key === NAME_LABEL) && selects(selector, { [NAME_LABEL]: namespace })
+    const name = { [NAME_LABEL]: namespace }
+    if (keysOf(selector).every((key) => key === NAME_LABEL)) return selects(selector, name)
+    if (this.#namespaces === undefined) return false // the operator may read no labels
+    if (!this.#namespaces.isSynced('')) return undefined
     const object = this.#namespaces.get({ namespace: '', name: namespace })
-    return object !== undefined && selects(selector, { ...object.metadata.labels, [NAME_LABEL]: namespace })
+    return object !== undefined && selects(selector, { ...object.metadata.labels, ...name })
   }
 
   /**

@@ -36,7 +36,7 @@ export async function removeFinalizer({ resource, finalizer = '' }: HeldKind, ob
 }
 
 /** The API server answers 422 if a `test` of a patch fails, because the object is outdated. A Conflict is tried again at once. */
-function asConflict(error: unknown): never {
+export function asConflict(error: unknown): never {
   if (!isKubeError(error, 'Invalid')) throw error
   throw new KubeError('Conflict', error.status, error.message, { cause: error })
 }

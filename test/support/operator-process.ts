@@ -167,7 +167,9 @@ export class OperatorProcess {
         endpointSlices,
         scope((namespace) => namespace === own || isWatched(namespace)),
       ),
-      namespaces: world.mayReadNamespaces ? world.watches.informer(namespaces, scope(isWatched)) : undefined,
+      namespaces: world.mayReadNamespaces
+        ? world.watches.informer(namespaces, { ...scope(isWatched), isRefused: () => world.refusesLabels })
+        : undefined,
     }
   }
 

@@ -99,6 +99,8 @@ export class OperatorWorld {
   reports: Partial<Acknowledgement> = {}
   /** Whether the operator may read the labels of namespaces. */
   mayReadNamespaces = true
+  /** Whether the API server refuses to list namespaces although the operator counts on it; for processes that start from now on. */
+  refusesLabels = false
   /** Namespaces whose Role is missing; for processes that start from now on. */
   readonly refusedNamespaces = new Set<string>()
   /** Runs before each call takes effect; may throw or wait. */

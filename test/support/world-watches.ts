@@ -90,7 +90,7 @@ export class WorldWatches {
     cache.replace(visible(table.frozen ?? this.#present(table), feed))
     const informer: Informer = {
       synced: Promise.resolve(),
-      isSynced: (namespace) => scope.includes(namespace) && !scope.isRefused(namespace),
+      isSynced: (namespace) => (namespace === '' || scope.includes(namespace)) && !scope.isRefused(namespace),
       get: (ref) => cache.get(ref),
       list: () => cache.list(),
       subscribe: (listener) => {
@@ -135,7 +135,7 @@ export class WorldWatches {
 
 function isVisible(object: KubeObject, { scope }: Feed): boolean {
   const namespace = namespaceOf(object)
-  return namespace === '' || (scope.includes(namespace) && !scope.isRefused(namespace))
+  return (namespace === '' || scope.includes(namespace)) && !scope.isRefused(namespace)
 }
 
 function visible(objects: readonly KubeObject[], feed: Feed): readonly KubeObject[] {

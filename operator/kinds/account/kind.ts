@@ -13,6 +13,7 @@ import { identityOf, type ObjectRef, type PatchOperation, refOf, uidOf } from '#
 import { ACCOUNT_INDEX, PLAN_INDEX } from '../../accounts/accounts.ts'
 import { type Claim, isMarked, MARK_ANNOTATION, markFor } from '../../accounts/claim.ts'
 import { LiveReads } from '../../accounts/live-reads.ts'
+import { asConflict } from '../finalizer.ts'
 import { RecordedKind } from '../recorded-kind.ts'
 import { isRepeated, type RecordState, recordState } from '../../accounts/record-state.ts'
 import { inParallel } from '../../loop/in-parallel.ts'
@@ -239,7 +240,7 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
         ? { op: 'add', path: '/metadata/annotations', value: { [MARK_ANNOTATION]: mark } }
         : { op: 'add', path: `/metadata/annotations/${MARK_ANNOTATION.replace('/', '~1')}`, value: mark }
     const test: PatchOperation = { op: 'test', path: '/metadata/resourceVersion', value: resourceVersion }
-    ownWrites.remember(await kube.patch(accountResource, refOf(account), [test, add]))
+    ownWrites.remember(await kube.patch(accountResource, refOf(account), [test, add]).catch(asConflict))
   }
 
   #project({ level }: AccountStep, { account, record: { wanted } }: ObservedAccount): void {

@@ -349,6 +349,63 @@ describe('an Account and its keys', () => {
     expect(await durable()).toMatch(/"Deleted"/)
   })
 
+  test('no key is refused while the namespaces cannot be listed, and none that was refused works again', async () => {
+    await world.apply(namespaces, namespace(SHOP, { team: 'red' }))
+    await issued({}, { namespaces: { matchLabels: { team: 'red' } } })
+    await world.apply(accounts, account('strict'))
+    await world.settle()
+    await settledKey('stopped', { accountRef: { name: 'strict' } })
+    await world.apply(accounts, account('strict', { namespaces: { matchLabels: { team: 'none' } } }))
+    await world.settle()
+    const states = async () => [(await keyRecord('bot'))?.state, (await keyRecord('stopped'))?.state]
+    expect(await states()).toEqual(['Active', 'Suspended'])
+    const seen = new Set<string>()
+    world.afterCall = async ({ verb }) => {
+      if (verb === 'write' || verb === 'rebuild') seen.add((await states()).join())
+    }
+    world.refusesLabels = true
+    await world.restart()
+    expect([...seen, (await states()).join()]).toEqual(['Active,Suspended', 'Active,Suspended'])
+    await settledKey('new')
+    expect([await keyRecord('new'), await accepted('new')]).toEqual([undefined, 'False AccountNotFound'])
+    world.refusesLabels = false
+    await world.restart()
+    expect([await accepted('new'), await accepted('stopped')]).toEqual(['True Accepted', 'False NamespaceNotAllowed'])
+  })
+
+  test('a Plan that was replaced does not hold again when a standby takes over that has missed its end', async () => {
+    await issued({ models: ['a', 'b'] })
+    world.freezeWatch('Standbys', 'plans')
+    await world.objects.remove(plans, PRO)
+    await applyPlan({ models: ['a'] })
+    await world.settle()
+    const now = (await accountRecords())[0]?.plan
+    expect((await planRecords()).find(({ uid }) => uid === now)?.models).toEqual(['a'])
+    const seen = new Set<string | null | undefined>()
+    world.afterCall = async ({ verb }) => {
+      if (verb === 'write' || verb === 'rebuild') seen.add((await accountRecords())[0]?.plan)
+    }
+    await world.restart()
+    expect([...seen]).toEqual([now])
+    world.thawWatch()
+    await world.settle()
+    expect((await accountRecords())[0]?.plan).toBe(now)
+  })
+
+  test('an edit just before the mark of an Account is no failure', async () => {
+    await applyPlan()
+    let isFirst = true
+    world.beforeCall = async ({ verb, plural }) => {
+      if (verb !== 'patch' || plural !== 'accounts' || !isFirst) return
+      isFirst = false
+      await applyAccount({ displayName: 'Acme' })
+    }
+    await applyAccount()
+    await world.settle()
+    expect([isFirst, await world.condition(accounts, 'acme', 'Accepted')]).toEqual([false, 'True Accepted'])
+    expect(world.logs.filter((line) => line.includes('mark failed'))).toEqual([])
+  })
+
   describe('whose Secrets hg-accounts-* are lost', () => {
     const lose = async (set: 'accounts' | 'keyring'): Promise<void> => {
       for (const shard of await world.shards(set)) await world.objects.remove(secrets, refOf(shard))

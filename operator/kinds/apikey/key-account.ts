@@ -20,7 +20,8 @@ export function accountRefusal(facts: Facts): Accepted | undefined {
 }
 
 function notAdmitted({ apiKey, isNew }: Facts, { name, uid, claim, admitsNamespace }: KeyAccount): Accepted | undefined {
-  if (!admitsNamespace) return isNew ? notFound(name, isNew) : namespaceRefused(name, apiKey.metadata.namespace ?? '')
+  if (isNew && admitsNamespace !== true) return notFound(name, isNew)
+  if (admitsNamespace === false) return namespaceRefused(name, apiKey.metadata.namespace ?? '')
   return uid === undefined ? notAccepted(name, claim) : undefined
 }
 

@@ -56,7 +56,7 @@ export function entryOf(apiKey: ApiKey, { account, verifiers, revision, version,
     uid: uidOf(apiKey),
     namespace: namespaceOf(apiKey),
     name: apiKey.metadata.name,
-    state: state === 'Active' && isRefused(apiKey, uid, account) ? 'Suspended' : state,
+    state: state === 'Active' && isRefused(apiKey, uid, { account, former }) ? 'Suspended' : state,
     ...endOf(apiKey, account, former),
     generation: apiKey.metadata.generation ?? 0,
     account: uid,
@@ -71,8 +71,11 @@ function accountUid(account: KeyAccount | undefined, former: KeyringEntry | unde
   return account?.uid ?? former?.account
 }
 
-function isRefused({ spec }: ApiKey, uid: string | undefined, account: KeyAccount | undefined): boolean {
-  return spec.accountRef !== undefined && (uid === undefined || account?.admitsNamespace === false)
+/** A key that was stopped stays stopped while nobody knows whether its account admits the namespace. */
+function isRefused({ spec }: ApiKey, uid: string | undefined, { account, former }: Pick<Material, 'account' | 'former'>): boolean {
+  if (spec.accountRef === undefined) return false
+  const isAdmitted = account?.admitsNamespace ?? former?.state !== 'Suspended'
+  return uid === undefined || !isAdmitted
 }
 
 /**

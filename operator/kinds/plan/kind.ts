@@ -23,6 +23,8 @@ import { nextStep, type PlanStep, reportStep } from './steps.ts'
 const KIND = plans.kind
 /** Delay of statuses that count accounts and keys, ms: many may change at once. */
 const COUNT_AFTER_MS = 5_000
+/** Stands for the record of a Plan that may have been deleted. */
+const ENDED = { generation: 0, state: 'Deleted' }
 
 export const planRow: KindRow = { api: planKind, create: (context) => new Plans(context) }
 
@@ -61,7 +63,7 @@ class Plans extends RecordedKind<Plan> implements Kind<Plan, Observed, PlanStep>
     return {
       state: 'Present',
       plan,
-      isStale: this.#live.isStale(plan, former),
+      isStale: this.#isStale(plan, former),
       former,
       record: recordState('plan', uidOf(plan), this.#textOf(plan), this.context),
       accountCount: users.length,
@@ -119,11 +121,17 @@ class Plans extends RecordedKind<Plan> implements Kind<Plan, Observed, PlanStep>
     return uids.length === 0 ? undefined : { state: 'Unused', ref, uids }
   }
 
+  /** A Plan without a record, of a name that another Plan has or had, counts as outdated until a live read: a standby may have missed its end. */
+  #isStale(plan: Plan, former: PlanRecord | undefined): boolean {
+    const isReplaced = former === undefined && this.context.accounts.records.named('plan', plan.metadata.name).length > 0
+    return this.#live.isStale(plan, isReplaced ? ENDED : former)
+  }
+
   /** undefined for a new plan whose budgets have no time zone: it would allow what the manifest does not. */
   #textOf(plan: Plan): string | undefined {
     const { records } = this.context.accounts
     const former = records.get('plan', uidOf(plan))
-    if (this.#live.isStale(plan, former)) return records.textOf(uidOf(plan))
+    if (this.#isStale(plan, former)) return records.textOf(uidOf(plan))
     const record = planRecord(plan, former)
     return record && encodePlanRecord(record, this.context.version())
   }
