@@ -69,12 +69,12 @@ const USAGE = '"usage"'
 /** Matches usage that is an object. Chunks whose usage is `null` are not parsed. */
 const USAGE_OBJECT = /"usage"\s*:\s*\{/
 
-// JSON strings escape their quotes, so these match real keys only, never content of a model.
-const FINISH_REASON = /"finish_reason"\s*:\s*"/
+// JSON strings escape their quotes, so these match real keys only, never content of a model. Some servers send an empty reason until the end.
+const FINISH_REASON = /"finish_reason"\s*:\s*"[^"]/
 /** Most events of a Messages stream are classified by these bytes, without decoding. */
 const USUAL_MESSAGES_EVENT = /^event: content_block_delta\r?\ndata:/
 const TRANSCRIPT_DONE = /"type"\s*:\s*"transcript\.text\.done"/
-const STOP_REASON = /"stop_reason"\s*:\s*"/
+const STOP_REASON = /"stop_reason"\s*:\s*"[^"]/
 
 function openaiKind(event: Buffer, text: string): EventKind {
   const hasFinish = FINISH_REASON.test(text)

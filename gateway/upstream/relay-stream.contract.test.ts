@@ -281,6 +281,11 @@ describe('a stream that fails', () => {
     expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: { row: { number: 35 } } })
   })
 
+  it('S5 a clean end after chunks whose finish_reason is empty is a failure', async () => {
+    const { gateway } = await untimed((response) => sse(response).end(chunk('a', '') + chunk('b', '')))
+    expect(lastError((await gateway.post(CHAT, HELLO_STREAM)).text)).toMatchObject({ code: 'upstream_error' })
+  })
+
   it('S5 a Messages stream that ends without message_stop is a failure', async () => {
     const [messageDelta] = MESSAGE_END.split('event: message_stop')
     const { gateway } = await untimed((response) => sse(response).end(MESSAGE_START + MESSAGE_TEXT + messageDelta))

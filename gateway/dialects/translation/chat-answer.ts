@@ -32,7 +32,7 @@ export function pieceOf(answer: JsonObject): ChatPiece | undefined {
   if (choice === undefined) return undefined
   const delta = asObject(choice.delta)
   const message = delta ?? asObject(choice.message) ?? {}
-  const calls = Array.isArray(message.tool_calls) ? message.tool_calls.map(callOf) : []
+  const calls = Array.isArray(message.tool_calls) ? message.tool_calls.map(callOf).filter(isSaid) : []
   return {
     reasoning: textOf(message.reasoning_content) || textOf(message.reasoning),
     text: contentText(message.content) || textOf(message.refusal),
@@ -50,6 +50,11 @@ function finishOf(choice: JsonObject): Finish | undefined {
   const { finish_reason: reason, stop_reason: stopReason, matched_stop: matched } = choice
   if (typeof reason !== 'string' || reason === '') return undefined
   return { reason, stopSequence: textOf(stopReason) || textOf(matched) || undefined }
+}
+
+/** A piece that says nothing is no call. */
+function isSaid({ id, name, args }: CallPiece): boolean {
+  return id !== undefined || name !== undefined || args !== ''
 }
 
 function callOf(value: unknown): CallPiece {

@@ -54,6 +54,14 @@ describe('a translated stream', () => {
     ])
   })
 
+  it.each([null, {}, { index: 0 }, { index: 0, id: '', function: { name: null, arguments: '' } }])(
+    'X4: has no call for a piece without id, name and arguments: %j',
+    (piece) => {
+      const empty = delta({ tool_calls: [piece] })
+      expect(ending(empty, delta({ content: 'a' }), empty, finish('stop'))).toMatchObject({ delta: { stop_reason: 'end_turn' } })
+    },
+  )
+
   it('X4: has no empty block before a call', () => {
     const first = delta({ role: 'assistant', content: '', tool_calls: [] })
     expect(blocks(first, delta({ content: null }), call(0, '{}', { id: 'c1' }), finish('tool_calls'))[0]).toMatchObject({
