@@ -97,6 +97,20 @@ describe('the leader while Headgate is uninstalled', () => {
     expect(annotations).toEqual({ unrelated: 'x' })
   })
 
+  test('serves a request that appears while it leads, although the clock of the command is days off', async () => {
+    await see()
+    await see(request('one', 3 * 24 * 60 * MINUTE))
+    await see({ unrelated: 'x' })
+    expect([annotations[RESULT_ANNOTATION], releases]).toEqual(['one 5 1', 1])
+  })
+
+  test('serves a request whose time is days off once the command has written it again', async () => {
+    await see(request('one', 3 * 24 * 60 * MINUTE))
+    expect([releases, annotations[REQUEST_ANNOTATION]]).toEqual([0, undefined])
+    await see(request('one', 3 * 24 * 60 * MINUTE - 20_000))
+    expect([annotations[RESULT_ANNOTATION], releases]).toEqual(['one 5 1', 1])
+  })
+
   test('logs a Lease that cannot be written, and continues', async () => {
     fail = { annotate: new Error('no answer') }
     await see(request('one', 3_600_000))

@@ -23,7 +23,10 @@ export const ASK_AGAIN_MS = 20_000
 const CANCELLED_AFTER_MS = 120_000
 /** Shortest time between two writes of progress, ms. */
 const PROGRESS_EVERY_MS = 2_000
-/** Longest age of a request, ms. An older request is of an abandoned uninstall; the clocks of two machines may differ by minutes. */
+/**
+ * Longest age of a request that a leader finds when it begins to lead, ms. An older request is of an abandoned uninstall; the clocks of two machines
+ * may differ by minutes. One that appears later was just written, whatever its time.
+ */
 const VALID_FOR_MS = 600_000
 
 type Annotations = Readonly<Record<string, string>>
@@ -32,10 +35,11 @@ export function encodeRequest(id: string, atMs: number): string {
   return `${id} ${atMs}`
 }
 
-/** @returns the id of the request; undefined if there is no request, or if it is too old */
-export function readRequest(annotations: Annotations, nowMs: number): string | undefined {
+/** @returns the id of the request; undefined if there is no request, or if it is too old @param nowMs undefined: of any age */
+export function readRequest(annotations: Annotations, nowMs: number | undefined): string | undefined {
   const [id = '', atMs = ''] = annotations[REQUEST_ANNOTATION]?.split(' ') ?? []
-  return id !== '' && Math.abs(nowMs - Number(atMs)) < VALID_FOR_MS ? id : undefined
+  const ageMs = atMs === '' ? NaN : Math.abs((nowMs ?? Number(atMs)) - Number(atMs))
+  return id !== '' && ageMs < VALID_FOR_MS ? id : undefined
 }
 
 export function encodeResult(id: string, { released, failed }: Released): string {
@@ -90,10 +94,12 @@ export function serveUninstalls(deps: UninstallListenerDeps): void {
     onReleased()
     await endWhenCancelled()
   }
+  let known: { readonly text: string | undefined } | undefined
   lease.onAnnotations((annotations) => {
     const text = annotations[REQUEST_ANNOTATION]
+    known ??= { text }
     if (text !== asked.text) asked = { text, atMs: clock.monotonic() }
-    const id = readRequest(annotations, clock.now())
+    const id = readRequest(annotations, text === known.text ? clock.now() : undefined)
     if (id !== undefined && readResult(annotations, id) === undefined && !isServing) void start(id)
     if (id === undefined && text !== undefined) lease.annotate(NO_REQUEST).catch((error: unknown) => log.warn(messageOf(error)))
   })
