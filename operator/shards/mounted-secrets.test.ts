@@ -103,6 +103,19 @@ test('a thousand models that are made within two seconds cost few writes', async
   expect(writes() - before).toBeLessThanOrEqual(18)
 })
 
+test('a Secret of records waits two seconds for further models that are made one after another', async () => {
+  const mounted = await opened()
+  const before = writes()
+  for (let at = 0; at < 160; at += 1) {
+    mounted.setModel(`m${at}`, { namespace: 'shop', text: modelText(`m${at}`), credentials: [] })
+    await clock.advance(50)
+    await work.drained()
+  }
+  await written()
+  expect(await models()).toHaveLength(160)
+  expect(writes() - before).toBeLessThanOrEqual(5)
+})
+
 test('a restart without changes writes nothing, and removes nothing before every model was set', async () => {
   const first = await opened()
   await set(first, 'a', ['one'])

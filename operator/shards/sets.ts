@@ -41,12 +41,12 @@ export const KEYRING_SET: ShardSetKind<KeyringEntry> = {
   remedy: 'raise keyring.shards',
 }
 
-/** Model records of a cold start, one per text line. The kubelet takes up to a minute to mount a change, so changes of a second share a write. */
+/** Model records of a cold start, one per text line. The kubelet takes up to a minute to mount a change, so changes of two seconds share a write. */
 export const MODELS_SET: ShardSetKind<RecordEntry> = {
   set: 'models',
   codec: textCodec,
   limitBytes: LARGEST_BYTES,
-  lingerMs: 1_000,
+  lingerMs: 2_000,
   remedy: MOUNTED_REMEDY,
 }
 
