@@ -53,6 +53,8 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   readonly #deps: ServedModelDeps
   readonly #health = new BackendHealth()
   readonly #unreadable = new Set<string>()
+  /** Uids of models whose mounted parts were refused last. */
+  readonly #refused = new Set<string>()
   /** Whether the records in Redis were read: some are of models that this process does not watch. */
   #isRedisRead = false
 
@@ -67,10 +69,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
       watch(endpointSlices, (before, after) => this.#onSlice(after ?? before)),
       ...(namespaces ? [watch(namespaces, (before, after) => this.#onNamespace(before, after))] : []),
     ]
-    deps.mounted.onSettled((uid) => {
-      const model = findByUid(uid, this.informer)
-      if (model) context.enqueue(KIND, refOf(model), 'background')
-    })
+    deps.mounted.onSettled((uid, error) => this.#onMounted(uid, error))
   }
 
   observe(ref: ObjectRef): Observed | undefined {
@@ -130,6 +129,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   }
 
   orphaned(uid: string): void {
+    this.#refused.delete(uid)
     this.#deps.projection.forget('model', uid)
   }
 
@@ -196,6 +196,15 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
     }
     if (text !== undefined || memory.uidOf(ref) !== undefined) memory.setWanted(ref, uid, text, desired.record)
     return text
+  }
+
+  /** A status names refusals alone. Each of thousands of models that are mounted well would be looked at once more. */
+  #onMounted(uid: string, error: Error | undefined): void {
+    const wasRefused = this.#refused.delete(uid)
+    if (error) this.#refused.add(uid)
+    if (error === undefined && !wasRefused) return
+    const model = findByUid(uid, this.informer)
+    if (model) this.#deps.enqueue(KIND, refOf(model), 'background')
   }
 
   *#onModel(before: ServedModel | undefined, after: ServedModel | undefined): Iterable<Wake> {

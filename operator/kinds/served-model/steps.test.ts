@@ -50,6 +50,10 @@ const NOT_PROGRAMMED: ServedModelStatus = {
   ...STATUS,
   conditions: [{ type: 'Ready', status: 'False', reason: 'NotProgrammed', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' }],
 }
+const NOT_ACCEPTED: ServedModelStatus = {
+  ...STATUS,
+  conditions: [{ type: 'Ready', status: 'False', reason: 'NotAccepted', message: '', lastTransitionTime: '2026-01-01T00:00:00Z' }],
+}
 const UNPROVEN = { status: NOT_PROGRAMMED, model: { ...AROUND.model, status: NOT_PROGRAMMED } }
 const KEPT = { desired: { record: undefined, problems: [], keepsMounted: true } }
 
@@ -134,6 +138,7 @@ describe('next step of a ServedModel', () => {
     ['gateways that do not answer for a second', settled(NEW_STATUS, { confirmation: WAITING, sinceMs: 1_000 })],
     ['Redis during an outage', settled(NEW_STATUS, { revision: undefined, confirmation: undefined, storeAvailable: false })],
     ['gateways that do not serve', settled(NEW_STATUS, { confirmation: { ...WAITING, state: 'NoGateways', total: 0 } })],
+    ['gateways that have a refused model soon', settled({ status: NOT_ACCEPTED }, { confirmation: WAITING, sinceMs: 400 })],
     ['a model without a record', settled({ ...NEW_STATUS, text: undefined }, { revision: undefined, confirmation: undefined })],
   ])('the status does not wait for %s', (_what, observed) => {
     expect(nextStep(observed)).toEqual({ do: 'write-status', level: 'background' })

@@ -67,12 +67,18 @@ function readAgain({ dueCredential }: ObservedModel): Answer {
 }
 
 /** Gateways acknowledge within milliseconds. A short wait saves a status that would be outdated at once. */
-function awaitGateways({ model, text, projection }: ObservedModel): Answer {
+function awaitGateways(observed: ObservedModel): Answer {
+  const { text, projection } = observed
   const { confirmation, revision, sinceMs, storeAvailable } = projection
   if (text === undefined || !storeAvailable || sinceMs >= STATUS_WAIT_MS) return undefined
   const isOpen = revision === undefined || confirmation?.state === 'Waiting'
+  return isOpen && dependsOnGateways(observed) ? { do: 'wait', forMs: STATUS_WAIT_MS - sinceMs } : undefined
+}
+
+/** A model that is Ready stays Ready, and one that is not accepted is not Ready, whatever the gateways have. */
+function dependsOnGateways({ model, status }: ObservedModel): boolean {
   const isReady = findCondition(model.status?.conditions, 'Ready')?.status === 'True'
-  return isOpen && !isReady ? { do: 'wait', forMs: STATUS_WAIT_MS - sinceMs } : undefined
+  return !isReady && findCondition(status.conditions, 'Ready')?.reason !== 'NotAccepted'
 }
 
 /** An acknowledgement enqueues the object, if the status depends on it. */
