@@ -66,6 +66,8 @@ class Turns {
   readonly #open = new Map<string, string>()
   /** System messages that stand between a call and its result. They follow the result. */
   readonly #late: string[] = []
+  /** What a user says before the last result: messages of one role in a row are one turn, so that results may come in several. */
+  readonly #said: ChatPart[] = []
 
   constructor(traits: EngineTraits, changes: Changes) {
     this.#traits = traits
@@ -111,14 +113,15 @@ class Turns {
       if (block.type === 'tool_result') this.#takeResult(block, at, results)
       else parts.push(userPart(block, at, this.#changes))
     })
-    const images: ChatPart[] = []
     for (const id of [...this.#open.keys()]) {
       const result = results.get(id)
-      if (result !== undefined) images.push(...this.#pushResult(id, result))
+      if (result !== undefined) for (const image of this.#pushResult(id, result)) this.#said.push(image)
     }
-    this.#checkAnswered()
+    for (const part of parts) this.#said.push(part)
+    if (this.#open.size > 0) return
     for (const late of this.#late.splice(0)) this.#push('system', [textPart(late)])
-    if (images.length + parts.length > 0) this.#push('user', images.concat(parts))
+    const said = this.#said.splice(0)
+    if (said.length > 0) this.#push('user', said)
   }
 
   #takeResult(block: JsonObject, field: string, results: Map<string, readonly ChatPart[]>): void {
@@ -137,7 +140,7 @@ class Turns {
   }
 
   #assistant(blocks: readonly JsonObject[], field: string): void {
-    this.#checkAnswered()
+    if (this.#said.length > 0 || this.#turns.at(-1)?.role !== 'assistant') this.#checkAnswered()
     const texts: TextPart[] = []
     const thoughts: string[] = []
     const calls: ToolCall[] = []
@@ -193,7 +196,7 @@ class Turns {
   /** Adjacent messages of one role become one, because many templates require that roles alternate. */
   #turnOf(role: Turn['role']): Turn {
     const last = this.#turns.at(-1)
-    if (last?.role === role && last.calls.length === 0) return last
+    if (last?.role === role) return last
     const turn: Turn = { role, parts: [], thoughts: [], calls: [] }
     this.#turns.push(turn)
     return turn

@@ -103,6 +103,47 @@ describe('messages', () => {
     ])
   })
 
+  it('X11: of one role in a row are one turn, also where they hold calls or results, as in the Messages API', () => {
+    const out = messagesOf([
+      USER,
+      { role: 'assistant', content: [{ type: 'text', text: 'a' }, use('c1')] },
+      { role: 'assistant', content: [use('c2')] },
+      { role: 'user', content: [result('c2', [image]), { type: 'text', text: 'go' }] },
+      { role: 'system', content: 'late' },
+      { role: 'user', content: [result('c1', 'one')] },
+      { role: 'user', content: 'on' },
+    ])
+    expect(out.slice(1)).toEqual([
+      {
+        ...{ role: 'assistant', content: 'a' },
+        tool_calls: ['c1', 'c2'].map((id) => ({ id, type: 'function', function: { name: 'read', arguments: '{}' } })),
+      },
+      { role: 'tool', tool_call_id: 'c2', content: '' },
+      { role: 'tool', tool_call_id: 'c1', content: 'one' },
+      { role: 'system', content: 'late' },
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'Image in the result of the tool call c2:' },
+          { type: 'image_url', image_url: { url: 'data:image/png;base64,AAAA' } },
+          { type: 'text', text: 'go' },
+          { type: 'text', text: 'on' },
+        ],
+      },
+    ])
+  })
+
+  it.each([
+    ['a text', [{ role: 'user', content: 'go' }]],
+    ['the result of another call', [{ role: 'user', content: [result('c2')] }]],
+  ])('are refused where an assistant goes on after %s instead of a result', (_, between) => {
+    const calls = { role: 'assistant', content: [use('c1'), use('c2')] }
+    const reason = /^invalidField: .*messages\.1\.content\.0.* is a tool_use without a tool_result/
+    expect(refusal({ messages: [USER, calls, ...between, { role: 'assistant', content: 'b' }] })).toMatch(reason)
+    expect(refusal({ messages: [USER, calls, ...between, { role: 'assistant', content: [use('c3')] }] })).toMatch(reason)
+    expect(refusal({ messages: [USER, calls, ...between] })).toMatch(reason)
+  })
+
   it('X17: have images of the user as parts', () => {
     expect(messagesOf([{ role: 'user', content: [{ type: 'text', text: 'see' }, image] }])).toEqual([
       {
