@@ -28,14 +28,17 @@ function deltaOf({ tool_calls: calls, ...message }: JsonObject): JsonObject {
 }
 
 /** A message as its events: each block in one piece. @throws UnreadableAnswer */
-export function messageStream({ stop_reason, stop_sequence = null, usage, ...answer }: JsonObject, { model }: StreamOrder): string {
+export function messageStream(
+  { stop_reason, stop_sequence = null, stop_details, usage, ...answer }: JsonObject,
+  { model }: StreamOrder,
+): string {
   const blocks = listIn(answer, 'content').flatMap(blockEvents)
   const counts = { input_tokens: 0, ...asObject(usage) }
   const start = { ...answer, model, content: [], stop_reason: null, stop_sequence: null, usage: { ...counts, output_tokens: 0 } }
   const events: readonly TypedEvent[] = [
     { type: 'message_start', message: start },
     ...blocks,
-    { type: 'message_delta', delta: { stop_reason, stop_sequence }, usage: { output_tokens: 0, ...counts } },
+    { type: 'message_delta', delta: { stop_reason, stop_sequence, stop_details }, usage: { output_tokens: 0, ...counts } },
     { type: 'message_stop' },
   ]
   return events.map(typedEvent).join('')

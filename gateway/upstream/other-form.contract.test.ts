@@ -114,6 +114,14 @@ describe('a plain answer where a stream was asked for', () => {
     expect(outcome).toMatchObject({ usage: PAID, error: undefined })
   })
 
+  it('is a message that says why it was refused', async () => {
+    const stop = { stop_reason: 'refusal', stop_sequence: null, stop_details: { type: 'refusal', category: 'x', explanation: 'no' } }
+    const message = { id: 'm', type: 'message', role: 'assistant', model: 'up', content: [], ...stop, usage: RESPONSE_COUNTS }
+    const { answer } = await call(MESSAGES, { ...HELLO_STREAM, max_tokens: 9 }, json(200, message), { routes: ['messages'] })
+    const events = checkMessageStream(answer.text)
+    expect([events[0]?.message, events.at(-2)?.delta]).toEqual([expect.not.objectContaining({ stop_details: stop.stop_details }), stop])
+  })
+
   it.each(['completed', 'incomplete', 'failed'] as const)('is the events of a response, which is %s', async (status) => {
     const output = [
       { type: 'reasoning', id: 'r', summary: [{ type: 'summary_text', text: 'hm' }] },
