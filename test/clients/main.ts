@@ -6,6 +6,7 @@
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { withCheckedStreams } from '../support/checked-streams.ts'
 import { runPrepared } from '../support/prepared-namespace.ts'
 import type { AgentCase, AgentOutcome } from './agent-case.ts'
 import { AGENT_CASES, cellOf } from './agent-cases.ts'
@@ -26,11 +27,15 @@ interface Row {
   readonly cells: Map<string, string>
 }
 
-interface Run {
+interface Order {
   readonly modules: string
   readonly folder: string
-  readonly llama: LlamaServers
+  readonly llamaHome: string
   readonly words: readonly string[]
+}
+
+interface Run extends Omit<Order, 'llamaHome'> {
+  readonly llama: LlamaServers
   readonly rows: Row[]
   readonly failures: string[]
 }
@@ -39,6 +44,13 @@ async function main(words: readonly string[], prepared: string): Promise<number>
   const [modules = '', llamaHome = ''] = prepared.split(' ')
   const folder = join(ROOT, '.headgate/agents', new Date().toISOString().replaceAll(/[:.]/g, '-'))
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const run = (): Promise<number> => runAgents({ modules, llamaHome, folder, words })
+  const code = await withCheckedStreams({ folder, mustHaveSome: words.length === 0, run })
+  say(`agents: logs and the table are in ${folder}`)
+  return code
+}
+
+async function runAgents({ modules, llamaHome, folder, words }: Order): Promise<number> {
   const llama = await LlamaServers.start(llamaHome, folder)
   const rows = AGENT_CASES.flatMap(({ name, alsoDirect }) => [name, ...(alsoDirect === true ? [directly(name)] : [])])
   const run: Run = { modules, folder, llama, words, rows: rows.map((name) => ({ name, cells: new Map() })), failures: [] }
@@ -50,7 +62,6 @@ async function main(words: readonly string[], prepared: string): Promise<number>
   const lines = [...table(run), '', ...run.failures.map((line) => `FAILED: ${line}`), `agents: ${run.failures.length} promises broken`]
   for (const line of ['', ...lines]) say(line)
   writeFileSync(join(folder, 'table.md'), `${lines.join('\n')}\n`)
-  say(`agents: logs and the table are in ${folder}`)
   return run.failures.length > 0 ? 1 : 0
 }
 

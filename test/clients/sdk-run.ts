@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { tableOf } from '../bench/part.ts'
+import { withCheckedStreams } from '../support/checked-streams.ts'
 import { ENDS_AFTER_CALL, ModelServerPart, UPSTREAM_MODEL } from '../support/model-server-part.ts'
 import { CONVERSATIONS } from '../support/sdk-cases/conversations.ts'
 import { StandaloneProcess } from '../support/standalone-process.ts'
@@ -28,6 +29,8 @@ export interface SdkProgram {
   readonly name: string
   /** @param folder of this run */
   readonly argv: (folder: string) => readonly [command: string, ...args: string[]]
+  /** Whether its cases stream Messages. */
+  readonly hasMessages: boolean
 }
 
 /** Where the cases call, by the variables that the programs read. `OPENAI_URL`, `EMBEDDINGS_URL` and `SCRIPTED_URL` end in `/v1`. */
@@ -52,9 +55,13 @@ interface Where {
 }
 
 /** Prints a verdict for each case. @returns the exit code: 1 after a difference */
-export async function runSdks({ name, argv }: SdkProgram): Promise<number> {
-  const folder = join(ROOT, '.headgate', name, new Date().toISOString().replaceAll(/[:.]/g, '-'))
+export async function runSdks(program: SdkProgram): Promise<number> {
+  const folder = join(ROOT, '.headgate', program.name, new Date().toISOString().replaceAll(/[:.]/g, '-'))
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return withCheckedStreams({ folder, mustHaveSome: program.hasMessages, run: () => runBoth(program, folder) })
+}
+
+async function runBoth({ name, argv }: SdkProgram, folder: string): Promise<number> {
   await using parts = new AsyncDisposableStack()
   const servers = await startServers(folder, parts)
   const gateway = await startGateway(join(folder, 'standalone'), servers, parts)

@@ -6,6 +6,7 @@
  */
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { withCheckedStreams } from '../support/checked-streams.ts'
 import { runPrepared } from '../support/prepared-namespace.ts'
 import { compare, type Comparison, isCompared, isFailure, linesByFile, linesByTest, type TestOutcome } from './compare.ts'
 import { type FrontGateway, startFrontGateway } from './front-gateway.ts'
@@ -24,7 +25,8 @@ async function main(words: readonly string[], prepared: string): Promise<number>
   const [tests = '', python = '', llamaHome = ''] = prepared.split(' ')
   const folder = join(ROOT, '.headgate/conformance', new Date().toISOString().replaceAll(/[:.]/g, '-'))
   mkdirSync(folder, { recursive: true, mode: 0o700 })
-  const code = await compareRuns({ tests, python, llamaHome }, words, folder)
+  const run = (): Promise<number> => compareRuns({ tests, python, llamaHome }, words, folder)
+  const code = await withCheckedStreams({ folder, mustHaveSome: words.length === 0, run })
   say(`conformance: logs and the table are in ${folder}`)
   return code
 }

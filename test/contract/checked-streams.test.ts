@@ -4,9 +4,10 @@ import { once } from 'node:events'
 import { createServer, type ServerResponse } from 'node:http'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { checkedFetch } from '../e2e/checked-fetch.ts'
-import { checkedStreamsEnv, takeFaults } from '../support/checked-streams.ts'
+import { checkedStreamsEnv, STREAMS_FILE, takeFaults, withCheckedStreams } from '../support/checked-streams.ts'
 import { listening } from '../support/listening.ts'
 import { checkMessageStart, checkMessageStream, checkOneEnd } from '../support/message-grammar.ts'
+import { temporaryFolder } from '../support/temporary-folder.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -156,6 +157,23 @@ describe('a stream that a gateway writes', () => {
     child.kill('SIGKILL')
     await once(child, 'close')
     expect(takeFaults()).toEqual([expect.stringContaining('a second message_start')])
+  })
+
+  it('fails the command that has started the gateway, and so does a run without a stream', async () => {
+    const file = process.env[STREAMS_FILE]
+    const exitCode = (stream?: string, mustHaveSome = true): Promise<number> => {
+      write = (response) => response.end(stream)
+      const run = async (): Promise<number> => (stream === undefined ? 0 : Number((await get()) !== stream))
+      return withCheckedStreams({ folder: temporaryFolder(), mustHaveSome, run })
+    }
+    const codes = [
+      await exitCode(start() + text(0) + end('end_turn')),
+      await exitCode(start()),
+      await exitCode(),
+      await exitCode(undefined, false),
+    ]
+    process.env[STREAMS_FILE] = file
+    expect(codes).toEqual([0, 1, 1, 0])
   })
 
   it('fails for a client in a container at the first wrong event', async () => {

@@ -14,7 +14,9 @@ const RANKS = [{ index: 0, score: 0.5, relevance_score: 0.5 }]
 interface Answers {
   /** @param body as text */
   readonly plain: (body: string) => unknown
-  readonly events?: readonly object[]
+  readonly events?: readonly Readonly<Record<string, unknown>>[]
+  /** The name of an event is its type, and the last event ends the stream. */
+  readonly isNamed?: boolean
 }
 
 const chunk = (object: string, choice: object): Answers => ({
@@ -28,7 +30,7 @@ const chunk = (object: string, choice: object): Answers => ({
 const ANSWERS: Readonly<Record<CallRoute, Answers>> = {
   'chat/completions': chunk('chat.completion', { index: 0, message: { role: 'assistant', content: 'hi' }, finish_reason: 'stop' }),
   completions: chunk('text_completion', { index: 0, text: 'hi', finish_reason: 'stop' }),
-  responses: { plain: () => RESPONSE, events: [{ type: 'response.completed', response: RESPONSE }] },
+  responses: { plain: () => RESPONSE, events: [{ type: 'response.completed', response: RESPONSE }], isNamed: true },
   embeddings: {
     plain: () => ({ object: 'list', model: 'fuzzed', data: [{ object: 'embedding', index: 0, embedding: [0.5] }], usage: COUNTS }),
   },
@@ -46,6 +48,7 @@ const ANSWERS: Readonly<Record<CallRoute, Answers>> = {
       { type: 'message_delta', delta: { stop_reason: 'end_turn' }, usage: { output_tokens: 2 } },
       { type: 'message_stop' },
     ],
+    isNamed: true,
   },
   'messages/count_tokens': { plain: () => ({ input_tokens: 3 }) },
 }
@@ -78,10 +81,15 @@ async function answer(request: IncomingMessage, response: ServerResponse): Promi
   const answers = ANSWERS[(request.url ?? '').replace('/v1/', '') as CallRoute] as Answers | undefined
   if (answers === undefined) return void response.writeHead(200).end('{}') // of probes
   if (answers.events !== undefined && ASKS_STREAM.test(body)) {
-    const frames = answers.events.map((event) => `data: ${JSON.stringify(event)}\n\n`)
-    return void response.writeHead(200, { 'content-type': 'text/event-stream' }).end(`${frames.join('')}data: [DONE]\n\n`)
+    response.writeHead(200, { 'content-type': 'text/event-stream' })
+    for (const event of answers.events) response.write(`${nameOf(answers, event)}data: ${JSON.stringify(event)}\n\n`)
+    return void response.end(answers.isNamed === true ? '' : 'data: [DONE]\n\n')
   }
   const plain = answers.plain(body)
   if (Buffer.isBuffer(plain)) return void response.writeHead(200, { 'content-type': 'audio/wav' }).end(plain)
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(plain))
+}
+
+function nameOf({ isNamed }: Answers, { type }: Readonly<Record<string, unknown>>): string {
+  return isNamed === true ? `event: ${String(type)}\n` : ''
 }

@@ -23,11 +23,13 @@ def number(case):
 
 @schemathesis.hook
 def before_call(context, case, **kwargs):
-    """A random name is that of no model, and a call of it ends early: most requests name the model that is there."""
+    """A random name is that of no model, and a call of it ends early: most requests name the model that is there. Few random requests ask for a stream."""
     chosen = number(case)
     case.headers["Authorization"] = "Bearer " + KEYS[chosen % len(KEYS)]
     if isinstance(case.body, dict) and isinstance(case.body.get("model"), str) and case.body["model"] and chosen % 7 > 0:
         case.body["model"] = MODEL
+    if case.operation.path.endswith("/messages") and isinstance(case.body, dict) and isinstance(case.body.get("stream", False), bool) and chosen % 3 == 0:
+        case.body["stream"] = True
     if "id" in case.path_parameters and chosen % 4 > 0:
         case.path_parameters["id"] = MODEL
 

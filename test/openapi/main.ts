@@ -10,6 +10,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { tableOf } from '../bench/part.ts'
+import { withCheckedStreams } from '../support/checked-streams.ts'
 import { described } from '../support/described-api.ts'
 import { runPrepared } from '../support/prepared-namespace.ts'
 import { type FuzzedGateway, MODEL, startFuzzedGateway } from './fuzzed-gateway.ts'
@@ -37,12 +38,18 @@ interface Run {
 async function main(python: string): Promise<number> {
   const folder = join(ROOT, '.headgate/openapi', new Date().toISOString().replaceAll(/[:.]/g, '-'))
   const run: Run = { seed: wholeNumber('SEED', randomInt(1, 2 ** 31)), examples: wholeNumber('EXAMPLES', 100), python, folder }
-  const startedMs = Date.now()
   mkdirSync(folder, { recursive: true, mode: 0o700 })
+  return withCheckedStreams({ folder, mustHaveSome: true, run: () => allRequests(run) })
+}
+
+async function allRequests(run: Run): Promise<number> {
+  const startedMs = Date.now()
   say(`openapi: SEED=${run.seed}, EXAMPLES=${run.examples} for each operation`)
   const failures = (await isValid(run)) ? await fuzz(run) : ['docs/openapi.yaml is not a valid OpenAPI document']
   for (const line of failures) say(`FAILED: ${line}`)
-  say(`openapi: ${failures.length} failures in ${Math.round((Date.now() - startedMs) / 1000)} s; SEED=${run.seed}; logs are in ${folder}`)
+  say(
+    `openapi: ${failures.length} failures in ${Math.round((Date.now() - startedMs) / 1000)} s; SEED=${run.seed}; logs are in ${run.folder}`,
+  )
   return failures.length > 0 ? 1 : 0
 }
 

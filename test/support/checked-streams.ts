@@ -60,6 +60,27 @@ export function notesOfRun(folder: string): Noted {
   return { streams: all.reduce((sum, { streams }) => sum + streams, 0), faults: all.flatMap(({ faults }) => faults) }
 }
 
+/** A command outside of the layers, whose programs check their streams. */
+export interface CheckedRun {
+  /** Gets the notes, as the file `streams`. */
+  readonly folder: string
+  /** Whether a run without a stream of Messages has failed, too. */
+  readonly mustHaveSome: boolean
+  readonly run: () => Promise<number>
+}
+
+/** Prints the faults and the number of streams. @returns the exit code of the run; 1 after a fault */
+export async function withCheckedStreams({ folder, mustHaveSome, run }: CheckedRun): Promise<number> {
+  const file = join(folder, 'streams')
+  process.env[STREAMS_FILE] = file
+  const code = await run()
+  const { streams, faults } = notesIn(file)
+  const failures = streams === 0 && mustHaveSome ? ['no stream of Messages was checked'] : faults
+  for (const failure of failures) process.stdout.write(`FAILED: ${failure}\n`)
+  process.stdout.write(`streams of Messages: ${streams} checked, ${faults.length} faults\n`)
+  return failures.length > 0 ? 1 : code
+}
+
 type Bytes = readonly [chunk?: unknown, encoding?: unknown, ...rest: unknown[]]
 
 /** Installs the check in this process. A fault is noted before its bytes leave, so that neither the reader nor a kill is faster. */

@@ -14,6 +14,6 @@ function argv(modules: string, folder: string): readonly [string, string] {
 
 if (import.meta.main) {
   const prepare = join(import.meta.dirname, 'prepare.sh')
-  const run = (modules: string): Promise<number> => runSdks({ name: 'ai-sdk', argv: (folder) => argv(modules, folder) })
+  const run = (modules: string): Promise<number> => runSdks({ name: 'ai-sdk', hasMessages: false, argv: (folder) => argv(modules, folder) })
   process.exitCode = await runPrepared({ script: import.meta.filename, args: [], prepare, run })
 }

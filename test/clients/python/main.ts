@@ -6,6 +6,6 @@ import { runSdks } from '../sdk-run.ts'
 if (import.meta.main) {
   const prepare = join(import.meta.dirname, 'prepare.sh')
   const run = (python: string): Promise<number> =>
-    runSdks({ name: 'python-sdks', argv: () => [python, join(import.meta.dirname, 'sdk_cases.py')] })
+    runSdks({ name: 'python-sdks', hasMessages: true, argv: () => [python, join(import.meta.dirname, 'sdk_cases.py')] })
   process.exitCode = await runPrepared({ script: import.meta.filename, args: [], prepare, run })
 }
