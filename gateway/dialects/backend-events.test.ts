@@ -73,7 +73,7 @@ describe('the event that names the usage', () => {
 
   test('of a stream of messages is its start, and its delta', () => {
     expect(anthropicEvents.usageOf(event('message_start', { message: { usage: { input_tokens: 5, output_tokens: 1 } } }))).toMatchObject({
-      report: { freshTokens: 5, outputTokens: 1 },
+      report: { freshTokens: 5, outputTokens: undefined }, // the answer has only begun
       isAlone: false,
     })
     expect(anthropicEvents.usageOf(event('message_delta', { usage: { output_tokens: 9 } }))).toMatchObject({ report: { outputTokens: 9 } })

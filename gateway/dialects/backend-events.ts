@@ -138,7 +138,12 @@ function transcriptionUsage(value: JsonObject): UsageReport | undefined {
   return openaiUsage(value) ?? responsesUsage(value)
 }
 
-/** `message_start` contains the message with its usage; `message_delta` contains the usage itself. */
+/**
+ * `message_start` contains the message with its usage; `message_delta` contains the usage itself. The start reports the tokens of an answer that has only
+ * begun: a stream that breaks off would cost no more than these.
+ */
 function messageUsage(value: JsonObject): UsageReport | undefined {
-  return anthropicUsage(asObject(value.message) ?? value)
+  const message = asObject(value.message)
+  const report = anthropicUsage(message ?? value)
+  return message && report ? { ...report, outputTokens: undefined } : report
 }

@@ -48,7 +48,8 @@ const STREAMED: Readonly<Record<Format, (usages: readonly unknown[]) => UsageRep
     const chunks = usages.map((usage) => json({ id: 'c', object: 'chat.completion.chunk', choices: [], usage }))
     return reportsOf(chunks, (event) => chatCompletions.events.usageOf(event)?.report)
   },
-  messages: ([first, ...rest]) => {
+  messages: ([first, ...later]) => {
+    const rest = later.length === 0 ? [first] : later // only the end reports the whole answer
     const start = named('message_start', { message: { id: 'm', content: [], usage: first } })
     const deltas = rest.map((usage) => named('message_delta', { delta: { stop_reason: 'end_turn' }, usage }))
     return reportsOf([start, ...deltas], (event) => messages.events.usageOf(event)?.report)

@@ -145,6 +145,18 @@ describe('a stream that ends early', () => {
     expect(gateway.outcomes[0]).toMatchObject({ usage: estimated(30), wasSent: true, error: { row: { number: 35 } } })
   })
 
+  it.each<[string, (response: ServerResponse) => void]>([
+    ['breaks off', (response) => response.end()],
+    ['ends without a report', (response) => response.end(messageEnd({}))],
+  ])('of messages that %s costs the relayed text, not the first tokens that its start reports', async (_how, then) => {
+    const words = Array.from({ length: 30 }, (_, i) => ` w${i}`)
+    const gateway = await metered((response) => {
+      sse(response).write(messageStart({ input_tokens: 11, output_tokens: 2 }) + messageText(...words), () => then(response))
+    })
+    await gateway.post(MESSAGES, { ...HELLO_STREAM, max_tokens: 99 })
+    expect(gateway.outcomes[0]?.usage).toEqual({ inputTokens: 11, cachedInputTokens: 0, outputTokens: 30, isEstimated: true })
+  })
+
   it.each<[string, number, Reply]>([
     ['after text', 200, after(30, (response) => response.end(`data: ${JSON.stringify({ error: { message: 'dead' }, usage })}\n\n`))],
     ['as its first event', 502, (response) => sse(response).end(`data: ${JSON.stringify({ error: { message: 'dead' }, usage })}\n\n`)],
