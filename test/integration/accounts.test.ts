@@ -98,8 +98,11 @@ describe('a suspended account', () => {
     await eventually(async () => {
       for (const credential of credentials) await onEvery(credential, 'a', 401)
     })
-    const halted = await stack.untilCondition('Account', 'halt', 'Ready', { status: 'False', reason: 'Suspended' })
-    expect(halted.status?.programmed).toMatchObject({ ready: 4, total: 4 })
+    await stack.untilCondition('Account', 'halt', 'Ready', { status: 'False', reason: 'Suspended' })
+    await eventually(async () => {
+      const halted = await stack.kube.get(stack.path('Account', 'halt')) // a gateway without a heartbeat for 5 s does not count meanwhile
+      expect(halted?.status?.['programmed']).toMatchObject({ ready: 4, total: 4 })
+    })
     await stack.untilCondition('ApiKey', 'halt-1', 'Ready', { status: 'False', reason: 'AccountSuspended' })
 
     await stack.mirror.until('the Secrets of the accounts', (files) => [...files.keys()].some((name) => name.startsWith('accounts/')))

@@ -27,6 +27,8 @@ const ACCOUNTS = '/apis/headgate.dev/v1alpha1/accounts'
 const MAYA = 'maya@fernwood.example'
 const hasPostgres = missingPostgres() === undefined
 const REPLICAS = hasPostgres ? 2 : 1
+/** A replica collects changes of an account for this time, ms. */
+const COLLECT_MS = 5_000
 const silent = createLog('test', 'error', { write: () => undefined }).log
 let plane: ControlPlane
 let stack: Stack
@@ -137,6 +139,7 @@ describe('people get one mail', () => {
 
   it('for 300 Credits at once, or a few, and the sum is exact', async () => {
     const before = world.mails.mails.length
+    const startedMs = performance.now()
     await Promise.all(Array.from({ length: 300 }, (_, nth) => pay(`many-${nth}`, '0.01')))
     const sums = (): number =>
       world.mails.mails
@@ -144,9 +147,10 @@ describe('people get one mail', () => {
         .flatMap(({ text }) => /([\d.]+) EUR was added/.exec(text)?.[1] ?? [])
         .reduce((sum, amount) => sum + Math.round(Number(amount) * 100), 0)
     await eventually(() => expect(sums()).toBe(300))
+    const rounds = 1 + (performance.now() - startedMs) / COLLECT_MS
     await world.notifyAll()
     expect(sums()).toBe(300)
-    expect(world.mails.mails.length - before).toBeLessThan(15)
+    expect(world.mails.mails.length - before).toBeLessThanOrEqual(Math.max(14, REPLICAS * rounds))
     expected.splice(0, expected.length, ...mailed())
   })
 

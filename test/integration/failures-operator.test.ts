@@ -115,10 +115,10 @@ describe('the API server is killed', () => {
 
 describe('the operator is killed', () => {
   it('keys work, an expiry takes effect and revocations hold; changes made during the outage take effect afterwards', async () => {
-    const expires = new Date(Date.now() + 6_000).toISOString()
-    const brief = await stack.issueKey('brief', { expirationTime: expires })
-    const later = await stack.issueKey('suspended-later')
+    const [brief, later] = [await stack.issueKey('brief'), await stack.issueKey('suspended-later')]
     await everyGateway(brief, 200)
+    await stack.kube.merge(stack.path('ApiKey', 'brief'), { spec: { expirationTime: new Date(Date.now() + 15_000).toISOString() } })
+    await stack.untilCondition('ApiKey', 'brief', 'Programmed')
     const calls = startCalls()
     await stack.operator.kill('SIGKILL')
     await stack.setState('suspended-later', 'Suspended')

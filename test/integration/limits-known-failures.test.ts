@@ -208,7 +208,11 @@ describe.each(WIRE_FORMATS)('#16011, #20256, #27955, #28160: the permits of %s c
     const key = await limited()
     const leaving = new AbortController()
     const calls = fullSet(key, directives, { ...how, signal: leaving.signal })
-    await eventually(async () => expect(await limits.permits(key)).toBe(SET.length))
+    const early = Promise.race(calls).then(({ status, text }) =>
+      Promise.reject(new Error(`a call ended early: ${status} ${text.slice(0, 500)}`)),
+    )
+    await Promise.race([early, eventually(async () => expect(await limits.permits(key)).toBe(SET.length))])
+    early.catch(() => undefined) // from now on the calls end because their clients leave
     leaving.abort()
     expect((await Promise.allSettled(calls)).map(({ status }) => status)).toEqual(SET.map(() => 'rejected'))
     await expectAllFree(key)

@@ -1,10 +1,9 @@
 /** Limits and budgets of gateway processes that count in a real Redis, as clients see them: rows, headers, and the remaining amounts. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { KeyRecord } from '#contract/records/key-record.ts'
-import { type Answer, type ExpectedRow, expectRow, type Question, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
+import { type Answer, callHeaders, type ExpectedRow, expectRow, type Question, WIRE_FORMATS, type WireFormat } from '../support/ask.ts'
 import { openLab } from '../support/lab.ts'
-import { LimitedAnswers, lifeBudget } from '../support/limited-answers.ts'
+import { LimitedAnswers, lifeBudget, PRICED } from '../support/limited-answers.ts'
 import type { IssuedKey } from '../support/records.ts'
 import { LIMITS, NO_PRICE, SPENT, TOO_MANY_TOKENS } from '../support/rows.ts'
 import { eventually, waitFor } from '../support/wait-for.ts'
@@ -198,15 +197,16 @@ describe('the hold of a call', () => {
   test('L5 is returned after the client disconnects, and the produced output is charged', async () => {
     const key = await issue(ALL)
     const leaving = new AbortController()
-    const call = limits.call(key, {
-      headers: { 'x-session-id': 'stub:words=1000,gap=50' },
-      fields: { stream: true, max_tokens: 2_000 },
+    const answer = await fetch(`${limits.gateway.url}/v1/chat/completions`, {
+      method: 'POST',
+      headers: { ...callHeaders(key.credential), 'x-session-id': 'stub:words=1000,gap=50' },
+      body: JSON.stringify({ model: PRICED, messages: [{ role: 'user', content: 'hi' }], stream: true, max_tokens: 2_000 }),
       signal: leaving.signal,
     })
-    await eventually(async () => expect(await limits.permits(key)).toBe(1))
-    await sleep(500)
+    const reader = answer.body?.getReader()
+    for (let pieces = 0; pieces < 5; pieces += 1) expect((await reader?.read())?.done).toBe(false)
+    expect(await limits.permits(key)).toBe(1)
     leaving.abort()
-    await expect(call).rejects.toThrow()
     await eventually(async () => expect(await limits.permits(key)).toBe(0))
     await eventually(async () => expect((await limits.view(key)).budgets[0]).toMatchObject({ held: '0.00' }), { everyMs: 500 })
     expect(Number((await limits.view(key)).budgets[0]?.used)).toBeGreaterThan(0)

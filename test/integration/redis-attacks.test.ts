@@ -86,8 +86,10 @@ describe("as the gateways' Redis user", () => {
       expect(Math.max(...acks.map((text) => text.length))).toBeLessThanOrEqual(MAX_ACK_BYTES)
     })
     await stack.issueKey(name)
-    const { status } = await stack.untilCondition('ApiKey', name, 'Programmed')
-    expect(status.programmed).toMatchObject({ ready: pods.length, total: pods.length })
+    await eventually(async () => {
+      const { status } = await stack.untilCondition('ApiKey', name, 'Programmed')
+      expect(status.programmed).toMatchObject({ ready: pods.length, total: pods.length })
+    })
     await stack.deleteKey(name)
   }
 })

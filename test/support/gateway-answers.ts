@@ -4,7 +4,7 @@ import { callHeaders } from './ask.ts'
 import type { Program } from './program.ts'
 
 /** Only catches hangs, ms. */
-const ANSWER_WITHIN_MS = 10_000
+const ANSWER_WITHIN_MS = 30_000
 const POLL_MS = 5
 /** Credentials that one gateway is asked about at once. */
 const AT_ONCE = 16
