@@ -1,11 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { hashCredential } from '#contract/values/credential.ts'
-import { apiKey, secret, servedModel, service, SHOP, slice } from '../test/support/objects.ts'
+import { account, apiKey, namespace, plan, secret, servedModel, service, SHOP, slice } from '../test/support/objects.ts'
 import type { WorldCall } from '../test/support/operator-process.ts'
 import { OperatorWorld } from '../test/support/operator-world.ts'
 import { FINALIZER } from '#api/apikey.ts'
-import { apiKeys, servedModels } from '#api/resources.ts'
-import { endpointSlices, secrets, services } from '#kube/resources.ts'
+import { accounts, apiKeys, plans, servedModels } from '#api/resources.ts'
+import { endpointSlices, namespaces, secrets, services } from '#kube/resources.ts'
 
 const FOR_FAR = { labels: { 'headgate.dev/upstream-auth': 'true' }, annotations: { 'headgate.dev/upstream-hosts': 'far.example' } }
 
@@ -72,6 +72,19 @@ describe('the operator', () => {
     test('the status of a single key is written, because a storm may last for minutes', async () => {
       expect(await describedAfterMs(1, 'Frozen')).toBeLessThan(4_000)
     })
+  })
+
+  test('two operators that disagree about one key write its status once a second each, and not as fast as they can', async () => {
+    await world.apply(namespaces, namespace(SHOP))
+    await world.start()
+    await world.apply(plans, plan('pro'))
+    await world.apply(accounts, account('acme'))
+    await world.settledKey({ accountRef: { name: 'acme' } })
+    world.launch({ hasAccounts: false })
+    for (let ms = 0; ms < 10_000; ms += 2) await world.pass(0.002)
+    const statuses = world.writes.filter((write) => write === 'status apikeys bot').length
+    expect(statuses).toBeGreaterThan(5)
+    expect(statuses).toBeLessThan(30)
   })
 
   test('an uninstall releases an ApiKey whose finalizer the watch has not delivered yet', async () => {

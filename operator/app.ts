@@ -35,6 +35,8 @@ import type { ProjectionChange } from './projection/store.ts'
 const STOP_WITHIN_MS = 25_000
 /** The same during an uninstall, for which a person waits. */
 const RELEASE_STOP_MS = 5_000
+/** Time after which a status of another writer is compared, ms: two operators that disagree would write as fast as they can. */
+const COMPARE_AFTER_MS = 1_000
 /** Time between two checks of the durable state, ms. */
 const CHECK_EVERY_MS = 600_000
 
@@ -324,10 +326,11 @@ export class Operator {
     }
   }
 
-  /** A status that this process has not written may be the late write of a deposed leader: it is compared with the right one at once. */
+  /** A status that this process has not written may be the late write of a deposed leader: it is compared with the right one soon. */
   #delivered(kind: string, before: Described | undefined, after: Described | undefined): void {
     const isOwn = after !== undefined && this.#ownWrites.delivered(after)
-    if (!isOwn && before && after && isDescribedOtherwise(before, after)) this.#queue.add({ kind, ref: refOf(after) }, 'background')
+    if (!isOwn && before && after && isDescribedOtherwise(before, after))
+      this.#queue.addAfter({ kind, ref: refOf(after) }, COMPARE_AFTER_MS, 'background')
     if (before && before.metadata.uid !== after?.metadata.uid) this.#ownWrites.forget(before.metadata.uid)
   }
 
