@@ -78,6 +78,13 @@ describe('the size of a prompt', () => {
     expect(tokens(user([{ type: 'tool_use', id: 'toolu_01A', name: 'x', input: { alpha: 'beta' } }]))).toBe(4 + 1 + 1 + 1 + 1 + 1)
   })
 
+  test('X23: counts the digits of numbers in arguments and tools: some tokenizers have a token for each', () => {
+    const values = Array.from({ length: 100 }, (_, i) => i + 0.123456789012)
+    const digits = JSON.stringify(values).replaceAll(/\D/g, '').length
+    expect(tokens(user([{ type: 'tool_use', id: 'toolu_01A', name: 'x', input: { values } }]))).toBeGreaterThan(digits)
+    expect(tokens({ ...user(''), tools: [{ name: 'x', input_schema: { enum: values } }] })).toBeGreaterThan(digits)
+  })
+
   test.each<[string, JsonObject]>([
     ['an image by OpenAI', { type: 'image_url', image_url: { url: `data:image/png;base64,${BASE64.repeat(1000)}` } }],
     ['an image by url', { type: 'image_url', image_url: 'https://example.net/a.png' }],

@@ -158,6 +158,7 @@ class PromptCount {
   #json(value: unknown, depth = 0): void {
     this.weight.addTokens(1)
     if (typeof value === 'string') return this.weight.add(value)
+    if (typeof value === 'number') return this.weight.add(String(value))
     if (depth > MAX_DEPTH) return
     if (Array.isArray(value)) return value.forEach((entry) => this.#json(entry, depth + 1))
     const object = asObject(value)
