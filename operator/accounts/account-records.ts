@@ -6,14 +6,15 @@ import type { AccountRecord } from '#contract/records/account-record.ts'
 import { MOUNTED_SHARDS } from '#contract/records/mounted-folder.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
 import { RECORDS } from '#contract/records/record-kinds.ts'
+import { BackOff } from '#platform/back-off.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Level } from '../loop/level.ts'
 import { MultiMap } from '../shards/multi-map.ts'
 import { SecretShards, type SecretShardsDeps, type SettledListener } from '../shards/secret-shards.ts'
 import { ACCOUNTS_SET, type RecordEntry } from '../shards/sets.ts'
 
-/** Time after which a refused record is tried again, ms. */
-const RETRY_MS = 10_000
+/** Time after which a refused record is tried again, ms: each try of a full Secret costs as much as the first. */
+const RETRY = { firstMs: 10_000, maxMs: 300_000 } as const
 
 /** Kinds of records in these Secrets. */
 export type AccountRecordKind = 'account' | 'plan'
@@ -37,13 +38,13 @@ export class AccountRecords {
   readonly #named = new MultiMap<string>()
   readonly #clock: Clock
   /** Why the newest record of an object is not durable, by uid; `untilMs` monotonic: when it may be tried again. */
-  readonly #refused = new Map<string, { readonly error: Error; readonly untilMs: number }>()
+  readonly #refused = new Map<string, { readonly error: Error; readonly untilMs: number; readonly backOff: BackOff }>()
 
   constructor(deps: AccountRecordsDeps) {
     const shards = new SecretShards<RecordEntry>({ ...ACCOUNTS_SET, ...deps, shards: deps.shards ?? MOUNTED_SHARDS })
     this.#clock = deps.clock
     shards.onSettled((uid, error) => {
-      if (error) this.#refused.set(uid, { error, untilMs: deps.clock.monotonic() + RETRY_MS })
+      if (error) this.#refuse(uid, error)
       else this.#refused.delete(uid)
       const entry = error && shards.newest(uid)
       if (entry) this.#index(entry) // a refused removal: the record is still there
@@ -117,6 +118,12 @@ export class AccountRecords {
 
   stop(): void {
     this.#shards.stop()
+  }
+
+  #refuse(uid: string, error: Error): void {
+    const backOff = this.#refused.get(uid)?.backOff ?? new BackOff(RETRY)
+    const nowMs = this.#clock.monotonic()
+    this.#refused.set(uid, { error, untilMs: nowMs + backOff.next({ nowMs }), backOff })
   }
 
   #remove(uid: string, level: Level): void {

@@ -329,7 +329,7 @@ describe('an Account and its keys', () => {
     await world.settle()
     expect(world.writes.slice(writes).filter((write) => !write.startsWith('update secrets hg-accounts-'))).toEqual([])
     world.beforeCall = () => undefined
-    await world.pass(20)
+    await world.pass(300)
     await world.settle()
     expect(await programmed()).toEqual(['True Programmed', 'True Programmed'])
     expect(await durable()).toMatch(/"Suspended"/)
