@@ -5,6 +5,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { Agent, request } from 'undici'
 
 /** Any Kubernetes object, as tests read it. */
@@ -147,8 +148,15 @@ export class KubeAdmin {
     return text
   }
 
+  /** Repeats a call that the API server puts off (429), as it does with a kind whose definition was established a moment ago. */
   async call(method: Method, path: string, body?: unknown, type?: string): Promise<TestObject> {
-    const { status, text } = await this.answer(method, path, body, type)
+    const giveUpMs = performance.now() + 30_000
+    let answer = await this.answer(method, path, body, type)
+    while (answer.status === 429 && performance.now() < giveUpMs) {
+      await sleep(200)
+      answer = await this.answer(method, path, body, type)
+    }
+    const { status, text } = answer
     if (status >= 300) throw new ApiRefusal(status, `${method} ${path}: ${status} ${text.slice(0, 2000)}`)
     return JSON.parse(text) as TestObject
   }

@@ -1,5 +1,4 @@
 /** A Headgate with prepaid accounts and a model server of its own, whose tokens have simple prices: what it reports is what calls must cost. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import { type Answer, ask, type Question } from './ask.ts'
 import { CountingModel, type Reported } from './counting-model.ts'
@@ -225,11 +224,12 @@ export class PrepaidStack {
   async untilAll(credentials: readonly string[], status: number, call: PrepaidCall = {}): Promise<number> {
     const startedMs = performance.now()
     const one = async (gateway: Program, credential: string): Promise<void> => {
-      let seen = 0
-      while ((seen = (await this.call(gateway, credential, call)).status) !== status) {
-        if (performance.now() - startedMs > 60_000) throw new Error(`${gateway.spec.pod} answers ${seen} instead of ${status}`)
-        await sleep(POLL_MS)
+      const isReached = async (): Promise<boolean> => {
+        const { status: seen } = await this.call(gateway, credential, call)
+        if (seen !== status) throw new Error(`it answers ${seen}`)
+        return true
       }
+      await waitFor(`${gateway.spec.pod} to answer ${status}`, isReached, { everyMs: POLL_MS })
     }
     await Promise.all(this.gateways.flatMap((gateway) => credentials.map((credential) => one(gateway, credential))))
     return Math.round(performance.now() - startedMs)
