@@ -156,7 +156,11 @@ describe('the dashboard is killed:', () => {
       await expect(maya.get('/api/me')).rejects.toThrow()
     })
     await dashboard.start({ DASHBOARD_URL: origin() })
-    expect((await maya.get('/api/keys')).json().keys).toHaveLength(1)
+    const first = await waitFor('the ApiKeys to be listed', async () => {
+      const answer = await maya.get('/api/keys')
+      return answer.status !== 503 && answer
+    })
+    expect(first.json().keys).toHaveLength(1)
     await isWorking()
   })
 })

@@ -6,8 +6,9 @@ import { createHash } from 'node:crypto'
 import type { Account } from '#api/account.ts'
 import { CREATED_BY_DASHBOARD, CREATED_BY_LABEL } from '#api/metadata.ts'
 import { accounts as accountResource } from '#api/resources.ts'
-import { apiVersionOf, type Informer, isKubeError, KubeError, type KubePort } from '#kube/port.ts'
+import { apiVersionOf, type Informer, isKubeError, type KubePort } from '#kube/port.ts'
 import type { Log } from '#platform/log.ts'
+import { assertListed } from './listed.ts'
 import type { Member, Members } from './members.ts'
 
 /** How the Accounts of people who sign up are made. */
@@ -116,7 +117,7 @@ export class Accounts {
   async #waitingFor(email: string): Promise<Account | undefined> {
     const { informer, members } = this.#deps
     // not known yet whether an Account waits: a second one must not be made, and waiting for the API server would hang the request
-    if (!informer.isSynced('')) throw new KubeError('Unreachable', 0, 'the Accounts have not been listed yet')
+    assertListed(informer, '', 'Accounts')
     const candidates = [...informer.byIndex(BY_EMAIL, email.toLowerCase())].filter(isOpen)
     const taken = await members.areTaken(candidates.map(({ metadata }) => metadata.name))
     const [first, ...others] = candidates.filter(({ metadata }) => !taken.has(metadata.name))

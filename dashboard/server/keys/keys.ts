@@ -6,6 +6,7 @@ import { apiKeys } from '#api/resources.ts'
 import type { ServedModel } from '#api/served-model.ts'
 import { type Informer, isKubeError, type KubePort, type ObjectRef } from '#kube/port.ts'
 import type { Clock } from '#platform/clock.ts'
+import { assertListed } from '../accounts/listed.ts'
 import { notFound, Refused } from '../http/refused.ts'
 import type { KeyForm, Keys as KeyList, KeyView, NewKey, PlanView } from '../page-data/keys.ts'
 import { ChangeRate } from './change-rate.ts'
@@ -40,6 +41,7 @@ export class Keys {
     deps.apiKeys.addIndex(BY_ACCOUNT, accountNames)
   }
 
+  /** @throws KubeError before the first list */
   list(account: Account): KeyList {
     const keys = this.#of(account)
       .toSorted((a, b) => ((a.metadata.creationTimestamp ?? '') < (b.metadata.creationTimestamp ?? '') ? 1 : -1))
@@ -48,8 +50,10 @@ export class Keys {
     return { keys, used: keys.filter(isInUse).length, ...(plan && { most: plan.spec.maxKeys }) }
   }
 
+  /** @throws KubeError before the first list */
   plan(account: Account): PlanView {
     const { models, namespace, currency, clock } = this.#deps
+    assertListed(models, '', 'ServedModels')
     return planView({ account, plan: this.#planOf(account), models: models.list(), namespace, currency, nowMs: clock.now() })
   }
 
@@ -121,7 +125,9 @@ export class Keys {
   }
 
   #of({ metadata }: Account): ApiKey[] {
-    return [...this.#deps.apiKeys.byIndex(BY_ACCOUNT, metadata.name)].filter((key) => key.metadata.namespace === this.#deps.namespace)
+    const { apiKeys: cache, namespace } = this.#deps
+    assertListed(cache, namespace, 'ApiKeys')
+    return [...cache.byIndex(BY_ACCOUNT, metadata.name)].filter((key) => key.metadata.namespace === namespace)
   }
 
   /** The cache first, and a live read where the cache has nothing, because a new key may not have reached it. */
@@ -173,6 +179,7 @@ export class Keys {
   }
 
   #planOf({ spec }: Account): Plan | undefined {
+    assertListed(this.#deps.plans, '', 'Plans')
     return this.#deps.plans.get({ namespace: '', name: spec.planRef.name })
   }
 
