@@ -82,6 +82,12 @@ describe('StateFolder', () => {
       },
     )
 
+    it('is taken with links in folders of other programs, to which nothing is written', () => {
+      mkdirSync(join(root, 'test-runs'), { recursive: true })
+      symlinkSync(home, join(root, 'test-runs', 'linked'))
+      new StateFolder(root).close()
+    })
+
     it('is refused if it belongs to another user', () => {
       const isRoot = process.getuid?.() === 0
       if (isRoot) {

@@ -94,7 +94,7 @@ export class StateFolder {
 
   /** Folder of the entries of a Secret. */
   secretFolder({ namespace, name }: ObjectRef): string {
-    return join(this.#root, 'secrets', checked(namespace, NAME), checked(name, NAME))
+    return join(secretsOf(this.#root), checked(namespace, NAME), checked(name, NAME))
   }
 
   /** Path of one entry of a Secret, for messages: relative if the root is. */
@@ -190,7 +190,9 @@ function lockFolder(root: string): DatabaseSync {
     mkdirSync(root, { recursive: true, mode: 0o700 })
     assertOwn(root)
     chmodSync(root, 0o700) // an existing folder may be open to others
-    for (const path of readdirSync(root, { recursive: true, encoding: 'utf8' })) assertOwn(join(root, path))
+    for (const name of readdirSync(root)) assertOwn(join(root, name))
+    if (lstatSync(secretsOf(root), { throwIfNoEntry: false })?.isDirectory())
+      for (const path of readdirSync(secretsOf(root), { recursive: true, encoding: 'utf8' })) assertOwn(join(secretsOf(root), path))
     lock = new DatabaseSync(join(root, 'lock.db'), { timeout: 0 })
     lock.exec('BEGIN EXCLUSIVE')
     return lock
@@ -242,7 +244,7 @@ function openDatabase(root: string): DatabaseSync {
 
 /** An empty database beside keys is a lost one: all keys would be issued again. */
 function createTables(database: DatabaseSync, root: string): void {
-  const folder = join(root, 'secrets')
+  const folder = secretsOf(root)
   if (!isAbsent(folder) && readdirSync(folder).length > 0) throw new Error(`it is empty, and ${folder} has keys`)
   database.exec(`BEGIN; ${SCHEMA} COMMIT`)
 }
@@ -295,6 +297,10 @@ function replaceFile(file: string, content: Uint8Array): void {
   rmSync(temporary, { force: true }) // of a process that ended in between
   writeFileSync(temporary, content, { mode: 0o600, flag: 'wx' })
   renameSync(temporary, file)
+}
+
+function secretsOf(root: string): string {
+  return join(root, 'secrets')
 }
 
 function databaseOf(root: string): string {
