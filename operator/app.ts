@@ -35,7 +35,7 @@ import type { ProjectionChange } from './projection/store.ts'
 const STOP_WITHIN_MS = 25_000
 /** The same during an uninstall, for which a person waits. */
 const RELEASE_STOP_MS = 5_000
-/** Time after which a status of another writer is compared, ms: two operators that disagree would write as fast as they can. */
+/** Delay before a status of another writer is compared, ms. Without the delay, two operators that disagree would write as fast as they can. */
 const COMPARE_AFTER_MS = 1_000
 /** Time between two checks of the durable state, ms. */
 const CHECK_EVERY_MS = 600_000

@@ -201,20 +201,27 @@ const wordsOf = (body: object): string => {
   return message ?? (typeof error === 'string' ? error : (error?.message ?? ''))
 }
 
+/** Answers to an overflow that the server sends for a plain call, for a streamed call, and within a stream. Each has its words. */
+async function overflowAnswers(status: number, body: object, route: string): Promise<Answer[]> {
+  const answers = [
+    await call(json(status, body), route, false),
+    await call(json(status, body), route, true),
+    await call(streamed(body), route, true),
+  ]
+  for (const answer of answers) {
+    expect([answer.status, answer.row, answer.headers['x-should-retry']]).toEqual([400, 'contextOverflow', 'false'])
+    expect(messageOf(answer).endsWith(wordsOf(body)), messageOf(answer)).toBe(true)
+  }
+  return answers
+}
+
 describe.each([
   ['Translate', 'chat/completions'],
   ['Native', 'messages'],
 ])('X11 through %s Claude Code compacts after an overflow in the words of', (_way, route) => {
   it.each(OVERFLOWS.map(([from, status, body, sizes]) => ({ from, status, body, sizes })))('$from', async ({ status, body, sizes }) => {
-    for (const [reply, stream] of [
-      [json(status, body), false],
-      [json(status, body), true],
-      [streamed(body), true],
-    ] as const) {
-      const answer = await call(reply, route, stream)
-      expect([answer.status, answer.row, answer.headers['x-should-retry']]).toEqual([400, 'contextOverflow', 'false'])
+    for (const answer of await overflowAnswers(status, body, route)) {
       expect(messageOf(answer)).toMatch(COMPACTS)
-      expect(messageOf(answer).endsWith(wordsOf(body)), messageOf(answer)).toBe(true)
       expect(COMPACTS_BY.exec(messageOf(answer))?.slice(1).map(Number)).toEqual(sizes)
     }
   })
@@ -228,16 +235,9 @@ describe.each([
   ['Native', 'messages'],
 ])('X11 through %s Claude Code lowers max_tokens after an overflow by it alone, in the words of', (_way, route) => {
   it.each(CAPPED.map(([from, status, body, sizes]) => ({ from, status, body, sizes })))('$from', async ({ status, body, sizes }) => {
-    for (const [reply, stream] of [
-      [json(status, body), false],
-      [json(status, body), true],
-      [streamed(body), true],
-    ] as const) {
-      const answer = await call(reply, route, stream)
-      expect([answer.status, answer.row, answer.headers['x-should-retry']]).toEqual([400, 'contextOverflow', 'false'])
+    for (const answer of await overflowAnswers(status, body, route)) {
       expect(LOWERS.exec(messageOf(answer))?.slice(1).map(Number)).toEqual(sizes)
       expect(messageOf(answer)).not.toMatch(/prompt is too long/i)
-      expect(messageOf(answer).endsWith(wordsOf(body)), messageOf(answer)).toBe(true)
     }
   })
 })

@@ -13,7 +13,7 @@ const END = 32_000
 const PARTS = 8
 const PART = Math.floor((END - FIRST) / PARTS)
 const ownFirst = FIRST + PART * (Number(process.env['VITEST_POOL_ID'] ?? 0) % PARTS)
-/** Half of a part is enough for the programs that run at once. */
+/** Maximum number of ports that are remembered as given. A worker never runs more programs at once. */
 const MAX_GIVEN = PART / 2
 /** Oldest first. */
 const given = new Set<number>()

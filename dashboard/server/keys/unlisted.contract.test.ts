@@ -7,7 +7,7 @@ import { ObjectStore } from '../../../standalone/object-store.ts'
 
 const FORM = { name: 'docs-search', models: ['*'], attempt: 'an-attempt-of-this-dialog' }
 
-/** Kinds whose first list is missing. */
+/** Kinds that have not been listed yet. */
 const unlisted = new Set<string>()
 let world: DashboardWorld
 let maya: FormBrowser

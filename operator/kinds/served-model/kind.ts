@@ -53,7 +53,7 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   readonly #deps: ServedModelDeps
   readonly #health = new BackendHealth()
   readonly #unreadable = new Set<string>()
-  /** Uids of models whose mounted parts were refused last. */
+  /** Uids of models whose last write of the mounted Secrets was refused. */
   readonly #refused = new Set<string>()
   /** Whether the records in Redis were read: some are of models that this process does not watch. */
   #isRedisRead = false
