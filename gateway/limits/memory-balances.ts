@@ -39,8 +39,8 @@ export class MemoryBalances {
   }
 
   /** Drops what a dead process holds. */
-  free(subject: string, process: string): void {
-    this.#balances.get(subject)?.free(process)
+  free(subject: string, process: string, held: number): void {
+    this.#balances.get(subject)?.free(process, held)
   }
 
   drop(subject: string): void {
@@ -158,8 +158,9 @@ class MemoryBalance {
     this.#period = Math.max(this.#period, period)
   }
 
-  free(process: string): void {
-    this.#held = Math.max(0, this.#held - (this.#holders.get(process) ?? 0))
+  free(process: string, held: number): void {
+    if (this.#holders.get(process) !== held) return
+    this.#held = Math.max(0, this.#held - held)
     this.#holders.delete(process)
   }
 

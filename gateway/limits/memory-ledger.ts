@@ -143,9 +143,9 @@ export class MemoryLedgerStore implements LedgerStore {
     for (const { name, period } of rows) this.#balances.raise(name, period)
   }
 
-  /** Drops what dead processes hold of balances. */
-  freeHolds(rows: ReadonlyArray<{ readonly name: string; readonly process: string }>): void {
-    for (const { name, process } of rows) this.#balances.free(name, process)
+  /** Drops what dead processes hold of balances, unless the amount has changed since the last read. */
+  freeHolds(rows: ReadonlyArray<{ readonly name: string; readonly process: string; readonly held: number }>): void {
+    for (const { name, process, held } of rows) this.#balances.free(name, process, held)
   }
 
   /** Drops balances, as if the ledger had never known the accounts. */

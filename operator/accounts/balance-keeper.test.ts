@@ -317,8 +317,20 @@ describe('what is held', () => {
     live = []
     await clock.advance(25_000)
     expect(key(one.ledger('acme')).holders).toEqual(new Map([['p1', 7]]))
-    await clock.advance(12_000)
+    await clock.advance(17_000)
     expect(key(one.ledger('acme'))).toMatchObject({ holders: new Map(), spent: new Map([['1:p1', 300]]) })
+  })
+
+  test('by a process that was frozen stays although its first heartbeat is not read yet', async () => {
+    const one = await operator()
+    await opened(one)
+    report(one.ledger('acme'), {}, { held: 7 })
+    await clock.advance(5_000)
+    live = []
+    await clock.advance(39_000)
+    report(one.ledger('acme'), {}, { held: 9 })
+    await clock.advance(9_000)
+    expect(key(one.ledger('acme')).holders).toEqual(new Map([['p1', 9]]))
   })
 })
 

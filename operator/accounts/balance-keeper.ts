@@ -15,7 +15,7 @@ import { closePeriods, lacksSpend, mergeSpend, NO_SPEND, totalSpent } from '../s
 import type { AccountBooks } from './account-books.ts'
 import { believed, foldStep, hasLostSpend, isBooked, isNearlyFull, mostSpent, spendIn } from './balance-plan.ts'
 import { BalanceRepairs } from './balance-repairs.ts'
-import { FoldTimes, UnreadyKeys } from './balance-times.ts'
+import { DeadHolds, FoldTimes, UnreadyKeys } from './balance-times.ts'
 import type { CreditBooks } from './credit-books.ts'
 
 const TURN_MS = 1_000
@@ -68,6 +68,7 @@ export class BalanceKeeper {
   readonly #processes = new ProcessWatch()
   readonly #unready = new UnreadyKeys()
   readonly #folds = new FoldTimes()
+  readonly #deadHolds = new DeadHolds()
   /** Accounts whose key granted at its last read. */
   readonly #ready = new Set<string>()
   /** Owners of books that were lost with a damaged Secret, by name of the account. */
@@ -273,10 +274,9 @@ export class BalanceKeeper {
     const { name, ledger, nowMs } = taken
     this.#unready.begun(name)
     this.#ready.add(name)
-    for (const [process, held] of read.holders) {
-      this.#processes.met(process, nowMs)
-      if (held > 0 && this.#processes.isDead(process, nowMs)) repairs.free({ name: ledger, process })
-    }
+    for (const process of read.holders.keys()) this.#processes.met(process, nowMs)
+    const dead = [...read.holders].filter(([process, held]) => held > 0 && this.#processes.isDead(process, nowMs))
+    for (const [process, held] of this.#deadHolds.lasting(name, dead, nowMs)) repairs.free({ name: ledger, process, held })
     if (read.holders.size > 0) this.#schedule.name(name, nowMs)
     this.#fold(taken, read, repairs)
   }

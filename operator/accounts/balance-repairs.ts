@@ -1,13 +1,13 @@
 /** Writes to the store that follow from one read of many accounts. */
-import type { BalanceStore } from '../books/balance-store.ts'
+import type { BalanceStore, DeadHold } from '../books/balance-store.ts'
 
-type Rows<Call extends 'mergeBalances' | 'raisePeriods' | 'freeHolds'> = Parameters<BalanceStore[Call]>[0][number]
+type Rows<Call extends 'mergeBalances' | 'raisePeriods'> = Parameters<BalanceStore[Call]>[0][number]
 
 export class BalanceRepairs {
   readonly #dropped: string[] = []
   readonly #merged: Array<Rows<'mergeBalances'>> = []
   readonly #raised: Array<Rows<'raisePeriods'>> = []
-  readonly #freed: Array<Rows<'freeHolds'>> = []
+  readonly #freed: DeadHold[] = []
 
   get raised(): number {
     return this.#raised.length
@@ -25,7 +25,7 @@ export class BalanceRepairs {
     this.#raised.push(row)
   }
 
-  free(row: Rows<'freeHolds'>): void {
+  free(row: DeadHold): void {
     this.#freed.push(row)
   }
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { FoldTimes, UnreadyKeys } from './balance-times.ts'
+import { DeadHolds, FoldTimes, UnreadyKeys } from './balance-times.ts'
 
 const HOUR = 3_600_000
 
@@ -64,5 +64,28 @@ describe('the periods of an account', () => {
     const folds = new FoldTimes()
     folds.seen('acme', { openFrom: 0, period: 1 }, 0)
     expect([folds.isDue('acme', 899_999, true), folds.isDue('acme', 900_000, true)]).toEqual([false, true])
+  })
+})
+
+describe('the hold of a process without a heartbeat', () => {
+  const hold = (held: number): ReadonlyArray<[string, number]> => [['p1', held]]
+
+  test('is dropped once it has not changed for 10 s', () => {
+    const holds = new DeadHolds()
+    expect([0, 9_999, 10_000].map((nowMs) => holds.lasting('acme', hold(5), nowMs))).toEqual([[], [], hold(5)])
+  })
+
+  test('stays for 10 s more if it changes: the process works again, and its heartbeat is on its way', () => {
+    const holds = new DeadHolds()
+    holds.lasting('acme', hold(5), 0)
+    expect([9_000, 18_999, 19_000].map((nowMs) => holds.lasting('acme', hold(6), nowMs))).toEqual([[], [], hold(6)])
+  })
+
+  test('of which a heartbeat was read meanwhile counts from its next silence', () => {
+    const holds = new DeadHolds()
+    holds.lasting('acme', hold(5), 0)
+    holds.lasting('acme', [], 5_000)
+    expect([10_000, 19_999, 20_000].map((nowMs) => holds.lasting('acme', hold(5), nowMs))).toEqual([[], [], hold(5)])
+    expect(holds.lasting('beta', hold(5), 20_000)).toEqual([])
   })
 })

@@ -1,4 +1,4 @@
-/** When a key of the store may grant, and when its periods are closed. Pure except for their memory. Times are monotonic ms. */
+/** When a key of the store may grant, when its periods are closed, and when the holds of dead processes are dropped. Pure except for their memory. Times are monotonic ms. */
 import type { LedgerBalance } from '#contract/ledger/account-spend.ts'
 
 /** Time after which every process that holds something has reported again, ms: such a process reports every 4 s. */
@@ -7,6 +7,12 @@ const READY_AFTER_MS = 6_000
 const FOLD_EVERY_MS = 7_200_000
 /** The same for an account whose open periods are nearly full. A process settles for 10 min into the period of its last reply. */
 const EARLY_FOLD_EVERY_MS = 900_000
+
+/**
+ * Time for which a process without a heartbeat has held the same before its hold is dropped, ms. A process that was frozen may hold something
+ * before its first heartbeat, which it sends within a second, is read.
+ */
+const HOLD_LASTS_MS = 10_000
 
 interface Unready {
   readonly sinceMs: number
@@ -72,5 +78,32 @@ export class FoldTimes {
   isDue(name: string, nowMs: number, isNearlyFull: boolean): boolean {
     const known = this.#last.get(name)
     return known !== undefined && nowMs - known.atMs >= (isNearlyFull ? EARLY_FOLD_EVERY_MS : FOLD_EVERY_MS)
+  }
+}
+
+interface SeenHold {
+  readonly held: number
+  readonly sinceMs: number
+}
+
+/** What dead processes hold of each account, and since when unchanged. */
+export class DeadHolds {
+  readonly #seen = new Map<string, ReadonlyMap<string, SeenHold>>()
+
+  /** @param dead all holds of dead processes at a read @returns those that have not changed for so long that no process is behind them */
+  lasting(name: string, dead: ReadonlyArray<readonly [process: string, held: number]>, nowMs: number): typeof dead {
+    const known = this.#seen.get(name)
+    if (dead.length === 0) {
+      this.#seen.delete(name)
+      return dead
+    }
+    const seen = new Map(
+      dead.map(([process, held]) => {
+        const before = known?.get(process)
+        return [process, before?.held === held ? before : { held, sinceMs: nowMs }]
+      }),
+    )
+    this.#seen.set(name, seen)
+    return dead.filter(([process]) => nowMs - (seen.get(process)?.sinceMs ?? nowMs) >= HOLD_LASTS_MS)
   }
 }

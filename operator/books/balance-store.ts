@@ -15,6 +15,14 @@ export interface BalanceMerge {
   readonly isReady: boolean
 }
 
+/** What a dead process held of an account at the last read. */
+export interface DeadHold {
+  readonly name: string
+  readonly process: string
+  /** Micro-units. */
+  readonly held: number
+}
+
 /** The balances in the ledger, for the operator. After a rejection some of the writes may have happened; each may happen twice. */
 export interface BalanceStore {
   /** In the order of the names. */
@@ -26,8 +34,8 @@ export interface BalanceStore {
   mergeBalances(rows: readonly BalanceMerge[]): Promise<void>
   /** The present period is at least the given one from now on. */
   raisePeriods(rows: ReadonlyArray<{ readonly name: string; readonly period: number }>): Promise<void>
-  /** Drops what a dead process holds. Its spend stays. */
-  freeHolds(rows: ReadonlyArray<{ readonly name: string; readonly process: string }>): Promise<void>
+  /** Drops what dead processes hold. A hold that has changed since stays: only a living process changes it. The spend stays. */
+  freeHolds(rows: readonly DeadHold[]): Promise<void>
   /** Drops damaged balances. */
   dropBalances(names: readonly string[]): Promise<void>
 }

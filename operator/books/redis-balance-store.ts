@@ -5,7 +5,7 @@ import type { AccountSpend } from '#contract/ledger/account-spend.ts'
 import { ledgerFunctions, type LedgerFunctions } from '#contract/ledger/ledger-functions.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { halvesOf, sumOfHalves } from '#contract/values/signed-micros.ts'
-import type { BalanceMerge, BalanceRead, BalanceStore } from './balance-store.ts'
+import type { BalanceMerge, BalanceRead, BalanceStore, DeadHold } from './balance-store.ts'
 
 /** Calls per round trip. An answer has some hundred bytes, and a few thousand where many processes have spent. */
 const BATCH = 500
@@ -42,8 +42,8 @@ export class RedisBalanceStore implements BalanceStore {
     await this.#each(rows.map(({ name, period }) => this.#call('raise', name, String(period))))
   }
 
-  async freeHolds(rows: ReadonlyArray<{ readonly name: string; readonly process: string }>): Promise<void> {
-    await this.#each(rows.map(({ name, process }) => this.#call('free', name, process)))
+  async freeHolds(rows: readonly DeadHold[]): Promise<void> {
+    await this.#each(rows.map(({ name, process, held }) => this.#call('free', name, process, String(held))))
   }
 
   async dropBalances(names: readonly string[]): Promise<void> {

@@ -269,9 +269,10 @@ export function describeLedgerBalances(name: string, makeSubject: () => Promise<
       await answer({ credits: 100n, period: 1, held: 60, spent: { 1: 5 } })
       await answer({ credits: 100n, held: 3 }, { process: 'p2' })
       await subject.balances.freeHolds([
-        { name: 's', process: 'p1' },
-        { name: 's', process: 'unknown' },
-        { name: 'other', process: 'p1' },
+        { name: 's', process: 'p1', held: 60 },
+        { name: 's', process: 'p2', held: 2 }, // not what it holds: it is alive
+        { name: 's', process: 'unknown', held: 60 },
+        { name: 'other', process: 'p1', held: 60 },
       ])
       expect(await read()).toEqual(balanceOf({ openFrom: 0, period: 1, spent: { '1:p1': 5 }, holders: { p2: 3 } }))
       expect(await answer({ credits: 100n, period: 1, held: 60, spent: { 1: 5 } })).toMatchObject({ unspent: 95, held: 63 })

@@ -4,7 +4,7 @@ import { LedgerCallRefused } from '../../gateway/limits/ledger.ts'
 import { MemoryLedgerStore } from '../../gateway/limits/memory-ledger.ts'
 import { RedisLedgerStore } from '../../gateway/limits/redis-ledger.ts'
 import type { BalanceRequest, LedgerBatch, LedgerReply } from '#contract/ledger/ledger-call.ts'
-import type { BalanceStore } from '../../operator/books/balance-store.ts'
+import type { BalanceRead, BalanceStore } from '../../operator/books/balance-store.ts'
 import { LEDGER_TIMING, type LedgerTiming } from '#contract/ledger/ledger-layout.ts'
 import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { MODEL_TIMING, type StoreEvent } from '../support/ledger-model.ts'
@@ -90,12 +90,16 @@ interface BalanceWrites {
   mergeBalances(rows: Parameters<BalanceStore['mergeBalances']>[0]): unknown
   raisePeriods(rows: Parameters<BalanceStore['raisePeriods']>[0]): unknown
   freeHolds(rows: Parameters<BalanceStore['freeHolds']>[0]): unknown
+  readBalances(names: readonly string[]): readonly BalanceRead[] | Promise<readonly BalanceRead[]>
 }
 
 async function takeStep(store: BalanceWrites, name: string, one: BalanceStep): Promise<void> {
   if (one.do === 'merge') await store.mergeBalances([{ name, ...one }])
   if (one.do === 'raise') await store.raisePeriods([{ name, ...one }])
-  if (one.do === 'free') await store.freeHolds([{ name, ...one }])
+  if (one.do !== 'free') return
+  const [read] = await store.readBalances([name])
+  const held = typeof read === 'object' ? (read.holders.get(one.process) ?? 0) : 0
+  await store.freeHolds([{ name, process: one.process, held: one.isStale ? held + 1 : held }])
 }
 
 describe('schedules of several processes', () => {

@@ -1,4 +1,5 @@
 /** Runs a schedule against several processes with the balance of one account, and checks what is promised about money. */
+import type { LedgerBalance } from '#contract/ledger/account-spend.ts'
 import { halvesOf } from '#contract/values/signed-micros.ts'
 import type { LeaseLedger } from '../../gateway/limits/lease-ledger.ts'
 import type { Hold, LimitSubject, Verdict } from '../../gateway/limits/ledger.ts'
@@ -210,9 +211,9 @@ export class BalanceModel {
     while (this.#open(0)) this.#settle(0, 50)
     await this.world.advance(20_000)
     const dead = this.#processes.filter(({ isAlive }) => !isAlive)
-    this.world.memory.freeHolds(dead.map(({ name: process }) => ({ name: ACCOUNT, process })))
-    const [state] = this.world.memory.readBalances([ACCOUNT])
-    if (state === undefined || state === 'absent') throw new Error('the balance is absent')
+    const { holders } = this.#balance()
+    this.world.memory.freeHolds(dead.map(({ name: process }) => ({ name: ACCOUNT, process, held: holders.get(process) ?? 0 })))
+    const state = this.#balance()
     equal(sum([...state.holders.values()]), 0, 'holds at rest')
     const counted = Number(state.closedSpend) + sum([...state.spent.values()])
     const settled = this.#admissions.filter(({ state: end }) => end === 'settled')
@@ -222,6 +223,12 @@ export class BalanceModel {
       'spend of living processes is never lost',
     )
     atMost(counted, sum(settled.map(({ cost }) => cost)), 'no spend counts twice')
+  }
+
+  #balance(): LedgerBalance {
+    const [state] = this.world.memory.readBalances([ACCOUNT])
+    if (state === undefined || state === 'absent') throw new Error('the balance is absent')
+    return state
   }
 }
 

@@ -1,5 +1,5 @@
 /** The balances of accounts in memory, as the script of the ledger keeps them. A test can empty the store and take it back to an older state. */
-import type { BalanceMerge, BalanceRead, BalanceStore } from '../../operator/books/balance-store.ts'
+import type { BalanceMerge, BalanceRead, BalanceStore, DeadHold } from '../../operator/books/balance-store.ts'
 import { mergeSpend } from '../../operator/shards/account-book.ts'
 
 interface Balance {
@@ -93,9 +93,12 @@ export class CreditStore implements BalanceStore {
     }
   }
 
-  async freeHolds(rows: ReadonlyArray<{ readonly name: string; readonly process: string }>): Promise<void> {
+  async freeHolds(rows: readonly DeadHold[]): Promise<void> {
     this.#assertUp()
-    for (const { name, process } of rows) this.#open(name).holders.delete(process)
+    for (const { name, process, held } of rows) {
+      const { holders } = this.#open(name)
+      if (holders.get(process) === held) holders.delete(process)
+    }
   }
 
   async dropBalances(names: readonly string[]): Promise<void> {

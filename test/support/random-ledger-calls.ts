@@ -15,7 +15,7 @@ const SUMS: readonly [bigint, ...bigint[]] = [0n, -1n, 10n ** 15n - 1n, 10n ** 1
 export type BalanceStep =
   | { readonly do: 'merge'; readonly books: AccountSpend; readonly isReady: boolean }
   | { readonly do: 'raise'; readonly period: number }
-  | { readonly do: 'free'; readonly process: string }
+  | { readonly do: 'free'; readonly process: string; readonly isStale: boolean }
 
 /** What a generator remembers, so that most calls fit those before. */
 export class RandomLedgerCalls {
@@ -70,7 +70,7 @@ export class RandomLedgerCalls {
 
   balanceStep(): BalanceStep {
     const random = this.#random
-    if (random.chance(0.2)) return { do: 'free', process: random.pick(PROCESSES) }
+    if (random.chance(0.2)) return { do: 'free', process: random.pick(PROCESSES), isStale: random.chance(0.2) }
     if (random.chance(0.3)) return { do: 'raise', period: (this.#period += random.below(2)) }
     if (random.chance(0.5)) this.#closedSpend += random.pick([1n, 7n, 10n ** 15n - 1n, 2n ** 53n])
     const rows = PROCESSES.flatMap((process) => this.#periods().map((period) => [spentField(period, process), random.below(200)] as const))

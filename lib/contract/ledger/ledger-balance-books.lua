@@ -145,12 +145,13 @@ local function raise_(keys, args)
   return 'ok'
 end
 
--- KEYS: balance. ARGV: a dead process. Drops what it holds: its running requests have ended, and their costs are never known. Returns the
--- amount.
+-- KEYS: balance. ARGV: a dead process, and what it held at the last read. Drops what it holds, unless the amount has changed since, as only a
+-- living process changes it: the running requests of a dead one have ended, and their costs are never known. Returns the amount.
 local function free_(keys, args)
   local hold = 'h:' .. (args[1] or '')
   local found = fetch(keys[1], { hold, 'H' })
   local held = counted(found[1], hold)
+  if text(held) ~= args[2] then return '0' end
   local left = math.max(0, counted(found[2], 'H') - held)
   if found[1] then redis.call('HDEL', keys[1], hold) end
   if found[1] and left > 0 then redis.call('HSET', keys[1], 'H', text(left)) end
