@@ -5,6 +5,7 @@ import type { WorldCall } from '../test/support/operator-process.ts'
 import { OperatorWorld } from '../test/support/operator-world.ts'
 import { FINALIZER } from '#api/apikey.ts'
 import { accounts, apiKeys, plans, servedModels } from '#api/resources.ts'
+import { refOf } from '#kube/port.ts'
 import { endpointSlices, namespaces, secrets, services } from '#kube/resources.ts'
 
 const FOR_FAR = { labels: { 'headgate.dev/upstream-auth': 'true' }, annotations: { 'headgate.dev/upstream-hosts': 'far.example' } }
@@ -247,6 +248,36 @@ describe('the operator', () => {
     await expectReady()
     await world.restart({ watchNamespaces: ['elsewhere'], formerNamespaces: [SHOP] })
     expect([await world.keyRecords(), await world.modelRecords()]).toEqual([[], []])
+  })
+
+  describe('a Redis of another installation that is taken over', () => {
+    /** @param lost whether a Secret of the release namespace was lost */
+    async function takeOver(lost: (name: string) => boolean, watched: string): Promise<void> {
+      await inUse()
+      await world.stopProcesses()
+      for (const found of await world.objects.list(secrets, 'headgate'))
+        if (lost(found.metadata.name)) await world.objects.remove(secrets, refOf(found))
+      await world.start({ watchNamespaces: [watched], redisTakeOver: true })
+    }
+
+    const held = async (): Promise<readonly string[]> =>
+      [...(await world.keyRecords()), ...(await world.modelRecords())].map(({ name }) => name).toSorted()
+
+    test('leaves nothing of namespaces that this one does not watch', async () => {
+      await takeOver(() => true, 'lab')
+      expect(await held()).toEqual([])
+    })
+
+    test('gives back the keys of watched namespaces', async () => {
+      await takeOver(() => true, SHOP)
+      expect(await held()).toEqual(['bot', 'far', 'llama'])
+      await expectReady()
+    })
+
+    test('keeps what the Secrets of this one know, of namespaces that are no longer watched too', async () => {
+      await takeOver((name) => name === 'hg-installation', 'shpo')
+      expect(await held()).toEqual(['bot', 'far', 'llama'])
+    })
   })
 
   test('a namespace that is watched again gets new keys: no revoked value comes back', async () => {

@@ -28,6 +28,7 @@ import type { OperatorDeps } from './operator-deps.ts'
 import { ProjectedModels } from './kinds/served-model/projected-models.ts'
 import { NAMED_PODS } from './projection/programmed.ts'
 import { Acknowledgements } from './projection/acknowledgements.ts'
+import { isForeign } from './projection/foreign-store.ts'
 import { Projection } from './projection/projection.ts'
 import type { ProjectionChange } from './projection/store.ts'
 
@@ -226,7 +227,9 @@ export class Operator {
       keeps: (kind, id) => this.#byRecord(kind).some((controller) => controller.kind.keeps?.(id) === true),
       standIn: (kind, has) => this.#byRecord(kind).flatMap((controller) => controller.kind.standIn?.(has) ?? [])[0],
       onReached: async () => {
-        for (const { kind } of this.#controllers) await kind.reached?.()
+        const meta = await store.meta()
+        const isTakenOver = meta !== undefined && isForeign(meta, this.#installation.id)
+        for (const { kind } of this.#controllers) await kind.reached?.(isTakenOver)
       },
       onWritten: (kind, id) => {
         for (const controller of this.#byRecord(kind)) controller.onChanged(id)

@@ -76,8 +76,12 @@ export interface Kind<T extends KubeObject = KubeObject, Observed = unknown, Ste
   readonly revision?: number
   /** Called when the caches are filled, and again after an error. Loads durable state. @returns every record that must be in the projection @throws KubeError; the caller tries again */
   prepare?(): Promise<readonly ProjectionChange[]>
-  /** Called at the first contact with Redis, before unwanted records are deleted there. @throws if Redis fails; the caller tries again */
-  reached?(): Promise<void>
+  /**
+   * Called at the first contact with Redis, before unwanted records are deleted there.
+   * @param isTakenOver whether its data are those of another installation, of which only what belongs to this one may stay
+   * @throws if Redis fails; the caller tries again
+   */
+  reached?(isTakenOver: boolean): Promise<void>
   start?(): void
   /** Writes all changes that are not durable yet. */
   stop?(): Promise<void>

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto'
 import { PROJECTION_SCHEMA } from '#contract/records/format.ts'
 import type { ProjectionMeta } from '#contract/records/revision-log.ts'
 import type { Leadership } from '../operator-deps.ts'
-import { foreignInstallation, refuseForeign } from './foreign-store.ts'
+import { foreignInstallation, isForeign, refuseForeign } from './foreign-store.ts'
 import type { ProjectionChange, ProjectionStore, WriteOutcome } from './store.ts'
 
 const WENT_BACK = 'the store went back to an older state'
@@ -133,8 +133,7 @@ export class DataSet {
     const own = this.#deps.installation()
     refuseForeign({ schema, installation }, { installation: own, takesOver: this.#deps.takesOver })
     if (schema !== PROJECTION_SCHEMA) return `its layout was ${schema}`
-    const isForeign = installation !== '' && installation !== own
-    return isForeign ? `it belonged to installation ${installation}, which this one takes over` : undefined
+    return isForeign({ installation }, own) ? `it belonged to installation ${installation}, which this one takes over` : undefined
   }
 
   /** Writes this leader's fence to the store: from then on the store refuses calls of a former leader that are still under way. */

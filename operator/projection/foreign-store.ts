@@ -15,6 +15,11 @@ export interface Owner {
   readonly takesOver: boolean
 }
 
+/** Whether another installation wrote a data set. One without an id is of an early version, and is adopted. */
+export function isForeign({ installation }: Pick<ProjectionMeta, 'installation'>, own: string): boolean {
+  return installation !== '' && installation !== own
+}
+
 /** @throws ForeignStore if this installation must not write to the store */
 export function refuseForeign({ schema, installation }: Pick<ProjectionMeta, 'schema' | 'installation'>, owner: Owner): void {
   if (owner.takesOver) return
@@ -22,7 +27,7 @@ export function refuseForeign({ schema, installation }: Pick<ProjectionMeta, 'sc
     throw new ForeignStore(
       `a newer version of Headgate wrote the projection (layout ${schema}, this version writes ${PROJECTION_SCHEMA}); update the operator, or set REDIS_TAKE_OVER=true to replace it`,
     )
-  if (installation !== '' && installation !== owner.installation) throw foreignInstallation(installation)
+  if (isForeign({ installation }, owner.installation)) throw foreignInstallation(installation)
 }
 
 export function foreignInstallation(installation: string): ForeignStore {

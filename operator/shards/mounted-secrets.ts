@@ -137,6 +137,11 @@ export class MountedSecrets {
     this.#replace(uid, { namespace: '', bytes: new Map(sums.map((sum) => [sum, 0])), recordBytes: 0 })
   }
 
+  /** Whether the record of a model is mounted. */
+  has(uid: string): boolean {
+    return this.#models.get(uid) !== undefined
+  }
+
   deleteModel(uid: string): void {
     const namespace = this.#uses.get(uid)?.namespace
     this.#refused.delete(uid)

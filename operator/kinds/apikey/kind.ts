@@ -137,8 +137,10 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
     return await prepareKeys(this.#deps)
   }
 
-  async reached(): Promise<void> {
-    if (!this.#deps.kept.isRedisRead) await searchRedis(this.#deps)
+  async reached(isTakenOver: boolean): Promise<void> {
+    const { kept } = this.#deps
+    if (!kept.isRedisRead) await searchRedis(this.#deps)
+    if (isTakenOver) kept.forgetUnwatched()
   }
 
   start(): void {

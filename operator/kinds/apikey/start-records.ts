@@ -49,13 +49,13 @@ async function recoverKeys(deps: ApiKeyDeps, orphans: readonly KeyringEntry[]): 
   const records = await unknownRecords(deps)
   const byScope = Map.groupBy(records ?? [], ({ namespace }) => scopeOf(namespace, deps))
   const unknown = [...(byScope.get('Watched') ?? []), ...(byScope.get('NotSynced') ?? [])]
-  const kept = (byScope.get('Kept') ?? []).map(({ uid }) => uid)
+  const unwatched = (byScope.get('Kept') ?? []).map(({ uid }) => uid)
   const live = await readLive([...orphans, ...unknown], deps)
   const missed = unknown.flatMap(({ uid }) => live.existing.get(uid) ?? []) // by a cache whose watch was cut off
   const unread = unknown.filter(({ uid }) => !live.existing.has(uid) && !live.gone.has(uid))
   const unseen = await recover(missed, deps)
   const open = [known, unseen].flatMap((recovery) => [...recovery.open, ...recovery.restored])
-  deps.kept.set({ open: [...open, ...kept], unread, isRedisRead: known.isRedisRead && unseen.isRedisRead && records !== undefined })
+  deps.kept.set({ open, unwatched, unread, isRedisRead: known.isRedisRead && unseen.isRedisRead && records !== undefined })
   return live
 }
 

@@ -52,7 +52,8 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
   readonly report = reportStatus
   readonly #deps: ServedModelDeps
   readonly #health = new BackendHealth()
-  readonly #unreadable = new Set<string>()
+  /** Namespaces of models that cannot be read, by uid. */
+  readonly #unreadable = new Map<string, string>()
   /** Uids of models whose last write of the mounted Secrets was refused. */
   readonly #refused = new Set<string>()
   /** Whether the records in Redis were read: some are of models that this process does not watch. */
@@ -109,11 +110,13 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
     return records
   }
 
-  async reached(): Promise<void> {
-    if (this.#isRedisRead) return
-    const known = new Set([...this.informer.list()].map(uidOf))
-    for (const [uid, text] of await this.#standingRecords()) if (!known.has(uid)) this.#keepUnlessDeleted(uid, text)
-    this.#isRedisRead = true
+  async reached(isTakenOver: boolean): Promise<void> {
+    if (!this.#isRedisRead) {
+      const known = new Set([...this.informer.list()].map(uidOf))
+      for (const [uid, text] of await this.#standingRecords()) if (!known.has(uid)) this.#keepUnlessDeleted(uid, text)
+      this.#isRedisRead = true
+    }
+    if (isTakenOver) this.#forgetUnwatched()
   }
 
   start(): void {
@@ -175,8 +178,15 @@ export class ServedModels implements Kind<ServedModel, Observed, ModelStep> {
     if (namespace === undefined || this.informer.isSynced(namespace)) return
     const { watchNamespaces, formerNamespaces } = this.#deps.settings
     if (formerNamespaces.includes(namespace) && !watchNamespaces.includes(namespace)) return // the administrator gave it up
-    this.#unreadable.add(uid)
+    this.#unreadable.set(uid, namespace)
     this.#deps.mounted.keep(uid)
+  }
+
+  /** Redis is that of another installation: of namespaces which this one does not watch, only models stay that its own Secrets know. */
+  #forgetUnwatched(): void {
+    const { mounted, settings } = this.#deps
+    for (const [uid, namespace] of this.#unreadable)
+      if (!settings.watchNamespaces.includes(namespace) && !mounted.has(uid)) this.#unreadable.delete(uid)
   }
 
   /** @returns the record to project; undefined if there is none, or if the present record must stay */
