@@ -7,7 +7,7 @@ import type { Stack } from '../support/stack.ts'
 import { waitFor } from '../support/wait-for.ts'
 import { accountManifest, creditManifest, CreditWatch, paymentManifest, planManifest } from './many-credits.ts'
 import { GROUP, keyManifest, type KeyName, KeyWatch, WIDTH } from './many-keys.ts'
-import { type BenchSite, type Bound, median, memoryMib, quantile, shown, tableOf } from './part.ts'
+import { type BenchSite, type Bound, median, memoryMib, quantile, shown, tableOf, withProgress } from './part.ts'
 import { Prober, type ProbeQuality } from './prober.ts'
 
 /** Median during a storm ÷ median without one. */
@@ -56,7 +56,14 @@ export async function creditStorm(site: BenchSite, stack: Stack): Promise<StormR
   try {
     const bench = new CreditStorm({ stack, prober, keys, watch }, credits)
     await bench.prepare(model.port)
-    for (let round = 0; round < rounds; round += 1) for (const name of PHASES) await bench.run(name, round)
+    for (let round = 0; round < rounds; round += 1)
+      for (const name of PHASES)
+        await withProgress(
+          site,
+          `credits: ${name}, round ${round + 1} of ${rounds}`,
+          () => bench.done,
+          () => bench.run(name, round),
+        )
     return { ...bench.report(), ...(await prober.close()) }
   } finally {
     keys.stop()
@@ -83,6 +90,11 @@ class CreditStorm {
   constructor(parts: Parts, credits: number) {
     this.#parts = parts
     this.#credits = credits
+  }
+
+  get done(): Readonly<Record<string, number>> {
+    const count = (times: ReadonlyMap<PhaseName, readonly number[]>): number => [...times.values()].flat().length
+    return { booked: this.#parts.watch.booked, 'first payments': count(this.#paid), 'ends of keys': count(this.#ended), edits: this.#edits }
   }
 
   async prepare(port: number): Promise<void> {

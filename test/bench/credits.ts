@@ -9,7 +9,7 @@ import { creditStorm, PAID_MS, type StormReport, stormLines } from './credit-sto
 import { clonesOf } from './gateways.ts'
 import { accountManifest, creditManifest, CreditWatch, paymentManifest, planManifest } from './many-credits.ts'
 import { WIDTH, withControlPlane, withStack } from './many-keys.ts'
-import { type BenchSite, type Bound, breaks, memoryMib, type PartResult, shown } from './part.ts'
+import { type BenchSite, type Bound, breaks, memoryMib, type PartResult, shown, withProgress } from './part.ts'
 import { Inspector, type SettledMemory } from './settled-memory.ts'
 
 /** Memory of a Credit in the operator, bytes. */
@@ -44,7 +44,7 @@ async function booksOf(site: BenchSite, credits: number): Promise<Books> {
   const name = 'credits-books'
   const operatorEnv = { NODE_OPTIONS: `${CHART_HEAP.NODE_OPTIONS} ${inspector.option}` }
   return await withControlPlane(site, 'credits-plane', (plane) =>
-    withStack(site, { plane, dist, name, namespaces: [name], operatorEnv }, (stack) => fillBooks(stack, inspector, credits)),
+    withStack(site, { plane, dist, name, namespaces: [name], operatorEnv }, (stack) => fillBooks(site, stack, inspector, credits)),
   )
 }
 
@@ -73,7 +73,7 @@ function bookLines(books: Books): string[] {
   ]
 }
 
-async function fillBooks(stack: Stack, inspector: Inspector, credits: number): Promise<Books> {
+async function fillBooks(site: BenchSite, stack: Stack, inspector: Inspector, credits: number): Promise<Books> {
   const { kube, operator, namespace } = stack
   const watch = new CreditWatch(kube)
   try {
@@ -83,10 +83,23 @@ async function fillBooks(stack: Stack, inspector: Inspector, credits: number): P
     await watch.until(1)
     await operator.restart()
     const empty = await inspector.settled(operator)
+    let created = 0
+    let createdSeconds = 0
     const seconds = stopwatch()
-    await atOnce(numbered('payment', credits), (payment, at) => kube.create(paymentManifest(payment, ACCOUNT, at)), WIDTH)
-    const createdSeconds = seconds()
-    await watch.until(credits + 1)
+    const create = async (payment: string, at: number): Promise<void> => {
+      await kube.create(paymentManifest(payment, ACCOUNT, at))
+      created += 1
+    }
+    await withProgress(
+      site,
+      'credits',
+      () => ({ created, booked: watch.booked }),
+      async () => {
+        await atOnce(numbered('payment', credits), create, WIDTH)
+        createdSeconds = seconds()
+        await watch.until(credits + 1)
+      },
+    )
     const bookedSeconds = seconds()
     const full = await inspector.settled(operator)
     return { credits, createdSeconds, bookedSeconds, empty, full, ...(await restart(stack, inspector, watch)) }

@@ -117,7 +117,7 @@ export class KeyWatch {
   }
 
   /** Counts the keys that have a Secret, those with a status of the present generation, and those with Ready=True so far. */
-  progress(keys: readonly KeyName[]): { readonly issued: number; readonly described: number; readonly ready: number } {
+  progress(keys: readonly KeyName[]): Readonly<Record<'issued' | 'described' | 'ready', number>> {
     const count = (seen: ReadonlySet<string> | ReadonlyMap<string, string>): number => keys.filter((key) => seen.has(idOf(key))).length
     return { issued: count(this.#credentials), described: count(this.#described), ready: count(this.#ready) }
   }

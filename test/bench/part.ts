@@ -93,3 +93,28 @@ export function memoryMib(pid: number): { readonly rss: number; readonly peak: n
   const mib = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024
   return { rss: mib('VmRSS'), peak: mib('VmHWM') }
 }
+
+const PROGRESS_MS = 10_000
+
+/** Prints a line every 10 s while `work` runs. @param done what `work` has done so far, by name; the line has each rate since the last one too */
+export async function withProgress<T>(
+  site: BenchSite,
+  name: string,
+  done: () => Readonly<Record<string, number>>,
+  work: () => Promise<T>,
+): Promise<T> {
+  let last = done()
+  const report = setInterval(() => {
+    const now = done()
+    const each = Object.entries(now).map(
+      ([what, count]) => `${count} ${what} (${(((count - (last[what] ?? 0)) * 1_000) / PROGRESS_MS).toFixed(0)}/s)`,
+    )
+    last = now
+    site.say(`${name}: ${each.join(', ')}`)
+  }, PROGRESS_MS)
+  try {
+    return await work()
+  } finally {
+    clearInterval(report)
+  }
+}

@@ -10,16 +10,26 @@ import { atOnce } from '../support/at-once.ts'
 import { objectPath } from '../support/kube-admin.ts'
 import type { Stack } from '../support/stack.ts'
 import { clonesOf } from './gateways.ts'
-import { GROUP, keyManifest, keyNames, KeyWatch, serverReading, untilIdle, WIDTH, withControlPlane, withStack } from './many-keys.ts'
+import {
+  GROUP,
+  keyManifest,
+  keyNames,
+  type KeyName,
+  KeyWatch,
+  serverReading,
+  untilIdle,
+  WIDTH,
+  withControlPlane,
+  withStack,
+} from './many-keys.ts'
 import { Inspector, type SettledMemory } from './settled-memory.ts'
-import { type BenchSite, type Bound, breaks, memoryMib, type PartResult, shown, tableOf } from './part.ts'
+import { type BenchSite, type Bound, breaks, memoryMib, type PartResult, shown, tableOf, withProgress } from './part.ts'
 
 const KEYS_PER_NAMESPACE = 25
 const FIELD = budgetField('life:Currency:Lifetime', 0)
 const BUDGETS = [{ name: 'life', amount: '900000000', unit: 'Currency', window: 'Lifetime', onExceeded: 'Block' }]
 /** The heap of the chart would end such a run, and the memory that it needs would not be known. */
 const HEAP = '--max-old-space-size=4096'
-const PROGRESS_MS = 10_000
 /** Keys per second at which issuing counts as stuck. */
 const SLOWEST_PER_SECOND = 10
 /** Time after a start for writes that a restart must not make, ms. */
@@ -61,17 +71,21 @@ class ScaleBench {
     const { kube, operator } = this.#stack
     const watch = new KeyWatch(kube, ['']) // the whole cluster
     const keys = keyNames('key', this.#site.keys, this.#namespaces)
-    const report = setInterval(() => this.#site.say(`scale: ${JSON.stringify(watch.progress(keys))}`), PROGRESS_MS)
+    const create = async (key: KeyName): Promise<void> => {
+      this.uids.push((await kube.create(keyManifest(key, { budgets: BUDGETS }))).metadata.uid ?? '')
+    }
     try {
-      await atOnce(
-        keys,
-        async (key) => this.uids.push((await kube.create(keyManifest(key, { budgets: BUDGETS }))).metadata.uid ?? ''),
-        WIDTH,
+      await withProgress(
+        this.#site,
+        'scale',
+        () => watch.progress(keys),
+        async () => {
+          await atOnce(keys, create, WIDTH)
+          await watch.untilReady(keys, (keys.length * 1_000) / SLOWEST_PER_SECOND)
+          await untilIdle(operator)
+        },
       )
-      await watch.untilReady(keys, (keys.length * 1_000) / SLOWEST_PER_SECOND)
-      await untilIdle(operator)
     } finally {
-      clearInterval(report)
       watch.stop()
     }
   }
