@@ -168,12 +168,15 @@ export class KeyTable implements RecordTable {
     this.#override(byUid(entries))
   }
 
+  /** Whether an entry of the keyring changes what the projection says about its key. A record of a later revision never needs it again. */
+  isNeeded(entry: KeyringEntry): boolean {
+    const base = this.#keys.records.get(entry.uid)
+    return isRevoked(entry) || (base !== undefined && inForce(base, entry) !== base)
+  }
+
   /** Entries that can change nothing are not kept in memory. */
   #override(overrides: Map<string, KeyringEntry>): void {
-    for (const [uid, entry] of overrides) {
-      const base = this.#keys.records.get(uid)
-      if (!isRevoked(entry) && (base === undefined || inForce(base, entry) === base)) overrides.delete(uid)
-    }
+    for (const [uid, entry] of overrides) if (!this.isNeeded(entry)) overrides.delete(uid)
     this.#keys.override(overrides)
     const deleted = [...overrides.values()].filter(({ deletedMs }) => deletedMs !== null)
     this.#tombstones = new Map(deleted.flatMap((entry) => entry.verifiers.map(({ hash }) => [hash, entry])))

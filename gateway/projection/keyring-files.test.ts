@@ -147,3 +147,49 @@ describe('a file of another version of the operator', () => {
     expect([content.unreadable, content.problems]).toEqual([0, []])
   })
 })
+
+describe('a reader that needs few entries', () => {
+  /** What is read, and which entries the reader was asked about. */
+  async function needed(files: KeyringFiles): Promise<{ entries: string[]; asked: string[] }> {
+    const asked: string[] = []
+    const { entries = [] } = await files.read(({ uid, state }) => asked.push(uid) > 0 && state !== 'Active')
+    return { entries: entries.map(({ uid, state }) => `${uid} ${state}`), asked }
+  }
+  const ended = shard(entry('a', { state: 'Revoked' }), entry('b'))
+
+  test('gets them from all files, and only the changed file is unpacked again', async () => {
+    const { folder, files } = mounted()
+    folder.publish({ 'keyring/2-0': ended, 'keyring/2-1': shard(entry('c')) })
+    expect(await needed(files)).toEqual({ entries: ['a Revoked'], asked: ['a', 'b', 'c'] })
+    const suspended = shard(entry('c', { state: 'Suspended' }))
+    folder.publish({ 'keyring/2-0': ended, 'keyring/2-1': suspended })
+    expect(await needed(files)).toEqual({ entries: ['a Revoked', 'c Suspended'], asked: ['c'] })
+    folder.publish({ 'keyring/2-0': shard(entry('b')), 'keyring/2-1': suspended })
+    expect(await needed(files)).toEqual({ entries: ['c Suspended'], asked: ['b'] }) // the tombstone of a is over
+  })
+
+  test('is asked about every entry again after a reading of all, also of a file that was away meanwhile', async () => {
+    const { folder, files } = mounted()
+    const other = shard(entry('c'))
+    folder.publish({ 'keyring/2-0': ended, 'keyring/2-1': other })
+    await needed(files)
+    folder.publish({ 'keyring/2-1': other })
+    expect(uidsIn(await files.read())).toEqual(['c', 'a', 'b'])
+    folder.publish({ 'keyring/2-0': ended, 'keyring/2-1': other })
+    expect((await needed(files)).asked).toEqual(['a', 'b', 'c'])
+  })
+
+  test('learns that a file of another version, or with entries of one, is readable again', async () => {
+    const { folder, files } = mounted()
+    const contents = [ended, gzipSync('{"v":2}\nwhat ever'), ended, shardOf(foreign('a'), writeKeyringEntry(entry('b'))), ended]
+    const unreadable: number[] = []
+    for (const bytes of contents) {
+      folder.publish({ 'keyring/1-0': bytes })
+      const content = await files.read(({ state }) => state !== 'Active')
+      unreadable.push(content.unreadable)
+      expect(content.entries?.map(({ uid, state }) => `${uid} ${state}`)).toContain('a Revoked')
+      expect(content.problems).toHaveLength(content.unreadable)
+    }
+    expect(unreadable).toEqual([0, 1, 0, 1, 0])
+  })
+})

@@ -8,8 +8,11 @@ import { type KeyringEntry, readKeyringEntry } from '#contract/records/keyring-e
 import { ACCOUNTS_FOLDER, KEYRING_FOLDER, MODELS_FOLDER, UPSTREAM_FILE_PREFIX } from '#contract/records/mounted-folder.ts'
 import { unpackShard } from '#contract/records/shard-text.ts'
 
+/** Whether an entry changes what its reader knows from the projection. */
+type IsNeeded = (entry: KeyringEntry) => boolean
+
 export interface KeyringContent {
-  /** The entries of every shard that could be read now or before; undefined if there was never one. */
+  /** The entries of every shard that could be read now or before; undefined if there was never one. Perhaps only those that the reader needs. */
   readonly entries: readonly KeyringEntry[] | undefined
   /** Encoded ModelRecords; undefined if there is no readable file. */
   readonly models: readonly string[] | undefined
@@ -66,12 +69,17 @@ export class KeyringFiles {
     return stats.map(([name, seen]) => `${name}:${seen?.mtimeMs ?? ''}:${seen?.size ?? ''}`).join(' ')
   }
 
-  /** Reads all files of one generation, again if the kubelet replaces them meanwhile. @throws when the folder cannot be read */
-  async read(): Promise<KeyringContent> {
+  /**
+   * Reads all files of one generation, again if the kubelet replaces them meanwhile.
+   * @param isNeeded leaves out entries of which it says no. A shard with the bytes of its last reading is not unpacked again, so that the former
+   * answers still count. Without it all entries are read, and no former answer counts any more
+   * @throws when the folder cannot be read
+   */
+  async read(isNeeded?: IsNeeded): Promise<KeyringContent> {
     for (;;) {
       const target = await this.#generation()
       this.#base = target === undefined ? this.#dir : join(this.#dir, target)
-      const content = await this.#readBase()
+      const content = await this.#readBase(isNeeded)
       if ((await this.#generation()) === target) return content
     }
   }
@@ -80,7 +88,7 @@ export class KeyringFiles {
     return unlessAbsent(readlink(join(this.#dir, CURRENT)))
   }
 
-  async #readBase(): Promise<KeyringContent> {
+  async #readBase(isNeeded: IsNeeded | undefined): Promise<KeyringContent> {
     const problems: string[] = []
     const names = await this.#names(this.#base)
     const credentials = new Map<string, string>()
@@ -91,17 +99,22 @@ export class KeyringFiles {
       else if (bytes) problems.push(`keyring file ${name} is damaged; it is left out: see the log of the operator`)
     }
     const within = (folder: string): readonly string[] => names.filter((name) => name.startsWith(`${folder}/`))
-    const entries = await this.#shards(this.#keyring, within(KEYRING_FOLDER), problems)
+    const entries = await this.#shards(this.#keyring, within(KEYRING_FOLDER), problems, isNeeded)
     const models = await this.#shards(this.#models, within(MODELS_FOLDER), problems)
     const accounts = (await this.#shards(this.#accounts, within(ACCOUNTS_FOLDER), problems)) ?? []
     return { entries, models, accounts, credentials, unreadable: this.#keyring.unreadable, problems }
   }
 
-  async #shards<T>(files: ShardFiles<T>, names: readonly string[], problems: string[]): Promise<readonly T[] | undefined> {
+  async #shards<T>(
+    files: ShardFiles<T>,
+    names: readonly string[],
+    problems: string[],
+    isNeeded?: (entry: T) => boolean,
+  ): Promise<readonly T[] | undefined> {
     const found: Array<readonly T[]> = []
     for (const name of new Set([...names, ...files.lastGood.keys()])) {
       const bytes = names.includes(name) ? await this.#bytes(name, problems) : undefined
-      const values = await files.read(name, bytes, problems)
+      const values = await files.read(name, bytes, problems, isNeeded)
       if (values) found.push(values)
       await breathe() // unpacking one shard takes milliseconds
     }
@@ -166,6 +179,8 @@ class ShardFiles<T> {
   /** Last good values of entries that are now of another version, by id. */
   readonly #kept = new Map<string, T>()
   readonly #foreign = new Map<string, number>()
+  /** Needed values of the last good content, by file: those of 100,000 keys would take too much memory. */
+  readonly #needed = new Map<string, readonly T[]>()
 
   constructor(format: ShardEntryFormat<T>) {
     this.#format = format
@@ -179,12 +194,21 @@ class ShardFiles<T> {
    * Reads a file.
    * @param bytes undefined if the file is absent
    * @param problems receives one sentence per problem: file, error, remedy
+   * @param isNeeded of a value; undefined: all are
    * @returns undefined if the file never had good content
    */
-  async read(name: string, bytes: Buffer | undefined, problems: string[]): Promise<readonly T[] | undefined> {
+  async read(
+    name: string,
+    bytes: Buffer | undefined,
+    problems: string[],
+    isNeeded?: (value: T) => boolean,
+  ): Promise<readonly T[] | undefined> {
     const former = this.lastGood.get(name)
+    const needed = isNeeded && this.#neededOf(name, bytes)
+    if (needed) return needed
+    this.#needed.delete(name)
     try {
-      if (bytes) return await this.#take(name, bytes, problems)
+      if (bytes) return await this.#take(name, bytes, problems, isNeeded)
     } catch (error) {
       if (error instanceof UnknownVersion) this.#foreign.set(name, 1)
       const fallback = former ? 'its last good content stays in use' : 'it is left out'
@@ -197,7 +221,12 @@ class ShardFiles<T> {
     return former && (await this.#parse(former)).values
   }
 
-  async #take(name: string, bytes: Buffer, problems: string[]): Promise<readonly T[]> {
+  /** The needed values of a file that has the bytes of its last good content still. @returns undefined if they are not known */
+  #neededOf(name: string, bytes: Buffer | undefined): readonly T[] | undefined {
+    return bytes && this.lastGood.get(name)?.equals(bytes) ? this.#needed.get(name) : undefined
+  }
+
+  async #take(name: string, bytes: Buffer, problems: string[], isNeeded?: (value: T) => boolean): Promise<readonly T[]> {
     const { values, foreign, refused } = await this.#parse(bytes)
     this.#foreign.set(name, foreign.length)
     if (foreign.length > 0) {
@@ -208,6 +237,11 @@ class ShardFiles<T> {
     }
     for (const value of values) this.#kept.delete(this.#format.idOf(value))
     this.lastGood.set(name, bytes)
+    if (isNeeded && foreign.length === 0) {
+      const needed = values.filter(isNeeded)
+      this.#needed.set(name, needed)
+      return needed
+    }
     return [...values, ...foreign.flatMap((id) => refused.get(id) ?? this.#kept.get(id) ?? [])]
   }
 

@@ -4,6 +4,7 @@ import { issuedKey, keyringEntry, modelText, recordText, type IssuedKey } from '
 import { eventually } from '../../test/support/wait-for.ts'
 import type { Acknowledgement } from '#contract/records/revision-log.ts'
 import { KeyTable } from '../auth/key-table.ts'
+import type { KeyringEntry } from '#contract/records/keyring-entry.ts'
 import type { KeyringContent } from './keyring-files.ts'
 import { KeyringWatch } from './keyring-watch.ts'
 import { BackendCredentials } from '../upstream/backend-credentials.ts'
@@ -34,6 +35,8 @@ class World {
     },
   }
   reads = 0
+  /** Of each reading, whether it was of all entries. */
+  readonly whole: boolean[] = []
   #content: KeyringContent = { entries: undefined, models: undefined, accounts: [], credentials: new Map(), unreadable: 0, problems: [] }
   #generation = 0
   readonly watch: KeyringWatch
@@ -41,8 +44,9 @@ class World {
   constructor(coldStart = true) {
     const files = {
       signature: () => Promise.resolve(String(this.#generation)),
-      read: () => {
+      read: (isNeeded?: (entry: KeyringEntry) => boolean) => {
         this.reads += 1
+        this.whole.push(isNeeded === undefined)
         return Promise.resolve(this.#content)
       },
     }
@@ -170,6 +174,22 @@ describe('a pod that serves from the projection', () => {
     const { reads } = world
     await world.clock.advance(60_000)
     expect(world.reads).toBe(reads)
+  })
+
+  test('reads all entries again after each full load, and else only those that the table needs', async () => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.watch.start()
+    world.publish({})
+    await world.clock.advance(2_000)
+    world.loaded(a)
+    await world.clock.advance(10)
+    world.publish({ entries: [keyringEntry({ ...a.record, state: 'Revoked' })] })
+    await world.clock.advance(2_000)
+    world.loaded(a)
+    await world.clock.advance(10)
+    expect(world.whole).toEqual([true, true, true, false, true])
+    expect(world.state(a)).toBe('Revoked')
   })
 
   test('logs the error of a file once, not every two seconds', async () => {

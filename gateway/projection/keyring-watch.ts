@@ -13,6 +13,8 @@ interface KeyringTable {
   seed(entries: readonly KeyringEntry[]): void
   /** Applies the keyring's state of known keys, mainly revocations. */
   override(entries: readonly KeyringEntry[]): void
+  /** Whether an entry changes what the table knows from the projection. */
+  isNeeded(entry: KeyringEntry): boolean
   readonly size: number
 }
 
@@ -87,9 +89,12 @@ export class KeyringWatch {
     try {
       const signature = await this.#deps.files.signature()
       if (signature === this.#signature && !this.#isStale && !this.#mayStart()) return
+      const { files, keys, follower } = this.#deps
+      // a process that serves from the projection never starts from the folder again; after a full load every entry may count again
+      const isNeeded = follower.loadedFrom === 'Redis' && !this.#isStale ? (entry: KeyringEntry) => keys.isNeeded(entry) : undefined
       this.#signature = signature // taken before the read, so that changes during the read show next time
       this.#isStale = false
-      this.#apply(await this.#deps.files.read())
+      this.#apply(await files.read(isNeeded))
     } catch (error) {
       this.#report([`the keyring folder cannot be read (${messageOf(error)}); check KEYRING_DIR and its rights`])
     }
