@@ -77,8 +77,8 @@ export interface KeyAccount {
 
 /** The keys of accounts, from the keyring. */
 export interface AccountKeys {
-  /** Number of the keys of an account that are neither revoked nor expired; expired ones are left out only if there are `most` or more. */
-  activeOf(uid: string, most: number): number
+  /** Number of the keys of an account that are neither revoked nor expired at a time; expired ones are left out only if there are `most` or more. */
+  activeOf(uid: string, most: number, nowMs: number): number
   /** Number of all its keys that are not deleted. */
   countOf(uid: string): number
   /** Whether any key, revoked or not, names the account. */

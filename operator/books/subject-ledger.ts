@@ -1,4 +1,5 @@
 /** The ledger, for the kinds whose objects have budgets. It knows such an object, a subject, by its uid alone. */
+import type { Clock } from '#platform/clock.ts'
 import { OutageLog } from '#platform/outage-log.ts'
 import type { BudgetRecord } from '#contract/records/limits-record.ts'
 import { slicesOf } from '#kube/indexes.ts'
@@ -46,10 +47,20 @@ export class Subjects {
   /** undefined if gateways count in the memory of this process: then only readings of another source arrive. */
   readonly ledger: BudgetLedger | undefined
   readonly #kinds: SubjectKind[] = []
+  readonly #clock: Clock
 
   constructor(deps: OperatorDeps, acknowledgements: Acknowledgements) {
     this.ledger = createLedger(deps, acknowledgements, this)
+    this.#clock = deps.clock
     deps.usage?.(this, (uid, usage) => this.read(uid, usage))
+  }
+
+  /**
+   * The time by which values, keys and windows end, ms since 1970: that of the store, since the clock of a leader may be wrong by days. undefined
+   * before its first answer: nothing has ended for certain.
+   */
+  timeMs(): number | undefined {
+    return this.ledger === undefined ? this.#clock.now() : this.ledger.storeTime()
   }
 
   /** Adds a kind of subjects, before the ledger starts. */

@@ -130,11 +130,11 @@ export class Keyring extends SecretShards<KeyringEntry> {
   /**
    * Number of the keys of an account that are neither revoked nor expired. Cheap below `most`: the count then includes expired keys.
    * @param account its uid
+   * @param nowMs ms since 1970
    */
-  activeOf(account: string, most: number): number {
+  activeOf(account: string, most: number, nowMs: number): number {
     const count = this.#uidsOf.count(account)
     if (count < most) return count
-    const nowMs = this.#deps.clock.now()
     return [...this.#uidsOf.get(account)].filter((uid) => (this.#keys.get(uid)?.endsMs ?? 0) > nowMs).length
   }
 

@@ -86,6 +86,7 @@ export function issued(key: ApiKey = heldKey(), verifier = verifierOf(1)): Obser
     storeAvailable: true,
     version: 1,
     now: NOW,
+    isTimeKnown: true,
     deletingForMs: 0,
     revocationWaitMs: 30_000,
     retiresAtMs: undefined,

@@ -77,9 +77,14 @@ export class AccountBalances {
   }
 
   #read(name: string): BalanceReading {
-    const { accounts, clock } = this.#context
+    const { accounts, subjects, clock } = this.#context
     const { balances, credits } = accounts
-    return { balance: balances.balanceOf(name), spent: balances.spentOf(name), credits: credits.sumOf(name), atMs: clock.now() }
+    return {
+      balance: balances.balanceOf(name),
+      spent: balances.spentOf(name),
+      credits: credits.sumOf(name),
+      atMs: subjects.timeMs() ?? clock.now(),
+    }
   }
 
   #weigh(name: string, reading: BalanceReading): Weight | undefined {

@@ -157,7 +157,7 @@ class AccountKind extends RecordedKind<Account> implements Kind<Account, Observe
     const { name } = account.metadata
     const former = accounts.records.get('account', uidOf(account))
     const keys = [...accounts.apiKeys.byIndex(ACCOUNT_INDEX, name)]
-    const now = clock.now()
+    const now = subjects.timeMs() ?? clock.now()
     const ledgerName = accounts.books.ledgerName(name)
     const claim = accounts.claimOf(account)
     return {

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest'
 import { type AccountRecord, decodeAccountRecord } from '#contract/records/account-record.ts'
 import type { KeyRecord } from '#contract/records/key-record.ts'
 import { decodePlanRecord, type PlanRecord } from '#contract/records/plan-record.ts'
+import { FakeLedgerStore } from '../../../test/support/fake-ledger-store.ts'
 import { account, namespace, plan, SHOP } from '../../../test/support/objects.ts'
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { accounts, apiKeys, plans } from '#api/resources.ts'
@@ -13,6 +14,7 @@ import { ACCOUNTS_SET } from '../../shards/sets.ts'
 type AccountSpec = NonNullable<Parameters<typeof account>[1]>
 
 const ACME = { namespace: '', name: 'acme' }
+const DAY_MS = 86_400_000
 const PRO = { namespace: '', name: 'pro' }
 
 describe('an Account and its keys', () => {
@@ -184,6 +186,27 @@ describe('an Account and its keys', () => {
     await world.applyKey({ accountRef: { name: 'acme' }, state: 'Revoked' }, 'second')
     await world.settle()
     expect([await ready('third'), await accepted('fourth')]).toEqual(['True Ready', 'False TooManyKeys'])
+  })
+
+  test('a key that has not expired by the time of the store keeps its place under a leader whose clock is days ahead', async () => {
+    const { now, clock } = world
+    const began = clock.monotonic()
+    world.ledger = new FakeLedgerStore(() => now - began + clock.monotonic())
+    await world.restart()
+    await applyPlan({ maxKeys: 1 })
+    await applyAccount()
+    await settledKey('bot', { expirationTime: new Date(now + DAY_MS).toISOString() })
+    world.now += 3 * DAY_MS
+    await world.restart()
+    await settledKey('second')
+    expect(await accepted('second')).toBe('False TooManyKeys')
+    await world.pass(60)
+    await world.settle()
+    expect((await live()).status).toMatchObject({ activeKeyCount: 1 })
+    await world.pass((DAY_MS / 1_000) * 2)
+    await world.settle()
+    expect(await ready('second')).toBe('True Ready')
+    expect((await live()).status).toMatchObject({ activeKeyCount: 1 })
   })
 
   test('the status shows what all keys share, and whose it is', async () => {

@@ -156,6 +156,28 @@ describe('rotation', () => {
     expect(await inKeyring()).toEqual([hashCredential(NEW)])
   })
 
+  test('keeps its overlap under a leader whose clock is days ahead while Redis is away since its start', async () => {
+    const { now, clock } = world
+    const began = clock.monotonic()
+    const ledger = new FakeLedgerStore(() => now - began + clock.monotonic())
+    world.ledger = ledger
+    await imported(OLD)
+    await applied(NEW, HOUR)
+    await world.stopProcesses()
+    world.now += 3 * 24 * HOUR * 1_000
+    ledger.isDown = true
+    world.storeDown = true
+    await world.start()
+    await after(60)
+    expect((await inKeyring()).toSorted(), 'gateways read the keyring now').toEqual([hashCredential(OLD), hashCredential(NEW)].toSorted())
+    ledger.isDown = false
+    world.storeDown = false
+    await after(60)
+    expect(await inKeyring()).toHaveLength(2)
+    await after(HOUR)
+    expect(await inKeyring()).toEqual([hashCredential(NEW)])
+  })
+
   test('back to a value that still works keeps the id of the value, and gives the other value the overlap', async () => {
     await imported(OLD)
     const id = (await world.key()).status?.keyID

@@ -22,7 +22,7 @@ test('after any edits and at any time, the value of the manifest works, at most 
       for (const [index, { value, overlapSeconds, passMs }] of actions.entries()) {
         now += passMs
         const key = heldKey({ source: { type: 'Hash', hash: { sha256: sha256(`sk-${value}`) } }, rotation: { overlapSeconds } })
-        const facts = { verifiers, isEdited: true, isDuplicate: false, mayBeUnproven: true, now }
+        const facts = { verifiers, isEdited: true, isDuplicate: false, mayBeUnproven: true, now, isTimeKnown: true }
         const source = hashSource(key)!
         const before = new Set(verifiers.filter((one) => isAliveAt(one, now)).map(({ hash }) => hash))
         const wanted = wantedVerifiers(key, facts)
@@ -37,7 +37,7 @@ test('after any edits and at any time, the value of the manifest works, at most 
         expect(new Set(alive.map(({ hash }) => hash)).size, 'each value once').toBe(alive.length)
         for (const { hash, expiresMs } of alive) if (hash !== source.hash) expect(expiresMs).toBeLessThanOrEqual(deadline.get(hash) ?? -1)
         expect(
-          wantedVerifiers(key, { verifiers, isEdited: false, isDuplicate: false, mayBeUnproven: true, now: now - 1 }),
+          wantedVerifiers(key, { verifiers, isEdited: false, isDuplicate: false, mayBeUnproven: true, now: now - 1, isTimeKnown: true }),
           'nothing is left to do',
         ).toEqual(verifiers)
       }

@@ -29,15 +29,16 @@ export interface HashFacts {
   readonly mayBeUnproven: boolean
   /** ms since 1970. */
   readonly now: number
+  readonly isTimeKnown: boolean
 }
 
 /** The facts of one observed key. @param verifiers the present verifiers */
 export function hashFacts(
-  { apiKey, entry, isDuplicate, mayBeUnproven, now }: Observed,
+  { apiKey, entry, isDuplicate, mayBeUnproven, now, isTimeKnown }: Observed,
   verifiers: readonly KeyringVerifier[] = entry?.verifiers ?? [],
 ): HashFacts {
   const isEdited = entry !== undefined && entry.generation < (apiKey.metadata.generation ?? 0)
-  return { verifiers, isEdited, isDuplicate, mayBeUnproven, now }
+  return { verifiers, isEdited, isDuplicate, mayBeUnproven, now, isTimeKnown }
 }
 
 /** @returns undefined for a key whose value the operator generates */
@@ -117,7 +118,7 @@ export function wantedVerifiers(apiKey: ApiKey, facts: HashFacts): readonly Keyr
     current === undefined
       ? present
       : present.map((one) => (one === current ? renewed(one, source, facts, present) : former(one, source, facts)))
-  return newest(wanted.filter(({ expiresMs }) => expiresMs === null || expiresMs > facts.now))
+  return newest(wanted.filter(({ expiresMs }) => expiresMs === null || expiresMs > facts.now || !facts.isTimeKnown))
 }
 
 /** Adds a verifier with the hash of the manifest. @param id public id of the new verifier */

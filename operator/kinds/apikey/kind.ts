@@ -188,10 +188,10 @@ class ApiKeys implements Kind<ApiKey, Observed, Step> {
 
   /** Drops tombstones, reads the keyring Secrets again and searches for orphans and lost keys. */
   check(): void {
-    const { keyring, usedValues, subjects, clock, log } = this.#deps
+    const { keyring, usedValues, subjects, log } = this.#deps
     keyring.check()
     usedValues.check()
-    const nowMs = subjects.ledger ? subjects.ledger.storeTime() : clock.now() // the clock of this leader may be days ahead
+    const nowMs = subjects.timeMs()
     if (nowMs !== undefined) keyring.expireTombstones(nowMs)
     searchAgain(this.#deps).catch((error: unknown) =>
       log.warn(`lost keys cannot be searched (${messageOf(error)}); tried again in ten minutes`),

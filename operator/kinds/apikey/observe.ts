@@ -48,9 +48,9 @@ export function observe(ref: ObjectRef, deps: ApiKeyDeps): Observed | undefined 
   }
 }
 
-/** The time by which values end, ms since 1970: that of the store, since the clock of a leader may be wrong by days. */
-export function timeOf({ subjects, clock }: Pick<ApiKeyDeps, 'subjects' | 'clock'>): number {
-  return subjects.ledger?.storeTime() ?? clock.now()
+function timeOf({ subjects, clock }: ApiKeyDeps): Pick<Observed, 'now' | 'isTimeKnown'> {
+  const nowMs = subjects.timeMs()
+  return { now: nowMs ?? clock.now(), isTimeKnown: nowMs !== undefined }
 }
 
 function ownState({ metadata }: ApiKey, deps: ApiKeyDeps) {
@@ -70,7 +70,7 @@ function ownState({ metadata }: ApiKey, deps: ApiKeyDeps) {
     isSecretWritable: memory.isSecretWritable(uid),
     holdsCredential: verifier !== undefined && vault.get(verifier.id) !== undefined,
     version: version(),
-    now: timeOf(deps),
+    ...timeOf(deps),
     revisionInMs: memory.revisionInMs(uid),
     failures: memory.failures(uid),
   } satisfies Partial<Observed>
@@ -98,7 +98,7 @@ function accountState(apiKey: ApiKey, own: ReturnType<typeof ownState>, deps: Ap
 
 /** The bound of keys, if the account has no place for this key. Keys that have a place keep it; of the others the oldest come first. */
 function accountLimitOf(apiKey: ApiKey, account: KeyAccount | undefined, isFresh: boolean, deps: ApiKeyDeps): AccountLimit | undefined {
-  const { accounts, waiting } = deps
+  const { waiting } = deps
   const { name } = apiKey.spec.accountRef ?? {}
   if (name === undefined) return undefined
   if (!isFresh || isEnding(apiKey)) {
@@ -106,14 +106,15 @@ function accountLimitOf(apiKey: ApiKey, account: KeyAccount | undefined, isFresh
     return undefined
   }
   const ahead = waiting.add(name, { ...ageOf(apiKey), ...refOf(apiKey) })
-  return account && fullAt(account, ahead, accounts)
+  return account && fullAt(account, ahead, deps)
 }
 
 /** @param ahead keys that wait and come first @returns the bound of keys of the account, if it is reached */
-function fullAt({ uid, planSpec }: KeyAccount, ahead: number, { keys }: ApiKeyDeps['accounts']): AccountLimit | undefined {
+function fullAt({ uid, planSpec }: KeyAccount, ahead: number, { accounts, subjects }: ApiKeyDeps): AccountLimit | undefined {
   if (uid === undefined || planSpec === undefined) return undefined
+  const { keys } = accounts
   const { maxKeys } = planSpec
-  if (keys.activeOf(uid, maxKeys) + ahead >= maxKeys) return { most: maxKeys, of: 'ActiveKeys' }
+  if (keys.activeOf(uid, maxKeys, subjects.timeMs() ?? 0) + ahead >= maxKeys) return { most: maxKeys, of: 'ActiveKeys' }
   const most = 2 * maxKeys + SPARE_KEYS
   return keys.countOf(uid) + ahead >= most ? { most, of: 'AllKeys' } : undefined
 }
@@ -167,7 +168,7 @@ function valueState(
   const namespace = namespaceOf(apiKey)
   const source = hashSource(apiKey)
   const taken = (entry?.verifiers ?? []).filter(({ origin }) => origin === 'Hash')
-  const working = taken.filter((one) => isAliveAt(one, timeOf(deps))).map(({ hash }) => hash)
+  const working = taken.filter((one) => isAliveAt(one, timeOf(deps).now)).map(({ hash }) => hash)
   const isElsewhere = ({ metadata }: ApiKey): boolean => metadata.namespace !== namespace && metadata.deletionTimestamp === undefined
   return {
     isDuplicate: isDuplicate(apiKey, entry, deps),

@@ -59,6 +59,8 @@ export interface Observed {
   readonly version: number
   /** ms since 1970. */
   readonly now: number
+  /** Whether `now` is the time of the store. If it is not, it may be wrong by days: nothing may end by it. */
+  readonly isTimeKnown: boolean
   /** ms since this process first saw the deletion, on its own clock: the API server's may differ by minutes. */
   readonly deletingForMs: number
   /** Longest wait of a deletion for acknowledgements, ms. */

@@ -138,7 +138,7 @@ export function createOrphans(deps: ApiKeyDeps): Reconciled<ObservedOrphan, Step
       }
       if (step.do === 'project') return projection.want('key', entry.uid, recordOf(entry), step.level)
       if (step.do === 'revoke') return replace({ ...entry, state: 'Revoked', revision: projection.revision }, step.level)
-      const tombstone = tombstoneOf(entry, deps.subjects.ledger?.storeTime() ?? now)
+      const tombstone = tombstoneOf(entry, deps.subjects.timeMs() ?? now)
       replace(tombstone, step.level)
       deps.kept.forget(entry.uid) // otherwise a record of the key would be kept again when the tombstone is dropped
       deps.subjects.ledger?.deleted(entry.uid)

@@ -470,6 +470,8 @@ describe('the ApiKey of a revoked key', () => {
     expect(nextStep(settled(NOW + 5_000))).toEqual({ do: 'wait', forMs: 5_000 })
     expect(nextStep(settled(NOW + 90 * 86_400_000))).toEqual({ do: 'wait', forMs: 86_400_000 })
     expect(nextStep(settled(undefined))).toBe(DONE)
+    const unknown = { ...settled(NOW), isTimeKnown: false }
+    expect(nextStep(unknown), 'by the clock of a leader that has not reached Redis').toEqual({ do: 'wait', forMs: 86_400_000 })
   })
 
   test('makes room for another one of the account, before that one is told that there is no room', () => {

@@ -333,11 +333,12 @@ function makeRoom({ spareKey }: Observed): Answer {
 }
 
 /** Deletes the ApiKey of a key that was revoked long ago, and whose end every gateway has acknowledged. Its usage stays. */
-function retire({ apiKey, retiresAtMs, now }: Observed): Answer {
+function retire({ apiKey, retiresAtMs, now, isTimeKnown }: Observed): Answer {
   if (retiresAtMs === undefined) return undefined
-  return retiresAtMs <= now
+  const leftMs = isTimeKnown ? retiresAtMs - now : RETIREMENT_CHECK_MS
+  return leftMs <= 0
     ? { do: 'delete-key', level: 'background', ref: refOf(apiKey), uid: uidOf(apiKey) }
-    : { do: 'wait', forMs: Math.min(retiresAtMs - now, RETIREMENT_CHECK_MS) }
+    : { do: 'wait', forMs: Math.min(leftMs, RETIREMENT_CHECK_MS) }
 }
 
 /** @returns ms until the next check of a state that causes no event */
