@@ -119,8 +119,9 @@ export class Keys {
     return await this.#change(account, id, ({ spec }) => ({ ...spec, rotation: { overlapSeconds: 0 } }))
   }
 
-  /** The name that the person gave; undefined for a key that is gone. */
+  /** The name that the person gave; undefined for a key that is gone. @throws KubeError before the first list */
   displayName(id: string): string | undefined {
+    assertListed(this.#deps.apiKeys, this.#deps.namespace, 'ApiKeys')
     return this.#deps.apiKeys.get(this.#ref(id))?.spec.displayName
   }
 
@@ -144,7 +145,8 @@ export class Keys {
 
   /** Writes a spec over the one that was read: an edit in between is a conflict, and nothing is lost. */
   async #change(account: Account, id: string, specAfter: (key: ApiKey) => ApiKeySpec): Promise<KeyView> {
-    const { kube } = this.#deps
+    const { kube, plans } = this.#deps
+    assertListed(plans, '', 'Plans') // the answer needs them: a failure after the write would lose a new value
     const found = await this.#find(account, id)
     if (isManaged(found)) throw new Refused('conflict', 'Your administrator made this key. Ask there for a change.')
     const key = await kube.get(apiKeys, this.#ref(id))

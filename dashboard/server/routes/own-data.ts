@@ -1,4 +1,5 @@
 /** A person's own data: as a file, and its end. */
+import { KubeError } from '#kube/port.ts'
 import { empty, type Answer } from '../http/exchange.ts'
 import { Refused } from '../http/refused.ts'
 import { CREDENTIAL } from '../identity/credential.ts'
@@ -12,6 +13,7 @@ export const getExport: MemberHandler = async ({ identity, accounts, clock }, _e
     identity.sessions.list(person),
     accounts.of(person),
   ])
+  if (found.state === 'Unreachable') throw new KubeError('Unreachable', 0, 'the Account could not be read') // the file would say that there is none
   const { id, name, email, createdAt, hasTwoFactor } = person
   const content = {
     exportedAt: new Date(clock.now()).toISOString(),
