@@ -194,6 +194,21 @@ describe('spend', () => {
     expect(world.admit(b, 'acme', 2)).toBe(true)
     expect(await atRest()).toBe(0n)
   })
+
+  test.each([
+    ['120 s, for an operator that has never seen it alive', 130_000],
+    ['an hour', 3_620_000],
+  ])('of a process that is silent for %s counts later: what it held is free until it reports again', async (_, ms) => {
+    expect(world.admit(a, 'acme', 2)).toBe(true)
+    a.isFrozen = true
+    if (ms < 3_600_000) await world.lead()
+    await world.pass(ms - 15_000)
+    expect(world.admit(b, 'acme', 3)).toBe(false)
+    await world.pass(30_000)
+    a.isFrozen = false
+    expect([world.admit(b, 'acme', 4), world.admit(b, 'acme', 1)]).toEqual([true, false])
+    expect(await atRest()).toBe(-2n)
+  })
 })
 
 describe('the name of an account', () => {
@@ -291,6 +306,16 @@ describe('a store that was emptied', () => {
     b.settle(b.holds[0]!, 4)
     a.settle(a.holds[0]!, 2)
     a.isCutOff = false
+    expect(await atRest()).toBe(-2n)
+  })
+
+  test('lends what a process had spent since its last report before it fell silent, until it reports again', async () => {
+    spend(a)
+    world.wipe()
+    a.isCutOff = true
+    await world.pass(15_000)
+    a.isCutOff = false
+    expect([world.admit(b, 'acme', 4), world.admit(b, 'acme', 1)]).toEqual([true, false])
     expect(await atRest()).toBe(-2n)
   })
 

@@ -34,25 +34,47 @@ export class CreditGateway {
   records: ReadonlyMap<string, PublishedAccount> = new Map()
   readonly holds: CreditHold[] = []
   isAlive = true
-  /** Frozen: it neither settles nor reports, and sends no heartbeat. Cut off: it does not reach the store. */
-  isFrozen = false
-  isCutOff = false
+  /** When it was last seen to be able to report, monotonic ms. */
+  aliveAtMs: number
   /** Whether the answer of the next call is lost. */
   losesReply = false
+  #isFrozen = false
+  #isCutOff = false
   readonly #world: CreditWorld
   readonly #balances = new Map<string, OwnBalance>()
   /** Accounts that the process has not reported since the store lost its data. */
   readonly #unreported = new Set<string>()
-  /** Accounts whose hold nobody else knows, since the process fell silent before that report: with the part that has become spend. */
+  /** Accounts whose hold nobody else knows until the next report, since the process is or was silent: with the spend that nobody else knows either. */
   readonly #unknown = new Map<string, number>()
 
   constructor(world: CreditWorld, name: string) {
     this.#world = world
     this.name = name
+    this.aliveAtMs = world.clock.monotonic()
   }
 
   get canReport(): boolean {
     return this.isAlive && !this.isFrozen && !this.isCutOff
+  }
+
+  /** It neither settles nor reports, and sends no heartbeat. */
+  get isFrozen(): boolean {
+    return this.#isFrozen
+  }
+
+  set isFrozen(isFrozen: boolean) {
+    this.#isFrozen = isFrozen
+    if (isFrozen) this.#forget(this.#unreported)
+  }
+
+  /** It does not reach the store. */
+  get isCutOff(): boolean {
+    return this.#isCutOff
+  }
+
+  set isCutOff(isCutOff: boolean) {
+    this.#isCutOff = isCutOff
+    if (isCutOff) this.#forget(this.#unreported)
   }
 
   /** Learns the newest records. */
@@ -77,7 +99,6 @@ export class CreditGateway {
     if (!this.isAlive || this.isFrozen) return
     this.holds.splice(this.holds.indexOf(hold), 1)
     const own = this.#open(hold.ledger)
-    this.knownHoldOf(hold.ledger)
     const unknown = this.#unknown.get(hold.ledger)
     if (unknown !== undefined) this.#unknown.set(hold.ledger, unknown + cost)
     own.unplaced += cost
@@ -96,15 +117,14 @@ export class CreditGateway {
   }
 
   /**
-   * What it holds of an account, as far as the store can know. docs/money.md: "a pod is frozen or cut off while Redis is emptied, or before the pod
-   * has reported again" may be overspent by what it held.
+   * What it holds of an account, as far as the store can know. docs/money.md: what a pod held that "is frozen or cut off while Redis is emptied, or
+   * before the pod has reported again", or for so long that it counts as dead, may be overspent until its next report.
    */
   knownHoldOf(ledger: string): number {
-    if (!this.canReport && this.#unreported.has(ledger) && !this.#unknown.has(ledger)) this.#unknown.set(ledger, 0)
     return this.#unknown.has(ledger) ? 0 : this.heldOf(ledger)
   }
 
-  /** The part of such a hold that has become spend. */
+  /** The spend that the store cannot know: of such a hold, or since the last report before the process fell silent. */
   unknownSpendOf(ledger: string): number {
     return this.#unknown.get(ledger) ?? 0
   }
@@ -126,6 +146,7 @@ export class CreditGateway {
       this.#unreported.add(ledger)
       const from = this.#world.openFrom(ledger)
       for (const at of [...acknowledged.keys()].filter((one) => one >= from)) acknowledged.delete(at)
+      if (!this.canReport) this.#unknown.set(ledger, 0) // the world excuses the spend of a silent process
     }
   }
 
@@ -133,6 +154,27 @@ export class CreditGateway {
   kill(): void {
     this.isAlive = false
     this.holds.length = 0
+  }
+
+  /** It was silent for so long that its holds are dropped. */
+  presumeDead(): void {
+    this.#forget(this.#balances.keys())
+  }
+
+  /** Until its next report nobody knows what it holds of these accounts, and has spent without an answer of the store, but for what is durable. */
+  #forget(ledgers: Iterable<string>): void {
+    for (const ledger of ledgers) {
+      const { spent, acknowledged, unplaced } = this.#open(ledger)
+      const lacking = [...spent].map(([at, amount]) => {
+        const known = Math.max(acknowledged.get(at) ?? 0, this.#world.durableSpend(ledger, `${at}:${this.name}`))
+        return Math.max(0, amount - known)
+      })
+      if (!this.#unknown.has(ledger))
+        this.#unknown.set(
+          ledger,
+          lacking.reduce((sum, amount) => sum + amount, unplaced),
+        )
+    }
   }
 
   /** @returns whether the need was granted; undefined without an answer */

@@ -41,6 +41,8 @@ export interface OperatedWorld extends CreditCounts {
 
 export class CreditOperator {
   readonly fence: number
+  /** Monotonic ms. */
+  readonly startedMs: number
   readonly books: AccountBooks
   readonly credits: CreditBooks
   readonly keeper: BalanceKeeper
@@ -61,6 +63,7 @@ export class CreditOperator {
   constructor(world: OperatedWorld, fence: number) {
     this.#world = world
     this.fence = fence
+    this.startedMs = world.clock.monotonic()
     const kube = new PortAround(world.kube, (call, run) => this.#around(call, run))
     this.#kube = kube
     const leader = {

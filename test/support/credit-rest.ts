@@ -8,6 +8,7 @@ import { creditCodec, type CreditEntry } from '../../operator/shards/credit-entr
 import type { ShardCodec } from '../../operator/shards/shard-codec.ts'
 import type { BalanceRead } from '../../operator/books/balance-store.ts'
 import { type CreditOperator, entryIn, type OperatedWorld } from './credit-operator.ts'
+import { settle } from './manual-clock.ts'
 
 /** Time in which everything that a failure has left behind is repaired, ms. */
 const REPAIRED_MS = 12_000
@@ -47,13 +48,14 @@ export async function rest(world: RestedWorld): Promise<void> {
     operator.dieAt(Infinity, 'before')
     operator.release()
   }
+  await settle() // an operator dies if the write that arrives is its last
   world.heal()
   for (const gateway of world.gateways) gateway.losesReply = false
   await world.catchUp()
   world.leader.books.check()
   world.leader.credits.check()
   await world.pass(REPAIRED_MS)
-  for (const { amount, settle } of world.openHolds()) settle(amount)
+  for (const hold of world.openHolds()) hold.settle(hold.amount)
   await world.pass(DROPPED_MS)
   await world.catchUp()
   await world.pass(REPAIRED_MS)

@@ -26,6 +26,9 @@ import { uncompressed } from './uncompressed-codec.ts'
 const STEP_MS = 1_000
 /** A process that holds something reports at least this often, in steps. */
 const REPORT_STEPS = 3
+/** Silence after which a process with a serving pod counts as dead, and the same for an operator that has never seen it alive, ms. */
+const DEAD_MS = 3_600_000
+const DEAD_UNSEEN_MS = 120_000
 /** Time between two changes of period, and a little, ms. */
 const HOURS_MS = 7_201_000
 
@@ -98,6 +101,7 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
     for (let left = ms; left > 0; left -= STEP_MS) {
       this.#steps += 1
       if (this.#steps % REPORT_STEPS === 0) for (const gateway of this.gateways) gateway.report()
+      for (const gateway of this.gateways) this.#watch(gateway)
       await this.clock.advance(Math.min(left, STEP_MS))
       if (this.#work === undefined) continue
       await this.#work.drained()
@@ -107,7 +111,6 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
 
   /** Hours pass, and the keeper changes the period of all accounts. A process that is silent for so long counts as dead. */
   async hours(): Promise<void> {
-    if (this.gateways.some(({ canReport, holds }) => !canReport && holds.length > 0)) this.excuses.overspend = true
     for (const gateway of this.gateways) gateway.report()
     this.clock.skip(HOURS_MS)
     await this.pass(6 * STEP_MS)
@@ -130,6 +133,12 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
   openFrom(ledger: string): number {
     const books = this.operators.map((operator) => operator.books.newest(operator.books.nameIn(ledger) ?? ''))
     return Math.max(0, ...books.map((book) => book?.openFrom ?? 0))
+  }
+
+  /** A part of the spend of an account in the Secrets, as far as an operator knows. */
+  durableSpend(ledger: string, part: string): number {
+    const books = this.operators.map((operator) => operator.books.durable(operator.books.nameIn(ledger) ?? ''))
+    return Math.max(0, ...books.map((book) => book?.spent.get(part) ?? 0))
   }
 
   /** Processes with a heartbeat. */
@@ -253,6 +262,13 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
     return this.gateways.flatMap((gateway) =>
       gateway.holds.map((hold) => ({ amount: hold.amount, settle: (cost) => gateway.settle(hold, cost) })),
     )
+  }
+
+  #watch(gateway: CreditGateway): void {
+    const nowMs = this.clock.monotonic()
+    if (gateway.canReport) gateway.aliveAtMs = nowMs
+    const isUnseen = this.operators.some(({ startedMs }) => startedMs >= gateway.aliveAtMs && nowMs - startedMs >= DEAD_UNSEEN_MS)
+    if (isUnseen || nowMs - gateway.aliveAtMs >= DEAD_MS) gateway.presumeDead()
   }
 
   #newGateway(): CreditGateway {
