@@ -118,6 +118,16 @@ function responsesKind(event: Buffer, text: string): EventKind {
   return RESPONSES_KINDS[String(type)] ?? (hasError(data) ? 'error' : 'content')
 }
 
+/** The choices that an event with a reason to stop ends, by their index. @returns undefined for an event of another form */
+export function endedChoices(event: Buffer): readonly unknown[] | undefined {
+  const choices: unknown = parseObject(parseSseEvent(event).data ?? '')?.choices
+  if (!Array.isArray(choices)) return undefined
+  return choices.flatMap((choice) => {
+    const { index, finish_reason: reason } = asObject(choice) ?? {}
+    return typeof reason === 'string' && reason !== '' ? [index] : []
+  })
+}
+
 /** Whether an event is a JSON object with a non-null `error` at its top level. */
 function hasError(data: string): boolean {
   if (!data.includes('"error"')) return false

@@ -286,6 +286,28 @@ describe('a stream that fails', () => {
     expect(lastError((await gateway.post(CHAT, HELLO_STREAM)).text)).toMatchObject({ code: 'upstream_error' })
   })
 
+  const choiceOf = (index: number, finish: string | null) => chunk('a', finish).replace('"index":0', `"index":${index}`)
+  it.each([
+    ['one of two answers', [choiceOf(0, null), choiceOf(1, null), choiceOf(0, 'stop')]],
+    ['one of two answers, whose end came twice', [choiceOf(1, null), choiceOf(0, 'stop'), choiceOf(0, 'stop')]],
+    ['the first answer, before the second began', [choiceOf(0, null), choiceOf(0, 'stop')]],
+  ])('S5 a clean end after the end of %s is a failure', async (_, chunks) => {
+    const { gateway } = await untimed((response) => sse(response).end(chunks.join('')))
+    const { text } = await gateway.post(CHAT, { ...HELLO_STREAM, n: 2 })
+    expect(lastError(text)).toMatchObject({ code: 'upstream_error' })
+    expect(gateway.outcomes[0]).toMatchObject({ wasSent: true, error: { row: { number: 35 } } })
+  })
+
+  it.each([
+    ['a clean end after the ends of both answers', [choiceOf(0, null), choiceOf(1, 'length'), choiceOf(0, 'stop')]],
+    ['an end marker, which a server sends that makes one answer whatever was asked', [choiceOf(0, 'stop'), DONE]],
+  ])('S5 %s is none', async (_, chunks) => {
+    const { gateway } = await untimed((response) => sse(response).end(chunks.join('')))
+    const { text } = await gateway.post(CHAT, { ...HELLO_STREAM, n: 2 })
+    expect(text).toBe(`${chunks.join('').replace(DONE, '')}${DONE}`)
+    expect(gateway.outcomes[0]).toMatchObject({ error: undefined })
+  })
+
   it('S5 a Messages stream that ends without message_stop is a failure', async () => {
     const [messageDelta] = MESSAGE_END.split('event: message_stop')
     const { gateway } = await untimed((response) => sse(response).end(MESSAGE_START + MESSAGE_TEXT + messageDelta))

@@ -1,4 +1,4 @@
-import type { BackendEvents, EventKind, EventUsage } from '../dialects/backend-events.ts'
+import { type BackendEvents, endedChoices, type EventKind, type EventUsage } from '../dialects/backend-events.ts'
 import type { ClientFraming } from '../dialects/dialect.ts'
 import type { AnswerStream } from '../dialects/translation/translators.ts'
 import { reportsWork, type Usage, UsageTally } from '../dialects/usage.ts'
@@ -51,6 +51,8 @@ export class StreamRelay implements AnswerRelay {
   #isRenamed = false
   #isStarted = false
   #isFinished = false
+  /** Choices that have ended, by their index, of a request for several. */
+  readonly #ended = new Set<unknown>()
   /** Whether the end marker was sent; later bytes are dropped. */
   #isEnded = false
   #sentEvents = 0
@@ -198,8 +200,17 @@ export class StreamRelay implements AnswerRelay {
     }
     this.#sentEvents++
     if (kind === 'start') this.#isStarted = true
-    if (kind === 'finish') this.#isFinished = true
+    if (kind === 'finish') this.#isFinished = this.#endsLast(event)
     return this.#isRenamed
+  }
+
+  /** Whether every answer of the request has ended with an event: a stream may break between the ends of two. */
+  #endsLast(event: Buffer): boolean {
+    const { choices = 1 } = this.#host.job
+    if (choices <= 1 || this.#translation) return true // a translated request asks for one
+    const ended = endedChoices(event)
+    for (const index of ended ?? []) this.#ended.add(index)
+    return ended === undefined || this.#ended.size >= choices
   }
 
   #pass(bytes: Buffer): void {

@@ -172,7 +172,7 @@ export class Harness {
     if (model === undefined) throw new Error(`the test asks for an unknown model ${askedName}`)
     const dialect = DIALECTS.get(path) ?? chatCompletions
     const stream = body.value.stream === true
-    const { wantsUsage } = declared(body.value, dialect)
+    const { wantsUsage, choices } = declared(body.value, dialect)
     const needed = neededTranslations(dialect, model)
     const results = needed?.options.map((options) => translateBody(body.bytes, dialect, options)) ?? []
     const translations = needed ? translationsOf(needed, results) : NO_TRANSLATIONS
@@ -185,6 +185,7 @@ export class Harness {
       askedName,
       stream,
       wantsUsage,
+      choices,
       body: requestBody(body, askedName, dialect.hasUsageOption && stream && !wantsUsage),
       translations,
       ...this.job,
