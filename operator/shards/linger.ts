@@ -21,7 +21,7 @@ export function lingerMs(changes: number, shards: number): number {
 export const RIDE_MS = 5_000
 
 /** Maximum bytes per second of one shard by changes that may wait: a write holds the whole shard, etcd keeps it, and watchers of Secrets get it. */
-const BYTES_PER_SECOND = 48 * 1024
+const BYTES_PER_SECOND = 44 * 1024
 
 /** @param bytes size of a shard that was written @returns how long changes that may wait begin no other write of it, ms */
 export function restMs(bytes: number): number {

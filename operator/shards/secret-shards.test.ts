@@ -403,7 +403,7 @@ describe('a full shard', () => {
 })
 
 describe('a large shard', () => {
-  const SECOND_BYTES = 48 * 1024
+  const SECOND_BYTES = 44 * 1024
   const large = note('large', 'x'.repeat(10 * SECOND_BYTES))
 
   test.each([
