@@ -1,6 +1,7 @@
 /** Answers in the format of the Messages API: its reasons to stop, its usage, and a whole message of a plain chat completion. */
 import { randomUUID } from 'node:crypto'
 import { asObject, type JsonObject } from '../json-body.ts'
+import { exactValue } from './exact-numbers.ts'
 import { haveTooManyParts } from '../read-request.ts'
 import { UnreadableAnswer } from '../unreadable-answer.ts'
 import { settledUsage, type UsageReport } from '../usage.ts'
@@ -73,23 +74,11 @@ export function checkArguments(calls: ReadonlyArray<Pick<CallPiece, 'args'>>): v
   if (haveTooManyParts(calls.map(({ args }) => args))) throw new UnreadableAnswer('the arguments of its tool calls have too many parts')
 }
 
-/** Longer arguments, in characters, are not searched for such numbers: a function that sees each value takes a hundred times as long as parsing. */
-const MAX_EXACT = 16_384
-const LONG_NUMBER = /\d{16}/
-const INTEGER = /^-?\d+$/
-/** Newer than TypeScript's declarations. */
-const { rawJSON } = JSON as unknown as { readonly rawJSON: (text: string) => unknown }
-
-/** Keeps the digits of an integer that no double holds. An id that was rounded would be that of something else. */
-function exactNumber(_: string, value: unknown, { source = '' }: { readonly source?: string } = {}): unknown {
-  return typeof value === 'number' && !Number.isSafeInteger(value) && INTEGER.test(source) ? rawJSON(source) : value
-}
-
 /** The arguments of a call. Some servers send an empty text for a call without arguments. @returns undefined unless they are a JSON object */
 export function inputOf(args: string): JsonObject | undefined {
   if (args.trim() === '') return {}
   try {
-    return asObject(args.length <= MAX_EXACT && LONG_NUMBER.test(args) ? JSON.parse(args, exactNumber) : JSON.parse(args))
+    return asObject(exactValue(JSON.parse(args) as unknown, args))
   } catch {
     return undefined
   }

@@ -6,6 +6,7 @@ import { type JsonObject, parseObject } from '../json-body.ts'
 import { promptSize } from '../prompt-size.ts'
 import { type RequestBody, writtenBody } from '../request-body.ts'
 import { ENGINE_TRAITS, type EngineTraits } from './engine-traits.ts'
+import { withExactInputs } from './exact-numbers.ts'
 import { TRANSLATORS } from './translators.ts'
 
 /** A body for servers of one engine. */
@@ -26,7 +27,9 @@ export interface TranslateOptions {
 
 /** @param bytes a body of the dialect that was read before @returns rows 11 and 15 for a body that cannot be translated */
 export function translateBody(bytes: Buffer, dialect: Pick<Dialect, 'route'>, options: TranslateOptions): Translation | GatewayError {
-  const body = parseObject(bytes.toString('utf8'))
+  const text = bytes.toString('utf8')
+  const parsed = parseObject(text)
+  const body = parsed && withExactInputs(parsed, text)
   const translator = TRANSLATORS[options.isCount ? 'messages' : dialect.route]
   if (body === undefined || translator === undefined || typeof body.model !== 'string') throw new TypeError('not a body to translate')
   try {
