@@ -159,8 +159,9 @@ function recoveries(before: ObjectReport | undefined, { kind, name, isReady, pro
 /** The line about a deleted object. */
 export function deletedLine(kind: string, name: string): ObjectLine {
   if (kind !== 'ApiKey') return { level: 'info', kind, name, words: 'deleted', facts: { change: 'Deleted' } }
-  const text = 'the key is revoked, and its Secret is removed'
-  return { level: 'info', kind, name, words: 'deleted', text, facts: { change: 'Deleted', message: text } }
+  const message = 'the key is revoked, and its Secret is removed'
+  const manyWords = 'deleted: the keys are revoked, and their Secrets are removed'
+  return { level: 'info', kind, name, words: `deleted: ${message}`, manyWords, facts: { change: 'Deleted', message } }
 }
 
 /** The line about a Warning Event. */

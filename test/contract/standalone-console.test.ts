@@ -172,7 +172,7 @@ describe('what make run says', () => {
     write('many.yaml', Array.from({ length: 40 }, (_, index) => keyManifest(`k${index}`, 'models: [nope]')).join('---\n'))
     await program.printed(/WARN {2}\d\d+ ApiKeys: no model that this key may call yet .* and \d+ more\): it allows nope/)
     rmSync(join(cwd, 'manifests/many.yaml'))
-    await program.printed(/\d\d+ ApiKeys: deleted \(.* and \d+ more\): the key is revoked/)
+    await program.printed(/\d\d+ ApiKeys: deleted: the keys are revoked, and their Secrets are removed \(.* and \d+ more\)/)
     const lines = program.output.split('\n').filter((line) => /ApiKey/.test(line))
     expect(lines.length).toBeLessThan(20)
   })
