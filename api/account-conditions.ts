@@ -75,7 +75,7 @@ export const ACCOUNT_CONDITIONS = {
         'The account was accepted before, and its books are gone, so its spend is unknown. Gateways answer 503 for its keys. Restore the Secrets hg-balances-*, or set the annotation that the message names to begin at zero.',
       ),
       BooksDamaged: no(
-        'A Secret hg-balances-* or hg-credits-* with books of the account is damaged, so its balance is unknown. Gateways answer 503 for its keys. The operator takes the spend from Redis if Redis has all of it; otherwise restore the Secret from a backup.',
+        'A Secret hg-balances-* or hg-credits-* with books of the account is damaged or lost, so its balance is unknown. Gateways answer 503 for its keys. The operator takes the spend from Redis if Redis has all of it; otherwise restore the Secret from a backup.',
       ),
       BooksUnreadable: unknown(
         'A newer version of the operator wrote the books of the account. They are left as they are. Update the operator.',

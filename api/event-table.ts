@@ -76,7 +76,7 @@ export const EVENTS = {
   GatewayTooOld: warning('Accept', 'A gateway pod knows no accounts, or no proofs; the new key is not issued.'),
   NameUsed: warning('Accept', 'An Account that was deleted had the name. The note names the annotation that continues its books.'),
   BooksMissing: warning('Accept', 'The account was accepted before, and its books are gone. Gateways answer 503 for its keys.'),
-  BooksDamaged: warning('Accept', 'A Secret with books of the account is damaged. Gateways answer 503 for its keys.'),
+  BooksDamaged: warning('Accept', 'A Secret with books of the account is damaged or lost. Gateways answer 503 for its keys.'),
   IdUsed: warning('Book', 'The name of the Credit is in the books with another account or amount; the Credit does not count.'),
   BooksFull: warning('Book', 'The Secrets of the books have no room for the Credit; it does not count.'),
   NameConflict: warning('Accept', 'An older ServedModel has the name.'),

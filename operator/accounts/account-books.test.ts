@@ -4,7 +4,7 @@ import { ManualClock } from '../../test/support/manual-clock.ts'
 import { secrets } from '#kube/resources.ts'
 import type { AccountSpend } from '#contract/ledger/account-spend.ts'
 import { NO_SPEND } from '../shards/account-book.ts'
-import { shardOf } from '../shards/secret-shards.ts'
+import { shardOf } from '../shards/shard.ts'
 import { AccountBooks } from './account-books.ts'
 
 const NAMESPACE = 'headgate'

@@ -6,6 +6,7 @@ import type { AccountRecord } from '#contract/records/account-record.ts'
 import { MOUNTED_SHARDS } from '#contract/records/mounted-folder.ts'
 import type { PlanRecord } from '#contract/records/plan-record.ts'
 import { RECORDS } from '#contract/records/record-kinds.ts'
+import { parseSum } from '#contract/values/signed-micros.ts'
 import { BackOff } from '#platform/back-off.ts'
 import type { Clock } from '#platform/clock.ts'
 import type { Level } from '../loop/level.ts'
@@ -72,6 +73,15 @@ export class AccountRecords {
   /** Records of all objects that have or had the name. */
   named<K extends AccountRecordKind>(kind: K, name: string): ReadonlyArray<RecordIn<K>> {
     return [...this.#named.get(`${kind} ${name}`)].flatMap((uid) => this.get(kind, uid) ?? [])
+  }
+
+  /**
+   * Whether a record has more Credits than the books: a Credit is in the books before it is published.
+   * @param sumOf the sum of the Credits of a name in the books
+   */
+  hasMoreCredits(sumOf: (name: string) => bigint): boolean {
+    const present = [...this.all('account')].filter(({ state }) => state !== 'Deleted') // no later Credit changes a deleted one
+    return present.some(({ name, balance }) => (parseSum(balance?.credits ?? '') ?? 0n) > sumOf(name))
   }
 
   textOf(uid: string): string | undefined {

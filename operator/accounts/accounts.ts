@@ -133,7 +133,8 @@ export class Accounts {
     this.#namespaces = informers.namespaces
     this.#currency = settings.billingCurrency
     this.books = new AccountBooks({ ...shardsDeps(deps), leader, installation: context.installation })
-    this.credits = new CreditBooks({ ...shardsDeps(deps), leader })
+    const lacksEntries = (): boolean => this.records.hasMoreCredits((name) => this.credits.sumOf(name))
+    this.credits = new CreditBooks({ ...shardsDeps(deps), leader, lacksEntries })
     this.published = new PublishedCredits(this.credits)
     this.balances = this.#createBalances()
     this.records = new AccountRecords({ ...shardsDeps(deps), shards: settings.mountedShards })
@@ -157,7 +158,7 @@ export class Accounts {
    */
   async load(): Promise<void> {
     if (!this.#deps.settings.hasAccounts) return await this.books.read() // their names, whose spend must stay
-    await Promise.all([this.#namespaces?.synced, this.#claim(), this.records.load(), this.#holdCurrency()])
+    await Promise.all([this.#namespaces?.synced, this.#claim(), this.#holdCurrency()])
     const formerOf = (account: Account): AccountRecord | undefined => this.records.get('account', uidOf(account))
     await refresh(accounts, this.informer.list(), formerOf, { kube: this.#deps.kube, ownWrites: this.#context.ownWrites })
   }
@@ -343,9 +344,9 @@ export class Accounts {
     return balance && parseSum(balance.credits)
   }
 
-  /** One set after the other, since each may have to raise the fencing token of this leader. */
+  /** One set after the other, since each may have to raise the fencing token of this leader. The records tell of lost Credits. */
   async #claim(): Promise<void> {
-    await this.books.load()
+    await Promise.all([this.books.load(), this.records.load()])
     await this.credits.load()
     if (this.#deps.isBalanceStoreNew === true) this.#beginStore()
   }

@@ -4,7 +4,7 @@ import type { SignedMicros } from '#contract/values/signed-micros.ts'
 import { FakeKubePort } from '../../test/support/fake-kube-port.ts'
 import { ManualClock } from '../../test/support/manual-clock.ts'
 import type { CreditEntry } from '../shards/credit-entry.ts'
-import { shardOf } from '../shards/secret-shards.ts'
+import { shardOf } from '../shards/shard.ts'
 import { ShardDamaged } from '../shards/shard-writer.ts'
 import { CreditBooks } from './credit-books.ts'
 
@@ -121,6 +121,13 @@ describe('the Secrets of Credits', () => {
     const elsewhere = other('pay-1', false)
     await booked(former.books, credit(elsewhere, 5))
     expect([former.leader.fencedBy, refused.map(([id]) => id)]).toEqual([2, [elsewhere]])
+  })
+
+  test('all exist soon after the first Credit, so that one that is absent later is noticed', async () => {
+    const { books } = await openedBy(1)
+    books.book(credit('pay-1', 5), 'change')
+    await expect.poll(() => clock.advance(10).then(() => kube.list(secrets, NAMESPACE))).toHaveLength(8)
+    expect(books.isIncomplete).toBe(false)
   })
 
   test('are merged with memory when one was taken back to an older state', async () => {

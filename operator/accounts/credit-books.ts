@@ -11,13 +11,18 @@ import { CreditIndex } from './credit-index.ts'
 
 export interface CreditBooksDeps extends SecretShardsDeps {
   readonly leader: ClaimingLeader
+  /** Whether gateways were told of Credits that the books do not have: then an absent Secret is lost. Default: no. */
+  readonly lacksEntries?: () => boolean
 }
 
 export class CreditBooks extends ClaimedShards<CreditEntry> {
   readonly #index = new CreditIndex()
   readonly #changeListeners: Array<(account: string) => void> = []
 
-  /** A claim covers absent Secrets too: the first Credit in one of them may be the last write of a former leader, and no conflict would show it. */
+  /**
+   * A claim covers absent Secrets too: the first Credit in one of them may be the last write of a former leader, and no conflict would show it.
+   * All exist once there is a Credit, so one that is absent may have been lost.
+   */
   constructor(deps: CreditBooksDeps) {
     super({ ...CREDITS_SET, ...deps, groupOf: ({ account }) => account, isClaimedWhole: true })
   }

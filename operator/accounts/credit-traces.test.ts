@@ -6,7 +6,7 @@ import { NAMESPACE } from '../../test/support/credit-operator.ts'
 import type { CreditGateway } from '../../test/support/credit-gateway.ts'
 import { CreditWorld } from '../../test/support/credit-world.ts'
 import { settle } from '../../test/support/manual-clock.ts'
-import { shardOf } from '../shards/secret-shards.ts'
+import { shardOf } from '../shards/shard.ts'
 import { REOPEN_ANNOTATION } from './claim.ts'
 
 let world: CreditWorld

@@ -9,7 +9,7 @@ import { ManualClock } from '../../test/support/manual-clock.ts'
 import { issuedKey, keyringEntry } from '../../test/support/records.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
 import { Keyring, NamespaceShareFull } from './keyring.ts'
-import { shardOf } from './secret-shards.ts'
+import { shardOf } from './shard.ts'
 import { tombstoneOf } from '#contract/records/tombstone.ts'
 
 const NAMESPACE = 'headgate'

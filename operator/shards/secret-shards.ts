@@ -2,7 +2,6 @@
  * Durable entries in a fixed number of Secrets of the operator's namespace. The leader is the only writer. No caller waits for a write: commits
  * return at once, all pending commits of a shard share its next PUT, and listeners receive the results.
  */
-import { hash } from 'node:crypto'
 import { FORMAT } from '#contract/records/format.ts'
 import { SHARDS_LABEL, type ShardSet, shardSecretName } from '#contract/records/mounted-folder.ts'
 import type { KubePort } from '#kube/port.ts'
@@ -13,7 +12,7 @@ import type { Level } from '../loop/level.ts'
 import type { OperatorDeps } from '../operator-deps.ts'
 import { lingerMs, restMs, RIDE_MS } from './linger.ts'
 import { PackedEntries } from './packed-entries.ts'
-import { type Change, Shard, type UnreadableEntry } from './shard.ts'
+import { type Change, Shard, shardOf, type UnreadableEntry } from './shard.ts'
 import type { ShardCodec } from './shard-codec.ts'
 import { ShardWriter } from './shard-writer.ts'
 
@@ -76,12 +75,6 @@ export interface SecretShardsOptions<Entry> extends ShardSetKind<Entry>, SecretS
 
 /** Receives the result of a commit or removal: durable, or refused with an error (the former entry stays). Riding changes report errors only. */
 export type SettledListener = (id: string, error: Error | undefined) => void
-
-/** The shard of an entry, by the first bits of SHA-256 of its id: the same in every process. @param shards number of shards, 1…2^16 */
-export function shardOf(id: string, shards: number): number {
-  const first = Number.parseInt(hash('sha256', id, 'hex').slice(0, 8), 16)
-  return Math.floor((first / 2 ** 32) * shards)
-}
 
 /** Entries by id. They are shared: never change an entry, commit a new one. */
 export class SecretShards<Entry> {
@@ -281,6 +274,16 @@ export class SecretShards<Entry> {
     this.#cancelTimer()
   }
 
+  protected get absent(): ReadonlyArray<Shard<Entry>> {
+    return this.#shards.filter(({ secret }) => secret === undefined)
+  }
+
+  /** Writes these shards, also without a change. */
+  protected writeSoon(shards: Iterable<Shard<Entry>>): void {
+    for (const shard of shards) Object.assign(shard, { isDirty: true, dueMs: Number.NEGATIVE_INFINITY })
+    this.#pumpSoon()
+  }
+
   /** The answers of `get`, `pending` and `state` for these ids may have changed. */
   protected changed(_ids: Iterable<string>): void {
     // for indexes of a derived class
@@ -333,10 +336,7 @@ export class SecretShards<Entry> {
     this.#pumpSoon()
   }
 
-  /**
-   * Drops a change that is durable or refused. A durable change also ends older changes of the same id; a newer change stays, and a refused
-   * change leaves all others.
-   */
+  /** Drops a change that is durable or refused. A durable change also ends older ones of the same id; a refused one leaves all others. */
   #settled(shard: Shard<Entry>, { id, seq }: Change<Entry>, error: Error | undefined): void {
     const isOver = (held: Change<Entry> | undefined): boolean => held !== undefined && (error ? held.seq === seq : held.seq <= seq)
     const [rider, commit] = [shard.riding.get(id), shard.pending.get(id)]
@@ -361,9 +361,9 @@ export class SecretShards<Entry> {
   }
 
   /**
-   * Begins the writes that are due, and sets the timer for the next one. Among urgent shards the one whose last write is the oldest comes
-   * first, so that no shard starves. Among the others the shard with the shortest wait comes first, so that one tenant's storm does not delay
-   * a single change of another, and then the shard with the most commits. Ids are spread evenly, so each shard gets its turn.
+   * Begins the writes that are due, and sets the timer for the next one. Among urgent shards the one whose last write is the oldest comes first, so
+   * that no shard starves; among others the one with the shortest wait, so that one tenant's storm does not delay a single change of another, and then
+   * the one with the most commits.
    */
   #pump(): void {
     this.#cancelTimer()

@@ -19,6 +19,8 @@ const LEADER_ANNOTATION = 'headgate.dev/leader'
 const NEARLY_FULL = 0.75
 /** Why a damaged shard that stays as it is cannot be read. */
 const DAMAGED = 'damaged'
+/** The same of a Secret that is absent and must have had entries. */
+export const LOST = 'lost'
 
 /** The error of an entry that does not fit into its shard. Entries that shrink, removals and revocations always fit. */
 export class ShardFull extends KubeError {
@@ -40,6 +42,17 @@ export class EntryUnreadable extends KubeError {
 export class ShardDamaged extends KubeError {
   constructor(secret: string) {
     super('Other', 0, `Secret ${secret} is damaged and stays as it is: restore it from a backup, or delete it to go on without its entries`)
+  }
+}
+
+/** The error of a change to a lost Secret of a set that cannot be derived again. */
+export class ShardLost extends KubeError {
+  constructor(secret: string) {
+    super(
+      'Other',
+      0,
+      `Secret ${secret} is lost, and the operator does not make another one: restore it from a backup, or create an empty Secret of its name to go on without its entries`,
+    )
   }
 }
 
@@ -101,9 +114,14 @@ export class ShardWriter<Entry> {
       shard.isDirty ||= this.#isUnclaimed(secret)
       return
     }
+    this.#takeEmpty(shard)
+  }
+
+  #takeEmpty(shard: Shard<Entry>): void {
+    const wasLost = shard.frozen === LOST // somebody has made an empty Secret, perhaps without our labels
     this.#setReadable(shard)
-    shard.isDirty = shard.stored.size > 0
-    if (shard.isDirty) this.#options.warn(`Secret ${shard.name} has vanished; it is written again from memory`)
+    shard.isDirty = wasLost || shard.stored.size > 0
+    if (shard.stored.size > 0) this.#options.warn(`Secret ${shard.name} has vanished; it is written again from memory`)
   }
 
   /** Copies damaged data into a Secret of its own, before a write replaces the data. @throws KubeError */
@@ -122,7 +140,9 @@ export class ShardWriter<Entry> {
 
   async #read(shard: Shard<Entry>): Promise<void> {
     const { kube, namespace } = this.#options
-    await this.take(shard, await kube.get(secrets, { namespace, name: shard.name }))
+    const secret = await kube.get(secrets, { namespace, name: shard.name })
+    if (secret === undefined && shard.frozen === LOST) return
+    await this.take(shard, secret)
     this.#assertClaimed(shard)
   }
 
@@ -228,8 +248,7 @@ export class ShardWriter<Entry> {
       if (!wanted.has(change.id)) return false
       const why = shard.frozen ?? shard.stored.get(change.id)?.why
       if (why === undefined) return true
-      const what = `the entry ${change.id} of Secret ${shard.name}`
-      this.#events.settled(shard, change, why === DAMAGED ? new ShardDamaged(shard.name) : new EntryUnreadable(what, why))
+      this.#events.settled(shard, change, unreadableError(shard, change.id, why))
       return false
     })
   }
@@ -317,6 +336,11 @@ export class ShardWriter<Entry> {
     Object.assign(shard, { isDirty: false, bytes, ...(fence === undefined ? {} : { fence }) })
     onWrite?.(shard.index, bytes, (clock.monotonic() - started) / 1000)
   }
+}
+
+function unreadableError({ name }: Shard<unknown>, id: string, why: string): KubeError {
+  if (why === DAMAGED) return new ShardDamaged(name)
+  return why === LOST ? new ShardLost(name) : new EntryUnreadable(`the entry ${id} of Secret ${name}`, why)
 }
 
 /** @returns 0 for a Secret that no leader has claimed */

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { StoredEntries } from './packed-entries.ts'
 import type { ShardData } from './shard-codec.ts'
 
@@ -87,4 +88,10 @@ export class Shard<Entry> {
 /** Size of the data of a Secret, bytes. */
 export function sizeOf(data: ShardData): number {
   return Object.values(data).reduce((sum, text) => sum + Buffer.byteLength(text, 'base64'), 0)
+}
+
+/** The shard of an entry, by the first bits of SHA-256 of its id: the same in every process. @param shards number of shards, 1…2^16 */
+export function shardOf(id: string, shards: number): number {
+  const first = Number.parseInt(hash('sha256', id, 'hex').slice(0, 8), 16)
+  return Math.floor((first / 2 ** 32) * shards)
 }

@@ -3,7 +3,8 @@ import { FORMAT, UnknownVersion } from '#contract/records/format.ts'
 import { shardSecretName } from '#contract/records/mounted-folder.ts'
 import type { KubePort } from '#kube/port.ts'
 import { type Secret, secrets } from '#kube/resources.ts'
-import { shardOf, type ShardSetKind } from '../shards/secret-shards.ts'
+import { type ShardSetKind } from '../shards/secret-shards.ts'
+import { shardOf } from '../shards/shard.ts'
 import type { DecodedShard, StoredEntry } from '../shards/shard-codec.ts'
 
 /** A set with a fixed number of Secrets. */

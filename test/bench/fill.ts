@@ -20,7 +20,7 @@ import { ledgerKeys } from '#contract/redis/redis-keys.ts'
 import { RedisConnection } from '#platform/redis-connection.ts'
 import { Redis } from 'ioredis'
 import { RedisProjectionStore } from '../../operator/projection/redis-projection-store.ts'
-import { shardOf } from '../../operator/shards/secret-shards.ts'
+import { shardOf } from '../../operator/shards/shard.ts'
 import { backendRecord, type IssuedKey, issuedKey, keyringEntry, modelText, recordText, writer } from '../support/records.ts'
 
 /** The order to the program. Other clones must understand it. */

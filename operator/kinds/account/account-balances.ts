@@ -68,7 +68,10 @@ export class AccountBalances {
     const isDoubted = accounts.balances.heldBackOf(name) > 0n
     if (isDoubted !== this.#doubted.has(name)) enqueue(accountResource.kind, { namespace: '', name }, 'background')
     setTo(this.#doubted, name, isDoubted)
-    this.#shown.read(name, this.#read(name))
+    const reading = this.#read(name)
+    if (this.#weigh(name, reading)?.kind === 'None')
+      this.#shown.forget(name) // the status is right, and a reading of incomplete books is not
+    else this.#shown.read(name, reading)
   }
 
   #restored(name: string): void {

@@ -6,8 +6,9 @@ import { account, credit, namespace, plan, servedModel, SHOP } from '../../../te
 import { OperatorWorld } from '../../../test/support/operator-world.ts'
 import { accounts, apiKeys, credits, plans, servedModels } from '#api/resources.ts'
 import { uidOf } from '#kube/port.ts'
-import { namespaces, secrets } from '#kube/resources.ts'
+import { namespaces, type Secret, secrets } from '#kube/resources.ts'
 import { REOPEN_ANNOTATION } from '../../accounts/claim.ts'
+import { shardOf } from '../../shards/shard.ts'
 
 const UNIT = 1_000_000
 const LOW = parseMicros('5')
@@ -259,6 +260,55 @@ describe('a prepaid Account', () => {
       await run(15)
       await world.settle()
       expect([await world.condition(accounts, 'acme', 'Accepted'), (await records()).length]).toEqual(['True Accepted', 1])
+    })
+  })
+
+  describe('whose Credits were lost with their Secret while no operator ran', () => {
+    const accepted = (name = 'acme'): Promise<string> => world.condition(accounts, name, 'Accepted')
+    const at = (id: string) => ({ namespace: 'headgate', name: `hg-credits-8-${shardOf(id, 8)}` })
+    let lost: Secret
+
+    beforeEach(async () => {
+      await world.start()
+      await open()
+      await world.apply(accounts, account('beta', { billing: 'Prepaid' }))
+      await pay('pay-1', '25')
+      await world.objects.create(credits, credit('pay-2', { accountRef: { name: 'beta' } }))
+      await world.settle()
+      await world.objects.remove(credits, { namespace: '', name: 'pay-1' })
+      await world.stopProcesses()
+      lost = (await world.objects.get(secrets, at('pay-1')))!
+      await world.objects.remove(secrets, at('pay-1'))
+      await world.restart()
+      await world.restart()
+    })
+
+    test('waits with 503 over restarts, while others go on, and works when the Secret was restored', async () => {
+      expect(at('pay-1')).not.toEqual(at('pay-2'))
+      expect([await accepted(), await accepted('beta')]).toEqual(['False BooksDamaged', 'True Accepted'])
+      expect([(await records()).map(({ name }) => name), await keyReady()]).toEqual([['beta'], 'False NotAccepted'])
+      expect(world.logs.join('\n')).toMatch(
+        /Secret hg-credits-8-\d is lost.*restore it from a backup, or create an empty Secret of its name/,
+      )
+      const { name, namespace: own = '', labels = {} } = lost.metadata
+      await world.objects.create(secrets, { ...lost, metadata: { name, namespace: own, labels } })
+      await run(100)
+      await world.settle()
+      expect([await accepted(), await ready()]).toEqual(['True Accepted', 'True Ready'])
+      await world.restart()
+      expect([await ready(), await amount()]).toEqual(['True Ready', '25.00'])
+    })
+
+    test('goes on without them when an administrator has put an empty Secret in its place', async () => {
+      const { name, namespace: own } = lost.metadata
+      await world.objects.create(secrets, { apiVersion: 'v1', kind: 'Secret', metadata: { name, ...(own && { namespace: own }) } })
+      await run(40)
+      await world.settle()
+      await world.restart()
+      expect([await accepted(), await ready()]).toEqual(['True Accepted', 'False BalanceExhausted'])
+      await pay('pay-1', '25')
+      await world.restart()
+      expect([await ready(), await amount()]).toEqual(['True Ready', '25.00'])
     })
   })
 })

@@ -80,7 +80,7 @@ function acceptedOf(observed: ObservedAccount): Accepted {
     case 'Damaged':
       return {
         reason: 'BooksDamaged',
-        message: `A part of the books was damaged, so the spend or the Credits of the account may be incomplete. Restore the Secrets hg-balances-* and hg-credits-*, or set the annotation ${REOPEN_ANNOTATION}: new-${uidOf(account)} to go on with what is left.`,
+        message: `A part of the books was damaged or lost, so the spend or the Credits of the account may be incomplete. Restore the Secrets hg-balances-* and hg-credits-*, or set the annotation ${REOPEN_ANNOTATION}: new-${uidOf(account)} to go on with what is left.`,
       }
     case 'Unreadable':
       return { reason: 'BooksUnreadable', message: 'A newer version of Headgate wrote the books of the account. Update the operator.' }

@@ -66,7 +66,11 @@ describe('a Credit', () => {
     await pay('pay-1')
     expect([await booked('pay-1'), await published()]).toEqual(['True Booked', 25])
     const [first, ...others] = world.writes.filter((write) => write.includes('credits'))
-    expect([first, others]).toEqual([expect.stringContaining('hg-credits-'), ['status credits pay-1']])
+    const isOtherBook = (write: string): boolean => write.startsWith('create secrets hg-credits-') // the first Credit begins all of them
+    expect([first, others.filter((write) => !isOtherBook(write))]).toEqual([
+      expect.stringContaining('hg-credits-'),
+      ['status credits pay-1'],
+    ])
   })
 
   test('counts in a record of its account, and rewrites nothing of its keys', async () => {

@@ -45,7 +45,7 @@ const ID_USED =
   'The books have the name of this Credit for another account or another amount, and a name counts once. This Credit does not count. Create another one with a name of its own.'
 
 const UNREADABLE =
-  'The books of this Credit cannot be read: their Secret hg-credits-* is damaged, or a newer version of Headgate wrote it. Restore the Secret, or update the operator.'
+  'The books of this Credit cannot be read: their Secret hg-credits-* is damaged or lost, or a newer version of Headgate wrote it. Restore the Secret, or update the operator.'
 
 function missingBooks({ books, isUnreadable, wanted: { account } }: Observed): Booked | undefined {
   if (isUnreadable) return { reason: 'Pending', message: UNREADABLE }
