@@ -203,6 +203,17 @@ describe('spend', () => {
     expect(key(one.ledger('acme'))).toMatchObject({ openFrom: 0, spent: new Map([['1:p1', 300]]) })
   })
 
+  test('in a key with a sum that no books can hold is dropped, and other accounts do not wait for it', async () => {
+    const one = await operator(1, { isPrepaid: () => false })
+    await opened(one)
+    await opened(one, 'beta')
+    store.wipe()
+    store.forge(one.ledger('acme'), (balance) => Object.assign(balance, { openFrom: 1, closedSpend: 9n * 10n ** 30n }))
+    await clock.advance(30_000)
+    expect(key(one.ledger('beta'))).toMatchObject({ openFrom: 0 })
+    expect([key(one.ledger('acme')).openFrom, one.keeper.spentOf('acme'), outages]).toEqual([0, 0n, []])
+  })
+
   test('that is forged too high is held back and shown, and the rest is believed', async () => {
     const one = await operator(1, { isPrepaid: () => true })
     await opened(one)

@@ -6,6 +6,8 @@ import { closePeriods, isSameSpend, lacksSpend, mergeSpend, NO_SPEND, SPENT_KEY,
 const MAX_PARTS = 2_000
 /** Maximum length of the names of these parts together, characters. Gateways have names of 20, and the accounts of a Secret share its room. */
 const MAX_PART_NAMES = 65_536
+/** Highest sum of closed periods, micro-units: with all spend to come, the books can still hold the sum in 30 digits. */
+const MAX_CLOSED_SPEND = 10n ** 29n
 /** Number of parts from which periods are closed early. Each start of a gateway is another process. */
 const EARLY_FOLD_PARTS = 500
 /** Sum of the open periods from which they are closed early, micro-units: the store refuses reports above twice as much. */
@@ -20,7 +22,7 @@ const MAX_BELIEVED = 4n
 export function spendIn(read: LedgerBalance): AccountSpend | undefined {
   const { openFrom, closedSpend, spent } = read
   const isSound = [...spent].every(([key, amount]) => SPENT_KEY.test(key) && Number.isSafeInteger(amount) && amount >= 0)
-  if (!isSound || closedSpend < 0n) return undefined
+  if (!isSound || closedSpend < 0n || closedSpend > MAX_CLOSED_SPEND) return undefined
   const known = { openFrom: openFrom ?? 0, closedSpend: openFrom === undefined ? 0n : closedSpend }
   return mergeSpend({ ...known, spent: largestParts([...spent].filter(([, amount]) => amount > 0)) }, NO_SPEND)
 }
