@@ -3,6 +3,7 @@ import { refKey, type ObjectRef } from '#kube/port.ts'
 /** No namespace has a slash. */
 const CREDITS = 'credits/'
 const MODELS = 'models/'
+const SLOW_MODELS = 'slow models'
 
 export interface Item {
   readonly kind: string
@@ -30,21 +31,29 @@ export interface Bound {
   readonly name: string
   /** Number of places. A place rests after each run for as long as the run took, so a slow API server is asked for less. */
   readonly most: number
+  /** Number of places up to which a run that turns out to be slow moves here; default: none moves. */
+  readonly mostMoved?: number
 }
 
-/** For the models of one namespace, and of all: a namespace behind a slow webhook must leave places to the others. */
-const MOST_MODELS = { ofOne: 1, ofAll: 3 }
+/**
+ * For the models of one namespace, and of all. Namespaces behind slow webhooks have a place of their own, which they share, and leave the others
+ * alone.
+ */
+const MOST_MODELS = { ofOne: 1, ofAll: 3, ofSlow: 1, movedToSlow: 3 }
 
 /**
  * Bounds of the statuses of a tenant. A Credit or ServedModel takes effect before its status says so, and each status takes the API server more
  * than twice as long as a new object: more at once delay the Secrets, and so the keys, of all other tenants.
+ * @param isSlow whether the last run of the tenant took long, or the present one does
  */
-export function statusBounds(tenant: string): readonly Bound[] {
+export function statusBounds(tenant: string, isSlow: boolean): readonly Bound[] {
   if (tenant.startsWith(CREDITS)) return [{ name: tenant, most: 2 }]
   if (!tenant.startsWith(MODELS)) return []
   return [
     { name: tenant, most: MOST_MODELS.ofOne },
-    { name: MODELS, most: MOST_MODELS.ofAll },
+    isSlow
+      ? { name: SLOW_MODELS, most: MOST_MODELS.ofSlow, mostMoved: MOST_MODELS.movedToSlow }
+      : { name: MODELS, most: MOST_MODELS.ofAll },
   ]
 }
 

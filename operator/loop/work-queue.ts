@@ -16,8 +16,8 @@ export interface WorkQueueOptions {
   readonly kinds: Readonly<Record<string, Reconcile>>
   /** Whose turn an item takes; default: of its namespace. */
   readonly tenantOf?: ((item: Item) => string) | undefined
-  /** The bounds of a tenant's runs at level background; default: none. */
-  readonly boundsOf?: ((tenant: string) => readonly Bound[]) | undefined
+  /** The bounds of a tenant's runs at level background, `isSlow` if its last run or the present one took a second; default: none. */
+  readonly boundsOf?: ((tenant: string, isSlow: boolean) => readonly Bound[]) | undefined
   /** Runs at once, default 24; urgent items may use 8 more. A run makes API calls but waits for nothing else. */
   readonly workers?: number
   /** Levels that start one run per 100 ms at most, although workers are free, and one per 10 ms of tenants with little work there. */
@@ -32,6 +32,8 @@ const HELD_RUN_EVERY_MS = 100
 const SMALL_RUN_EVERY_MS = 10
 /** A place of a bound rests for as long as its run took. Shorter rests are left out, and none is longer, ms. */
 const [SHORTEST_REST_MS, LONGEST_REST_MS] = [1, 1_000]
+/** A run of a tenant with bounds that takes longer is slow, ms. */
+const SLOW_AFTER_MS = 1_000
 /** A tenant has a small part if it has at most one of so many items. */
 const SMALL_PART = 10
 
@@ -45,6 +47,8 @@ interface Taken {
   readonly level: Level
   readonly tenant: string
   readonly atMs: number
+  /** Whose places the run has. */
+  bounds: readonly Bound[]
 }
 
 /**
@@ -60,6 +64,8 @@ export class WorkQueue {
   readonly #processing = new Map<string, Taken>()
   /** Places of bounds that run or rest. */
   readonly #places = new Map<string, number>()
+  /** Tenants with bounds whose last run took long. */
+  readonly #slow = new Set<string>()
   /** Items added while they are worked on. */
   readonly #again = new Map<string, { readonly level: Level; readonly sinceMs: number }>()
   /** Aborted when the queue is closed and no run is left. */
@@ -183,36 +189,40 @@ export class WorkQueue {
       const atMs = this.#options.clock.monotonic()
       this.#delayed.get(itemKey(item))?.cancel()
       this.#delayed.delete(itemKey(item))
-      this.#processing.set(itemKey(item), { level, tenant, atMs })
+      const taken = { level, tenant, atMs, bounds: this.#boundsAt(level, tenant) }
+      this.#processing.set(itemKey(item), taken)
       this.#capacity.started(level, tenant)
-      for (const bound of this.#boundsAt(level, tenant)) this.#place(bound, 1)
+      for (const bound of taken.bounds) this.#place(bound, 1)
       this.#lastMs[level] = atMs
       if (!held.has(level)) this.#startedMs[level] = atMs
       this.#options.metrics?.waited(level, (atMs - sinceMs) / 1000)
-      void this.#run(item, { level, tenant, atMs })
+      void this.#run(item, taken)
     }
     this.#reportDepths()
   }
 
-  async #run(item: Item, { level, tenant, atMs }: Taken): Promise<void> {
+  async #run(item: Item, taken: Taken): Promise<void> {
     const { kinds, clock, metrics } = this.#options
+    const { level, atMs } = taken
     const reconcile = kinds[item.kind]
     if (!reconcile) throw new TypeError(`nothing reconciles the kind ${item.kind}`)
-    const end = await reconcile(item.ref, level)
+    const end = await this.#timed(taken, reconcile(item.ref, level))
     const outcome = outcomeOf(end)
     if (outcome === 'error') metrics?.retried()
     if (outcome !== 'success') this.addAfter(item, end.requeueAfterMs ?? 0, end.at ?? level)
     const seconds = (clock.monotonic() - atMs) / 1000
     metrics?.reconciled(item.kind, outcome, seconds, end.failure === 'bug')
     metrics?.worked(seconds)
-    this.#done(item, { level, tenant, atMs })
+    this.#done(item, taken)
   }
 
-  #done(item: Item, { level, tenant, atMs }: Taken): void {
+  #done(item: Item, { level, tenant, atMs, bounds }: Taken): void {
     const key = itemKey(item)
+    const forMs = this.#options.clock.monotonic() - atMs
     this.#processing.delete(key)
     this.#capacity.ended(level, tenant)
-    this.#rest(this.#boundsAt(level, tenant), this.#options.clock.monotonic() - atMs)
+    if (bounds.length > 0 && forMs >= SHORTEST_REST_MS && forMs < SLOW_AFTER_MS) this.#slow.delete(tenant)
+    this.#rest(bounds, forMs)
     const again = this.#again.get(key)
     this.#again.delete(key)
     if (again) this.#ready.add(item, again.level, again.sinceMs)
@@ -226,7 +236,27 @@ export class WorkQueue {
   }
 
   #boundsAt(level: Level, tenant: string): readonly Bound[] {
-    return (level === 'background' && this.#options.boundsOf?.(tenant)) || []
+    return (level === 'background' && this.#options.boundsOf?.(tenant, this.#slow.has(tenant))) || []
+  }
+
+  async #timed(taken: Taken, run: Promise<Requeue>): Promise<Requeue> {
+    if (taken.bounds.length === 0) return await run
+    const cancel = this.#options.clock.after(SLOW_AFTER_MS, () => this.#tookLong(taken))
+    return await run.finally(cancel)
+  }
+
+  /** A run takes long: its tenant counts as slow, and its places go to the tenants that are not, if slow runs have room. */
+  #tookLong(taken: Taken): void {
+    const { level, tenant, bounds } = taken
+    this.#slow.add(tenant)
+    const next = this.#boundsAt(level, tenant)
+    const isOf = (some: readonly Bound[], { name }: Bound): boolean => some.some((one) => one.name === name)
+    const gained = next.filter((bound) => !isOf(bounds, bound))
+    if (gained.some(({ name, mostMoved = 0 }) => (this.#places.get(name) ?? 0) >= mostMoved)) return
+    for (const bound of gained) this.#place(bound, 1)
+    for (const bound of bounds) if (!isOf(next, bound)) this.#place(bound, -1)
+    taken.bounds = next
+    this.#dispatchSoon()
   }
 
   #place({ name }: Bound, change: 1 | -1): void {
