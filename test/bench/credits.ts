@@ -1,5 +1,5 @@
 /**
- * Credits: what 50,000 Credits of one account cost the operator, and how long another account's first payment and the end of its keys take while
+ * Credits: what 50,000 Credits cost the operator, and how long another account's first payment and the end of its keys take while
  * 2,000 Credits are applied at once, and while one account is edited in a loop.
  */
 import { CHART_HEAP } from '../support/chart-operator.ts'
@@ -14,7 +14,8 @@ import { Inspector, type SettledMemory } from './settled-memory.ts'
 
 /** Memory of a Credit in the operator, bytes. */
 const CREDIT_BYTES: Bound = { must: 300 }
-const ACCOUNT = 'credits-many'
+/** The operator writes two statuses of one account's Credits at a time: those of 50,000 would take an hour. */
+const ACCOUNTS = numbered('credits-many', 25)
 
 interface Books {
   readonly credits: number
@@ -65,7 +66,7 @@ function bookLines(books: Books): string[] {
   const { credits, createdSeconds, bookedSeconds, readySeconds, worksSeconds, empty, full, restarted, peakMib } = books
   const mib = ({ bytes, rssMib }: SettledMemory): string => `${(bytes / 2 ** 20).toFixed(1)} MiB (resident ${rssMib.toFixed(0)})`
   return [
-    `${credits} Credits of one account, created by one client over the API server, ${WIDTH} calls in flight`,
+    `${credits} Credits of ${ACCOUNTS.length} accounts, created by one client over the API server, ${WIDTH} calls in flight`,
     `  created after ${createdSeconds.toFixed(1)} s, all Booked after ${bookedSeconds.toFixed(1)} s`,
     `  memory of the operator after a collection: without Credits ${mib(empty)}, with them ${mib(full)}, after a restart ${mib(restarted)}; peak resident ${peakMib.toFixed(0)} MiB`,
     `  a Credit after a restart ${shown(bytesOf(books), CREDIT_BYTES, 'bytes', 0)}`,
@@ -78,16 +79,18 @@ async function fillBooks(site: BenchSite, stack: Stack, inspector: Inspector, cr
   const watch = new CreditWatch(kube)
   try {
     await kube.create(planManifest())
-    await kube.create(accountManifest(ACCOUNT, namespace))
-    await kube.create(creditManifest('first', ACCOUNT))
-    await watch.until(1)
+    for (const account of ACCOUNTS) {
+      await kube.create(accountManifest(account, namespace))
+      await kube.create(creditManifest(`first-${account}`, account))
+    }
+    await watch.until(ACCOUNTS.length)
     await operator.restart()
     const empty = await inspector.settled(operator)
     let created = 0
     let createdSeconds = 0
     const seconds = stopwatch()
     const create = async (payment: string, at: number): Promise<void> => {
-      await kube.create(paymentManifest(payment, ACCOUNT, at))
+      await kube.create(paymentManifest(payment, accountOf(at), at))
       created += 1
     }
     await withProgress(
@@ -97,7 +100,7 @@ async function fillBooks(site: BenchSite, stack: Stack, inspector: Inspector, cr
       async () => {
         await atOnce(numbered('payment', credits), create, WIDTH)
         createdSeconds = seconds()
-        await watch.until(credits + 1)
+        await watch.until(ACCOUNTS.length + credits)
       },
     )
     const bookedSeconds = seconds()
@@ -118,11 +121,15 @@ async function restart(
   const seconds = stopwatch()
   await operator.start()
   const readySeconds = seconds()
-  await kube.create(creditManifest('last', ACCOUNT))
+  await kube.create(creditManifest('last', accountOf(0)))
   await watch.until(before + 1)
   const worksSeconds = seconds()
   const restarted = await inspector.settled(operator)
   return { readySeconds, worksSeconds, restarted, peakMib: memoryMib(operator.process.pid).peak }
+}
+
+function accountOf(at: number): string {
+  return ACCOUNTS[at % ACCOUNTS.length] ?? ''
 }
 
 /** @returns seconds since now */
