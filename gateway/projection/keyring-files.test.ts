@@ -51,6 +51,7 @@ describe('the mounted folder', () => {
       accounts: [],
       credentials: new Map(),
       unreadable: 0,
+      isPartial: false,
       problems: [],
     })
     const { files } = mounted()
@@ -87,6 +88,18 @@ describe('the mounted folder', () => {
     expect(uidsIn(content)).toEqual(['b'])
     expect(content.models).toBeUndefined()
     expect(content.problems).toHaveLength(2)
+  })
+
+  test('says that it is partial while a file cannot be read, and keeps its last good content', async () => {
+    const { folder, files } = mounted()
+    folder.publish({ 'keyring/2-0': shard(entry('a')), 'keyring/2-1': shard(entry('b')) })
+    expect((await files.read()).isPartial).toBe(false)
+    folder.publish({ 'keyring/2-0/x': 'a folder in the place of the file', 'keyring/2-1': shard(entry('b')) })
+    const content = await files.read()
+    expect([uidsIn(content), content.isPartial]).toEqual([['a', 'b'], true])
+    expect(content.problems).toEqual([expect.stringMatching(/keyring\/2-0 cannot be read \(EISDIR\)/)])
+    folder.publish({ 'keyring/2-0': shard(entry('a')) })
+    expect((await files.read()).isPartial).toBe(false)
   })
 
   test('keeps the content of a deleted file: the deletion of a shard neither revokes nor revives a key', async () => {

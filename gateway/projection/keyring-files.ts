@@ -22,6 +22,8 @@ export interface KeyringContent {
   readonly credentials: ReadonlyMap<string, string>
   /** Number of keyring entries and whole shards of another operator version that this gateway cannot read. */
   readonly unreadable: number
+  /** Whether a file could not be read: what it says may be read later, without any change of the folder. */
+  readonly isPartial: boolean
   /** One sentence per unusable file: its name, the error, the remedy. */
   readonly problems: readonly string[]
 }
@@ -53,6 +55,7 @@ export class KeyringFiles {
   readonly #models = new ShardFiles<string>(RECORD_TEXT)
   readonly #accounts = new ShardFiles<string>(RECORD_TEXT)
   #base: string
+  #isPartial = false
 
   /** @param dir mount path of the projected volume; it need not exist yet */
   constructor(dir: string) {
@@ -90,6 +93,7 @@ export class KeyringFiles {
 
   async #readBase(isNeeded: IsNeeded | undefined): Promise<KeyringContent> {
     const problems: string[] = []
+    this.#isPartial = false
     const names = await this.#names(this.#base)
     const credentials = new Map<string, string>()
     for (const name of names.filter((entry) => entry.startsWith(UPSTREAM_FILE_PREFIX))) {
@@ -102,7 +106,7 @@ export class KeyringFiles {
     const entries = await this.#shards(this.#keyring, within(KEYRING_FOLDER), problems, isNeeded)
     const models = await this.#shards(this.#models, within(MODELS_FOLDER), problems)
     const accounts = (await this.#shards(this.#accounts, within(ACCOUNTS_FOLDER), problems)) ?? []
-    return { entries, models, accounts, credentials, unreadable: this.#keyring.unreadable, problems }
+    return { entries, models, accounts, credentials, unreadable: this.#keyring.unreadable, isPartial: this.#isPartial, problems }
   }
 
   async #shards<T>(
@@ -125,6 +129,7 @@ export class KeyringFiles {
     try {
       return await unlessAbsent(readFile(join(this.#base, name)))
     } catch (error) {
+      this.#isPartial = true
       problems.push(`keyring file ${name} cannot be read (${codeOf(error)}); check the rights of the mounted volume`)
       return undefined
     }

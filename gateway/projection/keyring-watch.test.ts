@@ -35,9 +35,19 @@ class World {
     },
   }
   reads = 0
+  /** Number of readings that fail. */
+  failures = 0
   /** Of each reading, whether it was of all entries. */
   readonly whole: boolean[] = []
-  #content: KeyringContent = { entries: undefined, models: undefined, accounts: [], credentials: new Map(), unreadable: 0, problems: [] }
+  #content: KeyringContent = {
+    entries: undefined,
+    models: undefined,
+    accounts: [],
+    credentials: new Map(),
+    unreadable: 0,
+    isPartial: false,
+    problems: [],
+  }
   #generation = 0
   readonly watch: KeyringWatch
 
@@ -47,6 +57,7 @@ class World {
       read: (isNeeded?: (entry: KeyringEntry) => boolean) => {
         this.reads += 1
         this.whole.push(isNeeded === undefined)
+        if (this.failures-- > 0) return Promise.reject(Object.assign(new Error('too many open files'), { code: 'EMFILE' }))
         return Promise.resolve(this.#content)
       },
     }
@@ -58,6 +69,10 @@ class World {
   publish(content: Partial<KeyringContent>): void {
     this.#content = { ...this.#content, ...content }
     this.#generation += 1
+  }
+
+  set content(content: Partial<KeyringContent>) {
+    this.#content = { ...this.#content, ...content }
   }
 
   async startedFor(ms: number): Promise<void> {
@@ -186,10 +201,31 @@ describe('a pod that serves from the projection', () => {
     await world.clock.advance(10)
     world.publish({ entries: [keyringEntry({ ...a.record, state: 'Revoked' })] })
     await world.clock.advance(2_000)
+    world.failures = 1
     world.loaded(a)
     await world.clock.advance(10)
-    expect(world.whole).toEqual([true, true, true, false, true])
+    await world.clock.advance(2_000) // the first reading after the load failed
+    expect(world.whole).toEqual([true, true, true, false, true, true])
     expect(world.state(a)).toBe('Revoked')
+  })
+
+  test.each(['a folder', 'a file of the folder'])('reads %s again that could not be read: it may hold a revocation', async (what) => {
+    const world = new World()
+    const a = issuedKey('a')
+    await world.watch.start()
+    world.loaded(a)
+    await world.clock.advance(10)
+    const entries = [keyringEntry({ ...a.record, state: 'Revoked' })]
+    if (what === 'a folder') world.failures = 1
+    world.publish(what === 'a folder' ? { entries } : { isPartial: true })
+    await world.clock.advance(2_000)
+    expect(world.state(a)).toBe('Active')
+    world.content = { entries, isPartial: false } // without a change of the folder
+    await world.clock.advance(12_000)
+    expect(world.state(a)).toBe('Revoked')
+    const { reads } = world
+    await world.clock.advance(60_000)
+    expect(world.reads).toBe(reads)
   })
 
   test('logs the error of a file once, not every two seconds', async () => {

@@ -38,6 +38,8 @@ interface KeyringWatchDeps {
 }
 
 const READ_EVERY_MS = 2_000
+/** Pause after a reading that lacked a file, as without a free file descriptor, ms. A revocation would else wait for the next change of the folder. */
+const RETRY_MS = 10_000
 /** Time that the projection has before the folder replaces it, ms. */
 const COLD_START_AFTER_MS = 5_000
 
@@ -49,6 +51,8 @@ export class KeyringWatch {
   #wake = new AbortController()
   #signature = ''
   #isStale = true
+  /** Time of the next reading of an unchanged folder. */
+  #retryAt = Infinity
   #problems = ''
   #running: Promise<void> = Promise.resolve()
 
@@ -88,14 +92,17 @@ export class KeyringWatch {
   async #readFolder(): Promise<void> {
     try {
       const signature = await this.#deps.files.signature()
-      if (signature === this.#signature && !this.#isStale && !this.#mayStart()) return
+      if (signature === this.#signature && !this.#isStale && !this.#mayStart() && this.#deps.clock.monotonic() < this.#retryAt) return
       const { files, keys, follower } = this.#deps
       // a process that serves from the projection never starts from the folder again; after a full load every entry may count again
       const isNeeded = follower.loadedFrom === 'Redis' && !this.#isStale ? (entry: KeyringEntry) => keys.isNeeded(entry) : undefined
       this.#signature = signature // taken before the read, so that changes during the read show next time
       this.#isStale = false
-      this.#apply(await files.read(isNeeded))
+      const content = await files.read(isNeeded)
+      this.#retryAt = content.isPartial ? this.#deps.clock.monotonic() + RETRY_MS : Infinity
+      this.#apply(content)
     } catch (error) {
+      this.#isStale = true // no entry of a reading that failed was looked at
       this.#report([`the keyring folder cannot be read (${messageOf(error)}); check KEYRING_DIR and its rights`])
     }
   }
