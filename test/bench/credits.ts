@@ -14,7 +14,7 @@ import { Inspector, type SettledMemory } from './settled-memory.ts'
 
 /** Memory of a Credit in the operator, bytes. */
 const CREDIT_BYTES: Bound = { must: 300 }
-/** The operator writes two statuses of one account's Credits at a time: those of 50,000 would take an hour. */
+/** The operator writes two statuses of one account's Credits at a time: those of 50,000 would take most of an hour. */
 const ACCOUNTS = numbered('credits-many', 25)
 
 interface Books {

@@ -172,16 +172,39 @@ export class KubeAdmin {
     return { status: answer.statusCode, text: await answer.body.text() }
   }
 
-  /** Calls `see` for each present object and for each change, until `signal` aborts; connects again when the server ends the watch. */
+  /**
+   * Calls `see` for each present object and for each change, until `signal` aborts. A busy server ends the watch of a slow client, which then goes on
+   * from the last event: one that began with tens of thousands of objects again would be ended again, and never reach the newest ones.
+   */
   async watch(path: string, signal: AbortSignal, see: (event: WatchEvent) => void): Promise<void> {
+    let from = ''
+    const seeEvent = (event: WatchEvent): void => {
+      if (event.type === 'ERROR')
+        from = '' // the events after `from` are gone
+      else from = event.object.metadata.resourceVersion ?? ''
+      if (event.type !== 'ERROR' && event.type !== 'BOOKMARK') see(event)
+    }
     while (!signal.aborted) {
-      await this.#watchOnce(path, signal, see).catch(() => undefined) // ended or unreachable: the next round lists everything again
-      if (!signal.aborted) await new Promise((resolve) => setTimeout(resolve, 100))
+      try {
+        if (from === '') from = await this.#seeAll(path, see)
+        await this.#watchFrom(`${path}?watch=1&allowWatchBookmarks=true&resourceVersion=${from}`, signal, seeEvent)
+      } catch {
+        // ended or unreachable: the next round goes on
+      }
+      if (!signal.aborted) await sleep(100)
     }
   }
 
-  async #watchOnce(path: string, signal: AbortSignal, see: (event: WatchEvent) => void): Promise<void> {
-    const { body } = await request(`${this.#server}${path}?watch=1`, { dispatcher: this.#agent, signal })
+  /** @returns the version of the list */
+  async #seeAll(path: string, see: (event: WatchEvent) => void): Promise<string> {
+    const list = await this.call('GET', path)
+    for (const object of list['items'] as TestObject[]) see({ type: 'ADDED', object })
+    return list.metadata.resourceVersion ?? ''
+  }
+
+  async #watchFrom(path: string, signal: AbortSignal, see: (event: WatchEvent) => void): Promise<void> {
+    const { statusCode, body } = await request(`${this.#server}${path}`, { dispatcher: this.#agent, signal })
+    if (statusCode !== 200) return see({ type: 'ERROR', object: (await body.json()) as TestObject })
     for await (const line of createInterface({ input: body })) see(JSON.parse(line) as WatchEvent)
   }
 
