@@ -36,6 +36,10 @@ class Secrets {
     this.#objects.set(name, { apiVersion: 'v1', kind: 'Secret', metadata, data })
   }
 
+  remove(name: string): void {
+    this.#objects.delete(name)
+  }
+
   get<T extends KubeObject>(_: Resource<T>, { name }: ObjectRef): Promise<T | undefined> {
     if (name.startsWith('hg-credits-')) this.creditReads += 1
     return Promise.resolve(this.#objects.get(name) as unknown as T | undefined)
@@ -93,6 +97,19 @@ describe('the reader of ledgers', () => {
     const name = shardSecretName('credits', CREDITS_SET.shards, 3)
     secrets.set(name, { records: Buffer.from('no gzip').toString('base64') })
     await expect(reader.read('acme')).rejects.toThrow(`the Secret ${name} has damaged data; restore it from a backup`)
+  })
+
+  test('refuses a ledger that would lack Credits, because one Secret of the set is gone', async () => {
+    const { secrets, reader } = await world()
+    const name = shardSecretName('credits', CREDITS_SET.shards, 3)
+    secrets.remove(name)
+    await expect(reader.read('acme')).rejects.toThrow(`the Secret ${name} has been lost; restore it from a backup`)
+  })
+
+  test('reads a ledger before the first Credit of the installation', async () => {
+    const { secrets, reader } = await world()
+    for (let shard = 0; shard < CREDITS_SET.shards; shard += 1) secrets.remove(shardSecretName('credits', CREDITS_SET.shards, shard))
+    expect((await reader.read('acme'))?.credits).toEqual([])
   })
 
   test('refuses a ledger whose books are damaged, which is not a name without books', async () => {

@@ -58,15 +58,19 @@ export class SecretReader {
   }
 
   /**
-   * Every entry of the set that is wanted. Decodes one Secret after the other and keeps none: together they may be large.
+   * Every wanted entry of a set whose Secrets exist all or none. Decodes one Secret after the other and keeps none: together they may be large.
    * @throws KubeError if a Secret cannot be read; EntriesUnreadable if an entry cannot, since it may be a wanted one
    */
   async all<Entry>(set: FixedSet<Entry>, isWanted: (entry: Entry) => boolean): Promise<readonly Entry[]> {
     const found: Entry[] = []
+    const absent: string[] = []
     for (let shard = 0; shard < set.shards; shard += 1) {
       const name = nameOf(set, shard)
       const secret = await this.#kube.get(secrets, { namespace: this.#namespace, name })
-      if (secret === undefined) continue
+      if (secret === undefined) {
+        absent.push(name)
+        continue
+      }
       const { entries, damaged } = await decoded(set, name, secret)
       const damage = damageOf(damaged)
       if (damage !== undefined) throw new EntriesUnreadable(name, damage)
@@ -75,6 +79,8 @@ export class SecretReader {
         if (isWanted(entry)) found.push(entry)
       }
     }
+    const [lost] = absent
+    if (lost !== undefined && absent.length < set.shards) throw new EntriesUnreadable(lost, 'been lost')
     return found
   }
 
