@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest'
-import { anthropicEvents, openaiEvents } from './backend-events.ts'
+import { anthropicEvents, openaiEvents, responsesEvents } from './backend-events.ts'
 
 describe('OpenAI streams', () => {
   test.each([
@@ -43,8 +43,22 @@ describe('Anthropic streams', () => {
     ['event: ping\n\n', 'drop'],
     ['event: content_block_delta\n\n', 'drop'],
     [': x\n\n', 'comment'],
+    ['event: content_block_delta\ndata: {}\nevent: error\ndata: {}\n\n', 'error'], // the last name counts
+    ['event: content_block_delta\r\ndata: {}\r\nevent: message_stop\r\n\r\n', 'end'],
+    ['event: content_block_delta\ndata: {}\rid: 1\revent: error\n\n', 'error'],
   ])('%j is %s', (event, kind) => {
     expect(anthropicEvents.kindOf(Buffer.from(event))).toBe(kind)
+  })
+})
+
+describe('Responses streams', () => {
+  test.each([
+    ['event: response.output_text.delta\ndata: {"delta":"\\"error\\""}\n\n', 'content'],
+    ['event: response.output_text.delta\ndata: {}\nevent: error\ndata: {}\n\n', 'error'],
+    ['event: response.output_text.delta\r\ndata: {}\r\nevent: response.completed\r\n\r\n', 'end'],
+    ['event: response.output_text.delta\n\n', 'drop'],
+  ])('%j is %s', (event, kind) => {
+    expect(responsesEvents.kindOf(Buffer.from(event))).toBe(kind)
   })
 })
 

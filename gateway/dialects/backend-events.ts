@@ -71,8 +71,8 @@ const USAGE_OBJECT = /"usage"\s*:\s*\{/
 
 // JSON strings escape their quotes, so these match real keys only, never content of a model. Some servers send an empty reason until the end.
 const FINISH_REASON = /"finish_reason"\s*:\s*"[^"]/
-/** Most events of a Messages stream are classified by these bytes, without decoding. */
-const USUAL_MESSAGES_EVENT = /^event: content_block_delta\r?\ndata:/
+/** Most events of a Messages stream are classified by these bytes, without decoding. They have no further line, which may name another event. */
+const USUAL_MESSAGES_EVENT = /^event: content_block_delta\r?\ndata:[^\r\n]+[\r\n]*$/
 const TRANSCRIPT_DONE = /"type"\s*:\s*"transcript\.text\.done"/
 const STOP_REASON = /"stop_reason"\s*:\s*"[^"]/
 
@@ -99,8 +99,8 @@ function anthropicKind(event: Buffer, text: string): EventKind {
   return name === 'error' || hasError(data) ? 'error' : 'content'
 }
 
-/** Most events of a Responses stream are classified by these bytes, without decoding. */
-const USUAL_RESPONSES_EVENT = /^event: response\.(?!completed|failed|incomplete|created)/
+/** The same for a Responses stream. */
+const USUAL_RESPONSES_EVENT = /^event: response\.(?!completed|failed|incomplete|created)[^\r\n]*\r?\ndata:[^\r\n]+[\r\n]*$/
 const RESPONSES_KINDS: Readonly<Record<string, EventKind>> = {
   'response.created': 'start',
   'response.completed': 'end',
