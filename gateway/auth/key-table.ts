@@ -168,15 +168,18 @@ export class KeyTable implements RecordTable {
     this.#override(byUid(entries))
   }
 
-  /** Whether an entry of the keyring changes what the projection says about its key. A record of a later revision never needs it again. */
+  /**
+   * Whether an entry of the keyring changes what the projection says about its key, now or once the projection has the key. Records of one key never
+   * become older, so an entry that changes nothing will not.
+   */
   isNeeded(entry: KeyringEntry): boolean {
     const base = this.#keys.records.get(entry.uid)
-    return isRevoked(entry) || (base !== undefined && inForce(base, entry) !== base)
+    return isRevoked(entry) || base === undefined || inForce(base, entry) !== base
   }
 
   /** Entries that can change nothing are not kept in memory. */
   #override(overrides: Map<string, KeyringEntry>): void {
-    for (const [uid, entry] of overrides) if (!this.isNeeded(entry)) overrides.delete(uid)
+    for (const [uid, entry] of overrides) if (!isRevoked(entry) && !(this.has(uid) && this.isNeeded(entry))) overrides.delete(uid)
     this.#keys.override(overrides)
     const deleted = [...overrides.values()].filter(({ deletedMs }) => deletedMs !== null)
     this.#tombstones = new Map(deleted.flatMap((entry) => entry.verifiers.map(({ hash }) => [hash, entry])))
