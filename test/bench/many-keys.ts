@@ -12,6 +12,8 @@ import { type BenchSite, cpuMs } from './part.ts'
 export const GROUP = 'headgate.dev/v1alpha1'
 /** Calls of a client at the same time. */
 export const WIDTH = 32
+/** Characters of a log. */
+const LOG_END = 2_000
 
 /** The heap of the chart. The bounds of a tenant are not measured. */
 const OPERATOR_ENV = {
@@ -67,9 +69,23 @@ export async function withStack<T>(
     await stack.publishGateways()
     await prepare?.(stack)
     await Promise.all(programs.map((program) => program.start()))
-    return await use(stack)
+    return await whileWorking(programs, () => use(stack))
   } finally {
     await stack.close()
+  }
+}
+
+/** Rejects at once when a program ends with an error, as an operator that lost its Lease on a busy machine: nothing would start it again. */
+async function whileWorking<T>(programs: readonly Program[], use: () => Promise<T>): Promise<T> {
+  const { promise: failure, reject } = Promise.withResolvers<never>()
+  const watching = setInterval(() => {
+    const failed = programs.find(({ process }) => process.hasFailed)
+    if (failed) reject(new Error(`${failed.spec.pod} has ended:\n${failed.process.log().slice(-LOG_END)}`))
+  }, 1_000)
+  try {
+    return await Promise.race([use(), failure])
+  } finally {
+    clearInterval(watching)
   }
 }
 

@@ -51,6 +51,11 @@ export class ManagedProcess {
     return this.#child !== undefined && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
+  /** Whether it has ended by itself with an error. */
+  get hasFailed(): boolean {
+    return (this.#child?.exitCode ?? 0) !== 0
+  }
+
   /** @throws when it does not run */
   get pid(): number {
     if (!this.running || this.#child?.pid === undefined) throw new Error(`${this.spec.name} does not run; see ${this.spec.logFile}`)
