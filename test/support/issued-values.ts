@@ -111,7 +111,7 @@ export class IssuedValues {
   async #try(issued: Issued, isSafe: boolean): Promise<void> {
     const found = await this.#world.objects.get(apiKeys, { namespace: this.#namespace, name: issued.name })
     const key = found?.metadata.uid === issued.uid ? found : undefined
-    issued.isReported ||= key?.status?.keyID !== undefined
+    issued.isReported ||= issued.value.includes(key?.status?.keyID ?? ' ') // a value has its id, and no space
     if (this.#table.authenticates(issued.value)) this.#passed(issued, key, isSafe)
     else this.#refused(issued, key)
   }

@@ -206,6 +206,16 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'answers lost' },
     { on: 'kill', kill: { write: 1, when: 'late' } },
   ],
+  'a value that no status names yet loses its entry and its Secret while Redis is away, and another value follows': [
+    { on: 'kill', kill: { write: 6, when: 'before' } },
+    { on: 'watch cut off' },
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'store down' },
+    { on: 'lose shard', shard: 1 },
+    { on: 'delete Secret', name: 'a' },
+    { on: 'kill', kill: { write: 9, when: 'before' } },
+    { on: 'store up' },
+  ],
   'a shard of deleted keys is damaged': [
     { on: 'apply', name: 'a', spec: {} },
     { on: 'store down' },
