@@ -319,6 +319,17 @@ describe('an entry or shard of another version', () => {
     expect(await texts()).toEqual([foreignNote('b', 'x'), 'v1 c changed'])
   })
 
+  test('that replaces one with a change under way refuses that change alone, and the shard works on', async () => {
+    await put(notesData(['v1 b text', 'v1 c text']))
+    const set = await opened()
+    await put(notesData([foreignNote('b', 'x'), 'v1 c text']))
+    await committed(set, note('b', 'changed'), note('c', 'changed'))
+    expect(errorOf('b')).toBeInstanceOf(EntryUnreadable)
+    expect(errorOf('c')).toBeUndefined()
+    expect(await texts()).toEqual([foreignNote('b', 'x'), 'v1 c changed'])
+    expect(warnings).toEqual([])
+  })
+
   test('is never written as a whole shard, its ids are unknown, and the other shards work', async () => {
     const data = notesData(['what ever'], 'v2')
     await put(data, 0, 2)

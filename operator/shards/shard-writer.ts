@@ -210,7 +210,8 @@ export class ShardWriter<Entry> {
   #settleConflict(shard: Shard<Entry>, id: string, mine: Entry | undefined): void {
     const theirs = shard.stored.get(id)
     const commit = shard.pending.get(id)
-    if (commit && this.#textOf(commit, theirs?.text) !== theirs?.text) {
+    if (commit && theirs?.why !== undefined) this.#events.settled(shard, commit, unreadableError(shard, id, theirs.why))
+    else if (commit && this.#textOf(commit, theirs?.text) !== theirs?.text) {
       const message = `the entry ${id} of Secret ${shard.name} was changed by another process`
       this.#events.settled(shard, commit, new KubeError('Conflict', 409, message))
     }

@@ -64,6 +64,8 @@ export class KeyStory {
   #hasSilentPod = false
   #isQuotaFull = false
   #answersToLose = 0
+  /** Whether a call of a dead process was under way when a part of the keyring was lost. */
+  #isOlderOnItsWay = false
 
   /** Puts a foreign Secret under the name `taken`, for a key that wants it. */
   async begin(): Promise<void> {
@@ -89,7 +91,7 @@ export class KeyStory {
     this.world.watches.isDoubled = false
     this.world.thawWatch()
     await this.world.serve(this.world.pods)
-    await this.world.landLate()
+    await this.#landLate()
     await this.#rest()
     await this.#check()
     await this.#checkRest()
@@ -174,7 +176,7 @@ export class KeyStory {
         this.#process = undefined
         return
       case 'late calls arrive':
-        return await world.landLate()
+        return await this.#landLate()
       case 'settle':
         return await this.#rest()
       case 'snapshot':
@@ -224,9 +226,20 @@ export class KeyStory {
     const secret = await this.world.objects.get(secrets, ref)
     if (!secret) return
     this.#newer.lost(ref.name)
+    this.#isOlderOnItsWay ||= this.world.late.length > 0
     if (damage) await this.world.objects.update(secrets, { ...secret, data: { records: 'AAAA' } })
     else await this.world.objects.remove(secrets, ref)
     this.#loses('shard')
+  }
+
+  /**
+   * Lets calls of dead processes arrive. One that began before a part of the keyring was lost may make its Secret anew, with values that were
+   * replaced: nothing tells it from the write of a newer leader, so keys of this part are at risk.
+   */
+  async #landLate(): Promise<void> {
+    await this.world.landLate()
+    if (this.#isOlderOnItsWay) this.#values.endangered()
+    this.#isOlderOnItsWay = false
   }
 
   #loses(what: 'shard' | 'store'): void {

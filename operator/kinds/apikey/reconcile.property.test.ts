@@ -216,6 +216,15 @@ const FORMER: Readonly<Record<string, readonly Happening[]>> = {
     { on: 'kill', kill: { write: 9, when: 'before' } },
     { on: 'store up' },
   ],
+  'a newer version replaces the entry of a key that changes, beside a key that is deleted': [
+    { on: 'apply', name: 'a', spec: {} },
+    { on: 'apply', name: 'b', spec: {} },
+    { on: 'apply', name: 'c', spec: {} },
+    { on: 'newer entry', name: 'a' },
+    { on: 'apply', name: 'a', spec: { models: ['qwen'] } },
+    { on: 'delete', name: 'b' },
+    { on: 'delete', name: 'c' },
+  ],
   'a shard of deleted keys is damaged': [
     { on: 'apply', name: 'a', spec: {} },
     { on: 'store down' },
