@@ -210,13 +210,18 @@ export class ShardWriter<Entry> {
   #settleConflict(shard: Shard<Entry>, id: string, mine: Entry | undefined): void {
     const theirs = shard.stored.get(id)
     const commit = shard.pending.get(id)
-    if (commit && theirs?.why !== undefined) this.#events.settled(shard, commit, unreadableError(shard, id, theirs.why))
-    else if (commit && this.#textOf(commit, theirs?.text) !== theirs?.text) {
-      const message = `the entry ${id} of Secret ${shard.name} was changed by another process`
-      this.#events.settled(shard, commit, new KubeError('Conflict', 409, message))
-    }
+    const error = commit && this.#conflictOf(shard, commit, theirs)
+    if (commit && error) this.#events.settled(shard, commit, error)
     shard.riding.delete(id)
     if (mine !== undefined && theirs?.why === undefined) this.#merge(mine, theirs)
+  }
+
+  /** @returns undefined if another process has written the same text as this change would */
+  #conflictOf(shard: Shard<Entry>, change: Change<Entry>, theirs: StoredEntry<Entry> | undefined): KubeError | undefined {
+    const { id } = change
+    if (theirs?.why !== undefined) return unreadableError(shard, id, theirs.why)
+    if (this.#textOf(change, theirs?.text) === theirs?.text) return undefined
+    return new KubeError('Conflict', 409, `the entry ${id} of Secret ${shard.name} was changed by another process`)
   }
 
   #merge(mine: Entry, theirs: StoredEntry<Entry> | undefined): void {
