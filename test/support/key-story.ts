@@ -233,7 +233,7 @@ export class KeyStory {
   }
 
   /**
-   * Lets calls of dead processes arrive. One that began before a part of the keyring was lost may make its Secret anew, with values that were
+   * Lets calls of dead processes arrive. One that began before a part of the keyring was lost may create its Secret again, with values that were
    * replaced: nothing tells it from the write of a newer leader, so keys of this part are at risk.
    */
   async #landLate(): Promise<void> {
