@@ -51,7 +51,7 @@ export class StreamRelay implements AnswerRelay {
   #isRenamed = false
   #isStarted = false
   #isFinished = false
-  /** Choices that have ended, by their index, of a request for several. */
+  /** Indexes of the choices that have ended. Empty unless the request asks for several choices. */
   readonly #ended = new Set<unknown>()
   /** Whether the end marker was sent; later bytes are dropped. */
   #isEnded = false

@@ -32,7 +32,7 @@ const HELD_RUN_EVERY_MS = 100
 const SMALL_RUN_EVERY_MS = 10
 /** A place of a bound rests for as long as its run took. Shorter rests are left out, and none is longer, ms. */
 const [SHORTEST_REST_MS, LONGEST_REST_MS] = [1, 1_000]
-/** A run of a tenant with bounds that takes longer is slow, ms. */
+/** Duration from which a run of a tenant with bounds counts as slow, ms. */
 const SLOW_AFTER_MS = 1_000
 /** A tenant has a small part if it has at most one of so many items. */
 const SMALL_PART = 10
@@ -47,7 +47,7 @@ interface Taken {
   readonly level: Level
   readonly tenant: string
   readonly atMs: number
-  /** Whose places the run has. */
+  /** The bounds whose places the run occupies. */
   bounds: readonly Bound[]
 }
 
@@ -245,7 +245,7 @@ export class WorkQueue {
     return await run.finally(cancel)
   }
 
-  /** A run takes long: its tenant counts as slow, and its places go to the tenants that are not, if slow runs have room. */
+  /** Marks the tenant of a slow run, and moves the run to the places of slow tenants if these have room. */
   #tookLong(taken: Taken): void {
     const { level, tenant, bounds } = taken
     this.#slow.add(tenant)

@@ -336,7 +336,7 @@ export class SecretShards<Entry> {
     this.#pumpSoon()
   }
 
-  /** Drops a change that is durable or refused. A durable change also ends older ones of the same id; a refused one leaves all others. */
+  /** Drops a change that is durable or refused. A durable change also drops older changes of its id. A refused change drops no other. */
   #settled(shard: Shard<Entry>, { id, seq }: Change<Entry>, error: Error | undefined): void {
     const isOver = (held: Change<Entry> | undefined): boolean => held !== undefined && (error ? held.seq === seq : held.seq <= seq)
     const [rider, commit] = [shard.riding.get(id), shard.pending.get(id)]
@@ -361,9 +361,9 @@ export class SecretShards<Entry> {
   }
 
   /**
-   * Begins the writes that are due, and sets the timer for the next one. Among urgent shards the one whose last write is the oldest comes first, so
-   * that no shard starves; among others the one with the shortest wait, so that one tenant's storm does not delay a single change of another, and then
-   * the one with the most commits.
+   * Begins the writes that are due, and sets the timer for the next one. Urgent shards are written in the order of their last write, so that no shard
+   * starves. The other shards are written in the order of their waits, and of equal waits the shard with the most commits comes first. So the storm of
+   * one tenant does not delay a single change of another.
    */
   #pump(): void {
     this.#cancelTimer()

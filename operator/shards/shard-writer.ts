@@ -19,7 +19,7 @@ const LEADER_ANNOTATION = 'headgate.dev/leader'
 const NEARLY_FULL = 0.75
 /** Why a damaged shard that stays as it is cannot be read. */
 const DAMAGED = 'damaged'
-/** The same of a Secret that is absent and must have had entries. */
+/** Why a Secret cannot be read that is absent although it must have had entries. */
 export const LOST = 'lost'
 
 /** The error of an entry that does not fit into its shard. Entries that shrink, removals and revocations always fit. */
@@ -45,7 +45,7 @@ export class ShardDamaged extends KubeError {
   }
 }
 
-/** The error of a change to a lost Secret of a set that cannot be derived again. */
+/** The error of a change whose Secret was lost. The entries of such a set cannot be derived from anything else. */
 export class ShardLost extends KubeError {
   constructor(secret: string) {
     super(

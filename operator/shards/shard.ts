@@ -90,7 +90,7 @@ export function sizeOf(data: ShardData): number {
   return Object.values(data).reduce((sum, text) => sum + Buffer.byteLength(text, 'base64'), 0)
 }
 
-/** The shard of an entry, by the first bits of SHA-256 of its id: the same in every process. @param shards number of shards, 1…2^16 */
+/** Returns the shard of an entry. The first bits of SHA-256 of the id decide, so every process gets the same shard. @param shards number of shards, 1…2^16 */
 export function shardOf(id: string, shards: number): number {
   const first = Number.parseInt(hash('sha256', id, 'hex').slice(0, 8), 16)
   return Math.floor((first / 2 ** 32) * shards)

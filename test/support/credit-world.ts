@@ -135,7 +135,7 @@ export class CreditWorld extends CreditCounts implements RestedWorld {
     return Math.max(0, ...books.map((book) => book?.openFrom ?? 0))
   }
 
-  /** A part of the spend of an account in the Secrets, as far as an operator knows. */
+  /** The spend of one process in one period that an operator has made durable. @param part name of `spentField` */
   durableSpend(ledger: string, part: string): number {
     const books = this.operators.map((operator) => operator.books.durable(operator.books.nameIn(ledger) ?? ''))
     return Math.max(0, ...books.map((book) => book?.spent.get(part) ?? 0))
